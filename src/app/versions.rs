@@ -37,7 +37,9 @@ pub fn base(name: &str) -> Option<(&str, u64)> {
 
 /// Whether each new content of a manifest is a new object.
 pub fn is_versioned(manifest: &Manifest) -> bool {
-    manifest.may_contain(&[VERSIONED]) && annotation(&manifest.raw.value(), VERSIONED).is_some()
+    manifest.bundle.is_none()
+        && manifest.may_contain(&[VERSIONED])
+        && annotation(&manifest.raw.value(), VERSIONED).is_some()
 }
 
 /// Gives versioned manifests the names of their versions, and changes the references to them. Answers the older versions that

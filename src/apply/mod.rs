@@ -99,6 +99,7 @@ impl Applied {
     /// A deploy that has written nothing.
     pub fn not_reached(plan: &Plan) -> Self {
         let result = |change: &Change| match change.action {
+            _ if change.desired.bundle.is_some() => ApplyResult::LeftToOlm,
             Action::Unchanged => ApplyResult::Unchanged,
             Action::Skip => ApplyResult::Skipped,
             _ => ApplyResult::NotReached,
@@ -167,13 +168,16 @@ pub async fn resume(
 fn observer<'a>(plan: &'a Plan, target: &'a Target, options: &'a ApplyOptions) -> Observer<'a> {
     let may_be_awaited = |index: &usize| {
         let change = &plan.changes[*index];
-        options.ready_timeout.is_some() && (!change.action.leaves_alone() || is_left(change, options))
+        options.ready_timeout.is_some() && (change.is_written() || is_left(change, options))
     };
     Observer::new(target, plan, &options.wait_rules, (0..plan.changes.len()).filter(may_be_awaited))
 }
 
 /// Whether an object that is not written is awaited.
 fn is_left(change: &Change, options: &ApplyOptions) -> bool {
+    if change.desired.bundle.is_some() {
+        return false;
+    }
     change.action == Action::Unchanged && ready::is_unready(change, &options.wait_rules) || strategy::is_missing(change)
 }
 
@@ -244,7 +248,7 @@ impl<'a> Run<'a> {
     async fn follow(&mut self, steps: &[Step]) {
         let Run { plan, target, options, halted, on_event, deadline, .. } = *self;
         let written = options.written.as_ref().map(|(index, _)| *index);
-        let to_write = |index: &usize| !plan.changes[*index].action.leaves_alone() && written != Some(*index);
+        let to_write = |index: &usize| plan.changes[*index].is_written() && written != Some(*index);
         let (mut schedule, mut started) = Schedule::new(steps);
         // Of each step, how many changes are to be written.
         let mut left = vec![0; steps.len()];

@@ -29,6 +29,7 @@ impl Wait<'_> {
         let deadline = Instant::now() + self.timeout;
         // Also one that an earlier run applied and did not wait for.
         let is_awaited = |change: &&Change| match change.action {
+            _ if change.desired.bundle.is_some() => false,
             Action::Unchanged => !is_served(change),
             action => !action.leaves_alone(),
         };

@@ -19,6 +19,8 @@ pub enum Action {
     Orphan,
     /// An annotation of the manifest says that the deploy does not write it.
     Skip,
+    /// The object is part of a bundle: OLM writes it, and a deploy does not.
+    InstalledByOlm,
     /// The live object could not be read. A plan that has this is never written.
     Unknown,
 }
@@ -36,7 +38,7 @@ impl Action {
 
     /// Whether a deploy sends no request that writes the object.
     pub fn leaves_alone(self) -> bool {
-        matches!(self, Action::Unchanged | Action::Skip)
+        matches!(self, Action::Unchanged | Action::Skip | Action::InstalledByOlm)
     }
 }
 
@@ -52,6 +54,8 @@ pub enum ApplyResult {
     Unchanged,
     /// An annotation of the manifest says that the deploy does not write it.
     Skipped,
+    /// The object is part of a bundle, which OLM installs.
+    LeftToOlm,
     /// The request was answered with an error; nothing of the object was written.
     Failed,
     /// Not reached, because an earlier object failed or the run was interrupted.

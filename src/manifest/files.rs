@@ -3,12 +3,13 @@
 //! Which files a directory stands for is decided as kubectl decides it: every `.yaml`, `.yml` and `.json` below it,
 //! hidden ones too, without following links to other directories.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::bundles::Folder;
 use super::{Source, shown};
 use crate::problem::{Location, Problem};
 
@@ -19,10 +20,14 @@ pub const MAX_SOURCE_BYTES: usize = gantry_yaml::MAX_BYTES;
 pub const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// What was read, and what could not be.
+#[derive(Default)]
 pub(super) struct Gathered {
     pub sources: Vec<Arc<Source>>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
+    pub bundles: Vec<Folder>,
+    /// The bundle that a source is part of, by the source's name and the bundle's index.
+    pub bundle_of: BTreeMap<String, usize>,
     /// Files that were read already, under whatever name.
     seen: BTreeSet<PathBuf>,
     /// The most bytes of one source.
@@ -31,8 +36,7 @@ pub(super) struct Gathered {
 
 /// Reads everything that the arguments name, each file once, at most `most` bytes of each.
 pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usize) -> Gathered {
-    let mut gathered =
-        Gathered { sources: Vec::new(), problems: Vec::new(), notices: Vec::new(), seen: BTreeSet::new(), most };
+    let mut gathered = Gathered { most, ..Gathered::default() };
     for input in inputs {
         match input.as_str() {
             "-" => gathered.standard_input(stdin.take()),
@@ -50,7 +54,7 @@ pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usi
 impl Gathered {
     /// One text that is in memory already.
     pub fn of(source: Arc<Source>) -> Self {
-        Gathered { sources: vec![source], problems: Vec::new(), notices: Vec::new(), seen: BTreeSet::new(), most: 0 }
+        Gathered { sources: vec![source], ..Gathered::default() }
     }
 
     /// Standard input can be read once; a second `-` adds nothing.
@@ -73,18 +77,58 @@ impl Gathered {
     fn directory_argument(&mut self, directory: &Path) {
         let mut files = Vec::new();
         let problems_before = self.problems.len();
-        self.walk(directory, &mut files);
+        if !self.is_bundle(directory, &mut files) {
+            self.walk(directory, &mut files);
+        }
         if files.is_empty() && self.problems.len() == problems_before {
             let problem = Problem::new("the directory has no .yaml, .yml or .json file").at(whole(&name(directory)));
             self.problems.push(problem.help("pass files with other extensions by name"));
         }
-        for file in files {
-            self.file(&file);
+        for found in files {
+            match found {
+                Found::File(file) => self.file(&file),
+                Found::Bundle(folder) => self.bundle(folder),
+            }
         }
     }
 
+    /// Looks whether a directory is a bundle; what is wrong with one is reported.
+    fn is_bundle(&mut self, directory: &Path, files: &mut Vec<Found>) -> bool {
+        match Folder::of(directory) {
+            Ok(None) => return false,
+            Ok(Some(folder)) => files.push(Found::Bundle(folder)),
+            Err(problem) => self.problems.push(problem),
+        }
+        true
+    }
+
+    /// Reads the objects of a bundle, and nothing else in its folder.
+    fn bundle(&mut self, folder: Folder) {
+        let identity = fs::canonicalize(&folder.path).unwrap_or_else(|_| folder.path.clone());
+        if !self.seen.insert(identity) {
+            return;
+        }
+        let files = match folder.files() {
+            Ok(files) => files,
+            Err(problem) => return self.problems.push(problem),
+        };
+        for file in files {
+            let before = self.sources.len();
+            self.file(&file);
+            let read = self.sources[before..].iter().map(|source| (source.name.to_string(), self.bundles.len()));
+            self.bundle_of.extend(read);
+        }
+        if let [first, more @ ..] = &folder.others()[..] {
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            let message = format!("a bundle, of which only manifests/ is read: {first}{more} beside it is not");
+            let notice = Problem::new(message).at(whole(&name(&folder.path)));
+            self.notices.push(notice.help("pass it with its own -f to deploy it"));
+        }
+        self.bundles.push(folder);
+    }
+
     /// The manifests below `directory`, sorted by name in each directory.
-    fn walk(&mut self, directory: &Path, files: &mut Vec<PathBuf>) {
+    fn walk(&mut self, directory: &Path, files: &mut Vec<Found>) {
         let entries = fs::read_dir(directory).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
         let mut paths: Vec<PathBuf> = match entries {
             Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
@@ -96,7 +140,9 @@ impl Gathered {
                 path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known));
             let Ok(own) = fs::symlink_metadata(&path) else { continue };
             if own.is_dir() {
-                self.walk(&path, files);
+                if !self.is_bundle(&path, files) {
+                    self.walk(&path, files);
+                }
                 continue;
             }
             match fs::metadata(&path) {
@@ -108,7 +154,7 @@ impl Gathered {
                     self.notices.push(Problem::new("not a regular file, not read").at(whole(&name(&path))));
                 }
                 // Also a link that leads nowhere: reading it says so.
-                _ if is_manifest => files.push(path),
+                _ if is_manifest => files.push(Found::File(path)),
                 _ => {}
             }
         }
@@ -148,6 +194,12 @@ impl Gathered {
             },
         }
     }
+}
+
+/// What is found in a directory.
+enum Found {
+    File(PathBuf),
+    Bundle(Folder),
 }
 
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::documents::{self, Piece};
 use super::files::{self, Gathered};
 use super::objects::{self, Reading};
-use super::{Loaded, MAX_SOURCE_BYTES, Origin, Source, foresight, shown, twice};
+use super::{Loaded, MAX_SOURCE_BYTES, Manifest, Origin, Source, foresight, shown, twice};
 use crate::parallel::in_parallel;
 use crate::problem::{Location, Problem};
 
@@ -32,6 +32,8 @@ pub struct Input {
 
 struct Document {
     source: Arc<Source>,
+    /// The bundle that its file is part of, by index.
+    bundle: Option<usize>,
     piece: Piece,
     /// `None` until it is read.
     reading: Option<Box<Reading>>,
@@ -56,7 +58,9 @@ impl Input {
                 continue;
             };
             first.extend(documents.len()..documents.len() + to_read);
-            documents.extend(pieces.into_iter().map(|piece| Document { source: source.clone(), piece, reading: None }));
+            let bundle = gathered.bundle_of.get(&*source.name).copied();
+            let document = |piece| Document { source: source.clone(), bundle, piece, reading: None };
+            documents.extend(pieces.into_iter().map(document));
         }
         let mut input = Input { arguments: arguments.to_vec(), gathered, documents };
         input.read_documents(&first);
@@ -107,8 +111,8 @@ impl Input {
     pub fn read(mut self) -> Result<Loaded, Vec<Problem>> {
         let arguments = std::mem::take(&mut self.arguments);
         let (loaded, mut problems) = self.read_all();
-        problems.extend(twice(&loaded.manifests));
-        if problems.is_empty() && loaded.manifests.is_empty() && loaded.configs.is_empty() {
+        problems.extend(twice(loaded.all()));
+        if problems.is_empty() && loaded.is_empty() {
             let names: Vec<String> = arguments.iter().map(|argument| shown(argument)).collect();
             let problem = Problem::new(format!("no objects found in {}", names.join(", ")));
             problems.push(problem.help("the files are empty or contain only comments"));
@@ -123,7 +127,8 @@ impl Input {
 
     /// Each document by itself, and all that is wrong with them: or, if that is very much, with the first of them.
     pub(super) fn read_all(self) -> (Loaded, Vec<Problem>) {
-        let Gathered { mut problems, notices, .. } = self.gathered;
+        let Gathered { mut problems, notices, bundles, .. } = self.gathered;
+        let mut of_bundles: Vec<Vec<Manifest>> = vec![Vec::new(); bundles.len()];
         let mut loaded = Loaded { notices, ..Loaded::default() };
         let mut numbers = Numbers::default();
         let mut documents = self.documents.into_iter().peekable();
@@ -141,10 +146,22 @@ impl Input {
             for (document, read) in together.into_iter().zip(read) {
                 let Some(mut reading) = read.or(document.reading.map(|reading| *reading)) else { continue };
                 numbers.number(&document.source, &mut reading);
-                loaded.manifests.append(&mut reading.manifests);
+                match document.bundle {
+                    None => loaded.manifests.append(&mut reading.manifests),
+                    Some(index) => {
+                        reading.manifests.iter_mut().for_each(|manifest| manifest.bundle = Some(index));
+                        of_bundles[index].append(&mut reading.manifests);
+                    }
+                }
                 loaded.configs.append(&mut reading.configs);
                 loaded.notices.append(&mut reading.notices);
                 problems.append(&mut reading.problems);
+            }
+        }
+        for (folder, manifests) in bundles.into_iter().zip(of_bundles) {
+            match folder.bundle(manifests) {
+                Ok(bundle) => loaded.bundles.push(bundle),
+                Err(problem) => problems.push(problem),
             }
         }
         loaded.notices.sort();
@@ -199,7 +216,8 @@ impl From<Arc<Source>> for Input {
             gathered.problems.push(too_many(&source));
         }
         let documents = pieces.unwrap_or_default().into_iter();
-        let documents = documents.map(|piece| Document { source: source.clone(), piece, reading: None }).collect();
+        let documents =
+            documents.map(|piece| Document { source: source.clone(), bundle: None, piece, reading: None }).collect();
         Input { arguments: Vec::new(), gathered, documents }
     }
 }

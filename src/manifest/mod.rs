@@ -3,6 +3,7 @@
 //! A document is read once into compact JSON. Line and column of a value inside it are found only when a finding
 //! needs them, by reading that one document again ([`Spans`]): findings are few and documents are many.
 
+mod bundles;
 mod documents;
 mod files;
 mod foresight;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 
+pub use bundles::Bundle;
 pub use files::{EXTENSIONS, MAX_SOURCE_BYTES};
 pub use input::Input;
 pub use spans::{Located, Spans};
@@ -68,6 +70,8 @@ pub struct Manifest {
     pub object: Arc<ObjectRef>,
     pub raw: RawObject,
     pub origin: Origin,
+    /// The bundle that the object is part of, by its index in [`Loaded::bundles`]: OLM writes it, and no deploy does.
+    pub bundle: Option<usize>,
 }
 
 impl Manifest {
@@ -98,9 +102,23 @@ pub struct ConfigDocument {
 pub struct Loaded {
     /// In the order of the arguments, the files, and the documents in a file. No object is in it twice.
     pub manifests: Vec<Manifest>,
+    /// With objects of their own, which are not among those.
+    pub bundles: Vec<Bundle>,
     pub configs: Vec<ConfigDocument>,
     /// What does not stop the run but is worth a warning.
     pub notices: Vec<Problem>,
+}
+
+impl Loaded {
+    /// Every object, those of bundles included.
+    pub fn all(&self) -> impl Iterator<Item = &Manifest> {
+        self.manifests.iter().chain(self.bundles.iter().flat_map(|bundle| &bundle.manifests))
+    }
+
+    /// Whether there is neither an object nor configuration.
+    fn is_empty(&self) -> bool {
+        self.manifests.is_empty() && self.bundles.is_empty() && self.configs.is_empty()
+    }
 }
 
 /// Reads all files, directories and standard input (`-`) that `arguments` name: both steps of [`Input`] at once.
@@ -126,7 +144,7 @@ fn shown(text: &str) -> String {
 }
 
 /// The objects that occur more than once, whatever version each is written at.
-fn twice(manifests: &[Manifest]) -> Vec<Problem> {
+fn twice<'m>(manifests: impl Iterator<Item = &'m Manifest>) -> Vec<Problem> {
     let mut first = BTreeMap::new();
     let mut problems = Vec::new();
     for manifest in manifests {

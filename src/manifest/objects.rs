@@ -140,7 +140,7 @@ impl Reader<'_> {
         match self.named(api_version, kind, metadata, &at, &origin.within) {
             Ok(object) => {
                 let raw = self.raw(json, &object, &origin);
-                self.reading.manifests.push(Manifest { object: object.into(), raw, origin });
+                self.reading.manifests.push(Manifest { object: object.into(), raw, origin, bundle: None });
             }
             Err(problem) => self.reading.problems.push(problem),
         }

@@ -41,8 +41,8 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
         return Vec::new();
     }
     let eyes = ConflictFinder { plan, field_manager, unrecorded: matches!(target, Target::Kube(_)) };
-    let updates: Vec<usize> =
-        (0..plan.changes.len()).filter(|index| plan.changes[*index].action.changes_live()).collect();
+    let is_update = |change: &Change| change.is_written() && change.action.changes_live();
+    let updates: Vec<usize> = (0..plan.changes.len()).filter(|index| is_update(&plan.changes[*index])).collect();
     let looks = in_parallel(&updates, |index| eyes.look(&plan.changes[*index], target));
     let mut foreseen = Vec::new();
     let mut open = Vec::new();

@@ -10,13 +10,14 @@ use crate::problem::did_you_mean;
 use crate::resource::ObjectRef;
 
 const KEYS: [&str; 5] = ["kind", "name", "ns", "group", "op"];
-const OPERATIONS: [(&str, Action); 6] = [
+const OPERATIONS: [(&str, Action); 7] = [
     ("create", Action::Create),
     ("adopt", Action::Adopt),
     ("replace", Action::Replace),
     ("update", Action::Update),
     ("unchanged", Action::Unchanged),
     ("skip", Action::Skip),
+    ("installed-by-olm", Action::InstalledByOlm),
 ];
 
 /// `kind=Deployment,ns=web,op=update`: an object that has all of this.
@@ -80,7 +81,7 @@ impl Filter {
 
     fn matches_change(&self, change: &Change) -> bool {
         // What could not be read may be anything.
-        let is_action = |action| action == change.action || change.action == Action::Unknown;
+        let is_action = |action| action == change.told_action() || change.action == Action::Unknown;
         self.matches(&change.desired.object) && self.action.is_none_or(is_action)
     }
 }
@@ -136,7 +137,10 @@ mod tests {
             ("kind", "\"kind\" is not KEY=VALUE"),
             ("kid=Deployment", "unknown key \"kid\"; did you mean \"kind\"?"),
             ("namespace=a", "unknown key \"namespace\""),
-            ("op=updated", "unknown op \"updated\"; known are create, adopt, replace, update, unchanged, skip"),
+            (
+                "op=updated",
+                "unknown op \"updated\"; known are create, adopt, replace, update, unchanged, skip, installed-by-olm",
+            ),
             ("kind=A,kind=B", "kind is there twice; repeat --filter"),
         ] {
             let error = filter.parse::<Filter>().unwrap_err();

@@ -1,6 +1,7 @@
 //! The plan: desired objects beside live ones, and what a deploy would do to each.
 
 mod built_in;
+pub mod bundles;
 pub mod conflicts;
 pub mod filter;
 pub mod foretold;
@@ -31,7 +32,7 @@ use crate::app::members::Place;
 use crate::cluster::{self, Apply, DryRunError, OnRead, Pin, Read, Target, Wanted};
 use crate::crd::Sides;
 pub use crate::finding::Action;
-use crate::manifest::Manifest;
+use crate::manifest::{self, Loaded, Manifest};
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
@@ -60,6 +61,8 @@ pub struct Change {
     /// The last run left the object as this manifest has it, and nobody has written it since; it was awaited then. What
     /// [`Change::live`] holds is the manifest with the live metadata.
     pub is_as_applied: bool,
+    /// Who applied the live object, where it is part of a bundle: see [`bundles`].
+    pub installer: Option<Box<str>>,
     pub crds: Crds,
     pub answer: Answer,
 }
@@ -103,7 +106,10 @@ impl Change {
             Ok(live) => (live, None),
             Err(problem) => (None, Some(Box::new(problem))),
         };
+        let live_of_bundle = live.as_ref().filter(|_| desired.bundle.is_some());
+        let installer = live_of_bundle.and_then(|live| bundles::installer(&live.raw));
         Change {
+            installer,
             action: Action::Create,
             desired,
             live,
@@ -122,6 +128,19 @@ impl Change {
     pub fn crd(&self) -> Option<&Arc<Sides>> {
         let sides = || Sides::new(self.desired.raw.clone(), self.live.as_ref().map(|live| live.raw.clone())).into();
         self.desired.object.is_crd().then(|| self.crds.0.get_or_init(sides))
+    }
+
+    /// Whether a deploy sends a request that writes the object. What is part of a bundle is judged as if one did.
+    pub fn is_written(&self) -> bool {
+        self.desired.bundle.is_none() && !self.action.leaves_alone()
+    }
+
+    /// What a report says that becomes of the object.
+    pub fn told_action(&self) -> Action {
+        match (self.desired.bundle, self.action) {
+            (_, Action::Unknown) | (None, _) => self.action,
+            (Some(_), _) => Action::InstalledByOlm,
+        }
     }
 
     /// The live object as it was read, or that there was none.
@@ -151,8 +170,9 @@ impl Change {
             raw: &self.desired.raw,
             live: self.live.as_ref().map(|live| &live.raw),
             pin,
-            field_manager,
-            force_conflicts: force_conflicts || self.kapp.seized,
+            field_manager: self.installer.as_deref().unwrap_or(field_manager),
+            // OLM takes every field of its objects, whatever gantry is told to do with its own.
+            force_conflicts: force_conflicts || self.kapp.seized || self.desired.bundle.is_some(),
         }
     }
 
@@ -196,8 +216,7 @@ impl Change {
     }
 }
 
-/// The CRDs that are live and that a deploy would change, with the index of the change. What is not written breaks
-/// nothing.
+/// The CRDs that are live and that would change, with the index of the change. What nobody writes breaks nothing.
 pub fn upgraded_crds(changes: &[Change]) -> impl Iterator<Item = (usize, &Change, &Arc<Sides>)> {
     let written = changes.iter().enumerate().filter(|(_, change)| !change.action.leaves_alone());
     let live = written.filter(|(_, change)| change.live.is_some());
@@ -221,6 +240,10 @@ pub struct Unplaced {
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     pub changes: Vec<Change>,
+    /// The bundles that some of these are part of: see [`Manifest::bundle`].
+    pub bundles: Vec<bundles::Bundle>,
+    /// What is worth knowing of how the plan was made.
+    pub notices: Vec<Problem>,
     /// Empty unless [`PlanOptions::keep_unplaced`]. With any of these nothing can be written.
     pub unplaced: Vec<Unplaced>,
     /// Members of the app that leave it.
@@ -249,7 +272,12 @@ impl Plan {
 
     /// How many changes a deploy writes.
     pub fn changes_written(&self) -> usize {
-        self.changes.iter().filter(|change| !change.action.leaves_alone()).count()
+        self.changes.iter().filter(|change| change.is_written()).count()
+    }
+
+    /// The bundle that a change is part of.
+    pub fn bundle_of(&self, change: &Change) -> Option<&bundles::Bundle> {
+        self.bundles.get(change.desired.bundle?)
     }
 
     /// The objects that are deleted: members that leave the app, and what is replaced.
@@ -265,9 +293,12 @@ impl Plan {
 
     /// Whether a deploy of this plan would write anything.
     pub fn is_written(&self) -> bool {
-        !self.unplaced.is_empty()
-            || !self.removals.is_empty()
-            || self.changes.iter().any(|change| !change.action.leaves_alone())
+        !self.unplaced.is_empty() || !self.removals.is_empty() || self.changes.iter().any(Change::is_written)
+    }
+
+    /// Whether anything becomes another, be it that OLM writes it.
+    pub fn has_effect(&self) -> bool {
+        self.is_written() || self.changes.iter().any(|change| !change.action.leaves_alone())
     }
 
     /// Why nothing of this plan can be written.
@@ -317,20 +348,46 @@ pub struct PlanOptions<'a> {
     pub keeps_answers: bool,
 }
 
+/// What a plan is made of.
+#[derive(Debug, Default)]
+pub struct Desired {
+    /// What a deploy writes.
+    pub manifests: Vec<Manifest>,
+    /// What OLM writes.
+    pub bundles: Vec<manifest::Bundle>,
+}
+
+impl From<Vec<Manifest>> for Desired {
+    fn from(manifests: Vec<Manifest>) -> Self {
+        Desired { manifests, bundles: Vec::new() }
+    }
+}
+
+impl From<Loaded> for Desired {
+    fn from(loaded: Loaded) -> Self {
+        Desired { manifests: loaded.manifests, bundles: loaded.bundles }
+    }
+}
+
 /// Reads the live state of `manifests`, as far as it was not read `ahead`, and says what a deploy would do. Writes
 /// nothing.
 ///
 /// # Errors
 /// Kinds that nobody serves, unless they are kept; objects that cannot be read, two manifests for one object.
 pub async fn build(
-    manifests: Vec<Manifest>,
+    desired: impl Into<Desired>,
     ahead: Prefetch,
     target: &Target,
     options: PlanOptions<'_>,
     on_read: OnRead<'_>,
 ) -> Result<Plan> {
     // There may be very many manifests, of which there should not be two lists.
-    let mut others = manifests;
+    let Desired { manifests: mut others, bundles } = desired.into();
+    let (bundles, of_bundles, notices) = match bundles.is_empty() {
+        true => Default::default(),
+        false => bundles::open(bundles, &others, target).await,
+    };
+    others.extend(of_bundles);
     let crds: Vec<Manifest> = others.extract_if(.., |manifest| manifest.object.is_crd()).collect();
 
     // CRDs first: they say where the custom resources among the manifests are served now.
@@ -380,7 +437,7 @@ pub async fn build(
     let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());
     let keeps_answers = options.keeps_answers;
     let schemas = if keeps_answers { schemas } else { BTreeMap::new() };
-    Ok(Plan { changes, unplaced, schemas, keeps_answers, assumed_namespace, ..Plan::default() })
+    Ok(Plan { changes, bundles, notices, unplaced, schemas, keeps_answers, assumed_namespace, ..Plan::default() })
 }
 
 fn place(resource: &Arc<Resource>, object: &ObjectRef) -> Place {

@@ -219,6 +219,8 @@ impl Taken {
 /// Says of each change of a live object who owns it, and makes an [`Action::Adopt`] of those that are taken.
 pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
     let looks = |change: &Change| match change.action {
+        // Whom they belong to OLM finds out.
+        _ if change.desired.bundle.is_some() => false,
         Action::Update => true,
         // Nothing of it is written, unless its marks go.
         Action::Unchanged => !taken.patterns.is_empty() || taken.kapp.is_some(),

@@ -30,7 +30,7 @@ fn selector(object: &ObjectRef) -> Option<(&'static str, bool)> {
 /// Gives each manifest the pair that the live selector of its object has. Selectors that can change lose it where
 /// `drops`.
 pub fn keep(changes: &mut [Change], drops: bool) {
-    for change in changes {
+    for change in changes.iter_mut().filter(|change| change.desired.bundle.is_none()) {
         let Some((path, is_fixed)) = selector(&change.desired.object).filter(|(_, is_fixed)| *is_fixed || !drops)
         else {
             continue;

@@ -33,7 +33,7 @@ pub enum Side {
 /// Follows the rules for all objects that exist, and leaves out the rules of aggregated ClusterRoles, which the cluster
 /// fills in.
 pub fn follow(changes: &mut [Change], rules: &[RebaseRule], field_manager: &str) {
-    for change in changes {
+    for change in changes.iter_mut().filter(|change| change.desired.bundle.is_none()) {
         if is_cluster_role(&change.desired.object) && change.desired.may_contain(&["aggregationRule"]) {
             let mut desired = change.desired.raw.value();
             let is_aggregated = desired.get("aggregationRule").is_some_and(|rule| !rule.is_null());

@@ -42,7 +42,7 @@ impl Asking<'_> {
     async fn namespaces(&self, target: &Target) -> Vec<Problem> {
         let changes = &self.plan.changes;
         let mut created: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
-        for change in changes.iter().filter(|change| change.action == Action::Create) {
+        for change in changes.iter().filter(|change| change.is_written() && change.action == Action::Create) {
             if let Some(namespace) = change.desired.object.namespace.as_deref() {
                 created.entry(namespace).or_default().push(change);
             }
@@ -142,7 +142,9 @@ fn shown(changes: &[&Change]) -> String {
 ///
 /// Source: the update validations of `k8s.io/kubernetes/pkg/apis/*/validation`
 fn is_suspect(change: &Change) -> bool {
-    let Some(live) = change.live.as_ref().filter(|_| change.action.changes_live()) else { return false };
+    let Some(live) = change.live.as_ref().filter(|_| change.is_written() && change.action.changes_live()) else {
+        return false;
+    };
     let object = &change.desired.object;
     let pointers: &[&str] = match (object.group(), object.kind.as_str()) {
         ("apps", "StatefulSet")

@@ -25,7 +25,9 @@ pub async fn settle(
     keeps_answers: bool,
 ) {
     let Target::Kube(server) = target else { return };
-    let asked = doubtful.iter().map(|index| {
+    // What OLM writes it writes as another manager.
+    let doubtful = doubtful.iter().filter(|index| changes[**index].is_written());
+    let asked = doubtful.map(|index| {
         let change = &changes[*index];
         async move {
             // Without force: what is not changed is no conflict.

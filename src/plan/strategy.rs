@@ -38,7 +38,8 @@ pub enum Strategy {
 
 /// Whether a manifest may have such annotations. Most have none.
 fn may_ask(manifest: &Manifest) -> bool {
-    manifest.may_contain(&[PREFIX.trim_end_matches('/'), OWN_PREFIX.trim_end_matches('/')])
+    // OLM knows none of them.
+    manifest.bundle.is_none() && manifest.may_contain(&[PREFIX.trim_end_matches('/'), OWN_PREFIX.trim_end_matches('/')])
 }
 
 /// Whether the object of a manifest may be deleted and created again.
@@ -79,7 +80,8 @@ impl Strategy {
 
 /// Makes an [`Action::Replace`] of the updates that are to be one. Whether the server refuses an update, it says in a dry run.
 pub async fn replace(changes: &mut [Change], target: &Target, field_manager: &str) {
-    let may_be_replaced = |change: &Change| change.action == Action::Update && change.owner.is_none();
+    let may_be_replaced =
+        |change: &Change| change.is_written() && change.action == Action::Update && change.owner.is_none();
     let asked = changes.iter().enumerate().filter(|(_, change)| may_be_replaced(change));
     let asked = asked.filter_map(|(index, change)| Some((index, change, of(&change.desired)?)));
     let is_replaced = async |(index, change, strategy): (usize, &Change, Strategy)| {
@@ -200,7 +202,10 @@ fn absent(change: &Change) -> Option<Problem> {
 pub fn taken_versions(plan: &Plan, app: &str) -> Vec<Problem> {
     let is_version = |change: &&Change| {
         let Change { action, desired, .. } = change;
-        action.applies() && versions::base(&desired.object.name).is_some() && versions::is_versioned(desired)
+        desired.bundle.is_none()
+            && action.applies()
+            && versions::base(&desired.object.name).is_some()
+            && versions::is_versioned(desired)
     };
     let is_taken = |change: &&Change| {
         let live = change.live.as_ref().map(|live| live.raw.value());

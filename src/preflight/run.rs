@@ -179,13 +179,13 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
     report
 }
 
-/// Whether the deploy writes what the violation is about. A deploy that leaves an object as it is neither causes nor
+/// Whether the deploy writes what the violation is about, or OLM does. A deploy that leaves an object as it is neither causes nor
 /// repairs what is wrong with it: to block it would only keep the rest of the deploy from being written.
 fn is_written(subject: &Subject, plan: &Plan) -> bool {
     match subject {
         Subject::Change(index) => !plan.changes[*index].action.leaves_alone(),
         Subject::Unplaced(_) => true,
-        Subject::Object(_) | Subject::Plan => plan.is_written(),
+        Subject::Object(_) | Subject::Plan => plan.has_effect(),
     }
 }
 

@@ -196,7 +196,7 @@ mod tests {
             names(&serde_json::to_value(report).expect("a value"), &mut seen);
         }
         let expected = "action adopted affected affectedManifests affectedObjects apiVersion approximate breaks bundle catalog changes channels checks column count coverage created deleted desired diff documented \
-            error errors evidence examined examples explain extensions file findings fromManifest help infos installed is kind label line lines live managers manifests message mode name namespace notWritten notices \
+            error errors evidence examined examples explain extensions file findings fromManifest help infos installed installedByOlm is kind label line lines live managers manifests message mode name namespace notWritten notices \
             object objects of oldObject omitted orphaned outcome package path pinned proven read replaced resolved result rule semantic severity skipped source status subresource summary \
             suppressed target text unchanged unchecked unlisted updated value verdict version waived warnings witnesses";
         assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
@@ -220,9 +220,10 @@ mod tests {
             Action::Delete,
             Action::Orphan,
             Action::Skip,
+            Action::InstalledByOlm,
             Action::Unknown,
         ];
-        assert_eq!(said(&actions), "create update adopt replace unchanged delete orphan skip unknown");
+        assert_eq!(said(&actions), "create update adopt replace unchanged delete orphan skip installedByOlm unknown");
         let severities = [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived];
         assert_eq!(said(&severities), "error warning info waived");
         let breaks = [Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data, Breaks::Behaviour];

@@ -176,6 +176,9 @@ pub struct Summary {
     /// Objects that an annotation keeps from being written.
     #[serde(default)]
     pub skipped: usize,
+    /// Objects of bundles, which OLM installs.
+    #[serde(default)]
+    pub installed_by_olm: usize,
 }
 
 impl Default for Report {
@@ -222,6 +225,7 @@ impl Report {
                 (_, Action::Delete) => summary.deleted += 1,
                 (_, Action::Orphan) => summary.orphaned += 1,
                 (_, Action::Skip) => summary.skipped += 1,
+                (_, Action::InstalledByOlm) => summary.installed_by_olm += 1,
                 (_, Action::Unknown) => {}
             }
         }

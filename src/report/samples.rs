@@ -55,6 +55,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         unchanged: action(Action::Unchanged),
         deleted: action(Action::Delete),
         orphaned: action(Action::Orphan),
+        installed_by_olm: action(Action::InstalledByOlm),
         skipped: action(Action::Skip),
     };
     Report {

@@ -158,6 +158,11 @@ async fn steps(
         let check = Box::new(deletion_safety::DeletionSafety);
         enabled.push(Enabled { name: deletion_safety::NAME.to_owned(), mode: Mode::Error, check });
     }
+    if let (Some(app), true, false) = (&settings.app, manifests.manifests.is_empty(), deletes) {
+        // All members would seem to have left the app.
+        let problem = Problem::new(format!("there is nothing but bundles to deploy as the app {app}"));
+        return Err(Error::usage(problem.help("OLM installs bundles; leave out --app, or add the app's manifests")));
+    }
     strategy::fill_nonces(&mut manifests.manifests, Timestamp::now());
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     if writes {
@@ -192,7 +197,7 @@ async fn steps(
             drops_kapp_selector: args.drop_kapp_selector,
         },
     };
-    let looked_at = Box::pin(look(&settings, manifests.manifests, ahead, &target, checking, &progress, report));
+    let looked_at = Box::pin(look(&settings, manifests.into(), ahead, &target, checking, &progress, report));
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;
     tell(&notices, host, output, report);
     tell_warnings(host, output, &target, settings.redact);

@@ -14,7 +14,8 @@ use crate::manifest::Manifest;
 use crate::plan::filter::{self, Filter};
 use crate::plan::removal::Removal;
 use crate::plan::{
-    self, Change, Plan, PlanOptions, Prefetch, conflicts, graph, only_defaults, owner, rebase, refusals, strategy,
+    self, Change, Desired, Plan, PlanOptions, Prefetch, bundles, conflicts, graph, only_defaults, owner, rebase,
+    refusals, strategy,
 };
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
@@ -42,7 +43,7 @@ pub struct Showing<'a> {
 /// Everything from there up to the report; reads only.
 pub async fn look(
     settings: &Settings,
-    mut manifests: Vec<Manifest>,
+    mut desired: Desired,
     ahead: Prefetch,
     target: &Target,
     checking: Checking<'_>,
@@ -67,8 +68,10 @@ pub async fn look(
             .with_kapp(app.and_then(Managed::kapp_id)),
         keeps_answers: showing.diff.is_some(),
     };
-    manifests.retain(|manifest| filter::may_match(showing.filters, &manifest.object));
-    let mut plan = plan::build(manifests, ahead, target, options, &|done, total| stage.set(done, total)).await?;
+    let may_match = |manifest: &Manifest| filter::may_match(showing.filters, &manifest.object);
+    desired.manifests.retain(may_match);
+    desired.bundles.iter_mut().for_each(|bundle| bundle.manifests.retain(may_match));
+    let mut plan = plan::build(desired, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     filter::apply(showing.filters, &mut plan);
     conflicts::spare_others(&mut plan, target, &settings.field_manager).await;
     plan.is_awaited = super::app::waits(settings);
@@ -107,6 +110,7 @@ pub async fn look(
         .chain(left_out)
         .chain(order.notices)
         .chain(of_app.notices)
+        .chain(std::mem::take(&mut plan.notices))
         .collect();
     if !showing.filters.is_empty() && plan.changes.is_empty() && plan.unplaced.is_empty() {
         notices.push(Problem::new("no object of the manifests matches --filter"));
@@ -123,6 +127,7 @@ pub async fn look(
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
         foreseen.refusals = refusals::foresee(&plan, target, &settings.field_manager, settings.force_conflicts).await;
     }
+    foreseen.refusals.extend(bundles::served_too_late(&plan));
     if let Some(wanted) = showing.diff {
         Box::pin(diffs::fill(&plan, target, settings, wanted, report)).await;
     }
@@ -152,7 +157,7 @@ fn unread_templates(settings: &Settings, plan: &Plan) -> Option<Problem> {
 fn entry(change: &Change) -> ChangeEntry {
     let origin = &change.desired.origin;
     ChangeEntry {
-        action: change.action,
+        action: change.told_action(),
         object: change.desired.object.clone(),
         source: Some(Source { file: origin.source.name.clone(), line: origin.line, column: None }),
         result: None,
@@ -166,7 +171,7 @@ fn steps(plan: &Plan) -> Vec<StepEntry> {
         return Vec::new();
     }
     let changes = &plan.graph.changes;
-    let written = |index: &usize| !plan.changes[*index].action.leaves_alone();
+    let written = |index: &usize| plan.changes[*index].is_written();
     let first = changes.iter().map(|step| StepEntry {
         members: step.members.iter().copied().filter(written).collect(),
         after: step.after.clone(),

@@ -41,7 +41,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     host.notices(&loaded.notices);
     let settings = loaded.settings;
     let configs = input.configs().count();
-    let manifests = complete(input.read().map_err(Error::Failed)?, configs)?.manifests;
+    let manifests = complete(input.read().map_err(Error::Failed)?, configs)?;
 
     let stop = host.stop.clone();
     let work = async {

@@ -164,7 +164,7 @@ pub fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
             Problem::new("this Config document was detected too late to take effect").at(late.origin.location());
         return Err(Error::usage(problem.help("write its apiVersion without escapes or tags")));
     }
-    if loaded.manifests.is_empty() {
+    if loaded.manifests.is_empty() && loaded.bundles.is_empty() {
         let problem = Problem::new("the manifests contain only configuration and no object to deploy");
         return Err(Error::failed(problem.help("pass manifests with -f and configuration files with -c")));
     }

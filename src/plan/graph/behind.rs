@@ -13,7 +13,7 @@ use crate::plan::Change;
 
 /// Adds these rules to those that were written. They count less than any of those.
 pub fn add(changes: &[Change], orderings: &mut BTreeMap<usize, Ordering>) {
-    let is_written = |change: &Change| !change.action.leaves_alone();
+    let is_written = Change::is_written;
     let callers = changes.iter().enumerate().filter(|(_, change)| is_written(change));
     let callers: Vec<(usize, BTreeSet<Name>)> =
         callers.map(|(index, change)| (index, called(change))).filter(|(_, services)| !services.is_empty()).collect();

@@ -83,7 +83,7 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
     said.notices.extend(unmatched(&objects, &orderings));
     behind::add(changes, &mut orderings);
 
-    let is_written = |index: &usize| !changes[*index].action.leaves_alone();
+    let is_written = |index: &usize| changes[*index].is_written();
     let node = |index: usize| Node {
         rank: changes[index].rank(),
         ordering: orderings.get(&index).filter(|_| is_written(&index)),
@@ -129,21 +129,27 @@ struct Object<'a> {
     scope: Scope<'a>,
 }
 
+impl Object<'_> {
+    /// Whether one of these words may be in the manifest. Those of a bundle OLM does not read.
+    fn may_contain(&self, words: &[&str]) -> bool {
+        self.manifest.bundle.is_none() && self.manifest.may_contain(words)
+    }
+}
+
 /// What the annotations of the manifests and the bindings say, by index. Where rules name groups by kind or single objects, all that are in
 /// one of them have an entry.
 fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, Ordering>> {
     let mut orderings = BTreeMap::new();
     let mut problems = Vec::new();
-    for (index, object) in objects.iter().enumerate().filter(|(_, object)| object.manifest.may_contain(&written::MARKS))
-    {
-        let Manifest { object: name, raw, origin } = object.manifest;
+    for (index, object) in objects.iter().enumerate().filter(|(_, object)| object.may_contain(&written::MARKS)) {
+        let Manifest { object: name, raw, origin, .. } = object.manifest;
         let (ordering, unreadable) = written::read(name, object.namespace, &raw.value());
         problems.extend(unreadable.into_iter().map(|unreadable| problem_of(name, origin, unreadable)));
         orderings.insert(index, ordering);
     }
     if !bindings.is_empty() {
-        for (index, object) in objects.iter().enumerate() {
-            let Manifest { object: name, raw, origin } = object.manifest;
+        for (index, object) in objects.iter().enumerate().filter(|(_, object)| object.manifest.bundle.is_none()) {
+            let Manifest { object: name, raw, origin, .. } = object.manifest;
             let facts = Facts::of_raw(name, object.scope, raw);
             // Only of a CRD more than the name has a placeholder.
             let manifest = if name.is_crd() { raw.value() } else { Value::Null };
@@ -162,7 +168,7 @@ fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, O
     if named.iter().any(Group::is_by_kind) {
         for (index, object) in objects.iter().enumerate() {
             // Who has annotations has these groups already.
-            if object.manifest.may_contain(&written::MARKS) {
+            if object.may_contain(&written::MARKS) {
                 continue;
             }
             let Manifest { object: name, raw, .. } = object.manifest;
@@ -291,8 +297,8 @@ fn unread_orders(objects: &[Object<'_>]) -> Vec<Problem> {
     ];
     let first = |(key, mark, message, help): (&str, &str, &str, &str)| {
         let (name, origin) = objects.iter().find_map(|object| {
-            let Manifest { object: name, raw, origin } = object.manifest;
-            let is_written = object.manifest.may_contain(&[mark])
+            let Manifest { object: name, raw, origin, .. } = object.manifest;
+            let is_written = object.may_contain(&[mark])
                 && raw.value()["metadata"]["annotations"].get(key).is_some_and(|value| value != "0");
             is_written.then_some((name, origin))
         })?;

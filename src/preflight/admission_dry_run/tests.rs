@@ -37,6 +37,7 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
         owner: None,
         kapp: crate::plan::OfKapp::default(),
         is_as_applied: false,
+        installer: None,
         crds: Crds::default(),
         answer: crate::plan::Answer::default(),
     }

@@ -42,7 +42,8 @@ use crate::config::ConfigReader;
 use crate::crd::{CrdPair, Malformed};
 use crate::finding::{Evidence, Examined, ForVersions, Severity, Suppressed, Verdict};
 use crate::parallel::{apart, in_parallel};
-use crate::plan::Plan;
+use crate::plan::bundles::Extension;
+use crate::plan::{Change, Plan, upgraded_crds};
 use crate::problem::Location;
 use crate::resource::RawObject;
 use crate::text;
@@ -122,7 +123,7 @@ impl Check for CrdUpgradeSafety {
         if !self.asks_objects() {
             return Box::new(Vec::new);
         }
-        let (check, pairs, proofs) = (self.clone(), Pair::all(&plan.changes), Arc::clone(proofs));
+        let (check, pairs, proofs) = (self.clone(), compared_pairs(plan), Arc::clone(proofs));
         Box::new(move || {
             let list = |pair: &Pair| {
                 let Ok(Compared::ByRules(found)) = check.compare(pair, &proofs) else { return None };
@@ -140,16 +141,59 @@ impl Check for CrdUpgradeSafety {
                 return Ok(Answer::Skipped(format!("disabled by enforcement: None{}", at.unwrap_or_default())));
             }
             let pairs = Arc::new(Pair::all(&context.plan.changes));
+            tell_skipped(&context);
             let check = self.clone();
             let (theirs, proofs) = (Arc::clone(&pairs), Arc::clone(&context.proofs));
             // A worker parses one pair, compares it and drops it before it takes the next.
             let compared = apart(move || in_parallel(&theirs, |pair| check.compare(pair, &proofs))).await;
-            let compared = compared.ok_or_else(interrupted)?;
+            let mut compared = compared.ok_or_else(interrupted)?;
+            for (pair, compared) in pairs.iter().zip(&mut compared) {
+                if safety_off(context.plan, &context.plan.changes[pair.change]).is_some() {
+                    compared.iter_mut().for_each(Compared::keep_what_the_server_refuses);
+                }
+            }
             let evidence = self.evidence(&pairs, &compared, &context).await?;
-            let written = Written::all(&context.plan.changes, context.field_manager);
+            let mut written = Written::all(&context.plan.changes, context.field_manager);
+            for crd in &mut written {
+                crd.is_left_to_server = safety_off(context.plan, &context.plan.changes[crd.change]).is_some();
+            }
             let check = self.clone();
             apart(move || check.answer(&pairs, compared, evidence, &written)).await.ok_or_else(interrupted)
         })
+    }
+}
+
+/// The ClusterExtension that keeps OLM from looking at a CRD as it upgrades it, and by which field.
+fn safety_off<'p>(plan: &'p Plan, change: &Change) -> Option<(&'p Extension, &'static str)> {
+    let extension = plan.bundle_of(change)?.extension.as_ref()?;
+    Some((extension, extension.safety_off?))
+}
+
+/// The upgrades of which objects may be asked: all but those that a ClusterExtension has OLM not look at.
+fn compared_pairs(plan: &Plan) -> Vec<Pair> {
+    let mut pairs = Pair::all(&plan.changes);
+    pairs.retain(|pair| safety_off(plan, &plan.changes[pair.change]).is_none());
+    pairs
+}
+
+/// Says which CRDs are not compared because a ClusterExtension says so.
+fn tell_skipped(context: &Context<'_>) {
+    let mut bundles: BTreeMap<usize, Vec<&Change>> = BTreeMap::new();
+    for (_, change, _) in upgraded_crds(&context.plan.changes) {
+        if let Some(bundle) = change.desired.bundle.filter(|_| safety_off(context.plan, change).is_some()) {
+            bundles.entry(bundle).or_default().push(change);
+        }
+    }
+    for (bundle, crds) in bundles {
+        let Some((extension, field)) = safety_off(context.plan, crds[0]) else { continue };
+        let place = extension.at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line)).unwrap_or_default();
+        context.notices.add(format!(
+            "{NAME}: {} of the bundle {} not compared: the ClusterExtension {} sets crdUpgradeSafety {field}{place}. The API \
+             server still refuses another scope and the removal of a stored version.",
+            text::count(crds.len(), "CRD"),
+            format_args!("{} {}", context.plan.bundles[bundle].shown(), if crds.len() == 1 { "is" } else { "are" }),
+            text::sanitize(&extension.name),
+        ));
     }
 }
 
@@ -164,14 +208,29 @@ enum Compared {
     ByRules(Vec<Weighed>),
 }
 
+impl Compared {
+    /// Leaves out what only OLM would look at.
+    fn keep_what_the_server_refuses(&mut self) {
+        let is_refused = |rule: &str| server::TWINS.iter().flat_map(|(_, twins)| *twins).any(|twin| *twin == rule);
+        match self {
+            Compared::ByTool(judged) => {
+                judged.violations.retain(|violation| is_refused(&violation.rule));
+                judged.off.retain(|off| is_refused(off.rule));
+            }
+            Compared::ByRules(found) => found.retain(|weighed| is_refused(weighed.violation.rule.doc.name)),
+        }
+    }
+}
+
 /// What the objects say of each violation of one CRD.
 type Evidences = Vec<Option<Evidence>>;
 
 impl CrdUpgradeSafety {
-    /// What the server refuses. With another tool's preset that is a warning: the tool does not look at it.
-    fn place_refusal(&self, violation: RuleViolation) -> Result<Violation, Off> {
+    /// What the server refuses. With another tool's preset that is a warning: the tool does not look at it. It is an error
+    /// where nothing else is looked at.
+    fn place_refusal(&self, violation: RuleViolation, is_alone: bool) -> Result<Violation, Off> {
         let mut placed = self.place(violation, None, None)?;
-        if self.options.tool().is_some() && placed.severity == Severity::Error {
+        if !is_alone && self.options.tool().is_some() && placed.severity == Severity::Error {
             placed.severity = Severity::Warning;
             placed.documented = None;
         }
@@ -250,7 +309,7 @@ impl CrdUpgradeSafety {
             let mut judged = Judged::default();
             let live = crd.live.as_ref().map(RawObject::json);
             let found = server::judge(live.as_deref(), &crd.desired.json(), Some(&crd.manager));
-            found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation)));
+            found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation, crd.is_left_to_server)));
             judged
         });
         for (crd, judged) in written.iter().zip(refused) {
@@ -290,7 +349,7 @@ impl CrdUpgradeSafety {
             |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
         let mut judged = self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, Vec::new());
         let refused = server::judge(Some(live), desired, None).into_iter();
-        refused.for_each(|violation| judged.add(self.place_refusal(violation)));
+        refused.for_each(|violation| judged.add(self.place_refusal(violation, false)));
         server::tell_once(&mut judged.violations);
         Ok(judged.violations)
     }

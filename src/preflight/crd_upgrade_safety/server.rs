@@ -14,6 +14,21 @@ use crate::resource::{RawObject, Step};
 /// The rule.
 pub const NAME: &str = "CRDInvalid";
 
+/// What the server never lets an upgrade do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Another scope.
+    Scope,
+    /// A stored version removed.
+    StoredVersions,
+}
+
+/// The rules that report it, each of another preset.
+pub const TWINS: [(What, &[&str]); 2] = [
+    (What::Scope, &[kapp::NO_SCOPE_CHANGE, crdify::SCOPE]),
+    (What::StoredVersions, &[kapp::NO_STORED_VERSION_REMOVED, crdify::STORED_VERSION_REMOVAL]),
+];
+
 /// A CRD that a deploy would write.
 pub struct Written {
     /// Index into the plan.
@@ -22,6 +37,8 @@ pub struct Written {
     pub desired: RawObject,
     /// Who applies it.
     pub manager: String,
+    /// Nobody else looks at it: see [`crate::plan::bundles::Extension::safety_off`].
+    pub is_left_to_server: bool,
 }
 
 impl Written {
@@ -35,6 +52,7 @@ impl Written {
                 live: change.live.as_ref().map(|live| live.raw.clone()),
                 desired: change.desired.raw.clone(),
                 manager: manager.to_owned(),
+                is_left_to_server: false,
             })
             .collect()
     }
@@ -92,10 +110,11 @@ pub fn tell_once(violations: &mut Vec<Violation>) {
         let subject = format!("{:?}", violation.subject);
         let has = |rule: &str| loud.iter().any(|(other, name)| *other == subject && name == rule);
         let at = &violation.at;
+        let of = |what: What| TWINS.iter().find(|(of, _)| *of == what).map_or(&[][..], |(_, twins)| *twins);
         let twins: &[&str] = if *at == steps::spec("scope") {
-            &[kapp::NO_SCOPE_CHANGE, crdify::SCOPE]
+            of(What::Scope)
         } else if *at == steps::versions() {
-            &[kapp::NO_STORED_VERSION_REMOVED, crdify::STORED_VERSION_REMOVAL]
+            of(What::StoredVersions)
         } else if at.len() == 3 && at.starts_with(&steps::spec("names")) {
             &["KindChanged"]
         } else {

@@ -296,6 +296,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
             object: ObjectRef::crd(name).into(),
             raw: RawObject::new(desired),
             origin: Origin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new() },
+            bundle: None,
         },
         live: live.map(|json| Live { raw: RawObject::new(json), uid: "u".into(), resource_version: "1".into() }),
         replaces: None,
@@ -304,6 +305,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
         owner: None,
         kapp: crate::plan::OfKapp::default(),
         is_as_applied: false,
+        installer: None,
         crds: Crds::default(),
         answer: crate::plan::Answer::default(),
     }

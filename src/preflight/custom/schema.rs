@@ -123,6 +123,7 @@ fn plan(manifests: &str) -> Plan {
             owner: None,
             kapp: crate::plan::OfKapp::default(),
             is_as_applied: false,
+            installer: None,
             crds: Crds::default(),
             answer: crate::plan::Answer::default(),
         }

@@ -82,7 +82,7 @@ pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
 pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
     type Place<'a> = (&'a Resource, Option<String>);
     let mut places: BTreeMap<Place<'_>, Vec<usize>> = BTreeMap::new();
-    for (index, change) in plan.changes.iter().enumerate().filter(|(_, change)| occasion.writes(change.action)) {
+    for (index, change) in plan.changes.iter().enumerate().filter(|(_, change)| waits_for(change, occasion)) {
         let object = &change.desired.object;
         let is_custom = !plan::is_built_in(object.group());
         if readiness::takes_time(object, is_custom, || change.desired.raw.value()) {
@@ -99,6 +99,11 @@ pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
         rights.map(|right| Need { change: changes[0], namespace: namespace.clone(), right })
     });
     needs.collect()
+}
+
+/// Whether a deploy may wait for an object. For those of a bundle OLM waits.
+fn waits_for(change: &Change, occasion: Occasion) -> bool {
+    change.desired.bundle.is_none() && occasion.writes(change.action)
 }
 
 fn request(resource: &Resource, name: Option<&str>, verb: &str) -> Right {

@@ -113,7 +113,17 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
     let warnings = if summary.warnings > 0 { " with warnings" } else { "" };
     let line = |word: &str, rest: String| (word.to_owned(), rest);
     let skipped = if summary.skipped > 0 { format!(", {} skipped", summary.skipped) } else { String::new() };
-    let unchanged = format!("{} unchanged{skipped}", text::count(summary.unchanged, "object"));
+    let left = match summary.installed_by_olm {
+        0 => String::new(),
+        number => format!("{} of a bundle, which OLM installs", text::count(number, "object")),
+    };
+    let unchanged = match (summary.unchanged, summary.skipped) {
+        (0, 0) if !left.is_empty() => format!("{left}. Nothing was written."),
+        _ => {
+            let left = if left.is_empty() { left } else { format!(", {left}") };
+            format!("{} unchanged{skipped}{left}", text::count(summary.unchanged, "object"))
+        }
+    };
     match report.outcome {
         Outcome::Blocked => {
             let word =
@@ -213,6 +223,7 @@ fn done(report: &Report) -> String {
         (summary.orphaned, "orphaned"),
         (summary.unchanged, "unchanged"),
         (summary.skipped, "skipped"),
+        (summary.installed_by_olm, "left to OLM"),
     ];
     let words: Vec<String> =
         counts.into_iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
@@ -228,6 +239,7 @@ fn interrupted(report: &Report) -> String {
         (ApplyResult::Deleting, "not gone"),
         (ApplyResult::Unchanged, "unchanged"),
         (ApplyResult::Skipped, "skipped"),
+        (ApplyResult::LeftToOlm, "left to OLM"),
         (ApplyResult::Failed, "failed"),
         (ApplyResult::NotReached, "not reached"),
     ];

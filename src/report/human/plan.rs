@@ -15,7 +15,7 @@ const LISTED: usize = 5;
 const INDENT: usize = 9;
 /// Where the numbers of the summary stand, behind the longest action.
 const COLUMN: usize = "unchanged".len() + 1;
-const ACTIONS: [Action; 9] = [
+const ACTIONS: [Action; 10] = [
     Action::Create,
     Action::Adopt,
     Action::Update,
@@ -24,6 +24,7 @@ const ACTIONS: [Action; 9] = [
     Action::Orphan,
     Action::Unchanged,
     Action::Skip,
+    Action::InstalledByOlm,
     Action::Unknown,
 ];
 
@@ -142,19 +143,22 @@ pub fn word(action: Action) -> &'static str {
         Action::Delete => "delete",
         Action::Orphan => "orphan",
         Action::Skip => "skip",
+        Action::InstalledByOlm => "would be installed by OLM",
         Action::Unknown => "unread",
     }
 }
 
 fn paint_action(action: Action, pen: &Pen<'_>) -> String {
-    pen.paint.text(role(action), &text::pad(word(action), COLUMN))
+    // The one that is longer than the column has a space behind it, too.
+    let columns = COLUMN.max(word(action).len() + 1);
+    pen.paint.text(role(action), &text::pad(word(action), columns))
 }
 
 pub fn role(action: Action) -> Role {
     match action {
         Action::Create => Role::Good,
         Action::Update | Action::Adopt | Action::Orphan => Role::Warning,
-        Action::Unchanged | Action::Skip => Role::Faint,
+        Action::Unchanged | Action::Skip | Action::InstalledByOlm => Role::Faint,
         Action::Replace | Action::Delete | Action::Unknown => Role::Error,
     }
 }

@@ -124,7 +124,10 @@ async fn state_namespace(
 ) -> std::result::Result<Option<(usize, resource::Live)>, Problem> {
     let is_state = |change: &Change| {
         let object = &change.desired.object;
-        object.is_namespace() && object.name == managed.app.namespace && change.action == Action::Create
+        change.is_written()
+            && object.is_namespace()
+            && object.name == managed.app.namespace
+            && change.action == Action::Create
     };
     let Some(index) = plan.changes.iter().position(is_state) else { return Ok(None) };
     let options = options(settings, None);

@@ -287,7 +287,7 @@ impl Managed {
             };
             format!("{:016x}----{:016x}", half(0), half(1))
         };
-        let to_come = plan.changes.iter().map(|change| {
+        let to_come = record::ours(plan).map(|change| {
             let object = &change.desired.object;
             let live = change.live.as_ref().map(|live| live.uid.clone());
             Member::of(object, &live.unwrap_or_else(|| uid(object)), false)

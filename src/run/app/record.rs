@@ -19,6 +19,11 @@ use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem, Result};
 use crate::run::host::Host;
 
+/// The changes that become members of the app: all but those of bundles.
+pub(super) fn ours(plan: &Plan) -> impl Iterator<Item = &Change> {
+    plan.changes.iter().filter(|change| change.desired.bundle.is_none())
+}
+
 impl Managed {
     /// Whether the app's record says something else than the cluster, though nothing is to be written to members.
     pub(super) fn is_stale(&self, content: &Content) -> bool {
@@ -71,6 +76,11 @@ impl Managed {
         for (index, change) in plan.changes.iter().enumerate() {
             let object = &change.desired.object;
             let before = kept.remove(&object.identity());
+            // What was a member before stays one: nothing is done to it.
+            if change.desired.bundle.is_some() {
+                content.members.extend(before.cloned());
+                continue;
+            }
             if change.action == Action::Skip && strategy::of(&change.desired) == Some(Strategy::LeaveAlone) {
                 continue;
             }
@@ -128,7 +138,8 @@ impl Managed {
 
     /// By what the next run knows which members are as this one leaves them, after a run that came to its end.
     pub(super) fn last_applied(&self, plan: &Plan, applied: &Applied) -> Option<LastApplied> {
-        let changes: Vec<(usize, &Change)> = plan.changes.iter().enumerate().collect();
+        let changes: Vec<(usize, &Change)> =
+            plan.changes.iter().enumerate().filter(|(_, change)| change.desired.bundle.is_none()).collect();
         let mark = |(index, change): &(usize, &Change)| {
             let live = change.live.as_ref();
             let uid = applied.uids[*index].as_deref().or_else(|| Some(&live?.uid))?.to_owned();
@@ -145,8 +156,7 @@ impl Managed {
 
     /// The kinds and namespaces of the members of before, and of those to come.
     pub(super) fn reach(&self, plan: &Plan) -> (BTreeSet<String>, BTreeSet<String>) {
-        let planned: Vec<Member> =
-            plan.changes.iter().map(|change| Member::of(&change.desired.object, "", false)).collect();
+        let planned: Vec<Member> = ours(plan).map(|change| Member::of(&change.desired.object, "", false)).collect();
         let (mut kinds, mut namespaces) = reach(&planned);
         if let Some(parent) = &self.parent {
             kinds.extend(parent.kinds.iter().cloned());

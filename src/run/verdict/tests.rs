@@ -13,6 +13,7 @@ fn manifest() -> Manifest {
         object: Arc::new(samples::crd("widgets.example.com")),
         raw: RawObject::new("{}".to_owned()),
         origin: Origin { source: Arc::new(source), document: 1, line: 1, bytes: 0..0, within: Vec::new() },
+        bundle: None,
     }
 }
 
@@ -29,6 +30,7 @@ fn change(action: Action) -> Change {
         owner: None,
         kapp: crate::plan::OfKapp::default(),
         is_as_applied: false,
+        installer: None,
         crds: Crds::default(),
         answer: crate::plan::Answer::default(),
     }

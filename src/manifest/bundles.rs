@@ -1,0 +1,170 @@
+//! Bundles among the manifests: folders of the format registry+v1, which OLM installs and no deploy writes.
+//!
+//! Their objects are kept apart from all others: what the configuration or an annotation has a deploy do to manifests
+//! (labels, versions, an order, a strategy) is nothing that OLM does to them.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use gantry_catalog::bundle::{self, MEDIA_TYPE, Texts, Unreadable};
+
+use super::{Manifest, shown};
+use crate::problem::{Location, Problem};
+
+/// The folder of a bundle that holds its objects.
+pub(super) const MANIFESTS: &str = "manifests";
+/// The folder that says that it is one.
+const METADATA: &str = "metadata";
+/// The largest file of the folder `metadata` that is read; real ones have some KB.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// A bundle among the manifests.
+#[derive(Debug, Clone, Default)]
+pub struct Bundle {
+    /// The folder, as the user gave it or as it was found below one that the user gave.
+    pub directory: String,
+    /// What the bundle says of itself.
+    pub content: bundle::Bundle,
+    /// The ClusterServiceVersion, for the places of what is said of it.
+    pub csv: Option<Manifest>,
+    /// What OLM would write of it, in the order of the files: everything but the ClusterServiceVersion.
+    pub manifests: Vec<Manifest>,
+}
+
+impl Bundle {
+    /// The package that it is of; empty where it does not say.
+    pub fn package(&self) -> &str {
+        &self.content.annotations.package
+    }
+
+    /// Its version; empty where it has none.
+    pub fn version(&self) -> &str {
+        self.content.csv.as_ref().map_or("", |(csv, _)| &csv.version)
+    }
+}
+
+/// A folder that was found to be a bundle.
+pub(super) struct Folder {
+    pub path: PathBuf,
+    annotations: String,
+}
+
+impl Folder {
+    /// Looks whether a directory is a bundle.
+    ///
+    /// # Errors
+    /// It says so, and cannot be read.
+    pub fn of(directory: &Path) -> Result<Option<Folder>, Problem> {
+        let file = directory.join(METADATA).join("annotations.yaml");
+        let Ok(Some(annotations)) = text(&file) else { return Ok(None) };
+        // Any other file of this name is a manifest like others, or wrong as one.
+        if !annotations.contains(MEDIA_TYPE) {
+            return Ok(None);
+        }
+        let read = bundle::Annotations::read(&annotations).map_err(|unreadable| problem(directory, unreadable))?;
+        let is_bundle = read.is_registry_v1() && directory.join(MANIFESTS).is_dir();
+        Ok(is_bundle.then(|| Folder { path: directory.to_owned(), annotations }))
+    }
+
+    /// The files that hold its objects. OLM reads each of them, whatever its extension.
+    ///
+    /// # Errors
+    /// A folder among them, which OLM refuses.
+    pub fn files(&self) -> Result<Vec<PathBuf>, Problem> {
+        let manifests = self.path.join(MANIFESTS);
+        let unreadable = |error: &io::Error| Problem::new(format!("cannot be read: {error}")).at(place(&manifests, 0));
+        let entries = fs::read_dir(&manifests).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
+        let mut files: Vec<PathBuf> =
+            entries.map_err(|error| unreadable(&error))?.iter().map(fs::DirEntry::path).collect();
+        files.sort();
+        if let Some(folder) = files.iter().find(|path| path.is_dir()) {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            let message = format!(
+                "subdirectories are not allowed within the \"manifests\" directory of the bundle image filesystem: found \
+                 {:?}",
+                format!("{MANIFESTS}/{}", shown(&name))
+            );
+            return Err(Problem::new(message).at(place(folder, 0)).help("move its files up into manifests/"));
+        }
+        Ok(files)
+    }
+
+    /// Files beside the two folders that look like manifests.
+    pub fn others(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let is_manifest = |path: &PathBuf| {
+            let extension = path.extension().is_some_and(|found| super::EXTENSIONS.iter().any(|known| found == *known));
+            extension && path.is_file()
+        };
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.path())
+            .filter(is_manifest)
+            .map(|path| shown(&path.file_name().unwrap_or_default().to_string_lossy()))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Makes a bundle of its objects.
+    ///
+    /// # Errors
+    /// What OLM cannot read either.
+    pub fn bundle(&self, mut manifests: Vec<Manifest>) -> Result<Bundle, Problem> {
+        let metadata = |name: &str| {
+            let file = self.path.join(METADATA).join(name);
+            text(&file).map_err(|error| Problem::new(format!("cannot be read: {error}")).at(place(&file, 0)))
+        };
+        let (dependencies, properties) = (metadata("dependencies.yaml")?, metadata("properties.yaml")?);
+        let objects: Vec<(&str, String)> = manifests
+            .iter()
+            .map(|manifest| (&*manifest.origin.source.name, manifest.raw.json().into_owned()))
+            .collect();
+        let objects: Vec<(&str, &str)> = objects.iter().map(|(file, json)| (*file, json.as_str())).collect();
+        let texts = Texts {
+            annotations: &self.annotations,
+            dependencies: dependencies.as_deref(),
+            properties: properties.as_deref(),
+            objects: &objects,
+            subdirectories: &[],
+        };
+        let content = bundle::Bundle::read(texts).map_err(|unreadable| {
+            // Of an object, which is known to be one, only the ClusterServiceVersion is read as more than that.
+            let csv =
+                manifests.iter().find(|manifest| is_csv(manifest) && *manifest.origin.source.name == *unreadable.file);
+            match csv {
+                Some(csv) => Problem::new(format!("{}: {}", csv.object, shown(&unreadable.message)))
+                    .at(csv.origin.location())
+                    .help("OLM cannot read it either: fix the type of the field"),
+                None => problem(&self.path, unreadable),
+            }
+        })?;
+        // Of several the last one counts.
+        let csv = manifests.extract_if(.., |manifest| is_csv(manifest)).last();
+        Ok(Bundle { directory: shown(&self.path.to_string_lossy()), content, csv, manifests })
+    }
+}
+
+fn is_csv(manifest: &Manifest) -> bool {
+    manifest.object.kind == "ClusterServiceVersion"
+}
+
+/// The text of a file of the folder `metadata`; `None` where there is none.
+fn text(file: &Path) -> io::Result<Option<String>> {
+    let mut text = String::new();
+    match File::open(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        // One more than is allowed, so that the reader of it sees that there was more.
+        Ok(file) => file.take(MOST_BYTES + 1).read_to_string(&mut text)?,
+    };
+    Ok(Some(text))
+}
+
+fn problem(directory: &Path, Unreadable { file, line, message }: Unreadable) -> Problem {
+    Problem::new(shown(&message)).at(place(&directory.join(file), line)).help("OLM cannot read it either")
+}
+
+fn place(path: &Path, line: usize) -> Location {
+    Location { file: shown(&path.to_string_lossy()), line, column: 0 }
+}

@@ -1,0 +1,283 @@
+//! Bundles in a plan: what OLM would write of them is judged by every check, and written by no deploy.
+//!
+//! Which ClusterExtension installs a bundle its package tells. From it come the namespace of the objects, and whether OLM
+//! looks at the CRDs as it upgrades them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gantry_catalog::bundle;
+use serde_json::Value;
+
+use super::{Change, Plan};
+use crate::catalog::cluster::GROUP;
+use crate::cluster::{Gvk, ListRequest, Target};
+use crate::manifest::{self, Manifest, Spans};
+use crate::problem::{Location, Problem};
+use crate::resource::{RawObject, Resource, Step};
+
+/// The kind that has OLM v1 install a package.
+pub const KIND: &str = "ClusterExtension";
+/// Its plural name.
+pub const PLURAL: &str = "clusterextensions";
+/// The versions of the kind, the one to read first.
+const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
+const PAGE: u32 = 100;
+
+/// A bundle of the plan. Its objects are the changes whose manifest names it.
+#[derive(Debug, Clone)]
+pub struct Bundle {
+    /// The folder.
+    pub directory: String,
+    /// What it says of itself.
+    pub content: bundle::Bundle,
+    /// The ClusterServiceVersion, for the places of what is said of it.
+    pub csv: Option<Manifest>,
+    /// The ClusterExtension that installs it, where there is one.
+    pub extension: Option<Extension>,
+}
+
+/// What a ClusterExtension says of the bundle that it installs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extension {
+    /// Its name.
+    pub name: String,
+    /// The package that it installs.
+    pub package: String,
+    /// The namespace of what it installs; `None` where it names none.
+    pub namespace: Option<String>,
+    /// The service account that OLM installs it with.
+    pub service_account: Option<String>,
+    /// The field that keeps OLM from looking at the CRDs as it upgrades them, if it is set so.
+    pub safety_off: Option<&'static str>,
+    /// Where it is written; `None` for a live one.
+    pub at: Option<Location>,
+}
+
+/// `spec.install.preflight.crdUpgradeSafety.enforcement: None`, as v1 has it.
+const ENFORCEMENT: [&str; 5] = ["spec", "install", "preflight", "crdUpgradeSafety", "enforcement"];
+/// `spec.preflight.crdUpgradeSafety.disabled: true`, as v1alpha1 has it.
+const DISABLED: [&str; 4] = ["spec", "preflight", "crdUpgradeSafety", "disabled"];
+
+impl Bundle {
+    /// The package that it is of.
+    pub fn package(&self) -> &str {
+        &self.content.annotations.package
+    }
+
+    /// Its version; empty where it has none.
+    pub fn version(&self) -> &str {
+        self.content.csv.as_ref().map_or("", |(csv, _)| &csv.version)
+    }
+
+    /// `example 1.2.0 (bundles/example)`
+    pub fn shown(&self) -> String {
+        let words = [self.package(), self.version()]
+            .map(|word| crate::text::sanitize(&crate::text::cut(word, 100)).into_owned());
+        let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+        match words.is_empty() {
+            true => self.directory.clone(),
+            false => format!("{} ({})", words.join(" "), self.directory),
+        }
+    }
+}
+
+impl Extension {
+    /// What the object says; `None` for another kind, and for one without a package.
+    pub fn of(json: &str) -> Option<Extension> {
+        let object: Value = serde_json::from_str(json).ok()?;
+        let (group, _) = object["apiVersion"].as_str()?.split_once('/')?;
+        if (group, object["kind"].as_str()?) != (GROUP, KIND) {
+            return None;
+        }
+        let spec = &object["spec"];
+        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let at = |path: &[&str]| path.iter().try_fold(&object, |value, key| value.get(key));
+        let off = match () {
+            () if at(&ENFORCEMENT).is_some_and(|value| value == "None") => Some("enforcement: None"),
+            () if at(&DISABLED).is_some_and(|value| *value == true) => Some("disabled: true"),
+            () => None,
+        };
+        Some(Extension {
+            name: text(&object["metadata"]["name"])?,
+            package: text(&spec["source"]["catalog"]["packageName"]).or_else(|| text(&spec["packageName"]))?,
+            namespace: text(&spec["namespace"]).or_else(|| text(&spec["installNamespace"])),
+            service_account: text(&spec["serviceAccount"]["name"]),
+            safety_off: off,
+            at: None,
+        })
+    }
+
+    fn of_manifest(manifest: &Manifest) -> Option<Extension> {
+        if manifest.object.kind != KIND || manifest.object.group() != GROUP {
+            return None;
+        }
+        let extension = Extension::of(&manifest.raw.json())?;
+        let path: Vec<Step> = match extension.safety_off {
+            Some("disabled: true") => DISABLED.map(Step::from).to_vec(),
+            Some(_) => ENFORCEMENT.map(Step::from).to_vec(),
+            None => Vec::new(),
+        };
+        let at = Some(Spans::of(&manifest.origin).locate(&path).location);
+        Some(Extension { at, ..extension })
+    }
+}
+
+/// The bundles of a plan and the objects that OLM would write of them, each where its ClusterExtension has it go. What could
+/// not be found out is a notice.
+pub(super) async fn open(
+    bundles: Vec<manifest::Bundle>,
+    others: &[Manifest],
+    target: &Target,
+) -> (Vec<Bundle>, Vec<Manifest>, Vec<Problem>) {
+    let mut notices = Vec::new();
+    let mut extensions: BTreeMap<String, Extension> = BTreeMap::new();
+    // The first one counts: OLM takes no second one of a package.
+    for extension in others.iter().filter_map(Extension::of_manifest) {
+        extensions.entry(extension.package.clone()).or_insert(extension);
+    }
+    if bundles.iter().any(|bundle| !extensions.contains_key(bundle.package())) {
+        match list(target).await {
+            Ok(live) => {
+                // Of one that is among the manifests the manifest counts, which may name another package now.
+                let named: BTreeSet<&str> = others
+                    .iter()
+                    .filter(|manifest| manifest.object.kind == KIND && manifest.object.group() == GROUP)
+                    .map(|manifest| manifest.object.name.as_str())
+                    .collect();
+                for extension in live.into_iter().filter(|extension| !named.contains(extension.name.as_str())) {
+                    extensions.entry(extension.package.clone()).or_insert(extension);
+                }
+            }
+            Err(problem) => {
+                let message = format!("ClusterExtensions cannot be listed: {}", problem.message);
+                let help = "add the ClusterExtension of the bundle to the manifests: it says in which namespace OLM \
+                            installs it";
+                notices.push(Problem::new(message).help(help));
+            }
+        }
+    }
+    let (mut opened, mut manifests) = (Vec::new(), Vec::new());
+    for manifest::Bundle { directory, content, csv, manifests: objects } in bundles {
+        let extension = extensions.get(&content.annotations.package).cloned();
+        let namespace = extension.as_ref().and_then(|extension| extension.namespace.as_deref());
+        manifests.extend(objects.into_iter().map(|object| installed_in(object, namespace)));
+        opened.push(Bundle { directory, content, csv, extension });
+    }
+    (opened, manifests, notices)
+}
+
+/// The object as OLM writes it: whatever namespace it names, it goes to the one of the ClusterExtension.
+fn installed_in(mut manifest: Manifest, namespace: Option<&str>) -> Manifest {
+    let Some(namespace) = namespace.filter(|_| !manifest.object.is_crd()) else { return manifest };
+    if manifest.object.namespace.as_deref().is_some_and(|written| written != namespace) {
+        let mut value = manifest.raw.value();
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.shift_remove("namespace");
+        }
+        manifest.raw = RawObject::from_value(&value);
+    }
+    // Of a kind without namespaces it is taken away again.
+    std::sync::Arc::make_mut(&mut manifest.object).namespace = Some(namespace.to_owned());
+    manifest
+}
+
+/// The manager that has applied a live object, if only one has: OLM, for what it has installed. Applied by another one, fields
+/// that the bundle gives up would stay.
+pub(super) fn installer(live: &RawObject) -> Option<Box<str>> {
+    let live = live.value();
+    let entries = live.pointer("/metadata/managedFields")?.as_array()?;
+    let applied = |entry: &&Value| entry["operation"] == "Apply" && entry.get("subresource").is_none();
+    let mut managers = entries.iter().filter(applied).filter_map(|entry| entry["manager"].as_str());
+    let first = managers.next()?;
+    managers.next().is_none().then(|| first.into())
+}
+
+/// Objects that a deploy would write and whose kind nobody serves before OLM has installed the bundle that defines it: one
+/// problem for each kind.
+pub fn served_too_late(plan: &Plan) -> Vec<Problem> {
+    let crds = plan.changes.iter().filter(|change| change.desired.bundle.is_some());
+    let crds: BTreeMap<&str, &Change> =
+        crds.filter(|crd| crd.desired.object.is_crd()).map(|crd| (crd.desired.object.name.as_str(), crd)).collect();
+    let mut late: BTreeMap<(&Resource, usize), Vec<&Change>> = BTreeMap::new();
+    for change in plan.changes.iter().filter(|change| change.is_written()) {
+        let resource = &*change.resource;
+        let Some(crd) = crds.get(format!("{}.{}", resource.plural, resource.group).as_str()) else { continue };
+        let live = crd.crd().and_then(|sides| sides.readable_live());
+        if live.is_none_or(|live| live.served(&resource.version).is_none()) {
+            late.entry((resource, crd.desired.bundle.unwrap_or_default())).or_default().push(change);
+        }
+    }
+    let problem = |((_, bundle), changes): ((&Resource, usize), Vec<&Change>)| {
+        let first = &changes[0].desired;
+        let more = if changes.len() > 1 { format!(" and {} more", changes.len() - 1) } else { String::new() };
+        let bundle = plan.bundles.get(bundle).map(Bundle::shown).unwrap_or_default();
+        let message = format!(
+            "{}{more}: nobody serves this kind before OLM has installed the bundle {bundle}, which defines it",
+            first.object
+        );
+        Problem::new(message)
+            .at(first.origin.location())
+            .help("deploy the ClusterExtension first, and these objects once it is installed")
+    };
+    late.into_iter().map(problem).collect()
+}
+
+/// The ClusterExtensions of a target, by name; none where it does not serve the kind.
+async fn list(target: &Target) -> Result<Vec<Extension>, Problem> {
+    let kinds = VERSIONS.map(|version| Gvk { group: GROUP.into(), version: version.into(), kind: KIND.into() });
+    let first =
+        |error: crate::problem::Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
+    let found = target.discover(&BTreeSet::from(kinds.clone())).await.map_err(first)?;
+    let Some(resource) = kinds.iter().find_map(|kind| found.served.get(kind)) else {
+        return match kinds.iter().find_map(|kind| found.unanswered.get(kind)) {
+            Some(problem) => Err(problem.clone()),
+            None => Ok(Vec::new()),
+        };
+    };
+    let add = |extensions: &mut BTreeMap<String, Extension>, json: &str| {
+        extensions.extend(Extension::of(json).map(|extension| (extension.name.clone(), extension)));
+    };
+    let listed = target.list(&ListRequest::of(resource, PAGE)).gather(add).await;
+    let expired = || Problem::new(format!("the list of {PLURAL} expired again and again"));
+    listed
+        .map(|extensions| extensions.into_values().collect())
+        .map_err(|error| error.problem().cloned().unwrap_or_else(expired))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_versions_of_a_clusterextension_are_read() {
+        let v1 = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": "e"}, "spec": {"namespace": "ns", "serviceAccount": {"name": "sa"},
+            "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}},
+            "install": {"preflight": {"crdUpgradeSafety": {"enforcement": "None"}}}}});
+        let expected = Extension {
+            name: "e".into(),
+            package: "p".into(),
+            namespace: Some("ns".into()),
+            service_account: Some("sa".into()),
+            safety_off: Some("enforcement: None"),
+            at: None,
+        };
+        assert_eq!(Extension::of(&v1.to_string()), Some(expected.clone()));
+        let mut strict = v1.clone();
+        strict["spec"]["install"]["preflight"]["crdUpgradeSafety"]["enforcement"] = "Strict".into();
+        assert_eq!(Extension::of(&strict.to_string()).unwrap().safety_off, None);
+        let alpha = json!({"apiVersion": "olm.operatorframework.io/v1alpha1", "kind": "ClusterExtension",
+            "metadata": {"name": "e"}, "spec": {"packageName": "p", "installNamespace": "ns",
+            "serviceAccount": {"name": "sa"}, "preflight": {"crdUpgradeSafety": {"disabled": true}}}});
+        let expected = Extension { safety_off: Some("disabled: true"), ..expected };
+        assert_eq!(Extension::of(&alpha.to_string()), Some(expected));
+        let mut on = alpha;
+        on["spec"]["preflight"]["crdUpgradeSafety"]["disabled"] = false.into();
+        assert_eq!(Extension::of(&on.to_string()).unwrap().safety_off, None);
+        for other in ["", "{}", "[]", r#"{"apiVersion": "v1", "kind": "ClusterExtension"}"#] {
+            assert_eq!(Extension::of(other), None, "{other}");
+        }
+    }
+}
