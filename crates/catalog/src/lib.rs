@@ -3,9 +3,11 @@
 
 mod blob;
 pub mod bundle;
+pub mod classic;
 pub mod constraint;
 pub mod crd_rule;
 pub mod csv;
+pub mod dependency;
 mod files;
 pub mod graph;
 mod index;

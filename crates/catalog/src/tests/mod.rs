@@ -1,3 +1,4 @@
+mod depending;
 mod ranges;
 mod reading;
 mod resolving;

@@ -1,0 +1,45 @@
+//! What classic OLM installs for a Subscription.
+//!
+//! Unlike OLM v1 it looks at one channel alone and only at the entries on the chain of `replaces` from its head
+//! (`sortChannel` in `pkg/controller/registry/resolver` of operator-lifecycle-manager); of those that an edge leads to, it
+//! takes the one nearest to the head.
+
+use std::collections::BTreeSet;
+
+use crate::graph::heads;
+use crate::package::{Channel, Entry, Package};
+use crate::skip_range::SkipRange;
+use crate::version::Version;
+
+/// The entries on the chain of `replaces` from the head down.
+pub fn chain(channel: &Channel) -> Vec<&Entry> {
+    let mut found: Vec<&Entry> = Vec::new();
+    let mut seen = BTreeSet::new();
+    let heads = heads(channel);
+    let mut next = heads.first().copied();
+    while let Some(name) = next {
+        let Some(entry) = channel.entries.iter().find(|entry| entry.name == name).filter(|_| seen.insert(name)) else {
+            break;
+        };
+        found.push(entry);
+        next = Some(entry.replaces.as_str()).filter(|name| !name.is_empty());
+    }
+    found
+}
+
+/// The bundle that a Subscription to a channel goes to: from what is installed, else the head. `None`: it stays, or there is
+/// nothing to install.
+pub fn next<'a>(package: &'a Package, channel: &'a Channel, installed: Option<&str>) -> Option<&'a str> {
+    let chain = chain(channel);
+    let Some(installed) = installed else { return chain.first().map(|head| head.name.as_str()) };
+    let version = package.bundles.get(installed).and_then(|bundle| bundle.version().ok()).map(|found| found.version);
+    let is_edge = |entry: &&&Entry| {
+        entry.replaces == installed
+            || entry.skips.iter().any(|skipped| skipped == installed)
+            || version.as_ref().is_some_and(|version: &Version| {
+                SkipRange::parse(&entry.skip_range)
+                    .is_ok_and(|range| !entry.skip_range.is_empty() && range.contains(version))
+            })
+    };
+    chain.iter().find(is_edge).map(|entry| entry.name.as_str()).filter(|name| *name != installed)
+}

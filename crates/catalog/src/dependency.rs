@@ -1,0 +1,235 @@
+//! What bundles provide and require of each other, as classic OLM resolves it.
+//!
+//! Sources: `pkg/controller/registry/resolver/cache/predicates.go` of operator-lifecycle-manager for what fits and for the
+//! words; `alpha/property` and `constraints` of operator-registry and api for the properties.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::json::plain;
+use crate::package::Property;
+use crate::skip_range::SkipRange;
+use crate::version::Version;
+
+/// How deep constraints may be in each other.
+const MOST_DEPTH: usize = 64;
+
+/// An API that a bundle provides or requires: all three parts have to be the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub struct Api {
+    /// Its group.
+    #[serde(default)]
+    pub group: String,
+    /// Its version.
+    #[serde(default)]
+    pub version: String,
+    /// Its kind.
+    #[serde(default)]
+    pub kind: String,
+}
+
+/// What a bundle requires.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Requirement {
+    /// An operator that provides an API.
+    Api(Api),
+    /// An operator of a package, in a range of versions.
+    Package {
+        /// The package.
+        name: String,
+        /// The text of the range.
+        range: String,
+        /// The range.
+        versions: SkipRange,
+    },
+    /// All of these, by operators of any number.
+    All(Vec<Requirement>),
+    /// One of these.
+    Any(Vec<Requirement>),
+    /// None of these.
+    Not(Vec<Requirement>),
+    /// An expression over properties, which is not evaluated here.
+    Cel(String),
+}
+
+/// What operators are there, as far as a requirement asks.
+pub trait Operators {
+    /// Whether one provides the API.
+    fn provides(&self, api: &Api) -> bool;
+    /// Whether one is of the package, in a version that is taken.
+    fn has_package(&self, name: &str, is_taken: &dyn Fn(&Version) -> bool) -> bool;
+}
+
+impl Requirement {
+    /// Reads a property of a bundle; `None` for one that requires nothing.
+    ///
+    /// # Errors
+    /// A value that is not of its type.
+    pub fn of_property(property: &Property) -> Result<Option<Requirement>, String> {
+        match property.kind.as_str() {
+            "olm.gvk.required" => parse(&property.value).map(|api| Some(Requirement::Api(api))),
+            "olm.package.required" => parse::<PackageRange>(&property.value)?.read().map(Some),
+            "olm.constraint" => parse::<Constraint>(&property.value)?.read(0).map(Some),
+            _ => Ok(None),
+        }
+        .map_err(|why: String| format!("{}: {why}", property.kind))
+    }
+
+    /// Reads a dependency of `metadata/dependencies.yaml`, where what is required has the names of what is provided.
+    ///
+    /// # Errors
+    /// A value that is not of its type.
+    pub fn of_dependency(dependency: &Property) -> Result<Option<Requirement>, String> {
+        match dependency.kind.as_str() {
+            "olm.gvk" => parse(&dependency.value).map(|api| Some(Requirement::Api(api))),
+            "olm.package" => parse::<PackageRange>(&dependency.value)?.read().map(Some),
+            _ => Requirement::of_property(dependency),
+        }
+    }
+
+    /// Whether it holds among these operators; `None` where an expression would have to be evaluated.
+    pub fn holds(&self, operators: &dyn Operators) -> Option<bool> {
+        match self {
+            Requirement::Api(api) => Some(operators.provides(api)),
+            Requirement::Package { name, versions, .. } => {
+                Some(operators.has_package(name, &|version| versions.contains(version)))
+            }
+            Requirement::All(parts) => all(parts.iter().map(|part| part.holds(operators))),
+            Requirement::Any(parts) => {
+                all(parts.iter().map(|part| part.holds(operators).map(|holds| !holds))).map(|none| !none)
+            }
+            Requirement::Not(parts) => all(parts.iter().map(|part| part.holds(operators).map(|holds| !holds))),
+            Requirement::Cel(_) => None,
+        }
+    }
+
+    /// Every API that it names, in whatever part.
+    pub fn apis(&self) -> Vec<&Api> {
+        match self {
+            Requirement::Api(api) => vec![api],
+            Requirement::All(parts) | Requirement::Any(parts) | Requirement::Not(parts) => {
+                parts.iter().flat_map(Requirement::apis).collect()
+            }
+            Requirement::Package { .. } | Requirement::Cel(_) => Vec::new(),
+        }
+    }
+
+    /// Whether it is about packages alone.
+    pub fn is_of_package(&self) -> bool {
+        matches!(self, Requirement::Package { .. })
+    }
+}
+
+/// Whether all hold; `None` where none fails and one is not known.
+fn all(parts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut known = Some(true);
+    for part in parts {
+        match part {
+            Some(false) => return Some(false),
+            Some(true) => {}
+            None => known = None,
+        }
+    }
+    known
+}
+
+impl fmt::Display for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "group: {}, version: {}, kind: {}", self.group, self.version, self.kind)
+    }
+}
+
+impl fmt::Display for Requirement {
+    /// As OLM says it behind `requires an operator`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |f: &mut fmt::Formatter<'_>, parts: &[Requirement], between: &str| {
+            parts.iter().enumerate().try_for_each(|(at, part)| {
+                let before = if at == 0 { "" } else { between };
+                write!(f, "{before}{part}")
+            })
+        };
+        match self {
+            Requirement::Api(api) => write!(f, "providing an API with {api}"),
+            Requirement::Package { name, range, .. } => {
+                write!(f, "with package: {name} and with version in range: {range}")
+            }
+            Requirement::All(parts) => list(f, parts, " and "),
+            Requirement::Any(parts) => list(f, parts, " or "),
+            Requirement::Not(parts) => {
+                f.write_str("not ")?;
+                list(f, parts, " nor ")
+            }
+            Requirement::Cel(rule) => write!(f, "with constraint: {rule:?}"),
+        }
+    }
+}
+
+/// The APIs that these properties say are provided; what cannot be read provides nothing.
+pub fn provided<'p>(properties: impl IntoIterator<Item = &'p Property>) -> impl Iterator<Item = Api> {
+    let provided = properties.into_iter().filter(|property| property.kind == "olm.gvk");
+    provided.filter_map(|property| serde_json::from_str(&property.value).ok()).collect::<Vec<Api>>().into_iter()
+}
+
+fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| plain(&error))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PackageRange {
+    package_name: String,
+    /// `version` in a dependencies.yaml.
+    #[serde(alias = "version")]
+    version_range: String,
+}
+
+impl PackageRange {
+    fn read(self) -> Result<Requirement, String> {
+        let PackageRange { package_name: name, version_range: range } = self;
+        let versions = SkipRange::parse(&range).map_err(|why| format!("{range:?}: {why}"))?;
+        Ok(Requirement::Package { name, range, versions })
+    }
+}
+
+#[derive(Deserialize)]
+struct Constraint {
+    gvk: Option<Api>,
+    package: Option<PackageRange>,
+    all: Option<Constraints>,
+    any: Option<Constraints>,
+    not: Option<Constraints>,
+    cel: Option<Cel>,
+}
+
+#[derive(Deserialize)]
+struct Constraints {
+    #[serde(default)]
+    constraints: Vec<Constraint>,
+}
+
+#[derive(Deserialize)]
+struct Cel {
+    #[serde(default)]
+    rule: String,
+}
+
+impl Constraint {
+    fn read(self, depth: usize) -> Result<Requirement, String> {
+        if depth > MOST_DEPTH {
+            return Err(format!("constraints are more than {MOST_DEPTH} deep in each other"));
+        }
+        let list = |parts: Constraints| -> Result<Vec<Requirement>, String> {
+            parts.constraints.into_iter().map(|part| part.read(depth + 1)).collect()
+        };
+        match self {
+            Constraint { gvk: Some(api), .. } => Ok(Requirement::Api(api)),
+            Constraint { package: Some(package), .. } => package.read(),
+            Constraint { all: Some(parts), .. } => list(parts).map(Requirement::All),
+            Constraint { any: Some(parts), .. } => list(parts).map(Requirement::Any),
+            Constraint { not: Some(parts), .. } => list(parts).map(Requirement::Not),
+            Constraint { cel: Some(Cel { rule }), .. } => Ok(Requirement::Cel(rule)),
+            _ => Err("a constraint of none of the types gvk, package, all, any, not, cel".to_owned()),
+        }
+    }
+}
