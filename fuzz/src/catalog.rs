@@ -6,7 +6,11 @@ use gantry_catalog::{Catalog, Csvs, Keep};
 
 pub fn run(data: &[u8]) {
     let mut first = Catalog::default();
-    let keep = |catalog: &Catalog, csv| Keep { properties_of: catalog.packages.keys().cloned().collect(), csv };
+    let keep = |catalog: &Catalog, csv| Keep {
+        properties_of: catalog.packages.keys().cloned().collect(),
+        csv,
+        ..Keep::default()
+    };
     let mut lines = String::new();
     let read = gantry_catalog::read(data, &mut |blob| {
         first.add(blob, &Keep::default())?;

@@ -234,7 +234,7 @@ fn scope(example: &Example) -> &'static str {
         Example::Stored { .. } => "part of a CRD, and of an existing object",
         Example::Objects { .. } => "parts of manifests",
         Example::Deletion { .. } => "a member that leaves the app, and a live object",
-        Example::Extension { .. } => "a ClusterExtension, and a catalog",
+        Example::Extension { .. } => "what is live, the manifests, and catalogs",
         Example::Fields { .. } | Example::Manifest { .. } => "fields of spec in the schema of one version",
     }
 }
@@ -245,7 +245,7 @@ fn who(rule: &RuleDoc) -> String {
         Example::Rights { .. } => return "the deploy itself, which would stop halfway".to_owned(),
         Example::Deletion { .. } => return "everybody who needs what goes".to_owned(),
         Example::Extension { .. } if rule.severity == Severity::Info => return "nobody".to_owned(),
-        Example::Extension { .. } => return "everybody who needs what the extension installs".to_owned(),
+        Example::Extension { .. } => return "everybody who needs what the operator provides".to_owned(),
         Example::Objects { .. } if rule.breaks.is_empty() => {
             let nobody = rule.severity == Severity::Info;
             return if nobody { "nobody" } else { "the deploy itself" }.to_owned();

@@ -14,6 +14,8 @@ pub mod entry;
 pub mod explain;
 pub mod extension_resolution;
 pub mod objects;
+pub mod olm;
+pub mod operator_dependencies;
 mod pair;
 pub mod permission_validation;
 pub mod proofs;
@@ -69,6 +71,8 @@ pub struct Context<'a> {
     pub objects: Arc<objects::Objects>,
     /// The catalogs of the configuration.
     pub catalogs: Catalogs<'a>,
+    /// What the catalogs say, read once for all checks of one run.
+    pub olm: Arc<olm::Olm>,
     /// In UTC: what expires is measured by it.
     pub today: Date,
     /// Where to tell how far a check is that takes long.
@@ -323,6 +327,11 @@ pub trait Check: Send + Sync {
     /// What it wants of the objects of CRDs that change, so that one pass over them does for all checks.
     fn wants(&self) -> objects::Wants {
         objects::Wants::default()
+    }
+
+    /// Whether it looks at all packages of the catalogs, and not only at those that are asked for.
+    fn looks_at_all_packages(&self) -> bool {
+        false
     }
 
     /// What it will look up, so that the right to it can be asked for beforehand. Sends no request. To compare CRDs and to

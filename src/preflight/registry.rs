@@ -5,7 +5,7 @@
 use super::entry::CheckEntry;
 use super::{
     admission_dry_run, api_availability, conversion_webhook, crd_upgrade_safety, custom, custom_resource_validation,
-    deletion_safety, extension_resolution, permission_validation,
+    deletion_safety, extension_resolution, operator_dependencies, permission_validation,
 };
 use crate::config::Known;
 
@@ -18,6 +18,7 @@ pub static CHECKS: &[CheckEntry] = &[
     custom_resource_validation::ENTRY,
     deletion_safety::ENTRY,
     extension_resolution::ENTRY,
+    operator_dependencies::ENTRY,
     permission_validation::ENTRY,
 ];
 

@@ -37,7 +37,7 @@ pub enum Example {
     Objects { live: &'static str, desired: &'static str },
     /// An object that leaves an app, and one that is live beside it.
     Deletion { left: &'static str, other: &'static str },
-    /// ClusterExtensions that are live and among the manifests, and file-based catalogs.
+    /// Objects of Operator Lifecycle Manager that are live and among the manifests, and file-based catalogs.
     Extension { live: &'static str, desired: &'static str, catalogs: &'static [&'static str] },
 }
 

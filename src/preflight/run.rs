@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 
 use super::objects::Objects;
+use super::olm::Olm;
 use super::proofs::{Proofs, Proven};
 use super::registry::{self, CHECKS};
 use super::superseded;
@@ -64,9 +65,11 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
     let live_lookups =
         || checks.iter().map(|enabled| enabled.check.live_lookups(plan, target, catalogs.sources)).collect();
+    let olm = Arc::new(Olm::new(checks.iter().any(|enabled| enabled.check.looks_at_all_packages())));
     let unread = unread(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
         let (unread, proofs, objects) = (unread.clone(), Arc::clone(&proofs), Arc::clone(&objects));
+        let olm = Arc::clone(&olm);
         let context = Context {
             plan,
             target,
@@ -78,6 +81,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
             proofs,
             objects,
             catalogs,
+            olm,
             today: waivers.today,
             stage,
             notices,

@@ -87,6 +87,7 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
             (_, Some(_), Some(_)) if !is_blobs && args.from.is_none() => Csvs::Kept,
             _ => Csvs::None,
         },
+        ..Keep::default()
     };
     let printed = is_blobs.then(|| (args.package.clone(), args.item.clone()));
     let catalogs = read(&settings, &live, keep, printed, host).await?;

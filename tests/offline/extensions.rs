@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use gantry::finding::Severity;
+use gantry::preflight::entry::CheckEntry;
 use gantry::preflight::extension_resolution::ENTRY;
+use gantry::preflight::operator_dependencies;
 use gantry::preflight::rule::Example;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -71,7 +73,11 @@ impl Stage {
     }
 
     fn check(&self) -> Ran {
-        self.gantry(&["check", "--preflight", ENTRY.name, "-o", "json"])
+        self.check_with(&ENTRY)
+    }
+
+    fn check_with(&self, check: &CheckEntry) -> Ran {
+        self.gantry(&["check", "--preflight", check.name, "-o", "json"])
     }
 }
 
@@ -175,7 +181,8 @@ fn entries(lines: &[&str]) -> Value {
 
 #[test]
 fn each_rule_reports_its_example_and_nothing_else() {
-    for doc in (ENTRY.rules)() {
+    let of = |check: &'static CheckEntry| (check.rules)().into_iter().map(move |doc| (check, doc));
+    for (check, doc) in of(&ENTRY).chain(of(&operator_dependencies::ENTRY)) {
         let Example::Extension { live, desired, catalogs } = doc.example else { panic!("{}", doc.name) };
         let mut stage = Stage::new().desired(desired);
         stage.write("live/extension.yaml", live);
@@ -183,7 +190,7 @@ fn each_rule_reports_its_example_and_nothing_else() {
             stage = stage.catalog(name, text);
         }
         let code = if doc.severity == Severity::Error { 3 } else { 0 };
-        let ran = stage.check().code(code);
+        let ran = stage.check_with(check).code(code);
         // Two bundles of one version are a mistake of the catalog, too.
         let rules = if doc.name == "CatalogInvalid" { ran.all_rules() } else { ran.rules() };
         assert_eq!(rules, [doc.name], "{}", ran.stdout);

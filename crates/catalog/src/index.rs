@@ -19,6 +19,8 @@ const METADATA: &str = "olm.csv.metadata";
 pub struct Keep {
     /// The packages whose properties are kept.
     pub properties_of: BTreeSet<String>,
+    /// Whether the properties of all packages are kept; ClusterServiceVersions are still those of the packages above.
+    pub all_properties: bool,
     /// Whether ClusterServiceVersions are looked at: of all packages, or of those whose properties are kept.
     pub csv: Csvs,
 }
@@ -146,7 +148,7 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<(),
             required if REQUIRED.contains(&required) => bundle.required.push(required.to_owned()),
             _ => {}
         }
-        if is_kept && kind != OBJECT && kind != METADATA {
+        if (is_kept || keep.all_properties) && kind != OBJECT && kind != METADATA {
             bundle.properties.push(Property { kind: kind.into_owned(), value: compact(value.get()).into_owned() });
         }
     }

@@ -6,7 +6,6 @@
 //!
 //! `gantry_catalog::resolve` has OLM's steps and texts; here is what the user is told.
 
-mod catalogs;
 mod failure;
 mod owners;
 mod resolved;
@@ -17,19 +16,19 @@ use std::sync::Arc;
 
 use gantry_catalog::bundle::{Olm, Untold};
 use gantry_catalog::mistakes::mistakes;
-use gantry_catalog::resolve::{InstalledBundle, Source, UpgradeConstraints, Wanted, range_of, resolve};
+use gantry_catalog::resolve::{Source, UpgradeConstraints, Wanted, range_of, resolve};
 use gantry_catalog::{Package, crd_rule};
 
-use self::catalogs::{Contents, Known, Where};
 use self::owners::Brought;
 use super::entry::CheckEntry;
+use super::olm::catalogs::{self, Where};
+use super::olm::{Asked, Selected, asked, contents_of, has_catalogs, selected};
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, LiveLookups, Lookup, Violation};
 use crate::catalog::cluster;
-use crate::catalog::extension::{self, Extension, installed};
+use crate::catalog::extension;
 use crate::cluster::Target;
-use crate::cluster::selector::Selector;
 use crate::cluster::service::ServiceUrl;
 use crate::config::{CatalogSource, ConfigReader};
 use crate::finding::ExtensionEntry;
@@ -115,7 +114,7 @@ impl Check for ExtensionResolution {
 /// What is read whatever catalogs there are.
 fn lookups(plan: &Plan) -> Vec<Lookup> {
     let mut found = Vec::new();
-    for asked in asked(plan, Options { constraints: UpgradeConstraints::Catalog, olm: Olm::Current }) {
+    for asked in asked(plan, UpgradeConstraints::Catalog) {
         if found.is_empty() {
             let version = plan.changes[asked.change].resource.version.as_str();
             let catalogs = Resource { version: version.into(), ..cluster_catalogs() };
@@ -132,7 +131,7 @@ fn lookups(plan: &Plan) -> Vec<Lookup> {
 
 /// The content of the catalogs that are selected, where catalogd serves it. A folder has no catalogd: there it is the usual one.
 async fn live_lookups(plan: &Plan, target: &Target, configured: &[CatalogSource]) -> Result<Vec<Lookup>, Problem> {
-    let asked = asked(plan, Options { constraints: UpgradeConstraints::Catalog, olm: Olm::Current });
+    let asked = asked(plan, UpgradeConstraints::Catalog);
     if asked.is_empty() {
         return Ok(Vec::new());
     }
@@ -165,47 +164,16 @@ fn cluster_catalogs() -> Resource {
     }
 }
 
-/// A ClusterExtension of the plan.
-struct Asked {
-    /// Index into the plan.
-    change: usize,
-    extension: Extension,
-    installed: Option<InstalledBundle>,
-}
-
-fn asked(plan: &Plan, options: Options) -> Vec<Asked> {
-    let changes = plan.changes.iter().enumerate().filter(|(_, change)| extension::is_one(&change.desired.object));
-    let read = changes.filter_map(|(index, change)| {
-        let mut extension = Extension::of(&change.desired.object, &change.desired.raw.value())?;
-        if extension.wanted.constraints == UpgradeConstraints::Catalog {
-            extension.wanted.constraints = options.constraints;
-        }
-        let installed = change.live.as_ref().and_then(|live| installed(&live.raw.value()));
-        Some(Asked { change: index, extension, installed })
-    });
-    read.collect()
-}
-
-/// A catalog that an extension selects, with what it says of the package.
-struct Selected<'a> {
-    known: &'a Known,
-    package: Option<&'a Package>,
-    /// The names of all packages of the catalog.
-    packages: Vec<&'a str>,
-}
-
 async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNotCheck> {
-    let asked = asked(context.plan, options);
+    let asked = asked(context.plan, options.constraints);
     if asked.is_empty() {
         return Ok(Answer::checked(Vec::new(), Vec::new()));
     }
-    let notice = |text| context.notices.add(text);
-    let known = catalogs::known(context.plan, context.target, context.catalogs.sources, &notice).await;
-    let known = known.map_err(|Problem { message, help, .. }| CouldNotCheck { message, help })?;
+    let known = context.olm.known(&context).await?;
     let mut found = Found::default();
     let mut selections = Vec::new();
     for asked in &asked {
-        match selected(asked, &known) {
+        match selected(asked, known) {
             Ok(selected) => selections.push((asked, selected)),
             Err(text) => {
                 context.notices.resolved(entry(asked, Err(&text), Vec::new()));
@@ -215,15 +183,15 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
             }
         }
     }
-    let packages: BTreeSet<String> = asked.iter().map(|asked| asked.extension.wanted.package.clone()).collect();
-    let wanted: BTreeMap<&str, &Known> =
-        selections.iter().flat_map(|(_, selected)| selected).map(|known| (known.name.as_str(), *known)).collect();
-    let contents = catalogs::read(wanted.into_values(), &packages, &context).await;
+    let contents = context.olm.contents(&context).await?;
     // A catalog that cannot be read concerns everybody who selects it, and is told once.
-    found.unchecked.extend(contents.values().filter_map(|read| read.as_ref().err().cloned()));
+    let wanted: BTreeSet<&str> =
+        selections.iter().flat_map(|(_, selected)| selected).map(|known| known.name.as_str()).collect();
+    let read = wanted.iter().filter_map(|name| contents.get(*name));
+    found.unchecked.extend(read.filter_map(|read| read.as_ref().err().cloned()));
     let (mut invalid, mut brought) = (BTreeSet::new(), Vec::new());
     for (asked, selected) in &selections {
-        let Some(selected) = contents_of(asked, selected, &contents) else { continue };
+        let Some(selected) = contents_of(asked, selected, contents) else { continue };
         if known.is_empty() && !has_catalogs(&context) {
             let message = format!("there is no catalog to resolve ClusterExtension {} from", asked.extension.name);
             let help = "name one with --catalog NAME=PATH, or with catalogs in gantry.yaml";
@@ -242,33 +210,6 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
     tell_untold(&brought, &context);
     found.extend(owners::check(&asked, &brought, &context).await);
     Ok(found.into())
-}
-
-/// Whether the target is a cluster, which has all the catalogs that there are.
-fn has_catalogs(context: &Context<'_>) -> bool {
-    matches!(context.target, crate::cluster::Target::Kube(_))
-}
-
-/// The available catalogs that an extension selects. The error is OLM's.
-fn selected<'a>(asked: &Asked, known: &'a [Known]) -> Result<Vec<&'a Known>, String> {
-    let selector = Selector::of_object(&asked.extension.selector)
-        .map_err(|why| format!("desired catalog selector is invalid: {why}"))?;
-    let is_selected =
-        |known: &&Known| known.available && selector.selects(|key| known.labels.get(key).map(String::as_str));
-    Ok(known.iter().filter(is_selected).collect())
-}
-
-/// What the selected catalogs say of the package; `None` where one cannot be read, which leaves nothing to be said.
-fn contents_of<'a>(asked: &Asked, selected: &[&'a Known], contents: &'a Contents) -> Option<Vec<Selected<'a>>> {
-    let read = selected.iter().map(|known| {
-        let catalog = contents.get(&known.name)?.as_ref().ok()?;
-        Some(Selected {
-            known,
-            package: catalog.packages.get(&asked.extension.wanted.package),
-            packages: catalog.packages.keys().map(String::as_str).collect(),
-        })
-    });
-    read.collect()
 }
 
 /// What `opm validate` says of the package.
@@ -313,14 +254,7 @@ fn judge(
             extension.places.version(),
         ));
     }
-    let sources: Vec<Source<'_>> = selected
-        .iter()
-        .map(|selected| Source {
-            name: &selected.known.name,
-            priority: selected.known.priority,
-            package: selected.package,
-        })
-        .collect();
+    let sources: Vec<Source<'_>> = selected.iter().map(Selected::source).collect();
     match resolve(wanted, installed, &sources) {
         Ok(resolved) => Some(resolved::tell(asked, &resolved, &sources, options, context, found)),
         Err(failure) => {

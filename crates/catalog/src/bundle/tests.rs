@@ -412,7 +412,8 @@ fn of_a_catalog_less_can_be_told() {
         let blob = json!({"schema": "olm.bundle", "package": "p", "name": "p.v1", "properties": [
             {"type": "olm.package", "value": {"packageName": "p", "version": "1.0.0"}}, property]});
         let mut catalog = crate::Catalog::default();
-        let keep = crate::Keep { properties_of: ["p".to_owned()].into(), csv: crate::Csvs::Kept };
+        let keep =
+            crate::Keep { properties_of: ["p".to_owned()].into(), csv: crate::Csvs::Kept, ..crate::Keep::default() };
         crate::read(blob.to_string().as_bytes(), &mut |blob| catalog.add(blob, &keep)).unwrap();
         catalog.packages["p"].bundles["p.v1"].csv.clone().unwrap()
     };

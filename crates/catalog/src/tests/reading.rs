@@ -214,6 +214,7 @@ fn properties_and_service_versions_are_kept_where_asked_for() {
     let keep = |csv, properties: &[&str]| Keep {
         properties_of: properties.iter().map(|name| (*name).to_owned()).collect(),
         csv,
+        ..Keep::default()
     };
     let of = |keep: &Keep| load([text.as_str()], keep).unwrap().packages["p"].bundles.clone();
     let bundles = of(&keep(Csvs::Kept, &["p"]));

@@ -1,10 +1,10 @@
 //! The catalogs that OLM v1 would look into: those of the manifests, of the cluster and of the configuration, and what is in
 //! them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use gantry_catalog::{Blob, Catalog, Csvs, Keep};
+use gantry_catalog::{Blob, Catalog, Keep};
 
 use crate::catalog::cluster::{self, ClusterCatalog, NAME_LABEL, Serving};
 use crate::catalog::{self, Catalogs};
@@ -123,7 +123,7 @@ fn of_manifests(plan: &Plan) -> Vec<(ClusterCatalog, bool)> {
     read.collect()
 }
 
-/// What is in a catalog: what is asked for is kept.
+/// What is in each catalog by its name, or why it cannot be told.
 pub type Contents = BTreeMap<String, Result<Catalog, CouldNotCheck>>;
 
 struct Reading {
@@ -137,13 +137,8 @@ impl Reading {
     }
 }
 
-/// Reads these catalogs side by side, each once, and keeps these packages.
-pub async fn read<'a>(
-    catalogs: impl Iterator<Item = &'a Known>,
-    packages: &BTreeSet<String>,
-    context: &Context<'_>,
-) -> Contents {
-    let keep = Keep { properties_of: packages.clone(), csv: Csvs::Kept };
+/// Reads these catalogs side by side, each once.
+pub async fn read<'a>(catalogs: impl Iterator<Item = &'a Known>, keep: &Keep, context: &Context<'_>) -> Contents {
     let reads = catalogs.map(|known| {
         let keep = keep.clone();
         async move {

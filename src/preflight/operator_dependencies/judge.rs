@@ -1,0 +1,260 @@
+//! What goes wrong between the operators before and after the deploy.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gantry_catalog::Version;
+use gantry_catalog::dependency::{Api, Operators, Requirement};
+use gantry_catalog::{Bundle, Package};
+
+use super::nodes::{Node, Nodes};
+use super::rules::{
+    API_OWNED_TWICE, DEPENDENT_BROKEN, REQUIRED_API_MISSING, REQUIRED_PACKAGE_MISSING, UPDATE_TOGETHER,
+};
+use super::{Served, violation};
+use crate::preflight::olm::catalogs::Contents;
+use crate::preflight::{CouldNotCheck, Found};
+use crate::text::sanitize;
+
+/// So many bundles of a catalog are named.
+const NAMED: usize = 3;
+
+/// The operators of one moment, as far as requirements ask.
+struct There<'a> {
+    apis: BTreeSet<&'a Api>,
+    nodes: Vec<&'a Node>,
+    /// APIs that nobody need provide: those of the target and of the CRDs of the manifests.
+    served: Option<&'a Served>,
+}
+
+impl<'a> There<'a> {
+    fn new(nodes: impl Iterator<Item = &'a Node>, served: Option<&'a Served>) -> Self {
+        let nodes: Vec<&Node> = nodes.collect();
+        There { apis: nodes.iter().flat_map(|node| &node.provides).collect(), nodes, served }
+    }
+}
+
+impl Operators for There<'_> {
+    fn provides(&self, api: &Api) -> bool {
+        self.apis.contains(api) || self.served.is_some_and(|served| served.has(api))
+    }
+
+    fn has_package(&self, name: &str, is_taken: &dyn Fn(&Version) -> bool) -> bool {
+        self.nodes.iter().any(|node| node.package == name && node.version.as_ref().is_some_and(is_taken))
+    }
+}
+
+/// Findings about what operators require of each other.
+pub fn check(nodes: &Nodes, served: &Served, contents: &Contents) -> Found {
+    let judging = Judging { nodes, served, contents };
+    let mut found = Found::default();
+    let together = judging.dependents(&mut found);
+    judging.deployed(&together, &mut found);
+    judging.owned_twice(&mut found);
+    found
+}
+
+struct Judging<'a> {
+    nodes: &'a Nodes,
+    served: &'a Served,
+    contents: &'a Contents,
+}
+
+impl<'a> Judging<'a> {
+    fn after(&self) -> impl Iterator<Item = &'a Node> {
+        self.nodes.after.iter()
+    }
+
+    /// Operators that stay and lose what they require. Answers the other versions of them that would not.
+    fn dependents(&self, found: &mut Found) -> Vec<(&'a Package, &'a Bundle)> {
+        let (before, after) = (There::new(self.nodes.before.iter(), None), There::new(self.after(), None));
+        let mut together = Vec::new();
+        for node in self.after().filter(|node| node.change.is_none()) {
+            for requirement in &node.requires {
+                let lost = before.holds(requirement) && !after.holds(requirement);
+                let unserved = requirement.apis().into_iter().find(|api| self.served.drops(api).is_some());
+                let (change, message) = match (lost, unserved) {
+                    (true, _) => {
+                        let Some((gone, instead)) = self.provider(requirement) else { continue };
+                        (instead.change, lost_words(node, requirement, gone, instead))
+                    }
+                    (false, Some(api)) => (self.served.drops(api), unserved_words(node, requirement, api)),
+                    (false, None) => continue,
+                };
+                let Some(change) = change else { continue };
+                match self.fitting(node) {
+                    Some((package, bundle)) => {
+                        let help = format!(
+                            "{} fits: deploy both together, so that neither is left behind",
+                            sanitize(&bundle.name)
+                        );
+                        found.violations.push(violation(&UPDATE_TOGETHER, change, message, help));
+                        together.push((package, bundle));
+                    }
+                    None => {
+                        let help = format!(
+                            "no version of {} in the catalogs does without it; keep the version that provides it, or remove {} first",
+                            sanitize(named(node)),
+                            sanitize(named(node))
+                        );
+                        found.violations.push(violation(&DEPENDENT_BROKEN, change, message, help));
+                    }
+                }
+            }
+        }
+        together
+    }
+
+    /// Who has provided what is required, and what takes its place.
+    fn provider(&self, requirement: &Requirement) -> Option<(&'a Node, &'a Node)> {
+        let gone = self.nodes.before.iter().find(|node| There::new([*node].into_iter(), None).holds(requirement))?;
+        let deployed = || self.after().filter(|node| node.change.is_some());
+        let is_same = |node: &&Node| {
+            node.object == gone.object
+                || !node.package.is_empty() && node.package == gone.package
+                || node.replaces.contains(&gone.name)
+        };
+        let instead = deployed().find(is_same).or_else(|| deployed().next())?;
+        Some((gone, instead))
+    }
+
+    /// Another version of the operator with which all that it requires is there.
+    fn fitting(&self, node: &Node) -> Option<(&'a Package, &'a Bundle)> {
+        if node.package.is_empty() {
+            return None;
+        }
+        let mut packages = self.contents.values().filter_map(|read| read.as_ref().ok()?.packages.get(&node.package));
+        packages.find_map(|package| {
+            let bundle = package.by_version().into_iter().find(|bundle| {
+                let other = Node::of_bundle(package, bundle, &mut Vec::new());
+                if other.name == node.name {
+                    return false;
+                }
+                let others = self.after().filter(|after| after.object != node.object);
+                let there = There::new(others.chain([&other]), Some(self.served));
+                other.requires.iter().all(|requirement| requirement.holds(&there) == Some(true))
+            });
+            Some((package, bundle?))
+        })
+    }
+
+    /// What the operators of the deploy require and nobody provides.
+    fn deployed(&self, together: &[(&Package, &Bundle)], found: &mut Found) {
+        let after = There::new(self.after(), Some(self.served));
+        for (node, change) in self.after().filter_map(|node| Some((node, node.change?))) {
+            for requirement in &node.requires {
+                match requirement.holds(&after) {
+                    Some(true) => continue,
+                    None => {
+                        let message = format!(
+                            "bundle {} requires an operator {}, which is not evaluated",
+                            sanitize(&node.name),
+                            sanitize(&requirement.to_string())
+                        );
+                        let help = "OLM evaluates the expression over the properties of bundles";
+                        found.unchecked.push(CouldNotCheck { message, help: Some(help.into()) });
+                        continue;
+                    }
+                    Some(false) => {}
+                }
+                // That it is to be updated with what provides it, has been said.
+                let nodes: Vec<Node> = together
+                    .iter()
+                    .map(|(package, bundle)| Node::of_bundle(package, bundle, &mut Vec::new()))
+                    .collect();
+                if !nodes.is_empty() && There::new(self.after().chain(&nodes), Some(self.served)).holds(requirement) {
+                    continue;
+                }
+                let doc = if requirement.is_of_package() { &REQUIRED_PACKAGE_MISSING } else { &REQUIRED_API_MISSING };
+                let message = format!(
+                    "bundle {} requires an operator {}",
+                    sanitize(&node.name),
+                    sanitize(&requirement.to_string())
+                );
+                found.violations.push(violation(doc, change, message, self.providers(requirement)));
+            }
+        }
+    }
+
+    /// Which bundles of the catalogs would do.
+    fn providers(&self, requirement: &Requirement) -> String {
+        let mut fitting = Vec::new();
+        for (catalog, read) in self.contents {
+            let Ok(read) = read else { continue };
+            for package in read.packages.values() {
+                let is_one = |bundle: &&Bundle| {
+                    let node = Node::of_bundle(package, bundle, &mut Vec::new());
+                    There::new([&node].into_iter(), None).holds(requirement)
+                };
+                if let Some(bundle) = package.by_version().into_iter().find(is_one) {
+                    fitting.push(format!(
+                        "{} of package {} (catalog {catalog})",
+                        sanitize(&bundle.name),
+                        sanitize(&package.name)
+                    ));
+                }
+            }
+        }
+        match fitting.len() {
+            0 => "no bundle of the catalogs at hand provides it; install an operator that does, in the same deploy"
+                .to_owned(),
+            count => {
+                let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+                fitting.truncate(NAMED);
+                format!("deploy it with one that provides it: {}{more}", fitting.join(", "))
+            }
+        }
+    }
+
+    /// APIs that two operators provide after the deploy, at least one of which it brings.
+    fn owned_twice(&self, found: &mut Found) {
+        let mut owners: BTreeMap<&Api, Vec<&Node>> = BTreeMap::new();
+        for node in self.after() {
+            for api in &node.provides {
+                owners.entry(api).or_default().push(node);
+            }
+        }
+        for (api, nodes) in owners.into_iter().filter(|(_, nodes)| nodes.len() > 1) {
+            let Some(change) = nodes.iter().rev().find_map(|node| node.change) else { continue };
+            let message = format!(
+                "there can be only one provider of {} ({}/{}): {}",
+                sanitize(&api.kind),
+                sanitize(&api.group),
+                sanitize(&api.version),
+                nodes.iter().map(|node| node.shown()).collect::<Vec<_>>().join(", ")
+            );
+            let help = "keep one of them; two of one package are updated by replaces or skips, or removed".to_owned();
+            found.violations.push(violation(&API_OWNED_TWICE, change, message, help));
+        }
+    }
+}
+
+impl There<'_> {
+    /// What is not known does not hold.
+    fn holds(&self, requirement: &Requirement) -> bool {
+        requirement.holds(self) == Some(true)
+    }
+}
+
+/// The package, or the name where there is none.
+fn named(node: &Node) -> &str {
+    if node.package.is_empty() { &node.name } else { &node.package }
+}
+
+fn lost_words(node: &Node, requirement: &Requirement, gone: &Node, instead: &Node) -> String {
+    format!(
+        "bundle {} requires an operator {}: {} provides it, and {} that takes its place does not",
+        node.shown(),
+        sanitize(&requirement.to_string()),
+        gone.shown(),
+        instead.shown()
+    )
+}
+
+fn unserved_words(node: &Node, requirement: &Requirement, api: &Api) -> String {
+    format!(
+        "bundle {} requires an operator {}, and the CRD of the manifests no longer serves {}",
+        node.shown(),
+        sanitize(&requirement.to_string()),
+        sanitize(&api.version)
+    )
+}

@@ -1,0 +1,164 @@
+//! `OperatorDependencies`: what operators require of each other, before and after the deploy.
+//!
+//! Classic OLM promises two things: it installs no operator whose requirements nobody meets, and no update that takes from
+//! another operator what it requires. OLM v1 resolves no dependencies at all. Here every operator is looked at that is known:
+//! ClusterServiceVersions, Subscriptions and ClusterExtensions, live and among the manifests.
+//!
+//! ```text
+//! nodes before ─┬─► judge (who requires what of whom) ─► findings
+//! nodes after  ─┘   shared (CRDs with several owners)  ─►
+//! ```
+
+mod judge;
+mod nodes;
+mod rules;
+mod shared;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gantry_catalog::dependency::Api;
+
+use self::nodes::Nodes;
+use super::entry::CheckEntry;
+use super::objects::Wants;
+use super::proofs::Proofs;
+use super::rule::RuleDoc;
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Violation};
+use crate::catalog::extension;
+use crate::cluster::Gvk;
+use crate::crd::Crd;
+use crate::plan::Plan;
+use crate::preflight::Found;
+use crate::resource::Resource;
+
+pub const NAME: &str = "OperatorDependencies";
+
+pub const ENTRY: CheckEntry = CheckEntry {
+    name: NAME,
+    summary: "operators must find what they require of each other, before and after the deploy",
+    docs: "docs/checks/OperatorDependencies.md",
+    rules: rules::docs,
+    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
+    configure: |_| {},
+    build: |_| Box::new(OperatorDependencies),
+    supersedes: &[],
+    field_conflicts: None,
+    documented: |_, _| Vec::new(),
+};
+
+#[derive(Debug, Clone, Copy)]
+struct OperatorDependencies;
+
+impl Check for OperatorDependencies {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(check(context))
+    }
+
+    fn looks_at_all_packages(&self) -> bool {
+        true
+    }
+
+    fn wants(&self) -> Wants {
+        Wants { named: true, ..Wants::default() }
+    }
+
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
+        let found = lookups(plan);
+        Box::new(move || found)
+    }
+}
+
+fn lookups(plan: &Plan) -> Vec<Lookup> {
+    if plan.changes.is_empty() {
+        return Vec::new();
+    }
+    let of = |group: &str, version: &str, kind: &str, plural: &str, namespaced| Resource {
+        group: group.into(),
+        version: version.into(),
+        kind: kind.into(),
+        plural: plural.into(),
+        namespaced,
+    };
+    let classic = |kind, plural| of("operators.coreos.com", "v1alpha1", kind, plural, true);
+    let is_asked = plan.changes.iter().any(|change| extension::is_one(&change.desired.object));
+    let mut found = vec![
+        Lookup::list(0, classic("ClusterServiceVersion", "clusterserviceversions")),
+        Lookup::list(0, classic("Subscription", "subscriptions")),
+    ];
+    found.extend(is_asked.then(|| Lookup::list(0, extension::resource("v1"))));
+    found
+}
+
+async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
+    let contents = context.olm.contents(&context).await?;
+    let Nodes { before, after, unchecked } = nodes::collect(&context, contents).await?;
+    let nodes = Nodes { before, after, unchecked: Vec::new() };
+    let mut found = Found { unchecked, ..Found::default() };
+    if nodes.after.is_empty() {
+        return Ok(found.into());
+    }
+    let served = Served::of(&nodes, &context).await?;
+    found.extend(judge::check(&nodes, &served, contents));
+    found.extend(shared::check(&nodes, &context).await);
+    Ok(found.into())
+}
+
+/// The APIs that are served after the deploy, of those that somebody requires.
+#[derive(Debug, Default)]
+pub struct Served {
+    apis: BTreeSet<Api>,
+    /// Those that a CRD of the manifests stops serving, with the change that does.
+    dropped: BTreeMap<Api, usize>,
+}
+
+impl Served {
+    async fn of(nodes: &Nodes, context: &Context<'_>) -> Result<Served, CouldNotCheck> {
+        let required = nodes.after.iter().flat_map(|node| &node.requires).flat_map(|requirement| requirement.apis());
+        let required: BTreeSet<&Api> = required.collect();
+        let kind = |api: &&Api| Gvk { group: api.group.clone(), version: api.version.clone(), kind: api.kind.clone() };
+        let kinds: BTreeSet<Gvk> = required.iter().map(kind).collect();
+        let discovered = context.target.discover(&kinds).await.map_err(|error| {
+            let problem = error.problems().first();
+            let message = problem.map_or("no reason given", |problem| problem.message.as_str());
+            CouldNotCheck {
+                message: format!("which APIs the target serves is not known: {message}"),
+                help: problem.and_then(|problem| problem.help.clone()),
+            }
+        })?;
+        let api =
+            |kind: &Gvk| Api { group: kind.group.clone(), version: kind.version.clone(), kind: kind.kind.clone() };
+        let mut served = Served { apis: discovered.served.keys().map(api).collect(), ..Served::default() };
+        for (index, change) in context.plan.changes.iter().enumerate() {
+            let Some(sides) = change.crd() else { continue };
+            let Some(desired) = sides.defined() else { continue };
+            let desired = apis(desired);
+            let live = sides.readable_live().map(|live| apis(live)).unwrap_or_default();
+            for api in live.difference(&desired) {
+                served.apis.remove(api);
+                served.dropped.insert(api.clone(), index);
+            }
+            served.apis.extend(desired);
+        }
+        Ok(served)
+    }
+
+    fn has(&self, api: &Api) -> bool {
+        self.apis.contains(api)
+    }
+
+    /// The change that stops serving it.
+    fn drops(&self, api: &Api) -> Option<usize> {
+        self.dropped.get(api).copied()
+    }
+}
+
+/// What a CRD serves.
+fn apis(crd: &Crd) -> BTreeSet<Api> {
+    let of = |resource: Resource| Api { group: resource.group, version: resource.version, kind: resource.kind };
+    crd.served_versions().map(|version| of(crd.resource(&version.name))).collect()
+}
+
+fn violation(doc: &RuleDoc, change: usize, message: String, help: String) -> Violation {
+    Violation::of(doc, change, None, message, help, Vec::new())
+}

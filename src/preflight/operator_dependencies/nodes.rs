@@ -1,0 +1,368 @@
+//! The operators that are there before and after the deploy: what each provides and requires.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gantry_catalog::bundle::{ApiDescription, ClusterServiceVersion};
+use gantry_catalog::dependency::{Api, Requirement, provided};
+use gantry_catalog::resolve::{InstalledBundle, Source, UpgradeConstraints, resolve};
+use gantry_catalog::{Bundle, Package, Property, Version, VersionRelease, classic};
+use serde_json::Value;
+
+use crate::catalog::extension::{self, Extension, installed};
+use crate::cluster::{Gvk, ListError, ListRequest};
+use crate::preflight::olm::catalogs::Contents;
+use crate::preflight::olm::{Selected, asked, contents_of, selected};
+use crate::preflight::{Context, CouldNotCheck};
+use crate::problem::Problem;
+use crate::resource::{ObjectRef, Resource};
+use crate::text::sanitize;
+
+/// The group of classic OLM.
+const CLASSIC: &str = "operators.coreos.com";
+const CSV: &str = "ClusterServiceVersion";
+const SUBSCRIPTION: &str = "Subscription";
+/// OLM's copies of a ClusterServiceVersion in the namespaces that it watches.
+const COPIED: &str = "olm.copiedFrom";
+/// Where OLM writes the properties of the bundle that a ClusterServiceVersion is from.
+const PROPERTIES: &str = "operatorframework.io/properties";
+/// Objects on one page.
+const PAGE: u32 = 200;
+
+/// An operator.
+#[derive(Debug, Clone, Default)]
+pub struct Node {
+    /// The bundle, which is the name of its ClusterServiceVersion.
+    pub name: String,
+    /// Empty where nobody says.
+    pub package: String,
+    pub version: Option<Version>,
+    /// The object that stands for it: kind, namespace and name.
+    pub object: (String, Option<String>, String),
+    /// The change of the plan that installs it; `None` for what is live.
+    pub change: Option<usize>,
+    pub provides: BTreeSet<Api>,
+    /// The names of the CRDs that it owns.
+    pub crds: BTreeSet<String>,
+    pub requires: Vec<Requirement>,
+    /// The bundles that it takes the place of.
+    pub replaces: BTreeSet<String>,
+}
+
+impl Node {
+    /// For people: `bundle a.v1.0.0 (ClusterServiceVersion ns/a.v1.0.0)`.
+    pub fn shown(&self) -> String {
+        let (kind, namespace, _) = &self.object;
+        let name = sanitize(&self.name);
+        match (kind.as_str(), namespace) {
+            (CSV, Some(namespace)) => format!("{name} in namespace {}", sanitize(namespace)),
+            (CSV, None) => name.into_owned(),
+            _ => format!("{name} ({kind} {})", sanitize(&self.object.2)),
+        }
+    }
+
+    /// Whether both are the same operator at two times, so that one takes the place of the other.
+    fn is_same(&self, other: &Node) -> bool {
+        self.object == other.object
+            || !self.package.is_empty() && self.package == other.package
+            || self.replaces.contains(&other.name)
+    }
+
+    fn of_csv(csv: &ClusterServiceVersion, properties: &[Property]) -> Node {
+        let api = |described: &ApiDescription| Api {
+            group: described.group().to_owned(),
+            version: described.version.clone(),
+            kind: described.kind.clone(),
+        };
+        let mut provides: BTreeSet<Api> = csv.owned_crds.iter().chain(&csv.owned_api_services).map(api).collect();
+        provides.extend(provided(properties));
+        let required = csv.required_crds.iter().chain(&csv.required_api_services);
+        Node {
+            name: csv.name.clone(),
+            version: Version::parse(&csv.version).ok(),
+            provides,
+            crds: csv.owned_crds.iter().map(|owned| owned.name.clone()).collect(),
+            requires: required.map(|described| Requirement::Api(api(described))).collect(),
+            replaces: csv.skips.iter().chain([&csv.replaces]).filter(|name| !name.is_empty()).cloned().collect(),
+            ..Node::default()
+        }
+    }
+
+    /// Reads a bundle of a catalog.
+    pub fn of_bundle(package: &Package, bundle: &Bundle, problems: &mut Vec<String>) -> Node {
+        let nothing = ClusterServiceVersion::default();
+        let csv = bundle.csv.as_ref().and_then(|csv| csv.whole.as_deref()).unwrap_or(&nothing);
+        let mut node = Node {
+            name: bundle.name.clone(),
+            package: package.name.clone(),
+            version: bundle.version().ok().map(|found: VersionRelease| found.version),
+            ..Node::of_csv(csv, &bundle.properties)
+        };
+        node.require(&bundle.properties, problems);
+        node
+    }
+
+    fn require(&mut self, properties: &[Property], problems: &mut Vec<String>) {
+        for property in properties {
+            match Requirement::of_property(property) {
+                Ok(Some(requirement)) if !self.requires.contains(&requirement) => self.requires.push(requirement),
+                Ok(_) => {}
+                Err(why) => problems.push(format!("bundle {}: {}", sanitize(&self.name), sanitize(&why))),
+            }
+        }
+    }
+}
+
+/// The operators before and after the deploy.
+#[derive(Debug, Default)]
+pub struct Nodes {
+    pub before: Vec<Node>,
+    pub after: Vec<Node>,
+    /// What could not be told of some.
+    pub unchecked: Vec<CouldNotCheck>,
+}
+
+/// Collects them: what is live, with what the plan installs in its place.
+pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes, CouldNotCheck> {
+    let mut nodes = Nodes::default();
+    let mut problems = Vec::new();
+    let subscriptions = list(context, SUBSCRIPTION, CLASSIC, &["v1alpha1"]).await?;
+    let live = Live { subscriptions, contents };
+    for json in list(context, CSV, CLASSIC, &["v1alpha1"]).await? {
+        nodes.before.extend(live.csv(&json, &mut problems));
+    }
+    for json in list(context, extension::KIND, crate::catalog::cluster::GROUP, &["v1", "v1alpha1"]).await? {
+        nodes.before.extend(live.extension(&json, &mut problems));
+    }
+    let mut deployed = Vec::new();
+    for (index, change) in context.plan.changes.iter().enumerate() {
+        let object = &change.desired.object;
+        if object.group() == CLASSIC && object.kind == CSV {
+            let mut value = change.desired.raw.value();
+            if let Some(namespace) = &object.namespace {
+                value["metadata"]["namespace"] = namespace.as_str().into();
+            }
+            let node = live.csv(&value, &mut problems);
+            deployed.extend(node.map(|node| Node { change: Some(index), ..node }));
+        }
+        if object.group() == CLASSIC && object.kind == SUBSCRIPTION {
+            match live.subscription(object, &change.desired.raw.value(), &mut problems) {
+                Ok(node) => deployed.extend(node.map(|node| Node { change: Some(index), ..node })),
+                Err(error) => nodes.unchecked.push(error),
+            }
+        }
+    }
+    deployed.extend(extensions(context, contents, &mut problems).await?);
+    let is_removed = |node: &Node| {
+        let (kind, namespace, name) = &node.object;
+        context.plan.removals.iter().any(|removal| {
+            let object = &removal.object;
+            object.kind == *kind && object.namespace == *namespace && object.name == *name
+        })
+    };
+    let stays = |node: &&Node| !is_removed(node) && !deployed.iter().any(|other| other.is_same(node));
+    nodes.after = nodes.before.iter().filter(stays).cloned().collect();
+    nodes.after.extend(deployed);
+    let help = "ask the publisher of the bundle: OLM resolves nothing with it";
+    let unreadable = |message| CouldNotCheck { message, help: Some(help.into()) };
+    problems.sort();
+    problems.dedup();
+    nodes.unchecked.extend(problems.into_iter().map(unreadable));
+    Ok(nodes)
+}
+
+/// What the ClusterExtensions of the plan resolve to. Why one resolves to nothing is another check's business.
+async fn extensions(
+    context: &Context<'_>,
+    contents: &Contents,
+    problems: &mut Vec<String>,
+) -> Result<Vec<Node>, CouldNotCheck> {
+    let mut nodes = Vec::new();
+    let known = context.olm.known(context).await?;
+    for asked in asked(context.plan, UpgradeConstraints::Catalog) {
+        let Ok(selected) = selected(&asked, known) else { continue };
+        let Some(selected) = contents_of(&asked, &selected, contents) else { continue };
+        let sources: Vec<Source<'_>> = selected.iter().map(Selected::source).collect();
+        // OLM v1 resolves no dependencies, and refuses a bundle that has some: here they are what is looked at.
+        let name = &asked.extension.name;
+        let (package, bundle) = match resolve(&asked.extension.wanted, asked.installed.as_ref(), &sources) {
+            Ok(resolved) => (resolved.package, resolved.bundle),
+            Err(failure) => {
+                let gantry_catalog::resolve::Reason::Unsupported(bundle) = failure.reason else { continue };
+                let of = |selected: &Selected<'_>| {
+                    selected.package.filter(|of| of.bundles.contains_key(&bundle.name)).cloned()
+                };
+                let Some(package) = selected.iter().find_map(of) else { continue };
+                let node = Node::of_bundle(&package, bundle, problems);
+                nodes.push(Node { change: Some(asked.change), object: of_extension(name), ..node });
+                continue;
+            }
+        };
+        let node = Node::of_bundle(package, bundle, problems);
+        nodes.push(Node { change: Some(asked.change), object: of_extension(name), ..node });
+    }
+    Ok(nodes)
+}
+
+fn of_extension(name: &str) -> (String, Option<String>, String) {
+    (extension::KIND.to_owned(), None, name.to_owned())
+}
+
+/// What tells of a live operator.
+struct Live<'a> {
+    subscriptions: Vec<Value>,
+    contents: &'a Contents,
+}
+
+impl Live<'_> {
+    fn csv(&self, value: &Value, problems: &mut Vec<String>) -> Option<Node> {
+        let metadata = &value["metadata"];
+        if metadata["labels"].get(COPIED).is_some() {
+            return None;
+        }
+        let name = metadata["name"].as_str()?.to_owned();
+        let namespace = metadata["namespace"].as_str().map(str::to_owned);
+        let csv = match ClusterServiceVersion::read(&value.to_string()) {
+            Ok(csv) => csv,
+            Err(why) => {
+                problems.push(format!("ClusterServiceVersion {}: {}", sanitize(&name), sanitize(&why)));
+                return None;
+            }
+        };
+        let properties = properties(metadata["annotations"][PROPERTIES].as_str().unwrap_or_default());
+        let package = self.package_of(&name, namespace.as_deref(), &properties, metadata);
+        let mut node = Node { package, object: (CSV.to_owned(), namespace, name), ..Node::of_csv(&csv, &properties) };
+        node.require(&properties, problems);
+        Some(node)
+    }
+
+    /// The package of a ClusterServiceVersion: its properties say it, the Subscription that installed it, or the label that
+    /// OLM sets for it.
+    fn package_of(&self, csv: &str, namespace: Option<&str>, properties: &[Property], metadata: &Value) -> String {
+        let of_property = |property: &Property| {
+            let value: Value = serde_json::from_str(&property.value).ok()?;
+            value["packageName"].as_str().map(str::to_owned)
+        };
+        let of_properties = properties.iter().filter(|property| property.kind == "olm.package").find_map(of_property);
+        let of_subscription = || {
+            let installed = self.subscriptions.iter().find(|subscription| {
+                subscription["status"]["installedCSV"] == csv
+                    && subscription["metadata"]["namespace"].as_str() == namespace
+            });
+            installed.and_then(|subscription| subscription["spec"]["name"].as_str().map(str::to_owned))
+        };
+        let of_label = || {
+            let suffix = format!(".{}", namespace.unwrap_or_default());
+            let labels = metadata["labels"].as_object()?;
+            let key = labels.keys().find_map(|key| key.strip_prefix("operators.coreos.com/"))?;
+            key.strip_suffix(&suffix).map(str::to_owned)
+        };
+        of_properties.or_else(of_subscription).or_else(of_label).unwrap_or_default()
+    }
+
+    fn extension(&self, value: &Value, problems: &mut Vec<String>) -> Option<Node> {
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let object = ObjectRef {
+            api_version: text("/apiVersion"),
+            kind: text("/kind"),
+            namespace: None,
+            name: text("/metadata/name"),
+        };
+        let asked = Extension::of(&object, value)?;
+        let InstalledBundle { name, version, .. } = installed(value)?;
+        let package = asked.wanted.package;
+        let of_catalog = self.contents.values().filter_map(|read| read.as_ref().ok()).find_map(|catalog| {
+            let package = catalog.packages.get(&package)?;
+            Some((package, package.bundles.get(&name)?))
+        });
+        let node = match of_catalog {
+            Some((package, bundle)) => Node::of_bundle(package, bundle, problems),
+            // Nobody says what it provides.
+            None => Node { name, package, version: Version::parse(&version).ok(), ..Node::default() },
+        };
+        Some(Node { object: of_extension(&object.name), ..node })
+    }
+
+    /// What classic OLM would install for a Subscription.
+    fn subscription(
+        &self,
+        object: &ObjectRef,
+        desired: &Value,
+        problems: &mut Vec<String>,
+    ) -> Result<Option<Node>, CouldNotCheck> {
+        let spec = &desired["spec"];
+        let text = |key: &str| spec[key].as_str().unwrap_or_default();
+        let (package, source) = (text("name"), text("source"));
+        let shown = format!("Subscription {}", sanitize(&object.name));
+        let catalog = match self.contents.get(source) {
+            Some(Ok(catalog)) => catalog,
+            _ => {
+                let message = format!("{shown}: the content of its catalog {} is not known", sanitize(source));
+                let help = format!("give it: --catalog {}=PATH", sanitize(source));
+                return Err(CouldNotCheck { message, help: Some(help) });
+            }
+        };
+        let channel = |of: &Package| {
+            if text("channel").is_empty() { of.default_channel.clone() } else { text("channel").to_owned() }
+        };
+        let found = catalog.packages.get(package).and_then(|of| Some((of, of.channels.get(&channel(of))?)));
+        let Some((of, channel)) = found else {
+            let message = format!(
+                "{shown}: no operators found in channel {} of package {} in the catalog referenced by subscription {}",
+                sanitize(text("channel")),
+                sanitize(package),
+                sanitize(&object.name)
+            );
+            let help = format!("see gantry catalog {}", sanitize(package));
+            return Err(CouldNotCheck { message, help: Some(help) });
+        };
+        let live = self.subscriptions.iter().find(|live| {
+            live["metadata"]["name"] == object.name.as_str()
+                && live["metadata"]["namespace"].as_str() == object.namespace.as_deref()
+        });
+        let installed = live.and_then(|live| live["status"]["installedCSV"].as_str());
+        let starting = Some(text("startingCSV")).filter(|name| !name.is_empty() && installed.is_none());
+        let next = starting.or_else(|| classic::next(of, channel, installed)).or(installed);
+        let Some(bundle) = next.and_then(|name| of.bundles.get(name)) else { return Ok(None) };
+        let node = Node::of_bundle(of, bundle, problems);
+        let object = (SUBSCRIPTION.to_owned(), object.namespace.clone(), object.name.clone());
+        Ok(Some(Node { object, ..node }))
+    }
+}
+
+fn properties(annotation: &str) -> Vec<Property> {
+    let value: Value = serde_json::from_str(annotation).unwrap_or_default();
+    let list = value["properties"].as_array().into_iter().flatten();
+    let read = list.filter_map(|property| {
+        Some(Property { kind: property["type"].as_str()?.to_owned(), value: property["value"].to_string() })
+    });
+    read.collect()
+}
+
+/// All objects of a kind of OLM; none where it is not served.
+async fn list(context: &Context<'_>, kind: &str, group: &str, versions: &[&str]) -> Result<Vec<Value>, CouldNotCheck> {
+    let kinds =
+        versions.iter().map(|version| Gvk { group: group.into(), version: (*version).into(), kind: kind.into() });
+    let kinds: BTreeSet<Gvk> = kinds.collect();
+    let unread = |problem: Option<&Problem>| {
+        let message = problem.map_or("the list expired again and again", |problem| problem.message.as_str());
+        CouldNotCheck {
+            message: format!("the operators that are live are not known: {kind}: {message}"),
+            help: problem.and_then(|problem| problem.help.clone()),
+        }
+    };
+    let found = context.target.discover(&kinds).await.map_err(|error| unread(error.problems().first()))?;
+    let served: BTreeMap<&str, &Resource> =
+        found.served.iter().map(|(kind, resource)| (kind.version.as_str(), resource)).collect();
+    let Some(resource) = versions.iter().find_map(|version| served.get(version)) else {
+        return match found.unanswered.values().next() {
+            Some(problem) => Err(unread(Some(problem))),
+            None => Ok(Vec::new()),
+        };
+    };
+    let add = |all: &mut Vec<Value>, json: &str| all.extend(serde_json::from_str::<Value>(json).ok());
+    match context.target.list(&ListRequest::of(resource, PAGE)).gather(add).await {
+        Ok(all) => Ok(all),
+        Err(ListError::NotServed(_)) => Ok(Vec::new()),
+        Err(error) => Err(unread(error.problem())),
+    }
+}

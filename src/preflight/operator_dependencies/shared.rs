@@ -1,0 +1,94 @@
+//! CRDs that several operators own.
+//!
+//! Classic OLM lets operators share a CRD as long as no served version goes and every object that exists is valid by the new
+//! schema: <https://olm.operatorframework.io/docs/concepts/crds/operatorgroups/> has nothing of it, `pkg/lib/crd` and
+//! `validateV1CRDCompatibility` of operator-lifecycle-manager do it.
+
+use std::collections::BTreeSet;
+
+use super::nodes::{Node, Nodes};
+use super::rules::SHARED_CRD_NOT_COMPATIBLE;
+use super::violation;
+use crate::parallel::apart;
+use crate::preflight::objects::judge::Impact;
+use crate::preflight::objects::survey::{Selection, Unlisted, survey};
+use crate::preflight::objects::{PAGE_SIZE, Upgrade, Wants, compare};
+use crate::preflight::pair::Pair;
+use crate::preflight::{Context, CouldNotCheck, Found};
+use crate::text::sanitize;
+
+/// So many objects are named.
+const NAMED: usize = 3;
+
+pub async fn check(nodes: &Nodes, context: &Context<'_>) -> Found {
+    let mut found = Found::default();
+    for pair in Pair::all(&context.plan.changes) {
+        let owners: Vec<&Node> = nodes.after.iter().filter(|node| node.crds.contains(&pair.name)).collect();
+        if owners.len() < 2 {
+            continue;
+        }
+        let shown = owners.iter().map(|owner| owner.shown()).collect::<Vec<_>>().join(", ");
+        let (change, name) = (pair.change, pair.name.clone());
+        if let Ok(crds) = pair.crds() {
+            let versions = |crd: &crate::crd::Crd| -> BTreeSet<String> {
+                crd.served_versions().map(|version| version.name.to_string()).collect()
+            };
+            for gone in versions(&crds.live).difference(&versions(&crds.desired)) {
+                let message =
+                    format!("served version {} of {name} goes, and several operators own it: {shown}", sanitize(gone));
+                let help = "keep serving it until no operator needs it: OLM refuses the update".to_owned();
+                found.violations.push(violation(&SHARED_CRD_NOT_COMPATIBLE, change, message, help));
+            }
+        }
+        let proofs = context.proofs.clone();
+        match apart(move || compare(&pair, &proofs)).await {
+            Some(Ok(Some(upgrade))) => objects(&upgrade, &name, &shown, context, &mut found).await,
+            Some(Ok(None)) => {}
+            Some(Err(error)) => found.unchecked.push(error),
+            None => {
+                found.unchecked.push(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None })
+            }
+        }
+    }
+    found
+}
+
+/// Objects that the new schema refuses, whatever the API server forgives on an update.
+async fn objects(upgrade: &Upgrade, name: &str, owners: &str, context: &Context<'_>, found: &mut Found) {
+    let selection = Selection { page_size: PAGE_SIZE, ..Selection::default() };
+    let surveyed = survey(upgrade, &selection, Wants { named: true, ..Wants::default() }, context).await;
+    found.unchecked.extend(surveyed.error.clone());
+    for list in &surveyed.lists {
+        match &list.read {
+            Ok(_) => {}
+            Err(Unlisted::Forbidden(error) | Unlisted::Other(error)) => {
+                found.unchecked.push(error.clone());
+                continue;
+            }
+            Err(Unlisted::Webhook(said)) => {
+                let message = format!("objects of {name} cannot be read at {}: {}", list.version, sanitize(said));
+                found.unchecked.push(CouldNotCheck { message, help: None });
+                continue;
+            }
+        }
+        for (key, group) in list.take_named().groups {
+            let Impact::Refused(_) = key.harm else { continue };
+            let of = |object: &crate::finding::AffectedObject| match &object.namespace {
+                Some(namespace) => format!("{namespace}/{}", object.name),
+                None => object.name.to_string(),
+            };
+            let names: Vec<String> = group.objects.iter().take(NAMED).map(of).collect();
+            let message = format!(
+                "updated validation is too restrictive: {} of {name} ({}) would be refused at {} for {}, and several \
+                 operators own it: {owners}",
+                crate::text::count(usize::try_from(group.count).unwrap_or(usize::MAX), "object"),
+                sanitize(&names.join(", ")),
+                key.version,
+                sanitize(&key.pattern),
+            );
+            let help =
+                "correct the objects first, or keep the schema as wide as it is: OLM refuses the update".to_owned();
+            found.violations.push(violation(&SHARED_CRD_NOT_COMPATIBLE, upgrade.change, message, help));
+        }
+    }
+}
