@@ -179,6 +179,20 @@ fn content_that_breaks_off_is_no_content() {
 }
 
 #[test]
+fn content_that_does_not_go_on_is_not_waited_for() {
+    let olm = Olm::alone();
+    olm.serve("a", &json!({}), "");
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\nConnection: close\r\n\r\n";
+    olm.answer_and_wait(&path_of("a"), format!("{head}{}", package("alpha", "1.2.3")));
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let config = "apiVersion: gantry.dev/v1alpha1\nkind: Config\ntimeouts: {request: 1s}\n";
+    std::fs::write(folder.path().join("config.yaml"), config).expect("a file");
+    let output = olm.gantry("admin", &["catalog", "-c", "config.yaml"]).cwd(folder.path()).run();
+    output.code(1).stderr_contains("the catalog a cannot be read: ").stderr_contains("sent nothing for 1 s");
+    assert_eq!(output.stdout, "");
+}
+
+#[test]
 fn what_the_service_packs_is_unpacked() {
     let olm = Olm::alone();
     let content = packed(&package("alpha", "1.2.3"));

@@ -4,7 +4,7 @@
 //! ClusterCatalogs have no namespace, so that only one test at a time has them.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -27,8 +27,8 @@ const PORT: u16 = 8443;
 
 const COLLECTION: &str = "/apis/olm.operatorframework.io/v1/clustercatalogs";
 
-/// Whole answers, by the path of the request.
-type Answers = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
+/// Whole answers, by the path of the request, and whether the connection stays open after one until the client ends it.
+type Answers = Arc<Mutex<BTreeMap<String, (Vec<u8>, bool)>>>;
 
 /// The cluster that all tests of the binary share, for one of them.
 pub struct Olm {
@@ -75,7 +75,13 @@ impl Olm {
     /// What is answered to requests for a path, to its last byte.
     pub fn answer(&self, path: &str, answer: impl Into<Vec<u8>>) {
         let mut answers = self.cluster.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.insert(path.to_owned(), answer.into());
+        answers.insert(path.to_owned(), (answer.into(), false));
+    }
+
+    /// The same, and then nothing more comes.
+    pub fn answer_and_wait(&self, path: &str, answer: impl Into<Vec<u8>>) {
+        let mut answers = self.cluster.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.insert(path.to_owned(), (answer.into(), true));
     }
 
     /// A ClusterCatalog with this status.
@@ -238,8 +244,13 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>, answers: &Answers) -> std
     let path = request.split_whitespace().nth(1).unwrap_or_default();
     let answer = answers.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
     let not_found = || b"HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\nConnection: close\r\n\r\nNot Found\n".to_vec();
+    let (answer, waits) = answer.unwrap_or_else(|| (not_found(), false));
     let stream = stream.get_mut();
-    stream.write_all(&answer.unwrap_or_else(not_found))?;
+    stream.write_all(&answer)?;
+    if waits {
+        stream.flush()?;
+        stream.read_exact(&mut [0])?;
+    }
     stream.conn.send_close_notify();
     stream.flush()
 }

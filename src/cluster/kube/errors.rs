@@ -81,6 +81,12 @@ pub fn timed_out(peer: &Peer, limit: Duration) -> Problem {
         .help("is the cluster reachable from here (VPN, firewall, proxy), or just slow?")
 }
 
+/// An answer that has begun and does not go on.
+pub fn fell_silent(peer: &Peer, limit: Duration) -> Problem {
+    Problem::new(format!("{} sent nothing for {} s", via(peer), limit.as_secs_f32()))
+        .help("is the cluster reachable from here (VPN, firewall, proxy), or just slow?")
+}
+
 const CHECK_PROXY: &str = "check proxy-url of the kubeconfig's cluster, HTTPS_PROXY and NO_PROXY";
 
 /// No answer at all.

@@ -192,7 +192,7 @@ impl Transport {
     pub async fn next_part(&self, body: &mut Body) -> Result<Option<Vec<u8>>, Failure> {
         loop {
             let frame = tokio::time::timeout(self.timeout, body.frame()).await;
-            let Some(frame) = frame.map_err(|_| Failure::sent(errors::timed_out(&self.peer, self.timeout)))? else {
+            let Some(frame) = frame.map_err(|_| Failure::sent(errors::fell_silent(&self.peer, self.timeout)))? else {
                 return Ok(None);
             };
             let frame = frame.map_err(|error| errors::lost(&error, &self.peer))?;
