@@ -2,9 +2,11 @@
 
 #![cfg(unix)]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use gantry_testbed::{ControlPlane, eventually, isolated, shared};
 use serde_json::{Value, json};
@@ -123,6 +125,42 @@ fn the_servers_end_with_the_last_test() {
     let (mut child, folder, pids) = start_child("end");
     assert!(child.wait().expect("wait for the child").success());
     assert_gone(&folder, &pids);
+}
+
+#[test]
+fn a_server_of_the_test_is_reached_as_a_pod_of_a_service() {
+    let cluster = ControlPlane::start_with_network();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    cluster.route("192.0.2.10:8080", listener.local_addr().expect("its address").port());
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let head: Vec<String> = BufReader::new(&stream)
+            .lines()
+            .map(|line| line.expect("a request"))
+            .take_while(|line| !line.is_empty())
+            .collect();
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\n\"hello\"";
+        stream.write_all(answer).expect("a client that reads");
+        head[0].clone()
+    });
+    let meta = |name: &str| json!({"name": name, "namespace": "default"});
+    for (name, address) in [("here", "192.0.2.10"), ("nowhere", "192.0.2.11")] {
+        let objects = [
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": meta(name), "spec": {"ports": [{"port": 80}]}}),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta(name),
+                "spec": {"containers": [{"name": "c", "image": "i"}]}}),
+            json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": meta(name), "subsets": [{
+                "addresses": [{"ip": address, "targetRef": {"kind": "Pod", "name": name, "namespace": "default"}}],
+                "ports": [{"port": 8080}]}]}),
+        ];
+        cluster.apply_yaml(&objects.map(|object| object.to_string()).join("\n---\n"));
+        let status = json!({"status": {"podIP": address, "podIPs": [{"ip": address}]}});
+        assert_eq!(cluster.patch(&format!("/api/v1/namespaces/default/pods/{name}/status"), &status).0, 200);
+    }
+    let get = |name: &str| cluster.get(&format!("/api/v1/namespaces/default/services/http:{name}:80/proxy/path"));
+    assert_eq!(get("here"), (200, json!("hello")));
+    assert_eq!(server.join().expect("the server ends"), "GET /path HTTP/1.1");
+    assert_eq!(get("nowhere").0, 503);
 }
 
 #[test]
