@@ -141,6 +141,8 @@ pub enum Subject {
     Change(usize),
     /// A manifest of a kind that nobody serves, by its index in `plan.unplaced`.
     Unplaced(usize),
+    /// The ClusterServiceVersion of a bundle, by the index of the bundle in `plan.bundles`.
+    Bundle(usize),
     /// An object that the plan does not hold.
     Object(ObjectRef),
     /// No single object.

@@ -188,7 +188,8 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
 fn is_written(subject: &Subject, plan: &Plan) -> bool {
     match subject {
         Subject::Change(index) => !plan.changes[*index].action.leaves_alone(),
-        Subject::Unplaced(_) => true,
+        // OLM writes it.
+        Subject::Unplaced(_) | Subject::Bundle(_) => true,
         Subject::Object(_) | Subject::Plan => plan.has_effect(),
     }
 }
@@ -210,6 +211,10 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
                 let manifest = &plan.unplaced[*index].manifest;
                 (Some(&*manifest.object), Some(Spans::of(&manifest.origin)))
             }
+            Subject::Bundle(index) => match &plan.bundles[*index].csv {
+                Some(csv) => (Some(&*csv.object), Some(Spans::of(&csv.origin))),
+                None => (None, None),
+            },
             Subject::Object(object) => (Some(object), None),
             Subject::Plan => (None, None),
         };

@@ -6,6 +6,7 @@
 //!
 //! `gantry_catalog::resolve` has OLM's steps and texts; here is what the user is told.
 
+mod bundles;
 mod failure;
 mod owners;
 mod resolved;
@@ -166,11 +167,12 @@ fn cluster_catalogs() -> Resource {
 
 async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let asked = asked(context.plan, options.constraints);
+    let mut found = Found::default();
+    found.violations.extend(bundles::check(&asked, options.olm, &context));
     if asked.is_empty() {
-        return Ok(Answer::checked(Vec::new(), Vec::new()));
+        return Ok(found.into());
     }
     let known = context.olm.known(&context).await?;
-    let mut found = Found::default();
     let mut selections = Vec::new();
     for asked in &asked {
         match selected(asked, known) {

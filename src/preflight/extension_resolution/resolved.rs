@@ -13,7 +13,7 @@ use super::rules::{
     AUTOMATIC_UPGRADE, DEPRECATED, DOWNGRADE, FORCED_UPGRADE, MAJOR_UPGRADE, MAJOR_ZERO_UPGRADE, TIED_BUNDLES,
     UNSUPPORTED_BUNDLE,
 };
-use super::{Asked, Found, Options, entry, violation};
+use super::{Asked, Found, Options, bundles, entry, violation};
 use crate::finding::{ExtensionEntry, ResolvedBundle};
 use crate::preflight::{Context, Violation};
 use crate::text::sanitize;
@@ -33,7 +33,11 @@ pub fn tell(
     found.violations.extend(telling.update());
     found.violations.extend(telling.deprecated());
     found.violations.extend(telling.tied());
-    let judgement = telling.judge(options.olm);
+    // A bundle among the manifests is judged by itself.
+    let judgement = match bundles::find(context, &resolved.package.name, &resolved.bundle.version) {
+        Some(_) => Judgement::default(),
+        None => telling.judge(options.olm),
+    };
     found.violations.extend(telling.unsupported(&judgement));
     let steps = telling.steps(sources);
     let leaves_alone = context.plan.changes[asked.change].action.leaves_alone();

@@ -17,6 +17,7 @@ pub fn docs() -> Vec<&'static RuleDoc> {
         &MAJOR_ZERO_UPGRADE,
         &NO_BUNDLE_FOUND,
         &OWNED_BY_ANOTHER,
+        &OWNED_VERSION_MISMATCH,
         &PACKAGE_INSTALLED_TWICE,
         &TIED_BUNDLES,
         &UNSUPPORTED_BUNDLE,
@@ -591,6 +592,42 @@ properties:
 "],
     },
     what_to_do: "Remove the other installation first (its CRDs go with all their objects), or leave this extension out.",
+    breaks: &[],
+    severity: Severity::Error,
+};
+
+pub static OWNED_VERSION_MISMATCH: RuleDoc = RuleDoc {
+    name: "OwnedVersionMismatch",
+    summary: "a ClusterServiceVersion owns a version that its CRD does not serve",
+    reports: "A bundle among the manifests whose ClusterServiceVersion names, among its owned CRDs, a version that the CRD \
+        of the bundle does not have or does not serve.",
+    why: "OLM v1 installs it all the same; what reads the ClusterServiceVersion (classic OLM, consoles, other \
+        operators) looks for an API that is not there.",
+    example: Example::Extension {
+        live: "",
+        desired: "\
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: sample.v1.0.0}
+spec:
+  version: 1.0.0
+  installModes: [{type: AllNamespaces, supported: true}]
+  customresourcedefinitions:
+    owned: [{name: samples.test.example.com, version: v2, kind: Sample}]
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: samples.test.example.com}
+spec:
+  group: test.example.com
+  scope: Namespaced
+  names: {plural: samples, kind: Sample}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+",
+        catalogs: &[],
+    },
+    what_to_do: "Name a served version, or serve it.",
     breaks: &[],
     severity: Severity::Error,
 };

@@ -12,7 +12,7 @@ use super::rules::{
 };
 use super::{Served, violation};
 use crate::preflight::olm::catalogs::Contents;
-use crate::preflight::{CouldNotCheck, Found};
+use crate::preflight::{CouldNotCheck, Found, Subject};
 use crate::text::sanitize;
 
 /// So many bundles of a catalog are named.
@@ -68,26 +68,28 @@ impl<'a> Judging<'a> {
     fn dependents(&self, found: &mut Found) -> Vec<(&'a Package, &'a Bundle)> {
         let (before, after) = (There::new(self.nodes.before.iter(), None), There::new(self.after(), None));
         let mut together = Vec::new();
-        for node in self.after().filter(|node| node.change.is_none()) {
+        for node in self.after().filter(|node| node.subject.is_none()) {
             for requirement in &node.requires {
                 let lost = before.holds(requirement) && !after.holds(requirement);
                 let unserved = requirement.apis().into_iter().find(|api| self.served.drops(api).is_some());
-                let (change, message) = match (lost, unserved) {
+                let (subject, message) = match (lost, unserved) {
                     (true, _) => {
                         let Some((gone, instead)) = self.provider(requirement) else { continue };
-                        (instead.change, lost_words(node, requirement, gone, instead))
+                        (instead.subject.clone(), lost_words(node, requirement, gone, instead))
                     }
-                    (false, Some(api)) => (self.served.drops(api), unserved_words(node, requirement, api)),
+                    (false, Some(api)) => {
+                        (self.served.drops(api).map(Subject::Change), unserved_words(node, requirement, api))
+                    }
                     (false, None) => continue,
                 };
-                let Some(change) = change else { continue };
+                let Some(subject) = subject else { continue };
                 match self.fitting(node) {
                     Some((package, bundle)) => {
                         let help = format!(
                             "{} fits: deploy both together, so that neither is left behind",
                             sanitize(&bundle.name)
                         );
-                        found.violations.push(violation(&UPDATE_TOGETHER, change, message, help));
+                        found.violations.push(violation(&UPDATE_TOGETHER, subject, message, help));
                         together.push((package, bundle));
                     }
                     None => {
@@ -96,7 +98,7 @@ impl<'a> Judging<'a> {
                             sanitize(named(node)),
                             sanitize(named(node))
                         );
-                        found.violations.push(violation(&DEPENDENT_BROKEN, change, message, help));
+                        found.violations.push(violation(&DEPENDENT_BROKEN, subject, message, help));
                     }
                 }
             }
@@ -107,7 +109,7 @@ impl<'a> Judging<'a> {
     /// Who has provided what is required, and what takes its place.
     fn provider(&self, requirement: &Requirement) -> Option<(&'a Node, &'a Node)> {
         let gone = self.nodes.before.iter().find(|node| There::new([*node].into_iter(), None).holds(requirement))?;
-        let deployed = || self.after().filter(|node| node.change.is_some());
+        let deployed = || self.after().filter(|node| node.subject.is_some());
         let is_same = |node: &&Node| {
             node.object == gone.object
                 || !node.package.is_empty() && node.package == gone.package
@@ -140,7 +142,7 @@ impl<'a> Judging<'a> {
     /// What the operators of the deploy require and nobody provides.
     fn deployed(&self, together: &[(&Package, &Bundle)], found: &mut Found) {
         let after = There::new(self.after(), Some(self.served));
-        for (node, change) in self.after().filter_map(|node| Some((node, node.change?))) {
+        for (node, subject) in self.after().filter_map(|node| Some((node, node.subject.as_ref()?))) {
             for requirement in &node.requires {
                 match requirement.holds(&after) {
                     Some(true) => continue,
@@ -170,7 +172,7 @@ impl<'a> Judging<'a> {
                     sanitize(&node.name),
                     sanitize(&requirement.to_string())
                 );
-                found.violations.push(violation(doc, change, message, self.providers(requirement)));
+                found.violations.push(violation(doc, subject.clone(), message, self.providers(requirement)));
             }
         }
     }
@@ -214,7 +216,7 @@ impl<'a> Judging<'a> {
             }
         }
         for (api, nodes) in owners.into_iter().filter(|(_, nodes)| nodes.len() > 1) {
-            let Some(change) = nodes.iter().rev().find_map(|node| node.change) else { continue };
+            let Some(subject) = nodes.iter().rev().find_map(|node| node.subject.clone()) else { continue };
             let message = format!(
                 "there can be only one provider of {} ({}/{}): {}",
                 sanitize(&api.kind),
@@ -223,7 +225,7 @@ impl<'a> Judging<'a> {
                 nodes.iter().map(|node| node.shown()).collect::<Vec<_>>().join(", ")
             );
             let help = "keep one of them; two of one package are updated by replaces or skips, or removed".to_owned();
-            found.violations.push(violation(&API_OWNED_TWICE, change, message, help));
+            found.violations.push(violation(&API_OWNED_TWICE, subject, message, help));
         }
     }
 }

@@ -24,7 +24,7 @@ use super::entry::CheckEntry;
 use super::objects::Wants;
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Violation};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Subject, Violation};
 use crate::catalog::extension;
 use crate::cluster::Gvk;
 use crate::crd::Crd;
@@ -159,6 +159,6 @@ fn apis(crd: &Crd) -> BTreeSet<Api> {
     crd.served_versions().map(|version| of(crd.resource(&version.name))).collect()
 }
 
-fn violation(doc: &RuleDoc, change: usize, message: String, help: String) -> Violation {
-    Violation::of(doc, change, None, message, help, Vec::new())
+fn violation(doc: &RuleDoc, subject: impl Into<Subject>, message: String, help: String) -> Violation {
+    Violation::of(doc, subject, None, message, help, Vec::new())
 }

@@ -10,9 +10,10 @@ use serde_json::Value;
 
 use crate::catalog::extension::{self, Extension, installed};
 use crate::cluster::{Gvk, ListError, ListRequest};
+use crate::plan::bundles;
 use crate::preflight::olm::catalogs::Contents;
 use crate::preflight::olm::{Selected, asked, contents_of, selected};
-use crate::preflight::{Context, CouldNotCheck};
+use crate::preflight::{Context, CouldNotCheck, Subject};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
 use crate::text::sanitize;
@@ -38,8 +39,8 @@ pub struct Node {
     pub version: Option<Version>,
     /// The object that stands for it: kind, namespace and name.
     pub object: (String, Option<String>, String),
-    /// The change of the plan that installs it; `None` for what is live.
-    pub change: Option<usize>,
+    /// What of the plan installs it; `None` for what is live.
+    pub subject: Option<Subject>,
     pub provides: BTreeSet<Api>,
     /// The names of the CRDs that it owns.
     pub crds: BTreeSet<String>,
@@ -101,6 +102,30 @@ impl Node {
         node
     }
 
+    /// Reads a bundle that is among the manifests.
+    fn of_directory(index: usize, bundle: &bundles::Bundle, problems: &mut Vec<String>) -> Option<Node> {
+        let (csv, _) = bundle.content.csv.as_ref()?;
+        let object = match &bundle.extension {
+            Some(extension) => of_extension(&extension.name),
+            None => ("bundle".to_owned(), None, bundle.directory.clone()),
+        };
+        let mut node = Node {
+            package: bundle.package().to_owned(),
+            object,
+            subject: Some(Subject::Bundle(index)),
+            ..Node::of_csv(csv, &bundle.content.properties)
+        };
+        node.require(&bundle.content.properties, problems);
+        for dependency in &bundle.content.dependencies {
+            match Requirement::of_dependency(dependency) {
+                Ok(Some(requirement)) if !node.requires.contains(&requirement) => node.requires.push(requirement),
+                Ok(_) => {}
+                Err(why) => problems.push(format!("bundle {}: {}", sanitize(&bundle.directory), sanitize(&why))),
+            }
+        }
+        Some(node)
+    }
+
     fn require(&mut self, properties: &[Property], problems: &mut Vec<String>) {
         for property in properties {
             match Requirement::of_property(property) {
@@ -142,16 +167,26 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
                 value["metadata"]["namespace"] = namespace.as_str().into();
             }
             let node = live.csv(&value, &mut problems);
-            deployed.extend(node.map(|node| Node { change: Some(index), ..node }));
+            deployed.extend(node.map(|node| Node { subject: Some(index.into()), ..node }));
         }
         if object.group() == CLASSIC && object.kind == SUBSCRIPTION {
             match live.subscription(object, &change.desired.raw.value(), &mut problems) {
-                Ok(node) => deployed.extend(node.map(|node| Node { change: Some(index), ..node })),
+                Ok(node) => deployed.extend(node.map(|node| Node { subject: Some(index.into()), ..node })),
                 Err(error) => nodes.unchecked.push(error),
             }
         }
     }
-    deployed.extend(extensions(context, contents, &mut problems).await?);
+    let bundles = context.plan.bundles.iter().enumerate();
+    deployed.extend(bundles.filter_map(|(index, bundle)| Node::of_directory(index, bundle, &mut problems)));
+    for node in extensions(context, contents, &mut problems).await? {
+        // The bundle itself says more than the catalog.
+        if !deployed
+            .iter()
+            .any(|known| matches!(known.subject, Some(Subject::Bundle(_))) && known.package == node.package)
+        {
+            deployed.push(node);
+        }
+    }
     let is_removed = |node: &Node| {
         let (kind, namespace, name) = &node.object;
         context.plan.removals.iter().any(|removal| {
@@ -193,12 +228,12 @@ async fn extensions(
                 };
                 let Some(package) = selected.iter().find_map(of) else { continue };
                 let node = Node::of_bundle(&package, bundle, problems);
-                nodes.push(Node { change: Some(asked.change), object: of_extension(name), ..node });
+                nodes.push(Node { subject: Some(asked.change.into()), object: of_extension(name), ..node });
                 continue;
             }
         };
         let node = Node::of_bundle(package, bundle, problems);
-        nodes.push(Node { change: Some(asked.change), object: of_extension(name), ..node });
+        nodes.push(Node { subject: Some(asked.change.into()), object: of_extension(name), ..node });
     }
     Ok(nodes)
 }

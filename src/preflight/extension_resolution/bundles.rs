@@ -1,0 +1,55 @@
+//! Bundles among the manifests: whether OLM v1 installs them.
+
+use gantry_catalog::bundle::{self, Known, Olm, Profile, Reason, judge};
+use serde_json::Value;
+
+use super::Asked;
+use super::rules::{OWNED_VERSION_MISMATCH, UNSUPPORTED_BUNDLE};
+use crate::plan::bundles::Bundle;
+use crate::preflight::{Context, Subject, Violation};
+use crate::resource::Step;
+use crate::text::sanitize;
+
+pub fn check(asked: &[Asked], olm: Olm, context: &Context<'_>) -> Vec<Violation> {
+    let bundles = context.plan.bundles.iter().enumerate();
+    bundles.flat_map(|(index, bundle)| of(index, bundle, asked, olm, context)).collect()
+}
+
+/// The bundle of the manifests that is this version of a package: it tells more than a catalog.
+pub fn find<'a>(context: &'a Context<'_>, package: &str, version: &str) -> Option<&'a Bundle> {
+    context.plan.bundles.iter().find(|bundle| bundle.package() == package && bundle.version() == version)
+}
+
+fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Context<'_>) -> Vec<Violation> {
+    let extension = asked.iter().map(|asked| &asked.extension).find(|asked| asked.wanted.package == bundle.package());
+    let nothing = Value::Null;
+    let config = extension.map_or(&nothing, |extension| &extension.config);
+    let namespace = bundle.extension.as_ref().and_then(|extension| extension.namespace.as_deref());
+    let profile = Profile {
+        olm,
+        install_namespace: namespace.unwrap_or_default(),
+        config: Some(config).filter(|config| !config.is_null()),
+        ..Profile::default()
+    };
+    let judgement = judge(Known::Bundle(&bundle.content), &profile);
+    for untold in &judgement.untold {
+        context.notices.add(format!("of bundle {} it cannot be told {untold}", bundle.shown()));
+    }
+    let told = judgement.unsupported.into_iter().map(|unsupported| {
+        let (doc, help) = match unsupported.reason {
+            Reason::Olm => (&UNSUPPORTED_BUNDLE, "OLM v1 installs nothing of the bundle as long as this is so"),
+            Reason::OwnedVersionMismatch => {
+                (&OWNED_VERSION_MISMATCH, "name a version that the CRD serves, as the operator watches that one")
+            }
+        };
+        let place = unsupported.place.filter(|place| place.object.0 == "ClusterServiceVersion");
+        let steps = place.map(|place| place.steps).unwrap_or_default();
+        let step = |step: &bundle::Step| match step {
+            bundle::Step::Key(key) => Step::from(*key),
+            bundle::Step::Index(index) => Step::from(*index),
+        };
+        let message = format!("bundle {}: {}", bundle.shown(), sanitize(&unsupported.text));
+        Violation::of(doc, Subject::Bundle(index), None, message, help.into(), steps.iter().map(step).collect())
+    });
+    told.collect()
+}

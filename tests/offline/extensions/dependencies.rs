@@ -1,0 +1,221 @@
+//! `OperatorDependencies`: what operators require of each other, and who loses something.
+
+use gantry::preflight::operator_dependencies::ENTRY;
+use serde_json::{Value, json};
+
+use super::{Ran, Stage, extension};
+
+/// A ClusterServiceVersion of the package that its name begins with: owned and required kinds of the group `g.example.com`.
+fn csv(name: &str, owned: &[&str], required: &[&str]) -> Value {
+    let (package, version) = name.split_once(".v").expect("a version");
+    let api =
+        |kind: &&str| json!({"name": format!("{}s.g.example.com", kind.to_lowercase()), "version": "v1", "kind": kind});
+    let properties =
+        json!({"properties": [{"type": "olm.package", "value": {"packageName": package, "version": version}}]});
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": name, "namespace": "operators",
+            "annotations": {"operatorframework.io/properties": properties.to_string()}},
+        "spec": {"version": version, "customresourcedefinitions": {
+            "owned": owned.iter().map(api).collect::<Value>(), "required": required.iter().map(api).collect::<Value>()}},
+    })
+}
+
+fn documents(objects: &[Value]) -> String {
+    objects.iter().map(|object| format!("---\n{object}\n")).collect()
+}
+
+/// A package with bundles: version, kinds that it provides, kinds and packages that it requires.
+fn package(name: &str, bundles: &[(&str, &[&str], &[Value])]) -> String {
+    let entry = |(version, ..): &(&str, &[&str], &[Value])| json!({"name": format!("{name}.v{version}")});
+    let mut blobs = vec![
+        json!({"schema": "olm.package", "name": name, "defaultChannel": "a"}),
+        json!({"schema": "olm.channel", "package": name, "name": "a", "entries": bundles.iter().map(entry).collect::<Value>()}),
+    ];
+    for (version, provides, requires) in bundles {
+        let mut properties = vec![json!({"type": "olm.package", "value": {"packageName": name, "version": version}})];
+        properties.extend(provides.iter().map(|kind| json!({"type": "olm.gvk", "value": gvk(kind)})));
+        properties.extend(requires.iter().cloned());
+        blobs.push(json!({"schema": "olm.bundle", "package": name, "name": format!("{name}.v{version}"), "properties": properties}));
+    }
+    blobs.iter().map(Value::to_string).collect()
+}
+
+fn gvk(kind: &str) -> Value {
+    json!({"group": "g.example.com", "version": "v1", "kind": kind})
+}
+
+fn requires(kind: &str) -> Value {
+    json!({"type": "olm.gvk.required", "value": gvk(kind)})
+}
+
+fn check(stage: &Stage) -> Ran {
+    stage.check_with(&ENTRY)
+}
+
+#[test]
+fn a_provider_that_drops_what_another_operator_requires_is_named_with_it() {
+    // A's provider depends on B; B's provider goes over to C.
+    let stage = Stage::new();
+    stage.write("live/csvs.yaml", &documents(&[csv("a.v1.0.0", &["A"], &["B"]), csv("b.v1.0.0", &["B"], &[])]));
+    let mut next = csv("b.v2.0.0", &["C"], &[]);
+    next["spec"]["replaces"] = "b.v1.0.0".into();
+    let stage = stage.desired(next);
+    let ran = check(&stage).code(3);
+    assert_eq!(ran.rules(), ["DependentBroken"]);
+    let message = &ran.found()[0].1;
+    for part in ["a.v1.0.0", "b.v1.0.0", "b.v2.0.0", "group: g.example.com, version: v1, kind: B"] {
+        assert!(message.contains(part), "{message}");
+    }
+    // An update that keeps it breaks nobody.
+    let mut next = csv("b.v2.0.0", &["B", "C"], &[]);
+    next["spec"]["replaces"] = "b.v1.0.0".into();
+    assert_eq!(check(&stage.desired(next)).code(0).rules(), [""; 0]);
+}
+
+#[test]
+fn operators_that_need_each_other_are_updated_together() {
+    // A's provider requires B, B's provider requires A; both go over to A2 and B2.
+    let live = documents(&[csv("a.v1.0.0", &["A"], &["B"]), csv("b.v1.0.0", &["B"], &["A"])]);
+    let (next_a, next_b) = (csv("a.v2.0.0", &["A2"], &["B2"]), csv("b.v2.0.0", &["B2"], &["A2"]));
+    let stage = |desired: &[Value]| {
+        let bundles: &[(&str, &[&str], &[Value])] =
+            &[("1.0.0", &["B"], &[requires("A")]), ("2.0.0", &["B2"], &[requires("A2")])];
+        let stage = Stage::new().catalog("c", &package("b", bundles));
+        stage.write("live/csvs.yaml", &live);
+        stage.desired(documents(desired))
+    };
+    let ran = check(&stage(std::slice::from_ref(&next_a))).code(3);
+    assert_eq!(ran.rules(), ["UpdateTogether"], "{}", ran.stdout);
+    assert!(ran.help().contains("b.v2.0.0"), "{}", ran.help());
+    assert_eq!(check(&stage(&[next_a, next_b])).code(0).rules(), [""; 0]);
+}
+
+#[test]
+fn what_is_required_and_missing_is_named_with_who_provides_it() {
+    let topology = package(
+        "topology",
+        &[(
+            "1.0.0",
+            &["Queue"],
+            &[
+                requires("Cluster"),
+                json!({"type": "olm.package.required", "value": {"packageName": "cluster", "versionRange": ">2.0.0"}}),
+            ],
+        )],
+    );
+    let cluster = package("cluster", &[("1.9.0", &["Cluster"], &[]), ("2.1.0", &["Cluster"], &[])]);
+    let named = |name: &str, package: &str| {
+        let mut object = extension(json!({"packageName": package}));
+        object["metadata"]["name"] = name.into();
+        object
+    };
+    let stage =
+        |desired: &[Value]| Stage::new().catalog("c", &format!("{topology}{cluster}")).desired(documents(desired));
+    let ran = check(&stage(&[named("t", "topology")])).code(3);
+    assert_eq!(ran.rules(), ["RequiredApiMissing", "RequiredPackageMissing"], "{}", ran.stdout);
+    let expected = "bundle topology.v1.0.0 requires an operator providing an API with group: g.example.com, version: v1, kind: Cluster";
+    assert_eq!(ran.found()[0].1, expected);
+    assert_eq!(ran.help(), "deploy it with one that provides it: cluster.v2.1.0 of package cluster (catalog c)");
+    let expected =
+        "bundle topology.v1.0.0 requires an operator with package: cluster and with version in range: >2.0.0";
+    assert_eq!(ran.found()[1].1, expected);
+    assert_eq!(check(&stage(&[named("t", "topology"), named("k", "cluster")])).code(0).rules(), [""; 0]);
+    // An older one of the package has the API and not the version.
+    let mut old = named("k", "cluster");
+    old["spec"]["source"]["catalog"]["version"] = "1.x".into();
+    assert_eq!(check(&stage(&[named("t", "topology"), old])).code(3).rules(), ["RequiredPackageMissing"]);
+}
+
+#[test]
+fn olm_v1_refuses_a_bundle_with_dependencies_and_tries_no_other() {
+    let text = package("p", &[("1.0.0", &[], &[]), ("1.1.0", &[], &[requires("K")])]);
+    let stage = |range: &str| {
+        Stage::new().catalog("c", &text).desired(extension(json!({"packageName": "p", "version": range})))
+    };
+    let ran = stage(">=1.0.0").check().code(3);
+    let expected = "validating bundle \"p.v1.1.0\": bundle \"p.v1.1.0\" has a dependency declared via property \"olm.gvk.required\" which is currently not supported";
+    assert_eq!(ran.found()[0], ("UnsupportedBundle".to_owned(), expected.to_owned()));
+    assert!(ran.help().contains("set version to \"1.0.0\""), "{}", ran.help());
+    stage("<1.1.0").check().code(0);
+}
+
+fn crd(versions: &[&str], most: u64) -> Value {
+    let version = |(at, name): (usize, &&str)| {
+        json!({"name": name, "served": true, "storage": at == 0, "schema": {"openAPIV3Schema": {"type": "object",
+            "properties": {"size": {"type": "integer", "maximum": most}}}}})
+    };
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "ks.g.example.com"},
+        "spec": {"group": "g.example.com", "scope": "Namespaced", "names": {"plural": "ks", "kind": "K"},
+            "versions": versions.iter().enumerate().map(version).collect::<Value>()}})
+}
+
+#[test]
+fn a_crd_with_two_owners_keeps_its_versions_and_takes_every_object() {
+    let object = |size: u64| json!({"apiVersion": "g.example.com/v1", "kind": "K", "metadata": {"name": "one", "namespace": "operators"}, "size": size});
+    let stage = |owners: &[&str], size, desired: &Value| {
+        let mut live: Vec<Value> = owners.iter().map(|name| csv(name, &["K"], &[])).collect();
+        live.extend([crd(&["v1", "v1beta1"], 10), object(size)]);
+        let stage = Stage::new();
+        stage.write("live/all.yaml", &documents(&live));
+        stage.desired(desired)
+    };
+    let (two, one) = (&["a.v1.0.0", "b.v1.0.0"][..], &["a.v1.0.0"][..]);
+    let (gone, narrow) = (crd(&["v1"], 10), crd(&["v1", "v1beta1"], 5));
+    for (owners, size, desired, expected) in [
+        (two, 3, &gone, Some("served version v1beta1 of ks.g.example.com goes")),
+        (two, 7, &narrow, Some("updated validation is too restrictive: 1 object of ks.g.example.com (operators/one)")),
+        (two, 3, &narrow, None),
+        (one, 7, &narrow, None),
+        (one, 3, &gone, None),
+    ] {
+        let ran = check(&stage(owners, size, desired));
+        let found = ran.found();
+        match expected {
+            None => assert_eq!(found, [], "{owners:?} {size}"),
+            Some(text) => assert!(
+                found.iter().all(|(rule, said)| rule == "SharedCrdNotCompatible" && said.contains(text)),
+                "{found:?}"
+            ),
+        }
+        assert_eq!(found.is_empty(), expected.is_none(), "{owners:?} {size}");
+        ran.code(if expected.is_some() { 3 } else { 0 });
+    }
+}
+
+#[test]
+fn a_version_that_a_live_operator_requires_is_not_taken_away() {
+    let stage = Stage::new();
+    let mut needs = csv("a.v1.0.0", &[], &["K"]);
+    needs["spec"]["customresourcedefinitions"]["required"][0]["version"] = "v1beta1".into();
+    stage.write("live/all.yaml", &documents(&[needs, crd(&["v1", "v1beta1"], 10)]));
+    let ran = check(&stage.desired(crd(&["v1"], 10))).code(3);
+    assert_eq!(ran.rules(), ["DependentBroken"], "{}", ran.stdout);
+    assert!(ran.found()[0].1.contains("the CRD of the manifests no longer serves v1beta1"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_subscription_is_resolved_as_classic_olm_does() {
+    let subscription = |channel: &str, source: &str| {
+        json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": "p", "namespace": "operators"}, "spec": {"name": "p", "channel": channel, "source": source}})
+    };
+    let text = package("p", &[("1.0.0", &["P"], &[requires("Missing")])]);
+    let ran = |desired: Value| check(&Stage::new().catalog("c", &text).desired(desired));
+    assert_eq!(ran(subscription("a", "c")).code(3).rules(), ["RequiredApiMissing"]);
+    let text = "no operators found in channel z of package p in the catalog referenced by subscription p";
+    assert!(ran(subscription("z", "c")).code(1).unchecked().ends_with(text));
+    assert!(ran(subscription("a", "x")).code(1).unchecked().ends_with("the content of its catalog x is not known"));
+}
+
+#[test]
+fn what_olm_evaluates_and_gantry_does_not_is_no_pass() {
+    let rule = json!({"type": "olm.constraint", "value": {"failureMessage": "x", "cel": {"rule": "properties.exists(p, true)"}}});
+    let broken = json!({"type": "olm.package.required", "value": {"packageName": "q", "versionRange": "^1"}});
+    for (property, expected) in [(rule, "which is not evaluated"), (broken, "bundle p.v1.0.0: olm.package.required: ")]
+    {
+        let stage = Stage::new().catalog("c", &package("p", &[("1.0.0", &[], std::slice::from_ref(&property))]));
+        let ran = check(&stage.desired(extension(json!({"packageName": "p"})))).code(1);
+        assert!(ran.unchecked().contains(expected), "{}", ran.stdout);
+    }
+}
