@@ -10,15 +10,12 @@ use serde_json::Value;
 
 use super::{Change, Plan};
 use crate::catalog::cluster::GROUP;
+use crate::catalog::extension::{self, KIND, is_one};
 use crate::cluster::{Gvk, ListRequest, Target};
 use crate::manifest::{self, Manifest, Spans};
 use crate::problem::{Location, Problem};
-use crate::resource::{RawObject, Resource, Step};
+use crate::resource::{ObjectRef, RawObject, Resource, Step};
 
-/// The kind that has OLM v1 install a package.
-pub const KIND: &str = "ClusterExtension";
-/// Its plural name.
-pub const PLURAL: &str = "clusterextensions";
 /// The versions of the kind, the one to read first.
 const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
 const PAGE: u32 = 100;
@@ -47,6 +44,8 @@ pub struct Extension {
     pub namespace: Option<String>,
     /// The service account that OLM installs it with.
     pub service_account: Option<String>,
+    /// `spec.config.inline`; null where there is none.
+    pub config: Value,
     /// The field that keeps OLM from looking at the CRDs as it upgrades them, if it is set so.
     pub safety_off: Option<&'static str>,
     /// Where it is written; `None` for a live one.
@@ -69,6 +68,16 @@ impl Bundle {
         self.content.csv.as_ref().map_or("", |(csv, _)| &csv.version)
     }
 
+    /// The namespace that its operator watches; `None` for all.
+    pub fn watched<'b>(&'b self, install: &'b str) -> Option<&'b str> {
+        let config = self.extension.as_ref().and_then(|extension| extension.config["watchNamespace"].as_str());
+        let (csv, _) = self.content.csv.as_ref()?;
+        match config.filter(|namespace| !namespace.is_empty()) {
+            Some(namespace) => Some(namespace),
+            None => (!csv.supports("AllNamespaces") && csv.supports("OwnNamespace")).then_some(install),
+        }
+    }
+
     /// `example 1.2.0 (bundles/example)`
     pub fn shown(&self) -> String {
         let words = [self.package(), self.version()]
@@ -82,36 +91,32 @@ impl Bundle {
 }
 
 impl Extension {
-    /// What the object says; `None` for another kind, and for one without a package.
-    pub fn of(json: &str) -> Option<Extension> {
-        let object: Value = serde_json::from_str(json).ok()?;
-        let (group, _) = object["apiVersion"].as_str()?.split_once('/')?;
-        if (group, object["kind"].as_str()?) != (GROUP, KIND) {
-            return None;
-        }
-        let spec = &object["spec"];
-        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        let at = |path: &[&str]| path.iter().try_fold(&object, |value, key| value.get(key));
+    /// What an object says; `None` for another kind, and for one that is not from a catalog.
+    fn of(object: &ObjectRef, json: &Value) -> Option<Extension> {
+        let asked = extension::Extension::of(object, json)?;
+        let spec = &json["spec"];
+        let at = |path: &[&str]| path.iter().try_fold(json, |value, key| value.get(key));
         let off = match () {
             () if at(&ENFORCEMENT).is_some_and(|value| value == "None") => Some("enforcement: None"),
             () if at(&DISABLED).is_some_and(|value| *value == true) => Some("disabled: true"),
             () => None,
         };
         Some(Extension {
-            name: text(&object["metadata"]["name"])?,
-            package: text(&spec["source"]["catalog"]["packageName"]).or_else(|| text(&spec["packageName"]))?,
-            namespace: text(&spec["namespace"]).or_else(|| text(&spec["installNamespace"])),
-            service_account: text(&spec["serviceAccount"]["name"]),
+            name: asked.name,
+            package: asked.wanted.package,
+            namespace: Some(asked.namespace).filter(|namespace| !namespace.is_empty()),
+            service_account: spec["serviceAccount"]["name"].as_str().map(str::to_owned),
+            config: asked.config,
             safety_off: off,
             at: None,
         })
     }
 
     fn of_manifest(manifest: &Manifest) -> Option<Extension> {
-        if manifest.object.kind != KIND || manifest.object.group() != GROUP {
+        if !is_one(&manifest.object) {
             return None;
         }
-        let extension = Extension::of(&manifest.raw.json())?;
+        let extension = Extension::of(&manifest.object, &manifest.raw.value())?;
         let path: Vec<Step> = match extension.safety_off {
             Some("disabled: true") => DISABLED.map(Step::from).to_vec(),
             Some(_) => ENFORCEMENT.map(Step::from).to_vec(),
@@ -119,6 +124,19 @@ impl Extension {
         };
         let at = Some(Spans::of(&manifest.origin).locate(&path).location);
         Some(Extension { at, ..extension })
+    }
+
+    /// The same of a live one, as it is listed.
+    fn of_live(json: &str) -> Option<Extension> {
+        let value: Value = serde_json::from_str(json).ok()?;
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let object = ObjectRef {
+            api_version: text(&value["apiVersion"])?,
+            kind: text(&value["kind"])?,
+            namespace: None,
+            name: text(&value["metadata"]["name"])?,
+        };
+        Extension::of(&object, &value)
     }
 }
 
@@ -141,7 +159,7 @@ pub(super) async fn open(
                 // Of one that is among the manifests the manifest counts, which may name another package now.
                 let named: BTreeSet<&str> = others
                     .iter()
-                    .filter(|manifest| manifest.object.kind == KIND && manifest.object.group() == GROUP)
+                    .filter(|manifest| is_one(&manifest.object))
                     .map(|manifest| manifest.object.name.as_str())
                     .collect();
                 for extension in live.into_iter().filter(|extension| !named.contains(extension.name.as_str())) {
@@ -235,10 +253,10 @@ async fn list(target: &Target) -> Result<Vec<Extension>, Problem> {
         };
     };
     let add = |extensions: &mut BTreeMap<String, Extension>, json: &str| {
-        extensions.extend(Extension::of(json).map(|extension| (extension.name.clone(), extension)));
+        extensions.extend(Extension::of_live(json).map(|extension| (extension.name.clone(), extension)));
     };
     let listed = target.list(&ListRequest::of(resource, PAGE)).gather(add).await;
-    let expired = || Problem::new(format!("the list of {PLURAL} expired again and again"));
+    let expired = || Problem::new(format!("the list of {} expired again and again", resource.plural));
     listed
         .map(|extensions| extensions.into_values().collect())
         .map_err(|error| error.problem().cloned().unwrap_or_else(expired))
@@ -261,23 +279,24 @@ mod tests {
             package: "p".into(),
             namespace: Some("ns".into()),
             service_account: Some("sa".into()),
+            config: Value::Null,
             safety_off: Some("enforcement: None"),
             at: None,
         };
-        assert_eq!(Extension::of(&v1.to_string()), Some(expected.clone()));
+        assert_eq!(Extension::of_live(&v1.to_string()), Some(expected.clone()));
         let mut strict = v1.clone();
         strict["spec"]["install"]["preflight"]["crdUpgradeSafety"]["enforcement"] = "Strict".into();
-        assert_eq!(Extension::of(&strict.to_string()).unwrap().safety_off, None);
+        assert_eq!(Extension::of_live(&strict.to_string()).unwrap().safety_off, None);
         let alpha = json!({"apiVersion": "olm.operatorframework.io/v1alpha1", "kind": "ClusterExtension",
             "metadata": {"name": "e"}, "spec": {"packageName": "p", "installNamespace": "ns",
             "serviceAccount": {"name": "sa"}, "preflight": {"crdUpgradeSafety": {"disabled": true}}}});
         let expected = Extension { safety_off: Some("disabled: true"), ..expected };
-        assert_eq!(Extension::of(&alpha.to_string()), Some(expected));
+        assert_eq!(Extension::of_live(&alpha.to_string()), Some(expected));
         let mut on = alpha;
         on["spec"]["preflight"]["crdUpgradeSafety"]["disabled"] = false.into();
-        assert_eq!(Extension::of(&on.to_string()).unwrap().safety_off, None);
+        assert_eq!(Extension::of_live(&on.to_string()).unwrap().safety_off, None);
         for other in ["", "{}", "[]", r#"{"apiVersion": "v1", "kind": "ClusterExtension"}"#] {
-            assert_eq!(Extension::of(other), None, "{other}");
+            assert_eq!(Extension::of_live(other), None, "{other}");
         }
     }
 }

@@ -18,7 +18,9 @@ use crate::plan::owner::Taken;
 use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 
 use crate::cluster::Target;
-use crate::preflight::permission_validation::{Grants, Need, Occasion, Right, Subject, needs_of, of_waiting};
+use crate::preflight::permission_validation::{
+    Grants, Need, Needed, Occasion, Right, Subject, needed_by_olm, needs_of, of_waiting,
+};
 use crate::preflight::proofs::Proofs;
 use crate::preflight::{Check, FindLookups, Lookup, UNKNOWN_LOOKUPS, registry};
 use crate::problem::{Error, Problem, Result};
@@ -46,7 +48,6 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let work = async {
         let target = Target::open(&settings.target, &connection(&settings, None)).await?;
-        let subjects = subjects(&settings, &target).await?;
         let options = PlanOptions {
             namespace: settings.namespace.as_deref(),
             field_manager: &settings.field_manager,
@@ -62,7 +63,13 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             keeps_answers: false,
         };
         let plan = plan::build(manifests, Prefetch::none(), &target, options, &|_, _| ()).await?;
-        let (text, unknown) = print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?;
+        let (text, unknown) = match plan.bundles.is_empty() {
+            true => {
+                let subjects = subjects(&settings, &target).await?;
+                print(args, &settings, &plan, &target, &subjects).await.map_err(Error::failed)?
+            }
+            false => (print_for_olm(args, &settings, &plan, &target).await?, Vec::new()),
+        };
         Ok((text, plan.unread(), unknown))
     };
     let (text, unread, unknown) = until(&stop, work).await?;
@@ -131,6 +138,53 @@ async fn print(
         if names.is_empty() { "no check".to_owned() } else { names.join(", ") }
     );
     Ok((format!("{head}{}{yaml}", unknown_parameters(plan, &needs)), unknown))
+}
+
+/// What OLM needs to install the bundles, for the service account that it installs them with.
+async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan, target: &Target) -> Result<String> {
+    let extension = plan.bundles.iter().find_map(|bundle| bundle.extension.as_ref());
+    let of_extension = extension.and_then(|extension| {
+        let (namespace, name) = (extension.namespace.clone()?, extension.service_account.clone()?);
+        Some(vec![Subject::ServiceAccount { namespace, name }])
+    });
+    let subjects = match of_extension.filter(|_| settings.user.is_none() && settings.groups.is_empty()) {
+        Some(subjects) => subjects,
+        None => subjects(settings, target).await?,
+    };
+    // OLM has the service account in the namespace that it installs to.
+    let of_account = subjects.iter().find_map(|subject| match subject {
+        Subject::ServiceAccount { namespace, .. } => Some(namespace.as_str()),
+        _ => None,
+    });
+    let default = || settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
+    let namespace = of_account.unwrap_or_else(default);
+    let Needed { grants, has_hashes, has_certificates, is_nameless } = needed_by_olm(plan, namespace);
+    let mut head = String::new();
+    for bundle in &plan.bundles {
+        let install = bundle.extension.as_ref().and_then(|extension| extension.namespace.as_deref());
+        let install = text::sanitize(install.unwrap_or(namespace));
+        head.push_str(&format!("# Minimal RBAC for OLM v1 to install {} in namespace {install}.\n", bundle.shown()));
+    }
+    let others = plan.changes.iter().filter(|change| change.desired.bundle.is_none()).count();
+    let notes = [
+        (
+            others > 0,
+            "Objects that OLM does not install are left out: print what their deploy needs without the bundle.",
+        ),
+        (
+            has_hashes,
+            "Names of roles end with a hash of their rules, as OLM makes them: print again for each new version.",
+        ),
+        (has_certificates, "cert-manager.io: needed where OLM has cert-manager make the certificates of webhooks."),
+        (
+            is_nameless,
+            "clusterextensions/finalizers: for any name; add the ClusterExtension with -f to limit it to its own.",
+        ),
+    ];
+    for (_, note) in notes.into_iter().filter(|(is_so, _)| *is_so) {
+        head.push_str(&format!("# {note}\n"));
+    }
+    Ok(format!("{head}{}", grants.yaml(&args.name, &subjects)))
 }
 
 /// What a deploy of an app needs beside the deploy: to find its members, to delete those that leave, and to keep its record.

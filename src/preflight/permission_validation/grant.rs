@@ -104,7 +104,7 @@ impl Grants {
     }
 
     /// Takes out of each namespace what is granted everywhere.
-    fn tidy(&mut self) {
+    pub(super) fn tidy(&mut self) {
         let everywhere = rules_for(&self.everywhere);
         for atoms in self.by_namespace.values_mut() {
             atoms.retain(|atom| !everywhere.iter().any(|rule| rule.covers(atom)));

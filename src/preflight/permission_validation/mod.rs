@@ -9,6 +9,7 @@
 
 mod grant;
 mod held;
+mod installer;
 mod judge;
 mod needs;
 mod policies;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use self::grant::{Grants, Subject};
 use self::held::{Held, Placed};
+pub use self::installer::{Needed, needed as needed_by_olm};
 pub use self::needs::{Need, Occasion, Right, of_waiting};
 use super::entry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};

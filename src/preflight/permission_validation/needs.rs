@@ -128,7 +128,8 @@ fn verbs(change: &Change, occasion: Occasion) -> &'static [&'static str] {
     }
 }
 
-fn escalation(change: &Change) -> Option<Right> {
+/// What it takes to write a role or a binding, beside the right to write it.
+pub fn escalation(change: &Change) -> Option<Right> {
     let object = &change.desired.object;
     match object.kind.as_str() {
         "Role" | "ClusterRole" => {

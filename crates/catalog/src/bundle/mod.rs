@@ -6,6 +6,7 @@
 
 mod cluster_service_version;
 mod config;
+pub mod install;
 mod judge;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,268 @@
+//! What OLM v1 makes of a ClusterServiceVersion as it installs a bundle, by name.
+//!
+//! The objects themselves are not made here: their names are what somebody has to know who grants OLM the right to them.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use sha2::{Digest, Sha224};
+
+use super::{ClusterServiceVersion, Permissions, PolicyRule};
+
+/// The longest name that OLM makes.
+const MOST: usize = 63;
+
+/// What OLM makes beside the objects of the bundle. But for what is said to be in the whole cluster, all of it is in the
+/// namespace of the ClusterExtension.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// The service accounts of its permissions.
+    pub service_accounts: BTreeSet<String>,
+    /// The roles, each with a binding of the same name.
+    pub roles: Vec<Role>,
+    /// The Deployments.
+    pub deployments: BTreeSet<String>,
+    /// The Services of its webhooks.
+    pub services: BTreeSet<String>,
+    /// The ValidatingWebhookConfigurations, in the whole cluster.
+    pub validating: BTreeSet<String>,
+    /// The MutatingWebhookConfigurations, in the whole cluster.
+    pub mutating: BTreeSet<String>,
+    /// The Certificates of cert-manager, where OLM has it make those of webhooks.
+    pub certificates: BTreeSet<String>,
+    /// The Issuers of cert-manager, likewise.
+    pub issuers: BTreeSet<String>,
+}
+
+/// A role that OLM makes of permissions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Role {
+    /// Its name. Of permissions that count in the whole cluster earlier releases of OLM v1 make a role without the right to
+    /// read namespaces, which has another name.
+    pub names: Vec<String>,
+    /// The namespace of a Role; `None` for a ClusterRole.
+    pub namespace: Option<String>,
+    /// What it grants.
+    pub rules: Vec<PolicyRule>,
+}
+
+/// What OLM makes of a ClusterServiceVersion where the operator watches the namespace `watched` or, without that, all.
+pub fn installed(csv: &ClusterServiceVersion, watched: Option<&str>) -> Installed {
+    let mut installed = Installed::default();
+    for permissions in &csv.cluster_permissions {
+        let names = vec![role_name(csv, permissions)];
+        installed.roles.push(Role { names, namespace: None, rules: permissions.rules.clone() });
+    }
+    for permissions in &csv.permissions {
+        installed.roles.push(match watched {
+            Some(namespace) => Role {
+                names: vec![role_name(csv, permissions)],
+                namespace: Some(namespace.to_owned()),
+                rules: permissions.rules.clone(),
+            },
+            None => {
+                let mut with = permissions.clone();
+                with.rules.push(reads_namespaces());
+                let names = vec![role_name(csv, &with), role_name(csv, permissions)];
+                Role { names, namespace: None, rules: with.rules }
+            }
+        });
+    }
+    let accounts = csv.permissions.iter().chain(&csv.cluster_permissions).map(account);
+    // The one of this name is there in each namespace.
+    installed.service_accounts = accounts.filter(|name| *name != "default").map(str::to_owned).collect();
+    installed.deployments = csv.deployments.iter().map(|deployment| deployment.name.clone()).collect();
+    for webhook in &csv.webhooks {
+        let name = webhook.generate_name.strip_suffix('-').unwrap_or(&webhook.generate_name).to_owned();
+        match webhook.kind.as_str() {
+            "ValidatingAdmissionWebhook" => drop(installed.validating.insert(name)),
+            "MutatingAdmissionWebhook" => drop(installed.mutating.insert(name)),
+            _ => {}
+        }
+        let service = named(&webhook.deployment_name.replace('.', "-"), "service");
+        let certificate = named(&service, "cert");
+        installed.issuers.insert(named(&certificate, "selfsigned-issuer"));
+        installed.certificates.insert(certificate);
+        installed.services.insert(service);
+    }
+    installed
+}
+
+fn account(permissions: &Permissions) -> &str {
+    if permissions.service_account_name.is_empty() { "default" } else { &permissions.service_account_name }
+}
+
+/// What OLM adds to permissions that count in the whole cluster, as OLM classic does.
+fn reads_namespaces() -> PolicyRule {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    PolicyRule {
+        verbs: texts(&["get", "list", "watch"]),
+        api_groups: texts(&[""]),
+        resources: texts(&["namespaces"]),
+        ..PolicyRule::default()
+    }
+}
+
+/// The name of the bundle and of the service account, and a hash of the permissions as Go writes them.
+fn role_name(csv: &ClusterServiceVersion, permissions: &Permissions) -> String {
+    named(&format!("{}-{}", csv.name, account(permissions)), &hash(permissions))
+}
+
+/// `base-suffix`, the base as short as it has to be.
+fn named(base: &str, suffix: &str) -> String {
+    let mut end = base.len();
+    if base.len() + suffix.len() > MOST {
+        end = MOST.saturating_sub(suffix.len() + 1).min(end);
+    }
+    while !base.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}-{suffix}", &base[..end])
+}
+
+/// SHA-224 over the JSON, in base 36.
+fn hash(permissions: &Permissions) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Go<'a> {
+        service_account_name: &'a str,
+        rules: Option<Vec<Rule<'a>>>,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Rule<'a> {
+        verbs: Option<&'a [String]>,
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        api_groups: &'a [String],
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        resources: &'a [String],
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        resource_names: &'a [String],
+        #[serde(rename = "nonResourceURLs", skip_serializing_if = "<[String]>::is_empty")]
+        non_resource_urls: &'a [String],
+    }
+    fn rule(rule: &PolicyRule) -> Rule<'_> {
+        // A list that was never made is null.
+        let verbs = (!rule.verbs.is_empty()).then_some(rule.verbs.as_slice());
+        let PolicyRule { api_groups, resources, resource_names, non_resource_urls, .. } = rule;
+        Rule { verbs, api_groups, resources, resource_names, non_resource_urls }
+    }
+    let rules = (!permissions.rules.is_empty()).then(|| permissions.rules.iter().map(rule).collect());
+    let go = Go { service_account_name: &permissions.service_account_name, rules };
+    let mut json = serde_json::to_string(&go).unwrap_or_default();
+    // Go writes these so that the text can stand in HTML.
+    for (plain, escaped) in
+        [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u{2028}", "\\u2028"), ("\u{2029}", "\\u2029")]
+    {
+        if json.contains(plain) {
+            json = json.replace(plain, escaped);
+        }
+    }
+    json.push('\n');
+    base_36(Sha224::digest(json.as_bytes()).to_vec())
+}
+
+/// A number with its most significant byte first.
+fn base_36(mut number: Vec<u8>) -> String {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut digits = Vec::new();
+    while number.iter().any(|byte| *byte != 0) {
+        let mut rest = 0u32;
+        for byte in &mut number {
+            let value = rest << 8 | u32::from(*byte);
+            *byte = (value / 36) as u8;
+            rest = value % 36;
+        }
+        digits.push(char::from(DIGITS[rest as usize]));
+    }
+    if digits.is_empty() { "0".to_owned() } else { digits.into_iter().rev().collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DeploymentSpec, Webhook};
+    use super::*;
+
+    fn rule(verbs: &[&str], group: &str, resource: &str) -> PolicyRule {
+        PolicyRule {
+            verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+            api_groups: vec![group.to_owned()],
+            resources: vec![resource.to_owned()],
+            ..PolicyRule::default()
+        }
+    }
+
+    /// The name that operator-controller's guide shows of a cluster: argocd-operator v0.6.0, installed by OLM v1 in September
+    /// 2024.
+    #[test]
+    fn roles_are_named_as_olm_names_them() {
+        let all = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        let permissions = Permissions {
+            service_account_name: "argocd-operator-controller-manager".into(),
+            rules: vec![
+                rule(&all, "", "configmaps"),
+                rule(&all, "coordination.k8s.io", "leases"),
+                rule(&["create", "patch"], "", "events"),
+            ],
+        };
+        let csv = ClusterServiceVersion {
+            name: "argocd-operator.v0.6.0".into(),
+            permissions: vec![permissions],
+            ..ClusterServiceVersion::default()
+        };
+        let Installed { roles, service_accounts, .. } = installed(&csv, None);
+        assert_eq!(roles[0].names[1], "argocd-operator.v0-22gmilmgp91wu25is5i2ec598hni8owq3l71bbkl7iz3");
+        assert_ne!(roles[0].names[0], roles[0].names[1]);
+        assert_eq!(roles[0].rules.last(), Some(&reads_namespaces()));
+        assert_eq!(service_accounts.into_iter().collect::<Vec<_>>(), ["argocd-operator-controller-manager"]);
+        // In one namespace nothing is added.
+        let Installed { roles, .. } = installed(&csv, Some("watched"));
+        assert_eq!(roles[0].names, ["argocd-operator.v0-22gmilmgp91wu25is5i2ec598hni8owq3l71bbkl7iz3"]);
+        assert_eq!((roles[0].namespace.as_deref(), roles[0].rules.len()), (Some("watched"), 3));
+    }
+
+    #[test]
+    fn what_go_writes_otherwise_is_hashed_as_go_writes_it() {
+        let of = |rules: Vec<PolicyRule>| hash(&Permissions { service_account_name: "a".into(), rules });
+        // echo '{"serviceAccountName":"a","rules":[{"verbs":["\u003c\u003e\u0026"],"apiGroups":[""],"resources":["x"]}]}'
+        assert_eq!(of(vec![rule(&["<>&"], "", "x")]), "1wh0ue9l1hm2ha8w0wmmib7h02x0lrjap5c47pan362q");
+        assert_eq!(of(Vec::new()), "1mg0y6k63wxinew10sjnvq6ns2xttt0ngmh2h1wdpwhu");
+        assert_eq!(
+            (base_36(vec![0, 0]), base_36(vec![1, 0]), base_36(vec![35])),
+            ("0".into(), "74".into(), "z".into())
+        );
+    }
+
+    #[test]
+    fn webhooks_bring_services_and_certificates() {
+        let webhook = |kind: &str, name: &str| Webhook {
+            kind: kind.into(),
+            generate_name: name.into(),
+            deployment_name: "controller.manager".into(),
+            ..Webhook::default()
+        };
+        let csv = ClusterServiceVersion {
+            webhooks: vec![
+                webhook("ValidatingAdmissionWebhook", "v.kb.io-"),
+                webhook("MutatingAdmissionWebhook", "m.kb.io"),
+                webhook("ConversionWebhook", "c"),
+            ],
+            deployments: vec![DeploymentSpec { name: "controller.manager".into(), ..DeploymentSpec::default() }],
+            cluster_permissions: vec![Permissions::default()],
+            ..ClusterServiceVersion::default()
+        };
+        let installed = installed(&csv, None);
+        let all = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(" ");
+        assert_eq!((all(&installed.validating), all(&installed.mutating)), ("v.kb.io".into(), "m.kb.io".into()));
+        assert_eq!(all(&installed.services), "controller-manager-service");
+        assert_eq!(all(&installed.certificates), "controller-manager-service-cert");
+        assert_eq!(all(&installed.issuers), "controller-manager-service-cert-selfsigned-issuer");
+        assert_eq!(
+            (all(&installed.deployments), all(&installed.service_accounts)),
+            ("controller.manager".into(), "".into())
+        );
+        // A name that is too long is cut before its end.
+        assert_eq!(named(&"a".repeat(80), "service").len(), MOST);
+        assert_eq!(named("é", &"x".repeat(62)), format!("-{}", "x".repeat(62)));
+    }
+}

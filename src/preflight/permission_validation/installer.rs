@@ -1,0 +1,148 @@
+//! What OLM v1 needs to install a bundle and to manage what it has installed: the rights of the service account of a
+//! ClusterExtension.
+//!
+//! Source: the guide "Derive minimal ServiceAccount" of operator-controller, and what its preflight check of permissions
+//! asks for (`authorization/rbac.go`): get, update, patch and delete by name, create in the namespace, list and watch
+//! in the whole cluster, and everything that the roles which it writes grant.
+
+use std::collections::BTreeSet;
+
+use gantry_catalog::bundle::install::{self, Installed};
+
+use super::grant::Grants;
+use super::needs::{Right, atom, escalation};
+use crate::catalog::cluster::GROUP;
+use crate::plan::Plan;
+use crate::plan::bundles::Bundle;
+use crate::rbac::{self, PolicyRule};
+
+/// The group of cert-manager.
+const CERT_MANAGER: &str = "cert-manager.io";
+
+/// The rights that a bundle takes.
+#[derive(Debug, Default)]
+pub struct Needed {
+    pub grants: Grants,
+    /// Names of roles that end with a hash are among them.
+    pub has_hashes: bool,
+    /// Rights for cert-manager's kinds are among them.
+    pub has_certificates: bool,
+    /// Nobody knows the name of the ClusterExtension.
+    pub is_nameless: bool,
+}
+
+/// What OLM needs for all bundles of a plan, those without a ClusterExtension being installed into `namespace`.
+pub fn needed(plan: &Plan, namespace: &str) -> Needed {
+    let mut needed = Needed { grants: Grants::of(plan), ..Needed::default() };
+    for (index, bundle) in plan.bundles.iter().enumerate() {
+        let of_extension = bundle.extension.as_ref().and_then(|extension| extension.namespace.as_deref());
+        let mut of_bundle = OfBundle { needed: &mut needed, install: of_extension.unwrap_or(namespace) };
+        of_bundle.extension(bundle);
+        of_bundle.objects(plan, index);
+        of_bundle.operator(bundle);
+    }
+    needed.grants.tidy();
+    needed
+}
+
+struct OfBundle<'n> {
+    needed: &'n mut Needed,
+    /// Where the bundle is installed.
+    install: &'n str,
+}
+
+impl OfBundle<'_> {
+    /// To be set as the owner of what is installed, where the server asks for a right to that.
+    fn extension(&mut self, bundle: &Bundle) {
+        let name = bundle.extension.as_ref().map(|extension| extension.name.as_str());
+        self.needed.is_nameless |= name.is_none();
+        for verb in ["update", "patch"] {
+            self.needed.grants.add(None, atom(GROUP, "clusterextensions/finalizers", name, verb));
+        }
+    }
+
+    /// The objects of the bundle.
+    fn objects(&mut self, plan: &Plan, index: usize) {
+        for change in plan.changes.iter().filter(|change| change.desired.bundle == Some(index)) {
+            let object = &change.desired.object;
+            let namespace = change.resource.namespaced.then_some(self.install);
+            self.manages(namespace, (&change.resource.group, &change.resource.plural), [&object.name]);
+            if change.resource.group != rbac::GROUP {
+                continue;
+            }
+            match escalation(change) {
+                Some(Right::WriteRole { escalate, aggregates: true, .. }) => {
+                    self.needed.grants.add(namespace, escalate);
+                }
+                Some(Right::WriteRole { rules, .. }) => {
+                    rules.into_iter().for_each(|right| self.needed.grants.add(namespace, right));
+                }
+                Some(Right::WriteBinding { bind, .. }) => self.needed.grants.add(namespace, bind),
+                Some(Right::Request { .. }) | None => {}
+            }
+        }
+    }
+
+    /// What OLM makes of the ClusterServiceVersion.
+    fn operator(&mut self, bundle: &Bundle) {
+        let Some((csv, _)) = &bundle.content.csv else { return };
+        let Installed { service_accounts, roles, deployments, services, validating, mutating, certificates, issuers } =
+            install::installed(csv, bundle.watched(self.install));
+        let install = Some(self.install);
+        self.manages(install, ("", "serviceaccounts"), &service_accounts);
+        self.manages(install, ("apps", "deployments"), &deployments);
+        self.manages(install, ("", "services"), &services);
+        let admission = "admissionregistration.k8s.io";
+        self.manages(None, (admission, "validatingwebhookconfigurations"), &validating);
+        self.manages(None, (admission, "mutatingwebhookconfigurations"), &mutating);
+        self.manages(install, (CERT_MANAGER, "certificates"), &certificates);
+        self.manages(install, (CERT_MANAGER, "issuers"), &issuers);
+        self.needed.has_certificates |= !certificates.is_empty();
+        self.needed.has_hashes |= !roles.is_empty();
+        for install::Role { names, namespace, rules } in roles {
+            let kinds = match namespace {
+                Some(_) => ["roles", "rolebindings"],
+                None => ["clusterroles", "clusterrolebindings"],
+            };
+            for plural in kinds {
+                self.manages(namespace.as_deref(), (rbac::GROUP, plural), &names);
+            }
+            // Nobody may write a role that grants more than he has.
+            for rule in rules {
+                let rule = PolicyRule {
+                    api_groups: rule.api_groups,
+                    resources: rule.resources,
+                    resource_names: rule.resource_names,
+                    non_resource_urls: rule.non_resource_urls,
+                    verbs: rule.verbs,
+                };
+                let rights: BTreeSet<_> = rule.atoms().into_iter().collect();
+                rights.into_iter().for_each(|right| self.needed.grants.add(namespace.as_deref(), right));
+            }
+        }
+    }
+
+    /// Adds what it takes to create objects of these names and to manage them.
+    fn manages<'o>(
+        &mut self,
+        namespace: Option<&str>,
+        (group, plural): (&str, &str),
+        names: impl IntoIterator<Item = &'o String>,
+    ) {
+        let grants = &mut self.needed.grants;
+        let mut names = names.into_iter().peekable();
+        if names.peek().is_none() {
+            return;
+        }
+        // These cannot be limited to names: what is created has none yet, and OLM watches the kind in the whole cluster.
+        grants.add(namespace, atom(group, plural, None, "create"));
+        for verb in ["list", "watch"] {
+            grants.add(None, atom(group, plural, None, verb));
+        }
+        for name in names {
+            for verb in ["get", "update", "patch", "delete"] {
+                grants.add(namespace, atom(group, plural, Some(name), verb));
+            }
+        }
+    }
+}
