@@ -75,11 +75,13 @@ impl Options {
             ("evidence", Preset::Evidence),
             ("kapp", Preset::Kapp),
             ("olm-v1", Preset::OlmV1),
+            // What the document of classic OLM forbids, the documented rules forbid.
+            ("olm-classic", Preset::Documented),
             ("crdify", Preset::Crdify),
         ];
         let about = "Whose verdict counts: the documented rules of kapp and OLM (documented), what provably breaks \
             objects (semantic), what breaks the objects of this cluster (evidence), or exactly the verdict of kapp, \
-            OLM v1 or crdify.";
+            OLM v1 or crdify. olm-classic: as documented, which holds all that the document of classic OLM forbids.";
         let preset = reader.choice("preset", about, &presets, Preset::default());
         let about = "Whether a change that cannot be decided blocks (closed) or is only reported (open).";
         let choices = [("closed", FailMode::Closed), ("open", FailMode::Open)];

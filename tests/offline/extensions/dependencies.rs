@@ -184,6 +184,18 @@ fn a_crd_with_two_owners_keeps_its_versions_and_takes_every_object() {
 }
 
 #[test]
+fn the_document_of_classic_olm_forbids_to_remove_a_served_version_at_once() {
+    let stage = Stage::new();
+    stage.write("live/all.yaml", &documents(&[crd(&["v1", "v1beta1"], 10)]));
+    stage.write(
+        "gantry.yaml",
+        "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: CRDUpgradeSafety\n  config: {preset: olm-classic}\n",
+    );
+    let ran = stage.desired(crd(&["v1"], 10)).gantry(&["check", "-o", "json"]).code(3);
+    assert_eq!(ran.rules(), ["ServedVersionRemoved"]);
+}
+
+#[test]
 fn a_version_that_a_live_operator_requires_is_not_taken_away() {
     let stage = Stage::new();
     let mut needs = csv("a.v1.0.0", &[], &["K"]);
