@@ -23,6 +23,7 @@ pub mod manifest;
 mod mask;
 mod matcher;
 mod merge;
+mod olm;
 pub mod options;
 pub mod parallel;
 mod plan;

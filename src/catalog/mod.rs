@@ -3,9 +3,6 @@
 //!
 //! What the blobs mean is `gantry-catalog`'s business. Nothing is kept here: a catalog may have 250 MB.
 
-pub mod cluster;
-pub mod extension;
-
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -14,10 +11,10 @@ use std::time::Duration;
 use gantry_catalog::Blob;
 use tokio::sync::mpsc;
 
-use self::cluster::ClusterCatalog;
 use crate::cluster::Target;
 use crate::cluster::kube::download::{Part, download};
 use crate::config::{CatalogContent, CatalogSource};
+use crate::olm::cluster_catalog::ClusterCatalog;
 use crate::parallel::apart;
 use crate::problem::{Error, Location, Problem, Result};
 

@@ -9,10 +9,10 @@ use gantry_catalog::bundle;
 use serde_json::Value;
 
 use super::{Change, Plan};
-use crate::catalog::cluster::GROUP;
-use crate::catalog::extension::{self, KIND, is_one};
 use crate::cluster::{Gvk, ListRequest, Target};
 use crate::manifest::{self, Manifest, Spans};
+use crate::olm::cluster_catalog::GROUP;
+use crate::olm::cluster_extension::{self, KIND, is_one};
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Resource, Step};
 
@@ -93,7 +93,7 @@ impl Bundle {
 impl Extension {
     /// What an object says; `None` for another kind, and for one that is not from a catalog.
     fn of(object: &ObjectRef, json: &Value) -> Option<Extension> {
-        let asked = extension::Extension::of(object, json)?;
+        let asked = cluster_extension::Extension::of(object, json)?;
         let spec = &json["spec"];
         let at = |path: &[&str]| path.iter().try_fold(json, |value, key| value.get(key));
         let off = match () {

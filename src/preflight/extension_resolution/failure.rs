@@ -11,8 +11,8 @@ use super::rules::{
     VERSION_RANGE_INVALID,
 };
 use super::{Asked, Found, Selected, entry, violation};
-use crate::catalog::cluster::NAME_LABEL;
 use crate::finding::Severity;
+use crate::olm::cluster_catalog::NAME_LABEL;
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::problem::did_you_mean;
@@ -234,7 +234,8 @@ impl<'a> Failing<'a> {
                 ));
             }
         }
-        let policy = if extension.places == crate::catalog::extension::Places::V1 { "SelfCertified" } else { "Ignore" };
+        let policy =
+            if extension.places == crate::olm::cluster_extension::Places::V1 { "SelfCertified" } else { "Ignore" };
         help.push_str(&format!("; upgradeConstraintPolicy: {policy} installs it without an edge, at your own risk"));
         let is_pinned = !extension.wanted.version.is_empty();
         let at = if is_pinned { extension.places.version() } else { extension.places.package() };

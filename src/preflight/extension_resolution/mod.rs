@@ -27,12 +27,12 @@ use super::olm::{Asked, Selected, asked, contents_of, has_catalogs, selected};
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, LiveLookups, Lookup, Violation};
-use crate::catalog::cluster;
-use crate::catalog::extension;
 use crate::cluster::Target;
 use crate::cluster::service::ServiceUrl;
 use crate::config::{CatalogSource, ConfigReader};
 use crate::finding::ExtensionEntry;
+use crate::olm::cluster_catalog;
+use crate::olm::cluster_extension;
 use crate::plan::Plan;
 use crate::problem::Problem;
 use crate::resource::{Resource, Step};
@@ -120,7 +120,7 @@ fn lookups(plan: &Plan) -> Vec<Lookup> {
             let version = plan.changes[asked.change].resource.version.as_str();
             let catalogs = Resource { version: version.into(), ..cluster_catalogs() };
             found.push(Lookup::list(asked.change, catalogs));
-            found.push(Lookup::list(asked.change, extension::resource(version)));
+            found.push(Lookup::list(asked.change, cluster_extension::resource(version)));
         }
         if !asked.extension.namespace.is_empty() {
             let namespace = asked.extension.namespace.clone();
@@ -142,7 +142,7 @@ async fn live_lookups(plan: &Plan, target: &Target, configured: &[CatalogSource]
         for known in selected(asked, &known).unwrap_or_default() {
             let url = match &known.content {
                 Where::Live(catalog) => catalog.service().ok(),
-                Where::Nowhere(_) if matches!(target, Target::Dir(_)) => ServiceUrl::parse(cluster::USUAL_BASE),
+                Where::Nowhere(_) if matches!(target, Target::Dir(_)) => ServiceUrl::parse(cluster_catalog::USUAL_BASE),
                 _ => None,
             };
             let lookup = url.map(|url| Lookup::get_content(asked.change, &url));
@@ -157,10 +157,10 @@ async fn live_lookups(plan: &Plan, target: &Target, configured: &[CatalogSource]
 
 fn cluster_catalogs() -> Resource {
     Resource {
-        group: cluster::GROUP.into(),
+        group: cluster_catalog::GROUP.into(),
         version: "v1".into(),
-        kind: cluster::KIND.into(),
-        plural: cluster::PLURAL.into(),
+        kind: cluster_catalog::KIND.into(),
+        plural: cluster_catalog::PLURAL.into(),
         namespaced: false,
     }
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE};
 use super::{Asked, Found, violation};
-use crate::catalog::extension::{self, Extension};
 use crate::cluster::{ListRequest, Wanted};
+use crate::olm::cluster_extension::{self, Extension};
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
@@ -59,7 +59,7 @@ async fn others(asked: &[Asked], context: &Context<'_>) -> Result<Vec<(String, S
     let Some(first) = asked.first() else { return Ok(Vec::new()) };
     let resource = &context.plan.changes[first.change].resource;
     let ours: BTreeSet<&str> = asked.iter().map(|asked| asked.extension.name.as_str()).collect();
-    let leaving = context.plan.removals.iter().filter(|removal| extension::is_one(&removal.object));
+    let leaving = context.plan.removals.iter().filter(|removal| cluster_extension::is_one(&removal.object));
     let leaving: BTreeSet<&str> = leaving.map(|removal| removal.object.name.as_str()).collect();
     let add = |all: &mut Vec<(String, String)>, json: &str| {
         let Ok(value) = serde_json::from_str::<Value>(json) else { return };
@@ -195,7 +195,7 @@ async fn owned(asked: &[Asked], brought: &[Brought], context: &Context<'_>) -> F
         let owner = (labels[OWNER_KIND].as_str(), labels[OWNER_NAME].as_str());
         let extension = &asked.extension;
         let whose = match owner {
-            (Some(extension::KIND), Some(name)) if name == extension.name => continue,
+            (Some(cluster_extension::KIND), Some(name)) if name == extension.name => continue,
             (Some(kind), Some(name)) => format!("it belongs to {} {}", sanitize(kind), sanitize(name)),
             _ => "nothing that OLM v1 manages has installed it".to_owned(),
         };

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 use gantry_catalog::{Blob, Catalog, Keep};
 
-use crate::catalog::cluster::{self, ClusterCatalog, NAME_LABEL, Serving};
 use crate::catalog::{self, Catalogs};
 use crate::cluster::Target;
 use crate::config::CatalogSource;
+use crate::olm::cluster_catalog::{self, ClusterCatalog, NAME_LABEL, Serving};
 use crate::plan::Plan;
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
@@ -46,7 +46,7 @@ pub async fn known(
     configured: &[CatalogSource],
     notice: &(dyn Fn(String) + Sync),
 ) -> Result<Vec<Known>, Problem> {
-    let live = cluster::list(target).await.map_err(|error| {
+    let live = cluster_catalog::list(target).await.map_err(|error| {
         let problem = error.problems().first().cloned().unwrap_or_else(|| Problem::new("no reason given"));
         Problem { message: format!("the ClusterCatalogs cannot be listed: {}", problem.message), ..problem }
     })?;
@@ -109,7 +109,7 @@ pub async fn known(
 /// The ClusterCatalogs of the manifests, and whether each has another source than the live one.
 fn of_manifests(plan: &Plan) -> Vec<(ClusterCatalog, bool)> {
     let catalogs = plan.changes.iter().filter(|change| {
-        change.desired.object.kind == cluster::KIND && change.desired.object.group() == cluster::GROUP
+        change.desired.object.kind == cluster_catalog::KIND && change.desired.object.group() == cluster_catalog::GROUP
     });
     let read = catalogs.filter_map(|change| {
         let desired = change.desired.raw.value();

@@ -11,9 +11,9 @@ use tokio::sync::OnceCell;
 
 use self::catalogs::{Contents, Known};
 use super::{Context, CouldNotCheck};
-use crate::catalog::extension::{self, Extension, installed};
 use crate::cluster::Target;
 use crate::cluster::selector::Selector;
+use crate::olm::cluster_extension::{self, Extension, installed};
 use crate::plan::Plan;
 use crate::problem::Problem;
 
@@ -27,7 +27,8 @@ pub struct Asked {
 
 /// The ClusterExtensions of the plan. `constraints` are those of extensions that leave updates to the catalog.
 pub fn asked(plan: &Plan, constraints: UpgradeConstraints) -> Vec<Asked> {
-    let changes = plan.changes.iter().enumerate().filter(|(_, change)| extension::is_one(&change.desired.object));
+    let changes =
+        plan.changes.iter().enumerate().filter(|(_, change)| cluster_extension::is_one(&change.desired.object));
     let read = changes.filter_map(|(index, change)| {
         let mut extension = Extension::of(&change.desired.object, &change.desired.raw.value())?;
         if extension.wanted.constraints == UpgradeConstraints::Catalog {

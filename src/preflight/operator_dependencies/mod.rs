@@ -25,9 +25,9 @@ use super::objects::Wants;
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Subject, Violation};
-use crate::catalog::extension;
 use crate::cluster::Gvk;
 use crate::crd::Crd;
+use crate::olm::cluster_extension;
 use crate::plan::Plan;
 use crate::preflight::Found;
 use crate::resource::Resource;
@@ -81,12 +81,12 @@ fn lookups(plan: &Plan) -> Vec<Lookup> {
         namespaced,
     };
     let classic = |kind, plural| of("operators.coreos.com", "v1alpha1", kind, plural, true);
-    let is_asked = plan.changes.iter().any(|change| extension::is_one(&change.desired.object));
+    let is_asked = plan.changes.iter().any(|change| cluster_extension::is_one(&change.desired.object));
     let mut found = vec![
         Lookup::list(0, classic("ClusterServiceVersion", "clusterserviceversions")),
         Lookup::list(0, classic("Subscription", "subscriptions")),
     ];
-    found.extend(is_asked.then(|| Lookup::list(0, extension::resource("v1"))));
+    found.extend(is_asked.then(|| Lookup::list(0, cluster_extension::resource("v1"))));
     found
 }
 

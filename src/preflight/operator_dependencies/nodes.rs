@@ -8,8 +8,8 @@ use gantry_catalog::resolve::{InstalledBundle, Source, UpgradeConstraints, resol
 use gantry_catalog::{Bundle, Package, Property, Version, VersionRelease, classic};
 use serde_json::Value;
 
-use crate::catalog::extension::{self, Extension, installed};
 use crate::cluster::{Gvk, ListError, ListRequest};
+use crate::olm::cluster_extension::{self, Extension, installed};
 use crate::plan::bundles;
 use crate::preflight::olm::catalogs::Contents;
 use crate::preflight::olm::{Selected, asked, contents_of, selected};
@@ -155,7 +155,7 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
     for json in list(context, CSV, CLASSIC, &["v1alpha1"]).await? {
         nodes.before.extend(live.csv(&json, &mut problems));
     }
-    for json in list(context, extension::KIND, crate::catalog::cluster::GROUP, &["v1", "v1alpha1"]).await? {
+    for json in list(context, cluster_extension::KIND, crate::olm::cluster_catalog::GROUP, &["v1", "v1alpha1"]).await? {
         nodes.before.extend(live.extension(&json, &mut problems));
     }
     let mut deployed = Vec::new();
@@ -239,7 +239,7 @@ async fn extensions(
 }
 
 fn of_extension(name: &str) -> (String, Option<String>, String) {
-    (extension::KIND.to_owned(), None, name.to_owned())
+    (cluster_extension::KIND.to_owned(), None, name.to_owned())
 }
 
 /// What tells of a live operator.

@@ -11,7 +11,7 @@ use gantry_catalog::bundle::install::{self, Installed};
 
 use super::grant::Grants;
 use super::needs::{Right, atom, escalation};
-use crate::catalog::cluster::GROUP;
+use crate::olm::cluster_catalog::GROUP;
 use crate::plan::Plan;
 use crate::plan::bundles::Bundle;
 use crate::rbac::{self, PolicyRule};

@@ -1,8 +1,8 @@
 //! The catalogs of a cluster for `gantry catalog`.
 
-use crate::catalog::cluster::{self, ClusterCatalog};
 use crate::cluster::Target;
 use crate::config::Settings;
+use crate::olm::cluster_catalog::{self, ClusterCatalog};
 use crate::problem::{Error, Problem, Result};
 use crate::run::prepare::{connection, impersonate};
 
@@ -25,7 +25,7 @@ pub async fn find(settings: &Settings) -> Result<Live> {
     let none = || Problem::new("there is no catalog to look into").help(NAME_ONE);
     let found = async {
         let target = Target::open(&settings.target, &connection(settings, impersonate(settings)?)).await?;
-        let catalogs = cluster::list(&target).await?;
+        let catalogs = cluster_catalog::list(&target).await?;
         Ok((target, catalogs))
     };
     let (target, catalogs) = match found.await {

@@ -6,7 +6,7 @@
 use gantry_catalog::resolve::{InstalledBundle, UpgradeConstraints, Wanted};
 use serde_json::Value;
 
-use super::cluster::GROUP;
+use super::cluster_catalog::GROUP;
 use crate::resource::{ObjectRef, Resource, Step};
 
 /// The kind.
