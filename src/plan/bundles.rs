@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gantry_catalog::bundle;
+use gantry_catalog::bundle::install::{self, Conversion};
 use serde_json::Value;
 
 use super::{Change, Plan};
@@ -93,7 +94,11 @@ impl Bundle {
 impl Extension {
     /// What an object says; `None` for another kind, and for one that is not from a catalog.
     fn of(object: &ObjectRef, json: &Value) -> Option<Extension> {
-        let asked = cluster_extension::Extension::of(object, json)?;
+        // What was written at one version may be read at the other.
+        let other = if object.version() == "v1" { "v1alpha1" } else { "v1" };
+        let other = ObjectRef { api_version: format!("{GROUP}/{other}"), ..object.clone() };
+        let asked = cluster_extension::Extension::of(object, json)
+            .or_else(|| cluster_extension::Extension::of(&other, json))?;
         let spec = &json["spec"];
         let at = |path: &[&str]| path.iter().try_fold(json, |value, key| value.get(key));
         let off = match () {
@@ -199,6 +204,42 @@ fn installed_in(mut manifest: Manifest, namespace: Option<&str>) -> Manifest {
     manifest
 }
 
+/// Puts into the CRDs of bundles what OLM writes into them for a conversion webhook: the CRD of the bundle does not name it.
+/// Where no ClusterExtension says in which namespace it answers, it is where the live CRD says, or `namespace`.
+pub(super) fn add_conversions(crds: &mut [Change], bundles: &[Bundle], namespace: &str) {
+    for change in crds {
+        let Some(bundle) = change.desired.bundle.and_then(|index| bundles.get(index)) else { continue };
+        let Some((csv, _)) = &bundle.content.csv else { continue };
+        let of_extension = bundle.extension.as_ref().and_then(|extension| extension.namespace.clone());
+        let live = || {
+            let live = change.live.as_ref()?.raw.value();
+            live.pointer("/spec/conversion/webhook/clientConfig/service/namespace")?.as_str().map(str::to_owned)
+        };
+        let name = &change.desired.object.name;
+        if install::conversion(csv, name, "").is_none() {
+            continue;
+        }
+        let install = of_extension.or_else(live).unwrap_or_else(|| namespace.to_owned());
+        let Some(Conversion { spec, inject_ca_from }) = install::conversion(csv, name, &install) else { continue };
+        let mut value = change.desired.raw.value();
+        let Ok(spec) = serde_json::from_str::<Value>(&spec) else { continue };
+        // Anything else than a CRD is said to be wrong by others.
+        let (Some(_), Some(_)) = (value["spec"].as_object(), value["metadata"].as_object()) else { continue };
+        value["spec"]["conversion"] = spec;
+        if !value["metadata"]["annotations"].is_object() {
+            value["metadata"]["annotations"] = Value::Object(serde_json::Map::new());
+        }
+        value["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] = inject_ca_from.into();
+        change.desired.raw = RawObject::from_value(&value);
+    }
+}
+
+/// Whether OLM makes a Service of this name for the webhooks of a bundle.
+pub(crate) fn makes_service(plan: &Plan, name: &str) -> bool {
+    let csvs = plan.bundles.iter().filter_map(|bundle| Some(&bundle.content.csv.as_ref()?.0));
+    csvs.into_iter().any(|csv| install::installed(csv, None).services.contains(name))
+}
+
 /// The manager that has applied a live object, if only one has: OLM, for what it has installed. Applied by another one, fields
 /// that the bundle gives up would stay.
 pub(super) fn installer(live: &RawObject) -> Option<Box<str>> {
@@ -295,6 +336,10 @@ mod tests {
         let mut on = alpha;
         on["spec"]["preflight"]["crdUpgradeSafety"]["disabled"] = false.into();
         assert_eq!(Extension::of_live(&on.to_string()).unwrap().safety_off, None);
+        // A folder lists what was written at v1alpha1 at v1.
+        let mut listed = on;
+        listed["apiVersion"] = "olm.operatorframework.io/v1".into();
+        assert_eq!(Extension::of_live(&listed.to_string()).unwrap().package, "p");
         for other in ["", "{}", "[]", r#"{"apiVersion": "v1", "kind": "ClusterExtension"}"#] {
             assert_eq!(Extension::of_live(other), None, "{other}");
         }

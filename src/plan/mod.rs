@@ -400,9 +400,10 @@ pub async fn build(
 
     let of_crd = |(desired, read)| Change::new(desired, read, crd.clone());
     let mut changes: Vec<Change> = crds.into_iter().zip(live_crds).map(of_crd).collect();
+    let namespace = options.namespace.unwrap_or_else(|| target.default_namespace());
+    bundles::add_conversions(&mut changes, &bundles, namespace);
     let kinds = kinds::resolve(&changes, &others, target).await?;
 
-    let namespace = options.namespace.unwrap_or_else(|| target.default_namespace());
     let kinds::Placed { manifests, kinds: of, unplaced } = kinds::place(others, &kinds, namespace)?;
     if !options.keep_unplaced {
         whole(&unplaced)?;

@@ -6,7 +6,7 @@
 use super::{converted, rules, service};
 use crate::crd::{ClientConfig, Crd, Webhook};
 use crate::finding::Severity;
-use crate::plan::Plan;
+use crate::plan::{Plan, bundles};
 use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
 use crate::text;
@@ -20,6 +20,8 @@ pub struct Brought {
     pub is_among: bool,
     /// The deploy writes the webhook's Service.
     pub is_service_written: bool,
+    /// OLM makes the webhook's Service as it installs a bundle.
+    pub is_made_by_olm: bool,
     /// The deploy starts or replaces the webhook's workload.
     pub is_replaced: bool,
     /// Another webhook is asked from now on, or none.
@@ -42,6 +44,7 @@ impl Brought {
             is_new: live.is_none(),
             is_among: of_service.is_some(),
             is_service_written: of_service.is_some_and(|change| !change.action.leaves_alone()),
+            is_made_by_olm: reference.is_some_and(|reference| bundles::makes_service(plan, &reference.name)),
             is_replaced: false,
             moves,
             is_known_anew: desired.webhook().zip(live_webhook).is_some_and(known_anew),
@@ -61,8 +64,11 @@ impl Brought {
             violation.help =
                 format!("this deploy changes the webhook: run the check again after the deploy; {}", violation.help);
         }
-        let may_come = is(&rules::SERVICE_MISSING) && self.is_new
-            || is(&rules::SERVICE_NOT_READY) && (self.is_new || self.is_service_written);
+        let may_come = is(&rules::SERVICE_MISSING) && (self.is_new || self.is_made_by_olm)
+            || is(&rules::SERVICE_NOT_READY) && (self.is_new || self.is_service_written || self.is_made_by_olm);
+        if may_come && self.is_made_by_olm && is(&rules::SERVICE_MISSING) {
+            violation.help = "OLM makes this Service as it installs the bundle".to_owned();
+        }
         if may_come {
             await_webhook(violation, crd, plan);
         }

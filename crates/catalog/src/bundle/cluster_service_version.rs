@@ -92,6 +92,14 @@ pub struct Webhook {
     /// The deployment that answers it.
     #[serde(default, deserialize_with = "or_default")]
     pub deployment_name: String,
+    /// The port of its Service; 0 for the usual one.
+    #[serde(default, deserialize_with = "or_default")]
+    pub container_port: i64,
+    /// The path at which it is asked.
+    pub webhook_path: Option<String>,
+    /// The versions of the question that it understands.
+    #[serde(default, deserialize_with = "or_default")]
+    pub admission_review_versions: Vec<String>,
     /// What it is asked about.
     #[serde(default, deserialize_with = "or_default")]
     pub rules: Vec<WebhookRule>,

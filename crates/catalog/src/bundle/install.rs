@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use sha2::{Digest, Sha224};
 
-use super::{ClusterServiceVersion, Permissions, PolicyRule};
+use super::{ClusterServiceVersion, Permissions, PolicyRule, Webhook};
 
 /// The longest name that OLM makes.
 const MOST: usize = 63;
@@ -79,13 +79,41 @@ pub fn installed(csv: &ClusterServiceVersion, watched: Option<&str>) -> Installe
             "MutatingAdmissionWebhook" => drop(installed.mutating.insert(name)),
             _ => {}
         }
-        let service = named(&webhook.deployment_name.replace('.', "-"), "service");
+        let service = service_of(webhook);
         let certificate = named(&service, "cert");
         installed.issuers.insert(named(&certificate, "selfsigned-issuer"));
         installed.certificates.insert(certificate);
         installed.services.insert(service);
     }
     installed
+}
+
+/// What OLM writes into a CRD of which the bundle has a conversion webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversion {
+    /// `spec.conversion`, as JSON.
+    pub spec: String,
+    /// The Certificate of cert-manager whose CA the server is to know, as its annotation names it: `NAMESPACE/NAME`.
+    pub inject_ca_from: String,
+}
+
+/// What OLM writes into the CRD of this name where the bundle is installed into a namespace.
+pub fn conversion(csv: &ClusterServiceVersion, crd: &str, namespace: &str) -> Option<Conversion> {
+    let is_its = |webhook: &&Webhook| webhook.is_conversion() && webhook.conversion_crds.iter().any(|name| name == crd);
+    let webhook = csv.webhooks.iter().find(is_its)?;
+    let service = service_of(webhook);
+    let certificate = named(&service, "cert");
+    let port = if webhook.container_port > 0 { webhook.container_port } else { 443 };
+    let path = webhook.webhook_path.as_deref().unwrap_or("/");
+    let spec = serde_json::json!({"strategy": "Webhook", "webhook": {
+        "clientConfig": {"service": {"namespace": namespace, "name": service, "path": path, "port": port}},
+        "conversionReviewVersions": webhook.admission_review_versions,
+    }});
+    Some(Conversion { spec: spec.to_string(), inject_ca_from: format!("{namespace}/{certificate}") })
+}
+
+fn service_of(webhook: &Webhook) -> String {
+    named(&webhook.deployment_name.replace('.', "-"), "service")
 }
 
 fn account(permissions: &Permissions) -> &str {
@@ -180,7 +208,7 @@ fn base_36(mut number: Vec<u8>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DeploymentSpec, Webhook};
+    use super::super::DeploymentSpec;
     use super::*;
 
     fn rule(verbs: &[&str], group: &str, resource: &str) -> PolicyRule {
@@ -261,6 +289,28 @@ mod tests {
             (all(&installed.deployments), all(&installed.service_accounts)),
             ("controller.manager".into(), "".into())
         );
+        let of_webhook = |path: Option<&str>, port| {
+            let conversion_crds = vec!["a.b".into()];
+            let path = path.map(str::to_owned);
+            let versions = vec!["v1".into()];
+            let webhook = Webhook {
+                conversion_crds,
+                webhook_path: path,
+                container_port: port,
+                admission_review_versions: versions,
+                ..webhook("ConversionWebhook", "c")
+            };
+            let csv = ClusterServiceVersion { webhooks: vec![webhook], ..ClusterServiceVersion::default() };
+            assert_eq!(conversion(&csv, "other.b", "ns"), None);
+            conversion(&csv, "a.b", "ns").unwrap()
+        };
+        let Conversion { spec, inject_ca_from } = of_webhook(None, 0);
+        assert_eq!(inject_ca_from, "ns/controller-manager-service-cert");
+        assert_eq!(
+            spec,
+            r#"{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"namespace":"ns","name":"controller-manager-service","path":"/","port":443}},"conversionReviewVersions":["v1"]}}"#
+        );
+        assert!(of_webhook(Some("/convert"), 9443).spec.contains(r#""path":"/convert","port":9443"#));
         // A name that is too long is cut before its end.
         assert_eq!(named(&"a".repeat(80), "service").len(), MOST);
         assert_eq!(named("é", &"x".repeat(62)), format!("-{}", "x".repeat(62)));
