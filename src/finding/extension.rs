@@ -28,6 +28,16 @@ pub struct ExtensionEntry {
     pub error: Option<String>,
 }
 
+impl ExtensionEntry {
+    /// The version that it resolves to, and those that OLM goes on to by itself; none where nothing is resolved.
+    pub fn versions(&self) -> Vec<String> {
+        let Some(ResolvedBundle { version, .. }) = &self.resolved else { return Vec::new() };
+        // The path does not begin with a version that is installed already.
+        let then = self.path.iter().filter(|step| *step != version);
+        std::iter::once(version).chain(then).cloned().collect()
+    }
+}
+
 /// The bundle that a ClusterExtension resolves to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

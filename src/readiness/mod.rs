@@ -6,6 +6,7 @@
 //! another type than the API says means: not there yet.
 
 mod custom;
+mod extension;
 mod pods;
 mod resources;
 pub mod rules;
@@ -19,6 +20,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::matcher::Facts;
+use crate::olm::cluster_catalog;
+use crate::olm::cluster_extension::KIND as EXTENSION;
 use crate::resource::{ObjectRef, Resource};
 use crate::text::{cut, sanitize};
 use rules::{Verdict, WaitRule};
@@ -128,7 +131,7 @@ fn judge_parts(json: &str, resource: &Resource) -> State {
     let Ok(Parts { metadata, spec, status }) = serde_json::from_str(json) else {
         return State::in_progress("its status cannot be read");
     };
-    let spec = spec.filter(|_| ["", "apps", "batch"].contains(&resource.group.as_str()));
+    let spec = spec.filter(|_| ["", "apps", "batch", cluster_catalog::GROUP].contains(&resource.group.as_str()));
     let spec: Value = spec.and_then(|spec| serde_json::from_str(spec.get()).ok()).unwrap_or_default();
     let Metadata { deletion_timestamp, finalizers, generation, annotations } = metadata;
     let metadata = json!({"deletionTimestamp": deletion_timestamp, "finalizers": finalizers, "generation": generation,
@@ -205,6 +208,7 @@ fn judge(group: &str, kind: &str, object: &Value) -> State {
         ("autoscaling", "HorizontalPodAutoscaler") => resources::autoscaler(view),
         ("policy", "PodDisruptionBudget") => view.unobserved(true).unwrap_or(State::READY),
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => resources::admission_policy(view),
+        (cluster_catalog::GROUP, EXTENSION) => extension::state(view, &[]),
         // ConfigMaps, roles, CronJobs and the like have no conditions, so they are ready at once.
         _ => custom::resource(view),
     }

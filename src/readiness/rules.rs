@@ -7,9 +7,11 @@ use std::time::Duration;
 use gantry_schema::cel::{Budget, Expression};
 use serde_json::Value;
 
-use super::State;
 use super::view::{Condition, View};
+use super::{State, extension};
 use crate::matcher::{self, Facts, Matcher};
+use crate::olm::cluster_catalog::GROUP;
+use crate::olm::cluster_extension::KIND;
 
 /// What an expression can name.
 pub const VARIABLES: &[&str] = &["object"];
@@ -28,6 +30,8 @@ pub struct WaitRule {
 pub enum Test {
     Conditions(Vec<ConditionMatcher>),
     Expressions(Box<Expressions>),
+    /// A ClusterExtension: the versions that OLM is known to install, one after another, of which the first is enough.
+    Foretold(Vec<String>),
 }
 
 /// What a condition means.
@@ -75,6 +79,15 @@ pub fn find<'r>(rules: &'r [WaitRule], facts: &Facts<'_>) -> Option<&'r WaitRule
 }
 
 impl WaitRule {
+    /// The rule of one ClusterExtension whose versions are known beforehand.
+    pub fn foretold(extension: &str, versions: Vec<String>) -> Self {
+        let kind = KIND.to_owned();
+        let is_one = Matcher::GroupKind { group: GROUP.to_owned(), kind: kind.clone() };
+        let is_it = Matcher::Name { kind, namespace: String::new(), name: extension.to_owned() };
+        let matchers = vec![Matcher::And(vec![is_one, is_it])];
+        WaitRule { matchers, observes_generation: false, test: Test::Foretold(versions) }
+    }
+
     /// Judges a live object that is not being deleted.
     pub fn judge(&self, object: &Value) -> Verdict {
         let view = View(object);
@@ -83,6 +96,7 @@ impl WaitRule {
             None => match &self.test {
                 Test::Conditions(matchers) => by_conditions(matchers, view),
                 Test::Expressions(expressions) => expressions.judge(object),
+                Test::Foretold(versions) => extension::state(view, versions).into(),
             },
         }
     }

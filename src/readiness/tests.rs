@@ -329,6 +329,22 @@ fn volumes_namespaces_services_and_what_is_ready_at_once() {
 }
 
 #[test]
+fn extensions_are_ready_with_a_version_that_they_ask_for() {
+    let kind = "ClusterExtension.olm.operatorframework.io";
+    let asking = |range: &str| {
+        let mut object = conditions([
+            condition("Installed", "True", "Succeeded", ""),
+            condition("Progressing", "True", "Succeeded", ""),
+        ]);
+        object["spec"]["source"]["catalog"]["version"] = range.into();
+        object["status"]["install"]["bundle"]["version"] = "1.12.2".into();
+        object
+    };
+    let newer = "1.12.2 is installed, which version \">1.12.2\" does not take";
+    check(&[(kind, asking("<1.13"), "yes", ""), (kind, asking(">1.12.2"), "no", newer)]);
+}
+
+#[test]
 fn custom_resources_follow_kstatus() {
     let kind = "Sample.example.com";
     let ready = |status: &str| condition("Ready", status, "Why", "text");
@@ -354,6 +370,7 @@ fn custom_resources_follow_kstatus() {
         // Those that keep no generation are believed.
         (kind, own, "yes", ""),
         // The kinds of this name in other groups are custom.
+        ("ClusterExtension.example.com", json!({"metadata": {"generation": 2}}), "yes", ""),
         ("Deployment.example.com", json!({"metadata": {"generation": 2}}), "yes", ""),
     ]);
 }

@@ -214,7 +214,7 @@ async fn steps(
     }
     output.review(host, report)?;
     if !verdict.goes_on {
-        let options = app::options(&settings, None);
+        let options = app::options(&settings, None, &report.extensions);
         if verdict.outcome == Outcome::Unchanged && options.ready_timeout.is_some() {
             let applied = Box::pin(write::resume(&plan, &target, options, &progress, host)).await;
             tell(&applied.notices, host, output, report);
@@ -239,13 +239,14 @@ async fn steps(
 
     let Deployed { applied, removed } = match &managed {
         None => {
-            let options = app::options(&settings, None);
+            let options = app::options(&settings, None, &report.extensions);
             let applied = Box::pin(write::write(&plan, &target, options, &progress, host)).await;
             Deployed { applied, removed: Removed::default() }
         }
         Some(managed) => {
             let write = async |host: &mut Host, written| {
-                write::write(&plan, &target, app::options(&settings, written), &progress, host).await
+                write::write(&plan, &target, app::options(&settings, written, &report.extensions), &progress, host)
+                    .await
             };
             Box::pin(app::deploy(managed, &plan, &target, &settings, host, write)).await
         }

@@ -1,7 +1,7 @@
 //! A cluster with OLM v1, as far as its catalogs go: the CRDs, ClusterCatalogs as catalogd writes them, and a server
 //! behind the Service of catalogd.
 //!
-//! ClusterCatalogs have no namespace, so that only one test at a time has them.
+//! ClusterCatalogs and ClusterExtensions have no namespace, so that only one test at a time has them.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -26,6 +26,7 @@ const ADDRESS: &str = "192.0.2.10";
 const PORT: u16 = 8443;
 
 const COLLECTION: &str = "/apis/olm.operatorframework.io/v1/clustercatalogs";
+const EXTENSIONS: &str = "/apis/olm.operatorframework.io/v1/clusterextensions";
 
 /// Whole answers, by the path of the request, and whether the connection stays open after one until the client ends it.
 type Answers = Arc<Mutex<BTreeMap<String, (Vec<u8>, bool)>>>;
@@ -43,7 +44,7 @@ struct Cluster {
 }
 
 impl Olm {
-    /// Waits until no other test has it; there are no catalogs then.
+    /// Waits until no other test has it; there are no catalogs and no ClusterExtensions then.
     pub fn alone() -> Olm {
         static CLUSTER: OnceLock<Cluster> = OnceLock::new();
         let cluster = CLUSTER.get_or_init(Cluster::start);
@@ -111,6 +112,7 @@ impl Drop for Olm {
     fn drop(&mut self) {
         // All of them, whatever the test had come to.
         self.control_plane().delete(COLLECTION);
+        self.control_plane().delete(EXTENSIONS);
         self.cluster.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
@@ -193,6 +195,10 @@ impl Cluster {
 fn crd(plural: &str, singular: &str, kind: &str) -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": schema}})
+    };
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -201,8 +207,7 @@ fn crd(plural: &str, singular: &str, kind: &str) -> Value {
             "group": "olm.operatorframework.io",
             "scope": "Cluster",
             "names": {"plural": plural, "singular": singular, "kind": kind},
-            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": schema}}],
+            "versions": [version("v1", true), version("v1alpha1", false)],
         },
     })
 }

@@ -14,9 +14,10 @@ use crate::apply::{self, Applied, ApplyOptions, NotWritten};
 use crate::cluster::Target;
 use crate::config::Settings;
 use crate::finding::redact::without_values;
-use crate::finding::{Action, ApplyResult};
+use crate::finding::{Action, ApplyResult, ExtensionEntry};
 use crate::plan::{Change, Plan};
 use crate::problem::Problem;
+use crate::readiness::rules::WaitRule;
 use crate::resource;
 use crate::run::host::Host;
 use crate::text;
@@ -130,7 +131,7 @@ async fn state_namespace(
             && change.action == Action::Create
     };
     let Some(index) = plan.changes.iter().position(is_state) else { return Ok(None) };
-    let options = options(settings, None);
+    let options = options(settings, None, &[]);
     let written = apply::apply_one(&plan.changes[index], target, &options, stop).await.map_err(NotWritten::problem)?;
     Ok(Some((index, written.live)))
 }
@@ -140,8 +141,17 @@ pub fn waits(settings: &Settings) -> bool {
     settings.wait.unwrap_or(settings.app.is_some())
 }
 
-/// How a deploy writes.
-pub fn options(settings: &Settings, written: Option<(usize, resource::Live)>) -> ApplyOptions {
+/// How a deploy writes, and what it waits for where that is foretold.
+pub fn options(
+    settings: &Settings,
+    written: Option<(usize, resource::Live)>,
+    extensions: &[ExtensionEntry],
+) -> ApplyOptions {
+    // Where several rules are about an object, the first one decides: the user's.
+    let foretold = extensions.iter().filter_map(|extension| {
+        let versions = extension.versions();
+        (!versions.is_empty()).then(|| WaitRule::foretold(&extension.name, versions))
+    });
     ApplyOptions {
         field_manager: settings.field_manager.clone(),
         force_conflicts: settings.force_conflicts,
@@ -152,7 +162,7 @@ pub fn options(settings: &Settings, written: Option<(usize, resource::Live)>) ->
         apply_timeout: settings.timeouts.apply,
         ready_timeout: waits(settings).then_some(settings.timeouts.ready),
         resource_timeout: settings.timeouts.resource,
-        wait_rules: settings.rules.waits.clone(),
+        wait_rules: settings.rules.waits.iter().cloned().chain(foretold).collect(),
         written,
     }
 }

@@ -1,0 +1,242 @@
+//! `ClusterExtension` of OLM v1, by the conditions that operator-controller writes: `Installed`, `Progressing` and
+//! `Deprecated`, and `Resolved` in the releases before there was `Progressing`.
+//!
+//! `Installed` is true for the version before, too, while OLM retries an update. So the version counts: the one that was
+//! foretold, or one that `version` takes.
+
+use gantry_catalog::resolve::{InstalledBundle, range_of, version_of};
+use gantry_catalog::version::VersionRelease;
+
+use super::State;
+use super::view::{Condition, View};
+use crate::olm::cluster_extension::installed;
+
+/// Reasons for which operator-controller gives up until the object changes (`reconcile.TerminalError`), and for which it
+/// says that a rollout takes too long.
+const TERMINAL: [&str; 3] = ["Blocked", "InvalidConfiguration", "ProgressDeadlineExceeded"];
+
+/// What the version that is installed has to be.
+enum Expected<'a> {
+    /// One of those that were foretold, in the order in which OLM installs them.
+    Foretold(&'a [String]),
+    /// Any that `version` takes.
+    InRange(&'a str),
+}
+
+/// How the installed version compares with what is expected.
+enum Fit {
+    /// OLM has done what it is asked to.
+    Last,
+    /// OLM has done what this deploy asks for, and goes on by itself.
+    GoesOn,
+    Not(String),
+}
+
+/// `foretold` is empty where nobody has foretold a version.
+pub fn state(view: View<'_>, foretold: &[String]) -> State {
+    if let Some(state) = view.unobserved(false) {
+        return state;
+    }
+    let conditions = ["Progressing", "Resolved", "Installed"].map(|name| view.condition(name));
+    if conditions.iter().all(Option::is_none) {
+        return State::in_progress("operator-controller has not seen it yet");
+    }
+    let generation = view.integer("/metadata/generation").unwrap_or_default();
+    let is_old = |condition: &Condition<'_>| ![0, generation].contains(&condition.generation());
+    if conditions.iter().flatten().any(is_old) {
+        return State::in_progress(&format!("its conditions are not about generation {generation} yet"));
+    }
+    let [progressing, resolved, is_installed] = conditions;
+    let under_way = progressing.filter(|condition| condition.reason() != "Succeeded");
+    let fit = match is_installed.filter(|condition| condition.status() == "True") {
+        Some(_) => Expected::of(view, foretold).fit(installed(view.0)),
+        None => Fit::Not(is_installed.map_or("not Installed yet".to_owned(), |condition| condition.explain())),
+    };
+    let has_given_up = |condition: &Condition<'_>| {
+        condition.status() == "False" && TERMINAL.iter().any(|reason| *reason == condition.reason())
+    };
+    match (fit, under_way) {
+        (Fit::GoesOn, _) | (Fit::Last, None) => match view.holds("Deprecated") {
+            Some(condition) => State::noted(&condition.explain()),
+            None => State::READY,
+        },
+        (_, Some(condition)) if has_given_up(&condition) => State::failed(&condition.explain()),
+        (_, Some(condition)) => State::in_progress(&condition.explain()),
+        (Fit::Not(why), None) => match resolved.filter(|condition| condition.status() == "False") {
+            Some(condition) => State::in_progress(&condition.explain()),
+            None => State::in_progress(&why),
+        },
+    }
+}
+
+impl<'a> Expected<'a> {
+    fn of(view: View<'a>, foretold: &'a [String]) -> Self {
+        match foretold {
+            [] => {
+                // That of v1, or that of v1alpha1.
+                let ranges = ["/spec/source/catalog/version", "/spec/version"].map(|pointer| view.text(pointer));
+                Expected::InRange(ranges.into_iter().find(|range| !range.is_empty()).unwrap_or_default())
+            }
+            versions => Expected::Foretold(versions),
+        }
+    }
+
+    fn fit(&self, installed: Option<InstalledBundle>) -> Fit {
+        let Some(installed) = installed.filter(|installed| !installed.version.is_empty()) else {
+            return match self {
+                Expected::InRange("") => Fit::Last,
+                _ => Fit::Not("its status does not say which version is installed".to_owned()),
+            };
+        };
+        let version = &installed.version;
+        match self {
+            Expected::Foretold(versions) => match versions.iter().position(|text| is_version(text, &installed)) {
+                Some(place) if place + 1 < versions.len() => Fit::GoesOn,
+                Some(_) => Fit::Last,
+                None => Fit::Not(format!("{version} is installed, and not yet {}", versions.join(" or "))),
+            },
+            Expected::InRange(text) => match range_of(text) {
+                Err(error) => Fit::Not(error),
+                Ok(range) => match (range, version_of(&installed)) {
+                    (None, _) => Fit::Last,
+                    (Some(range), Ok(found)) if range.matches(&found.version) => Fit::Last,
+                    _ => Fit::Not(format!("{version} is installed, which version {text:?} does not take")),
+                },
+            },
+        }
+    }
+}
+
+/// Whether a version is the installed one: releases count, build metadata does not.
+fn is_version(text: &str, installed: &InstalledBundle) -> bool {
+    match (VersionRelease::parse(text), version_of(installed)) {
+        (Ok(version), Ok(installed)) => version.precedence(&installed).is_eq(),
+        _ => text == installed.version,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A condition about generation 3.
+    fn condition(name: &str, status: &str, reason: &str, message: &str) -> Value {
+        json!({"type": name, "status": status, "reason": reason, "message": message, "observedGeneration": 3})
+    }
+
+    fn is_installed() -> Value {
+        condition("Installed", "True", "Succeeded", "Installed bundle image successfully")
+    }
+
+    fn reached() -> Value {
+        condition("Progressing", "True", "Succeeded", "Desired state reached")
+    }
+
+    fn retrying() -> Value {
+        condition("Progressing", "True", "Retrying", "no bundles found for\n package \"p\"")
+    }
+
+    fn v1(range: &str, version: &str, conditions: &[Value]) -> Value {
+        json!({"metadata": {"generation": 3}, "spec": {"source": {"catalog": {"packageName": "p", "version": range}}},
+            "status": {"install": {"bundle": {"name": "b", "version": version}}, "conditions": conditions}})
+    }
+
+    fn v1alpha1(range: &str, version: &str, conditions: &[Value]) -> Value {
+        json!({"metadata": {"generation": 3}, "spec": {"packageName": "p", "version": range},
+            "status": {"installedBundle": {"name": "b", "version": version}, "conditions": conditions}})
+    }
+
+    #[track_caller]
+    fn check(object: &Value, foretold: &[&str], word: &str, reason: &str) {
+        let foretold: Vec<String> = foretold.iter().map(|version| (*version).to_owned()).collect();
+        let state = state(View(object), &foretold);
+        assert_eq!((state.word(), state.reason().unwrap_or_default()), (word, reason), "{object}");
+    }
+
+    #[test]
+    fn the_foretold_version_counts_and_each_that_olm_goes_on_to() {
+        let done = |version: &str| v1("", version, &[is_installed(), reached()]);
+        let path = ["1.1.0", "1.2.0"];
+        check(&done("1.1.0"), &path, "yes", "");
+        check(&done("1.2.0"), &path, "yes", "");
+        // Build metadata that is no release.
+        check(&done("1.1.0+01"), &path, "yes", "");
+        check(&done("1.0.0"), &path, "no", "1.0.0 is installed, and not yet 1.1.0 or 1.2.0");
+        check(&done("1.3.0"), &path, "no", "1.3.0 is installed, and not yet 1.1.0 or 1.2.0");
+        check(&done("1.1.0+2"), &["1.1.0+3"], "no", "1.1.0+2 is installed, and not yet 1.1.0+3");
+        check(&v1alpha1("", "1.1.0", &[is_installed()]), &path, "yes", "");
+        check(&v1alpha1("", "1.0.0", &[is_installed()]), &path, "no", "1.0.0 is installed, and not yet 1.1.0 or 1.2.0");
+    }
+
+    #[test]
+    fn trouble_with_a_later_version_is_not_that_of_this_deploy() {
+        let why = "Retrying: no bundles found for package \"p\"";
+        let on_the_way = |version: &str| v1("", version, &[is_installed(), retrying()]);
+        check(&on_the_way("1.1.0"), &["1.1.0", "1.2.0"], "yes", "");
+        check(&on_the_way("1.2.0"), &["1.1.0", "1.2.0"], "no", why);
+        check(&on_the_way("1.0.0"), &["1.1.0", "1.2.0"], "no", why);
+        let blocked = condition("Progressing", "False", "Blocked", "no CRD upgrade");
+        check(&v1("", "1.1.0", &[is_installed(), blocked.clone()]), &["1.1.0", "1.2.0"], "yes", "");
+        check(&v1("", "1.1.0", &[is_installed(), blocked]), &["1.1.0"], "failed", "Blocked: no CRD upgrade");
+    }
+
+    #[test]
+    fn without_a_foretold_version_the_range_counts() {
+        for of in [v1, v1alpha1] {
+            let done = |range: &str, version: &str| of(range, version, &[is_installed(), reached()]);
+            check(&done("", "0.1.0"), &[], "yes", "");
+            check(&done("<1.13", "1.12.2"), &[], "yes", "");
+            let why = "1.11.1 is installed, which version \"1.12.x\" does not take";
+            check(&done("1.12.x", "1.11.1"), &[], "no", why);
+            // The version before may be in the range.
+            let upgrading = condition("Progressing", "True", "RollingOut", "rolling out");
+            check(&of("<1.13", "1.11.1", &[is_installed(), upgrading]), &[], "no", "RollingOut: rolling out");
+        }
+    }
+
+    #[test]
+    fn conditions_say_what_is_missing() {
+        let failed = condition("Installed", "False", "Failed", "No bundle installed");
+        check(&json!({"metadata": {"generation": 3}}), &[], "no", "operator-controller has not seen it yet");
+        check(&v1("", "", std::slice::from_ref(&failed)), &[], "no", "Failed: No bundle installed");
+        check(&v1("", "", &[reached()]), &[], "no", "not Installed yet");
+        for (reason, word) in [
+            ("Blocked", "failed"),
+            ("InvalidConfiguration", "failed"),
+            ("ProgressDeadlineExceeded", "failed"),
+            // As the first releases said of what is under way.
+            ("Absent", "no"),
+        ] {
+            let terminal = condition("Progressing", "False", reason, "text");
+            check(&v1("", "", &[failed.clone(), terminal]), &["1.0.0"], word, &format!("{reason}: text"));
+        }
+        let unresolved = condition("Resolved", "False", "ResolutionFailed", "no package \"p\" found");
+        let unknown =
+            condition("Installed", "Unknown", "InstallationStatusUnknown", "installation has not been attempted");
+        check(&v1alpha1("", "", &[unresolved, unknown]), &[], "no", "ResolutionFailed: no package \"p\" found");
+        check(
+            &v1("1.0.0", "", &[is_installed(), reached()]),
+            &[],
+            "no",
+            "its status does not say which version is installed",
+        );
+        let deprecated = condition("Deprecated", "True", "Deprecated", "use q");
+        check(&v1("", "1.0.0", &[is_installed(), reached(), deprecated]), &[], "yes", "Deprecated: use q");
+    }
+
+    #[test]
+    fn what_is_about_an_older_generation_does_not_count() {
+        let late = "its conditions are not about generation 4 yet";
+        let mut object = v1("", "1.0.0", &[is_installed(), reached()]);
+        object["metadata"]["generation"] = 4.into();
+        check(&object, &["1.0.0"], "no", late);
+        object["status"]["conditions"][0]["observedGeneration"] = 4.into();
+        check(&object, &["1.0.0"], "no", late);
+        object["status"]["conditions"][1] = condition("Progressing", "False", "Blocked", "");
+        check(&object, &["1.0.0"], "no", late);
+        object["status"]["conditions"][1].as_object_mut().expect("a condition").remove("observedGeneration");
+        check(&object, &["1.0.0"], "failed", "Blocked");
+    }
+}

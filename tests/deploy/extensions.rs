@@ -1,0 +1,218 @@
+//! A deploy of an app waits until OLM v1 has installed what a ClusterExtension asks for. The tests play operator-controller.
+
+use serde_json::{Value, json};
+
+use crate::support::olm::Olm;
+use crate::support::{Bed, Gantry, eventually};
+
+/// A catalog of the package `p`, each of whose versions replaces the one before.
+const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "1.2.0"];
+
+fn package() -> String {
+    let entries = VERSIONS.iter().enumerate().map(|(place, version)| match place {
+        0 => json!({"name": format!("p.v{version}")}),
+        _ => json!({"name": format!("p.v{version}"), "replaces": format!("p.v{}", VERSIONS[place - 1])}),
+    });
+    let entries: Vec<Value> = entries.collect();
+    let mut blobs = vec![
+        json!({"schema": "olm.package", "name": "p", "defaultChannel": "a"}),
+        json!({"schema": "olm.channel", "package": "p", "name": "a", "entries": entries}),
+    ];
+    blobs.extend(VERSIONS.iter().map(|version| {
+        json!({"schema": "olm.bundle", "package": "p", "name": format!("p.v{version}"), "properties": [
+            {"type": "olm.package", "value": {"packageName": "p", "version": version}}]})
+    }));
+    blobs.iter().map(|blob| format!("{blob}\n")).collect()
+}
+
+/// A namespace for the operator, and the catalog.
+struct Stage {
+    olm: Olm,
+    bed: Bed,
+}
+
+/// How far OLM is.
+struct Status<'a> {
+    /// The version that is installed; empty for none.
+    installed: &'a str,
+    /// Status, reason and message.
+    progressing: (&'a str, &'a str, &'a str),
+    /// How many generations it is behind.
+    behind: i64,
+}
+
+const REACHED: (&str, &str, &str) = ("True", "Succeeded", "Desired state reached");
+
+impl Stage {
+    fn new() -> Self {
+        let stage = Stage { olm: Olm::alone(), bed: Bed::new() };
+        stage.olm.serve("operators", &json!({}), package());
+        stage.olm.control_plane().apply_yaml(&stage.bed.namespace());
+        stage
+    }
+
+    fn extension(&self, range: &str) -> Value {
+        json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": self.bed.names.namespace},
+            "spec": {"namespace": self.bed.names.namespace, "serviceAccount": {"name": "installer"},
+                "source": {"sourceType": "Catalog", "catalog": {"packageName": "p", "version": range}}}})
+    }
+
+    fn gantry(&self, arguments: &[&str]) -> Gantry {
+        let of_app = ["-a", "operators", "-n", &self.bed.names.namespace];
+        self.bed.gantry(self.olm.kubeconfig("admin"), &[arguments, &of_app].concat())
+    }
+
+    fn deploy(&self, object: &Value, flags: &[&str]) -> Gantry {
+        self.bed.write("manifests.yaml", &object.to_string());
+        self.gantry(&[&["deploy", "-f", "manifests.yaml"], flags].concat())
+    }
+
+    /// The ClusterExtension once its spec is that of the manifest.
+    fn live(&self, object: &Value) -> Value {
+        let path = self.olm.control_plane().path_of(object);
+        eventually("the ClusterExtension", || {
+            let (code, live) = self.olm.control_plane().get(&path);
+            (code == 200 && live["spec"] == object["spec"]).then_some(live)
+        })
+    }
+
+    fn status(&self, object: &Value, Status { installed, progressing, behind }: &Status<'_>) {
+        let generation = self.live(object)["metadata"]["generation"].as_i64().expect("a generation") - behind;
+        let condition = |name: &str, (status, reason, message): (&str, &str, &str)| {
+            json!({"type": name, "status": status, "reason": reason, "message": message,
+                "observedGeneration": generation, "lastTransitionTime": "2026-08-21T10:00:00Z"})
+        };
+        let is_installed = match *installed {
+            "" => ("False", "Failed", "No bundle installed"),
+            _ => ("True", "Succeeded", "Installed bundle successfully"),
+        };
+        let bundle = json!({"name": format!("p.v{installed}"), "version": installed});
+        let mut status =
+            json!({"conditions": [condition("Installed", is_installed), condition("Progressing", *progressing)]});
+        match object["apiVersion"] == "olm.operatorframework.io/v1" {
+            _ if installed.is_empty() => {}
+            true => status["install"] = json!({"bundle": bundle}),
+            false => status["installedBundle"] = bundle,
+        }
+        let path = format!("{}/status", self.olm.control_plane().path_of(object));
+        let (code, answer) = self.olm.control_plane().patch(&path, &json!({ "status": status }));
+        assert_eq!(code, 200, "{answer}");
+    }
+
+    /// Deployed before, and installed at a version.
+    fn installed(&self, object: &Value, version: &str) {
+        self.deploy(object, &["--wait=false"]).run().code(0);
+        self.status(object, &Status { installed: version, progressing: REACHED, behind: 0 });
+    }
+
+    /// What `inspect` says of it.
+    fn readiness(&self) -> Value {
+        let report: Value =
+            serde_json::from_str(&self.gantry(&["inspect", "-o", "json"]).run().stdout).expect("the JSON of inspect");
+        report["objects"][0]["readiness"].clone()
+    }
+}
+
+const CHECKED: [&str; 2] = ["--preflight", "ExtensionResolution"];
+
+#[test]
+fn a_deploy_ends_when_the_foretold_version_is_installed() {
+    let stage = Stage::new();
+    let pinned = stage.extension("1.0.0");
+    let running = stage.deploy(&pinned, &CHECKED).spawn();
+    let rolling_out = ("True", "RollingOut", "Revision 1.0.0 is rolling out.");
+    stage.status(&pinned, &Status { installed: "", progressing: rolling_out, behind: 0 });
+    assert_eq!(
+        stage.readiness(),
+        json!({"state": "inProgress", "reason": "RollingOut: Revision 1.0.0 is rolling out."})
+    );
+    stage.status(&pinned, &Status { installed: "1.0.0", progressing: REACHED, behind: 0 });
+    running.wait().code(0).stdout_contains("p 1.0.0 (a, operators)");
+    assert_eq!(stage.readiness(), json!({"state": "ready"}));
+
+    // OLM installs 1.1.0 and goes on to 1.2.0, whatever comes of that.
+    let open = stage.extension(">=1.0");
+    let running = stage.deploy(&open, &[&CHECKED[..], &["-o", "json"]].concat()).spawn();
+    stage.status(&open, &Status { installed: "1.0.0", progressing: REACHED, behind: 1 });
+    stage.status(&open, &Status { installed: "1.0.0", progressing: rolling_out, behind: 0 });
+    let retrying = ("True", "Retrying", "no such image");
+    stage.status(&open, &Status { installed: "1.1.0", progressing: retrying, behind: 0 });
+    let report = running.wait().code(0).report();
+    assert_eq!(report["extensions"][0]["path"], json!(["1.1.0", "1.2.0"]));
+    assert_eq!(report["waits"][0]["state"], "ready", "{report}");
+    // To a deploy that has nothing to do with it, it is not there yet.
+    assert_eq!(stage.readiness()["reason"], "Retrying: no such image");
+}
+
+#[test]
+fn the_version_before_does_not_end_a_deploy_though_olm_calls_it_installed() {
+    let stage = Stage::new();
+    stage.installed(&stage.extension("1.0.0"), "1.0.0");
+    let open = stage.extension(">=1.0");
+    let flags = [&CHECKED[..], &["--wait-timeout=2s"]].concat();
+    // Nobody has seen the new generation.
+    stage.deploy(&open, &flags).run().code(5).stdout_contains("its conditions are not about generation 2 yet");
+    stage.status(&open, &Status { installed: "1.0.0", progressing: REACHED, behind: 0 });
+    let output = stage.deploy(&open, &flags).run();
+    output.code(5).stdout_contains("is not ready after 2s: 1.0.0 is installed, and not yet 1.1.0 or 1.2.0");
+    // Without the check, any that the range takes is what is asked for.
+    stage.deploy(&open, &["--wait-timeout=2s"]).run().code(0);
+    // One that OLM has gone on to is as good.
+    let other = stage.extension(">=1.0.1");
+    let running = stage.deploy(&other, &CHECKED).spawn();
+    stage.status(&other, &Status { installed: "1.2.0", progressing: REACHED, behind: 0 });
+    running.wait().code(0).stdout_contains("p 1.0.0 -> 1.1.0 (a, operators)");
+}
+
+#[test]
+fn what_olm_cannot_resolve_is_said_in_its_words_when_time_is_over() {
+    let stage = Stage::new();
+    stage.installed(&stage.extension("1.0.0"), "1.0.0");
+    // The check would have said so beforehand.
+    let beyond = stage.extension("2.0.0");
+    let text = "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"p\" \
+        matching version \"2.0.0\"";
+    let running = stage.deploy(&beyond, &["--wait-timeout=3s"]).spawn();
+    stage.status(&beyond, &Status { installed: "1.0.0", progressing: ("True", "Retrying", text), behind: 0 });
+    let output = running.wait();
+    output.code(5).stdout_contains(&format!("is not ready after 3s: Retrying: {text}"));
+    output.stdout_contains("kubectl describe clusterextension.olm.operatorframework.io/");
+    assert_eq!(stage.readiness(), json!({"state": "inProgress", "reason": format!("Retrying: {text}")}));
+    // The same command goes on waiting.
+    stage.deploy(&beyond, &["--wait-timeout=1s"]).run().code(5).stdout_contains("Retrying: error upgrading");
+}
+
+#[test]
+fn what_olm_has_given_up_fails_at_once() {
+    let stage = Stage::new();
+    let pinned = stage.extension("1.0.0");
+    let running = stage.deploy(&pinned, &CHECKED).spawn();
+    let text = "CustomResourceDefinition 'samples.example.com' already exists";
+    stage.status(&pinned, &Status { installed: "", progressing: ("False", "Blocked", text), behind: 0 });
+    // Long before the 15 minutes of a wait.
+    let output = running.wait();
+    output.code(5).stdout_contains(&format!("has failed: Blocked: {text}")).stdout_contains("--> manifests.yaml:1");
+    assert_eq!(stage.readiness(), json!({"state": "failed", "reason": format!("Blocked: {text}")}));
+}
+
+#[test]
+fn extensions_of_v1alpha1_are_awaited_likewise() {
+    let stage = Stage::new();
+    let name = &stage.bed.names.namespace;
+    let extension = |range: &str| {
+        json!({"apiVersion": "olm.operatorframework.io/v1alpha1", "kind": "ClusterExtension", "metadata": {"name": name},
+            "spec": {"installNamespace": name, "packageName": "p", "version": range}})
+    };
+    stage.installed(&extension("1.0.0"), "1.0.0");
+    let next = extension("1.1.x");
+    let output = stage.deploy(&next, &["--wait-timeout=1s"]).run();
+    output.code(5).stdout_contains("its conditions are not about generation 2 yet");
+    stage.status(&next, &Status { installed: "1.0.0", progressing: REACHED, behind: 0 });
+    let output = stage.deploy(&next, &["--wait-timeout=1s"]).run();
+    output.code(5).stdout_contains("1.0.0 is installed, which version \"1.1.x\" does not take");
+    let pinned = extension("1.1.0");
+    let running = stage.deploy(&pinned, &CHECKED).spawn();
+    stage.status(&pinned, &Status { installed: "1.1.0", progressing: REACHED, behind: 0 });
+    running.wait().code(0).stdout_contains("p 1.0.0 -> 1.1.0 (a, operators)");
+}
