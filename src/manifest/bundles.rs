@@ -87,6 +87,11 @@ impl Folder {
             );
             return Err(Problem::new(message).at(place(folder, 0)).help("move its files up into manifests/"));
         }
+        // A link that leads nowhere is said to be one when it is read.
+        let is_other = |path: &&PathBuf| fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+        if let Some(other) = files.iter().find(is_other) {
+            return Err(Problem::new("not a regular file").at(place(other, 0)).help("remove it from the bundle"));
+        }
         Ok(files)
     }
 
@@ -149,9 +154,12 @@ fn is_csv(manifest: &Manifest) -> bool {
     manifest.object.kind == "ClusterServiceVersion"
 }
 
-/// The text of a file of the folder `metadata`; `None` where there is none.
+/// The text of a file of the folder `metadata`; `None` where there is none. A pipe would keep its reader waiting.
 fn text(file: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
+    if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
+        return Ok(None);
+    }
     match File::open(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),

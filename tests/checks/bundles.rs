@@ -541,3 +541,106 @@ fn a_conversion_webhook_of_the_bundle_is_in_its_crds_as_olm_writes_it() {
     let diff = bed.gantry(cp.kubeconfig("admin"), &["diff", "-f", "example"]).run();
     diff.code(0).stdout_contains("cert-manager.io/inject-ca-from").contains_nowhere("conversionReviewVersions");
 }
+
+/// The CSV of [`bundle`] with something else in its `spec`.
+fn csv_with(more: &Value) -> String {
+    let mut csv = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": "example.v1.2.0"},
+        "spec": {"version": "1.2.0", "installModes": [{"type": "AllNamespaces", "supported": true}]},
+    });
+    csv["spec"].as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+    serde_yaml::to_string(&csv).expect("YAML")
+}
+
+#[test]
+fn what_olm_does_not_install_is_said_in_its_words_at_the_lines_of_the_bundle() {
+    let bed = with_extension(V1, "v1");
+    let olm =
+        "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: ExtensionResolution\n  config: {olm: ";
+    bed.write("4.16.yaml", &format!("{olm}\"4.16\"}}\n"));
+    bed.write("current.yaml", &format!("{olm}current}}\n"));
+    let owned = format!("samples.{}", bed.names.group);
+    let webhook =
+        json!([{"type": "ValidatingAdmissionWebhook", "generateName": "v.kb.io", "deploymentName": "manager"}]);
+    let manager = json!({"spec": {"deployments": [{"name": "manager"}]}});
+    for (release, more, expected) in [
+        (
+            "current",
+            json!({"installModes": [{"type": "OwnNamespace", "supported": true}]}),
+            Some(("bundle does not support AllNamespaces install mode", "installModes:")),
+        ),
+        (
+            "4.16",
+            json!({"webhookdefinitions": webhook, "install": manager}),
+            Some(("webhookDefinitions are not supported", "webhookdefinitions:")),
+        ),
+        ("current", json!({"webhookdefinitions": webhook, "install": manager}), None),
+        (
+            "current",
+            json!({"webhookdefinitions": webhook}),
+            Some(("name 'v.kb.io' references non-existent deployment 'manager'", "deploymentName: manager")),
+        ),
+        (
+            "current",
+            json!({"apiservicedefinitions": {"owned": [{"name": "a", "version": "v1", "kind": "K"}]}}),
+            Some(("apiServiceDefintions are not supported", "owned:")),
+        ),
+        (
+            "current",
+            json!({"customresourcedefinitions": {"owned": [{"name": owned, "version": "v2", "kind": "Sample"}]}}),
+            Some(("has no version \"v2\" (it has v1)", "version: v2")),
+        ),
+    ] {
+        let csv = csv_with(&more);
+        bed.write("example/manifests/csv.yaml", &csv);
+        let config = format!("{release}.yaml");
+        let output =
+            dir_deploy(&bed, &["-f", "example", "-c", &config, "--preflight=ExtensionResolution", "-o", "json"]);
+        let report = output.report();
+        let findings = report["checks"][0]["findings"].as_array().expect("findings");
+        let Some((text, line)) = expected else {
+            output.code(0);
+            assert!(findings.is_empty(), "{findings:?}");
+            continue;
+        };
+        output.code(3);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(findings[0]["message"].as_str().unwrap().contains(text), "{findings:?}");
+        assert_eq!(findings[0]["source"]["file"], "example/manifests/csv.yaml");
+        let at = csv.lines().position(|found| found.contains(line)).expect("the line") + 1;
+        assert_eq!(findings[0]["source"]["line"], json!(at), "{csv}");
+    }
+}
+
+#[test]
+fn a_bundle_that_is_made_to_harm_ends_the_run_with_its_file() {
+    let bed = with_extension(V1, "v1");
+    let pipe = |file: &str| {
+        let path = bed.folder.path().join(file);
+        let _ = fs::remove_file(&path);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("run mkfifo").success());
+        path
+    };
+    let deep = format!("spec: {}1{}\n", "[".repeat(50_000), "]".repeat(50_000));
+    bed.write("example/manifests/csv.yaml", &format!("kind: ClusterServiceVersion\n{deep}"));
+    dir_deploy(&bed, &["-f", "example"]).code(1).stderr_contains("--> example/manifests/csv.yaml:2");
+    bed.write(
+        "example/manifests/csv.yaml",
+        &csv_with(&json!({"installModes": [], "skips": null, "webhookdefinitions": [{}]})),
+    );
+    dir_deploy(&bed, &["-f", "example", "--preflight=ExtensionResolution"])
+        .code(3)
+        .stdout_contains("example/manifests/csv.yaml");
+    let extra = pipe("example/manifests/pipe");
+    dir_deploy(&bed, &["-f", "example"]).code(1).stderr_contains("--> example/manifests/pipe");
+    fs::remove_file(extra).unwrap();
+    bed.write(
+        "example/metadata/annotations.yaml",
+        &format!("operators.operatorframework.io.bundle.mediatype.v1: {deep}"),
+    );
+    dir_deploy(&bed, &["-f", "example"]).code(1).stderr_contains("--> example/metadata/annotations.yaml");
+    pipe("example/metadata/annotations.yaml");
+    // Then it is a folder like any other, with a ClusterServiceVersion that nobody serves.
+    dir_deploy(&bed, &["-f", "example", "--preflight=CRDUpgradeSafety"]).code(1);
+}
