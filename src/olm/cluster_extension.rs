@@ -9,6 +9,10 @@ use serde_json::Value;
 use super::cluster_catalog::GROUP;
 use crate::resource::{ObjectRef, Resource, Step};
 
+/// The labels that OLM v1 sets on what it manages: the kind and the name of what it manages it for.
+pub const OWNER_KIND: &str = "olm.operatorframework.io/owner-kind";
+pub const OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
+
 /// The kind.
 pub const KIND: &str = "ClusterExtension";
 

@@ -12,6 +12,7 @@ mod command;
 mod controllers;
 mod diff;
 mod errors;
+mod extension_deletion;
 mod extensions;
 mod first_install;
 mod harness;

@@ -9,6 +9,7 @@ pub fn docs() -> Vec<&'static RuleDoc> {
         &CRD_OBJECTS,
         &CRD_NEEDED,
         &CHANGED_BY_OTHER,
+        &EXTENSION_OBJECTS,
         &FINALIZER_HANGS,
         &NAMESPACE_OBJECTS,
         &RIGHTS_LOST,
@@ -104,6 +105,36 @@ rules:
     what_to_do: "See whether these are still needed, and delete them, too, or keep the CRD with gantry.dev/prune: keep.",
     breaks: &[],
     severity: Severity::Warning,
+};
+
+pub static EXTENSION_OBJECTS: RuleDoc = RuleDoc {
+    name: "ExtensionDeletionLosesObjects",
+    summary: "a ClusterExtension is deleted, and objects of its CRDs go with it",
+    reports: "A ClusterExtension that leaves the app, while objects exist of the CRDs that OLM v1 has installed for it (their \
+        labels olm.operatorframework.io/owner-kind and owner-name say so) and that the same deploy does not delete by themselves.",
+    why: "OLM v1 deletes the operator with all that it has installed for it, its CRDs among that; and the API server deletes \
+        every object of a kind together with its CRD.",
+    example: Example::Deletion {
+        left: "\
+apiVersion: olm.operatorframework.io/v1
+kind: ClusterExtension
+metadata: {name: sample}
+spec:
+  namespace: default
+  serviceAccount: {name: installer}
+  source: {sourceType: Catalog, catalog: {packageName: sample}}
+",
+        other: "\
+# The CRD has the labels olm.operatorframework.io/owner-kind: ClusterExtension and owner-name: sample.
+apiVersion: test.example.com/v1
+kind: Sample
+metadata: {name: one, namespace: default}
+",
+    },
+    what_to_do: "Keep the ClusterExtension: put it back into the manifests, or annotate it with gantry.dev/prune: keep. Delete \
+        the objects first where nobody needs them.",
+    breaks: &[],
+    severity: Severity::Error,
 };
 
 pub static FINALIZER_HANGS: RuleDoc = RuleDoc {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE};
 use super::{Asked, Found, violation};
 use crate::cluster::{ListRequest, Wanted};
-use crate::olm::cluster_extension::{self, Extension};
+use crate::olm::cluster_extension::{self, Extension, OWNER_KIND, OWNER_NAME};
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
@@ -19,9 +19,6 @@ use crate::text::sanitize;
 
 /// Objects on one page.
 const PAGE: u32 = 500;
-/// What OLM v1 sets on what it manages.
-const OWNER_KIND: &str = "olm.operatorframework.io/owner-kind";
-const OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
 
 /// Where namespaces are served.
 pub fn namespaces() -> Resource {
