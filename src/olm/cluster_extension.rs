@@ -27,6 +27,8 @@ pub struct Extension {
     pub selector: Value,
     /// The namespace that the operator is installed into.
     pub namespace: String,
+    /// The ServiceAccount in it that it is installed with; empty where none is named.
+    pub service_account: String,
     /// `spec.config.inline`: what the operator is configured with; null where there is none.
     pub config: Value,
     /// Where these are written.
@@ -69,6 +71,11 @@ impl Places {
     /// The catalogs.
     pub fn selector(self) -> Vec<Step> {
         self.of(&["source", "catalog", "selector"], &["packageName"])
+    }
+
+    /// The account that it is installed with.
+    pub fn service_account(self) -> Vec<Step> {
+        self.of(&["serviceAccount", "name"], &["serviceAccount", "name"])
     }
 
     /// The namespace of what is installed.
@@ -121,6 +128,7 @@ impl Extension {
             wanted: Wanted { package, version: text(&source["version"]), channels, constraints },
             selector: if places == Places::V1 { source["selector"].clone() } else { Value::Null },
             namespace: text(namespace),
+            service_account: text(&spec["serviceAccount"]["name"]),
             config: spec["config"]["inline"].clone(),
             places,
         })

@@ -35,6 +35,13 @@ fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Contex
     for untold in &judgement.untold {
         context.notices.add(format!("of bundle {} it cannot be told {untold}", bundle.shown()));
     }
+    if names_operator_conditions(bundle) {
+        context.notices.add(format!(
+            "bundle {} has rights to OperatorConditions, which OLM v1 does not have; an operator that holds back updates with \
+             them is held back by a pinned version alone",
+            bundle.shown()
+        ));
+    }
     let told = judgement.unsupported.into_iter().map(|unsupported| {
         let (doc, help) = match unsupported.reason {
             Reason::Olm => (&UNSUPPORTED_BUNDLE, "OLM v1 installs nothing of the bundle as long as this is so"),
@@ -52,4 +59,13 @@ fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Contex
         Violation::of(doc, Subject::Bundle(index), None, message, help.into(), steps.iter().map(step).collect())
     });
     told.collect()
+}
+
+fn names_operator_conditions(bundle: &Bundle) -> bool {
+    let csv = bundle.content.csv.iter().map(|(csv, _)| csv);
+    let permissions = csv.flat_map(|csv| csv.permissions.iter().chain(&csv.cluster_permissions));
+    permissions.flat_map(|permissions| &permissions.rules).any(|rule| {
+        rule.api_groups.iter().any(|group| group == "operators.coreos.com")
+            && rule.resources.iter().any(|resource| resource.starts_with("operatorconditions"))
+    })
 }

@@ -210,7 +210,7 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
         }
     }
     tell_untold(&brought, &context);
-    found.extend(owners::check(&asked, &brought, &context).await);
+    found.extend(owners::check(&asked, &brought, options.olm, &context).await);
     Ok(found.into())
 }
 

@@ -5,16 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gantry_catalog::bundle::Untold;
+use gantry_catalog::bundle::{Olm, Untold};
 use serde_json::Value;
 
-use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE};
+use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE, SERVICE_ACCOUNT_MISSING};
 use super::{Asked, Found, violation};
 use crate::cluster::{ListRequest, Wanted};
 use crate::olm::cluster_extension::{self, Extension, OWNER_KIND, OWNER_NAME};
+use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::problem::Problem;
-use crate::resource::{ObjectRef, Resource};
+use crate::resource::{ObjectRef, Resource, Step};
 use crate::text::sanitize;
 
 /// Objects on one page.
@@ -40,13 +41,13 @@ pub struct Brought {
     pub untold: Vec<Untold>,
 }
 
-pub async fn check(asked: &[Asked], brought: &[Brought], context: &Context<'_>) -> Found {
+pub async fn check(asked: &[Asked], brought: &[Brought], olm: Olm, context: &Context<'_>) -> Found {
     let mut found = Found::default();
     match others(asked, context).await {
         Ok(others) => found.violations.extend(twice(asked, &others)),
         Err(error) => found.unchecked.push(error),
     }
-    found.extend(namespaces_missing(asked, context).await);
+    found.extend(needed(asked, olm, context).await);
     found.extend(owned(asked, brought, context).await);
     found
 }
@@ -112,27 +113,74 @@ fn twice(asked: &[Asked], others: &[(String, String)]) -> Vec<Violation> {
     found.collect()
 }
 
-/// OLM v1 does not create the namespace that it installs into.
-async fn namespaces_missing(asked: &[Asked], context: &Context<'_>) -> Found {
-    let mut found = Found::default();
-    let of_plan = |name: &str| {
-        let mut objects = context.plan.changes.iter().map(|change| &change.desired.object);
-        objects.any(|object| object.is_namespace() && object.name == name)
-    };
-    let wanted: Vec<&Asked> = asked
-        .iter()
-        .filter(|asked| !asked.extension.namespace.is_empty() && !of_plan(&asked.extension.namespace))
-        .collect();
-    let namespace = |asked: &&Asked| Wanted {
-        resource: Arc::new(namespaces()),
-        object: Arc::new(ObjectRef {
+/// Something that a ClusterExtension names and OLM v1 does not create.
+struct Needed<'a> {
+    asked: &'a Asked,
+    resource: Resource,
+    object: ObjectRef,
+    doc: &'static RuleDoc,
+    at: Vec<Step>,
+    help: String,
+}
+
+impl<'a> Needed<'a> {
+    fn namespace(asked: &'a Asked) -> Option<Needed<'a>> {
+        let name = Some(&asked.extension.namespace).filter(|name| !name.is_empty())?.clone();
+        let help = format!("add it to the manifests, or: kubectl create namespace {}", sanitize(&name));
+        let (resource, at) = (namespaces(), asked.extension.places.namespace());
+        let object = ObjectRef { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name };
+        Some(Needed { asked, resource, object, doc: &INSTALL_NAMESPACE_MISSING, at, help })
+    }
+
+    /// OLM v1 of today does everything by itself, whatever account is named.
+    fn service_account(asked: &'a Asked) -> Option<Needed<'a>> {
+        let extension = &asked.extension;
+        let named = |name: &&String| !name.is_empty();
+        let (name, namespace) =
+            (Some(&extension.service_account).filter(named)?, Some(&extension.namespace).filter(named)?);
+        let resource = Resource::built_in("", "ServiceAccount", "serviceaccounts", true);
+        let object = ObjectRef {
             api_version: "v1".into(),
-            kind: "Namespace".into(),
-            namespace: None,
-            name: asked.extension.namespace.clone(),
-        }),
+            kind: "ServiceAccount".into(),
+            namespace: Some(namespace.clone()),
+            name: name.clone(),
+        };
+        let help = format!(
+            "add it to the manifests with its rights (gantry permissions -f BUNDLE --as system:serviceaccount:{}:{} prints them)",
+            sanitize(namespace),
+            sanitize(name)
+        );
+        let at = extension.places.service_account();
+        Some(Needed { asked, resource, object, doc: &SERVICE_ACCOUNT_MISSING, at, help })
+    }
+
+    fn missing(self) -> Violation {
+        let place = self.object.namespace.as_ref().map(|namespace| format!(" in namespace {}", sanitize(namespace)));
+        let message = format!(
+            "{} {}{} is neither live nor among the manifests, and OLM does not create it",
+            self.object.kind.to_lowercase(),
+            sanitize(&self.object.name),
+            place.unwrap_or_default()
+        );
+        violation(self.doc, self.asked.change, message, self.help, self.at)
+    }
+}
+
+/// What the extensions name and nobody has.
+async fn needed(asked: &[Asked], olm: Olm, context: &Context<'_>) -> Found {
+    let mut found = Found::default();
+    let is_of_plan = |object: &ObjectRef| {
+        let mut objects = context.plan.changes.iter().map(|change| &change.desired.object);
+        objects.any(|known| known.identity() == object.identity())
     };
-    let reads: Vec<Wanted> = wanted.iter().map(namespace).collect();
+    let accounts = asked.iter().filter(|_| olm == Olm::V4_16).filter_map(Needed::service_account);
+    let needed = asked.iter().filter_map(Needed::namespace).chain(accounts);
+    let needed: Vec<Needed<'_>> = needed.filter(|needed| !is_of_plan(&needed.object)).collect();
+    let wanted = |needed: &Needed<'_>| Wanted {
+        resource: Arc::new(needed.resource.clone()),
+        object: Arc::new(needed.object.clone()),
+    };
+    let reads: Vec<Wanted> = needed.iter().map(wanted).collect();
     let read = match context.target.read_each(&reads, &|_, _| ()).await {
         Ok(read) => read,
         Err(error) => {
@@ -140,18 +188,10 @@ async fn namespaces_missing(asked: &[Asked], context: &Context<'_>) -> Found {
             return found;
         }
     };
-    for (asked, read) in wanted.into_iter().zip(read) {
+    for (needed, read) in needed.into_iter().zip(read) {
         match read {
             Ok(Some(_)) => {}
-            Ok(None) => {
-                let namespace = sanitize(&asked.extension.namespace);
-                let message = format!(
-                    "namespace {namespace} is neither live nor among the manifests, and OLM does not create it"
-                );
-                let help = format!("add it to the manifests, or: kubectl create namespace {namespace}");
-                let at = asked.extension.places.namespace();
-                found.violations.push(violation(&INSTALL_NAMESPACE_MISSING, asked.change, message, help, at));
-            }
+            Ok(None) => found.violations.push(needed.missing()),
             Err(problem) => found.unchecked.push(unread(&problem)),
         }
     }

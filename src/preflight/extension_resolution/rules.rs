@@ -19,6 +19,7 @@ pub fn docs() -> Vec<&'static RuleDoc> {
         &OWNED_BY_ANOTHER,
         &OWNED_VERSION_MISMATCH,
         &PACKAGE_INSTALLED_TWICE,
+        &SERVICE_ACCOUNT_MISSING,
         &TIED_BUNDLES,
         &UNSUPPORTED_BUNDLE,
         &UPGRADE_EDGE_MISSING,
@@ -664,6 +665,32 @@ spec:
         catalogs: &[MINOR],
     },
     what_to_do: "Keep one of them. An operator of OLM v1 watches all namespaces.",
+    breaks: &[],
+    severity: Severity::Error,
+};
+
+pub static SERVICE_ACCOUNT_MISSING: RuleDoc = RuleDoc {
+    name: "ServiceAccountMissing",
+    summary: "the ServiceAccount of a ClusterExtension does not exist",
+    reports: "With olm: \"4.16\", a ClusterExtension whose spec.serviceAccount.name is neither live in its namespace nor \
+        among the manifests. OLM v1 of today has rights of its own and reads the field no more.",
+    why: "That OLM v1 installs with the rights of this account alone, and stops without it.",
+    example: Example::Extension {
+        live: "",
+        desired: "\
+apiVersion: olm.operatorframework.io/v1
+kind: ClusterExtension
+metadata: {name: sample}
+spec:
+  namespace: operators
+  serviceAccount: {name: installer}
+  source:
+    sourceType: Catalog
+    catalog: {packageName: sample}
+",
+        catalogs: &[MINOR],
+    },
+    what_to_do: "Add the ServiceAccount and its rights to the manifests.",
     breaks: &[],
     severity: Severity::Error,
 };

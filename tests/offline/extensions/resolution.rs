@@ -9,6 +9,13 @@ use serde_json::{Value, json};
 
 use super::{Ran, Stage, catalog, chain, chained, entries, extension};
 
+/// A configuration of the check.
+fn config(key: &str) -> String {
+    format!(
+        "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: ExtensionResolution\n  config: {{{key}}}\n"
+    )
+}
+
 #[test]
 fn each_rule_reports_its_example_and_nothing_else() {
     let of = |check: &'static CheckEntry| (check.rules)().into_iter().map(move |doc| (check, doc));
@@ -19,6 +26,9 @@ fn each_rule_reports_its_example_and_nothing_else() {
             _ => Stage::new().desired(desired),
         };
         stage.write("live/extension.yaml", live);
+        if doc.name == "ServiceAccountMissing" {
+            stage.write("gantry.yaml", &config("olm: \"4.16\""));
+        }
         for (name, text) in ["one", "two"].iter().zip(catalogs) {
             stage = stage.catalog(name, text);
         }
@@ -240,13 +250,7 @@ fn the_rules_of_semantic_versions_limit_updates_where_the_configuration_says_so(
         for constraints in ["semver", "catalog"] {
             let versions = [from, to];
             let stage = Stage::new().catalog("c", &chained(&versions)).installed(from);
-            stage.write(
-                "gantry.yaml",
-                &format!(
-                    "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: ExtensionResolution\n  config: \
-                     {{upgradeConstraints: {constraints}}}\n"
-                ),
-            );
+            stage.write("gantry.yaml", &config(&format!("upgradeConstraints: {constraints}")));
             let stage = stage.desired(extension(json!({"packageName": "p", "version": to})));
             let ran = stage.gantry(&["check", "-o", "json"]);
             let is_resolved = expected.is_some() || constraints == "catalog";
