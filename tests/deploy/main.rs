@@ -22,6 +22,7 @@ mod kube_list;
 mod kube_target;
 mod live_catalogs;
 mod manifests_config;
+mod operators;
 mod order;
 mod owners;
 mod read_ahead;

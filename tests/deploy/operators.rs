@@ -1,0 +1,63 @@
+//! `OperatorDependencies` on a real API server: the operators that are live there.
+
+use serde_json::{Value, json};
+
+use crate::support::{Bed, control_plane};
+
+/// The CRDs of classic OLM, as far as they are read. They stay: other tests of the server have the same.
+fn install_olm() {
+    for (plural, kind) in [("clusterserviceversions", "ClusterServiceVersion"), ("subscriptions", "Subscription")] {
+        let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.operators.coreos.com"),
+                "annotations": {"api-approved.kubernetes.io": "https://example.com"}},
+            "spec": {"group": "operators.coreos.com", "scope": "Namespaced",
+                "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
+                "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                    {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+        control_plane().apply_yaml(&crd.to_string());
+    }
+}
+
+fn csv(bed: &Bed, name: &str, owned: &[&str], required: &[&str]) -> Value {
+    let api = |kind: &&str| json!({"name": format!("{}s.{}", kind.to_lowercase(), bed.names.group), "version": "v1", "kind": kind});
+    json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": name, "namespace": bed.names.namespace},
+        "spec": {"version": name.split_once(".v").expect("a version").1, "customresourcedefinitions": {
+            "owned": owned.iter().map(api).collect::<Value>(), "required": required.iter().map(api).collect::<Value>()}}})
+}
+
+#[test]
+fn an_update_that_takes_from_a_live_operator_what_it_requires_is_blocked() {
+    install_olm();
+    let (bed, cp) = (Bed::new(), control_plane());
+    cp.apply_yaml(&bed.namespace());
+    cp.apply_yaml(&csv(&bed, "provider.v1.0.0", &["Sample"], &[]).to_string());
+    cp.apply_yaml(&csv(&bed, "dependent.v1.0.0", &[], &["Sample"]).to_string());
+    // OLM's copy for another namespace is no operator of its own.
+    let mut copy = csv(&bed, "copy.v1.0.0", &["Sample"], &["Nothing"]);
+    copy["metadata"]["labels"] = json!({"olm.copiedFrom": "elsewhere"});
+    cp.apply_yaml(&copy.to_string());
+
+    let mut next = csv(&bed, "provider.v2.0.0", &["Other"], &[]);
+    next["spec"]["replaces"] = "provider.v1.0.0".into();
+    bed.write("manifests.yaml", &next.to_string());
+    let deploy = |user: &str| {
+        let arguments = ["deploy", "--yes", "-f", "manifests.yaml", "--preflight", "OperatorDependencies"];
+        bed.gantry(cp.kubeconfig(user), &arguments).run()
+    };
+    deploy("admin")
+        .code(3)
+        .stdout_contains("DependentBroken")
+        .stdout_contains("dependent.v1.0.0")
+        .stdout_contains("provider.v2.0.0");
+    // Who may not see the operators gets no pass.
+    let user = cp.user(&json!([
+        {"apiGroups": ["operators.coreos.com"], "resources": ["clusterserviceversions"], "verbs": ["get", "create", "patch"]},
+    ]));
+    deploy(&user).code(1).stdout_contains("the operators that are live are not known");
+
+    next["spec"]["customresourcedefinitions"] =
+        csv(&bed, "x.v1", &["Other", "Sample"], &[])["spec"]["customresourcedefinitions"].clone();
+    bed.write("manifests.yaml", &next.to_string());
+    deploy("admin").code(0).stdout_contains("1 created");
+}
