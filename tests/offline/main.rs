@@ -15,3 +15,5 @@ mod fuzz_seeds;
 mod messages;
 mod pictures;
 mod preset_verdicts;
+#[cfg(unix)]
+mod transcripts;

@@ -1,0 +1,101 @@
+//! The console transcripts of the documents are what a reader sees who types them.
+//!
+//! Every line of a page that begins with `$ ` is run by a shell, one after another in a copy of the page's folder; what it
+//! prints on both streams has to be what follows, to the next command or to the end of the block. `$ echo $?` asks for the
+//! exit code. `UPDATE_DOCS=1 cargo test --test offline transcripts` writes the output again.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A folder in which commands are run one after another.
+struct Session {
+    folder: TempDir,
+    home: TempDir,
+    code: i32,
+    ran: Vec<String>,
+}
+
+impl Session {
+    fn new(of: &Path) -> Session {
+        let folder = TempDir::new().expect("a folder");
+        copy(of, folder.path());
+        Session { folder, home: TempDir::new().expect("a home"), code: 0, ran: Vec::new() }
+    }
+
+    /// What the command prints, on both streams as on a terminal.
+    fn run(&mut self, command: &str) -> String {
+        self.ran.push(command.to_owned());
+        if command == "echo $?" {
+            return format!("{}\n", std::mem::take(&mut self.code));
+        }
+        let binaries = Path::new(env!("CARGO_BIN_EXE_gantry")).parent().expect("a folder").display();
+        let output = Command::new("sh")
+            .args(["-c", &format!("{command} 2>&1")])
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("PATH", format!("{binaries}:/usr/bin:/bin"))
+            .stdin(Stdio::null())
+            .output()
+            .expect("a shell");
+        self.code = output.status.code().expect("an exit code");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let to = to.join(entry.file_name());
+        match entry.file_type().expect("its type").is_dir() {
+            true => {
+                fs::create_dir(&to).expect("a folder");
+                copy(&entry.path(), &to);
+            }
+            false => drop(fs::copy(entry.path(), to).expect("a copy")),
+        }
+    }
+}
+
+/// The page with what its commands print today.
+fn renewed(page: &str, session: &mut Session) -> String {
+    let mut fresh = String::new();
+    // Whether the line is in a block, and below a command.
+    let (mut in_block, mut in_output) = (false, false);
+    for line in page.lines() {
+        if line.starts_with("```") {
+            (in_block, in_output) = (!in_block, false);
+        }
+        let command = line.strip_prefix("$ ").filter(|_| in_block);
+        if command.is_none() && in_output {
+            continue;
+        }
+        fresh.push_str(line);
+        fresh.push('\n');
+        if let Some(command) = command {
+            fresh.push_str(&session.run(command));
+            in_output = true;
+        }
+    }
+    fresh
+}
+
+#[test]
+fn the_worked_example_of_extensions_prints_what_the_page_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = root.join("docs/checks/ExtensionResolution.md");
+    let written = fs::read_to_string(&path).expect("the page is there");
+    let mut session = Session::new(&root.join("tests/fixtures/pipelines"));
+    let fresh = renewed(&written, &mut session);
+    // Without these there would be nothing to compare.
+    let count = |start: &str| session.ran.iter().filter(|command| command.starts_with(start)).count();
+    assert_eq!((count("gantry "), count("echo $?")), (4, 3), "{:?}", session.ran);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &fresh).expect("it can be written");
+    } else {
+        assert_eq!(written, fresh, "the page is stale: run UPDATE_DOCS=1 cargo test --test offline transcripts");
+    }
+}
