@@ -107,9 +107,10 @@ impl Extension {
             return None;
         }
         let spec = &json["spec"];
-        let (places, source) = match object.version() {
-            "v1alpha1" => (Places::V1alpha1, spec),
-            _ => (Places::V1, &spec["source"]["catalog"]),
+        // What was written at one version may be read at the other, where nobody converts: a folder. The fields tell.
+        let (places, source) = match spec["source"]["catalog"].is_object() {
+            true => (Places::V1, &spec["source"]["catalog"]),
+            false => (Places::V1alpha1, spec),
         };
         let is_elsewhere = spec["source"]["sourceType"].as_str().is_some_and(|kind| kind != "Catalog");
         let package = source["packageName"].as_str().filter(|_| !is_elsewhere)?.to_owned();
@@ -174,6 +175,8 @@ mod tests {
                 "upgradeConstraintPolicy": "Ignore"}),
         );
         let (v1, v1alpha1) = (v1.expect("one"), v1alpha1.expect("one"));
+        let relabelled = of("v1", json!({"packageName": "p", "version": "1.x"})).expect("one");
+        assert_eq!((relabelled.wanted.version.as_str(), relabelled.places), ("1.x", Places::V1alpha1));
         assert_eq!(v1.wanted.constraints, UpgradeConstraints::Any);
         assert_eq!((&v1.wanted, &v1.namespace), (&v1alpha1.wanted, &v1alpha1.namespace));
         assert_eq!(v1.places.version().len(), 4);
@@ -184,6 +187,7 @@ mod tests {
     fn what_is_not_from_a_catalog_is_none() {
         assert_eq!(of("v1", json!({"source": {"sourceType": "Bundle"}})), None);
         assert_eq!(of("v1", json!({"source": {"catalog": {}}})), None);
+        assert_eq!(of("v1", json!({"source": {"sourceType": "Bundle"}, "packageName": "p"})), None);
     }
 
     #[test]

@@ -94,12 +94,7 @@ impl Bundle {
 impl Extension {
     /// What an object says; `None` for another kind, and for one that is not from a catalog.
     fn of(object: &ObjectRef, json: &Value) -> Option<Extension> {
-        // What was written at one version may be read at the other.
-        let other = if object.version() == "v1" { "v1alpha1" } else { "v1" };
-        let other = ObjectRef { api_version: format!("{GROUP}/{other}"), ..object.clone() };
-        let asked = cluster_extension::Extension::of(object, json)
-            .or_else(|| cluster_extension::Extension::of(&other, json))?;
-        let spec = &json["spec"];
+        let asked = cluster_extension::Extension::of(object, json)?;
         let at = |path: &[&str]| path.iter().try_fold(json, |value, key| value.get(key));
         let off = match () {
             () if at(&ENFORCEMENT).is_some_and(|value| value == "None") => Some("enforcement: None"),
@@ -110,7 +105,7 @@ impl Extension {
             name: asked.name,
             package: asked.wanted.package,
             namespace: Some(asked.namespace).filter(|namespace| !namespace.is_empty()),
-            service_account: spec["serviceAccount"]["name"].as_str().map(str::to_owned),
+            service_account: Some(asked.service_account).filter(|name| !name.is_empty()),
             config: asked.config,
             safety_off: off,
             at: None,
