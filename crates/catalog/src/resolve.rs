@@ -140,19 +140,24 @@ pub fn resolve<'a>(
         }
         let successors = Successors::new(wanted, installed, package)
             .map_err(|why| walking(format!("error finding upgrade edges: {why}"), Reason::NoVersionToRead))?;
-        let is_taken = |bundle: &&Bundle| {
-            is_in_channels(wanted, package, bundle) && is_in_range(range.as_ref(), bundle) && successors.has(bundle)
+        let in_channels = InChannels::new(wanted, package);
+        let is_taken =
+            |bundle: &&Bundle| in_channels.has(bundle) && is_in_range(range.as_ref(), bundle) && successors.has(bundle);
+        let deprecated = deprecated(package);
+        let ranked = |bundle: &'a Bundle| Ranked {
+            is_deprecated: deprecated.contains(bundle.name.as_str()),
+            version: bundle.version().ok(),
+            bundle,
         };
-        let mut found: Vec<&Bundle> = package.bundles.values().filter(is_taken).collect();
-        found.sort_by(|one, other| precedence(package, one, other));
-        let Some(&first) = found.first() else { continue };
-        let tied = found[1..].iter().take_while(|other| precedence(package, first, other).is_eq());
+        let found: Vec<Ranked> = package.bundles.values().filter(is_taken).map(ranked).collect();
+        let Some(first) = found.iter().min_by(|one, other| one.precedence(other)) else { continue };
+        let is_tied = |other: &&Ranked| other.bundle.name != first.bundle.name && first.precedence(other).is_eq();
         candidates.push(Candidate {
             source: *source,
             package,
-            bundle: first,
-            is_deprecated: is_deprecated(package, first),
-            tied: tied.map(|bundle| bundle.name.as_str()).collect(),
+            bundle: first.bundle,
+            is_deprecated: first.is_deprecated,
+            tied: found.iter().filter(is_tied).map(|other| other.bundle.name.as_str()).collect(),
         });
     }
     // What is deprecated gives way to what is not, whatever the priorities.
@@ -261,9 +266,27 @@ pub fn version_of(installed: &InstalledBundle) -> Result<VersionRelease, String>
     }
 }
 
-fn is_in_channels(wanted: &Wanted, package: &Package, bundle: &Bundle) -> bool {
-    let is_named = |name: &String| wanted.channels.is_empty() || wanted.channels.contains(name);
-    wanted.channels.is_empty() || package.channels_of(&bundle.name).any(|channel| is_named(&channel.name))
+/// The bundles of the channels that are named.
+enum InChannels<'a> {
+    All,
+    Some(BTreeSet<&'a str>),
+}
+
+impl<'a> InChannels<'a> {
+    fn new(wanted: &Wanted, package: &'a Package) -> Self {
+        if wanted.channels.is_empty() {
+            return InChannels::All;
+        }
+        let named = package.channels.values().filter(|channel| wanted.channels.contains(&channel.name));
+        InChannels::Some(named.flat_map(|channel| &channel.entries).map(|entry| entry.name.as_str()).collect())
+    }
+
+    fn has(&self, bundle: &Bundle) -> bool {
+        match self {
+            InChannels::All => true,
+            InChannels::Some(names) => names.contains(bundle.name.as_str()),
+        }
+    }
 }
 
 fn is_in_range(range: Option<&Constraint>, bundle: &Bundle) -> bool {
@@ -271,18 +294,28 @@ fn is_in_range(range: Option<&Constraint>, bundle: &Bundle) -> bool {
     bundle.version().is_ok_and(|found| range.matches(&found.version))
 }
 
-fn is_deprecated(package: &Package, bundle: &Bundle) -> bool {
-    package.deprecation("olm.bundle", &bundle.name).is_some()
+/// The names of the bundles that are deprecated.
+fn deprecated(package: &Package) -> BTreeSet<&str> {
+    let bundles = package.deprecations.iter().filter(|deprecation| deprecation.schema == "olm.bundle");
+    bundles.map(|deprecation| deprecation.name.as_str()).collect()
 }
 
-/// What is not deprecated first, then the highest version; what has none comes last.
-fn precedence(package: &Package, one: &Bundle, other: &Bundle) -> Ordering {
-    is_deprecated(package, one).cmp(&is_deprecated(package, other)).then_with(|| {
-        match (one.version(), other.version()) {
-            (Ok(one), Ok(other)) => other.precedence(&one),
-            (one, other) => other.is_ok().cmp(&one.is_ok()),
-        }
-    })
+/// A bundle with what decides which one is taken, read once.
+struct Ranked<'a> {
+    is_deprecated: bool,
+    /// `None` where it cannot be read.
+    version: Option<VersionRelease>,
+    bundle: &'a Bundle,
+}
+
+impl Ranked<'_> {
+    /// What is not deprecated first, then the highest version; what has none comes last.
+    fn precedence(&self, other: &Self) -> Ordering {
+        self.is_deprecated.cmp(&other.is_deprecated).then_with(|| match (&self.version, &other.version) {
+            (Some(one), Some(other)) => other.precedence(one),
+            (one, other) => other.is_some().cmp(&one.is_some()),
+        })
+    }
 }
 
 fn error_text(wanted: &Wanted, installed: Option<&InstalledBundle>, catalogs: &BTreeSet<&str>) -> String {
@@ -313,7 +346,8 @@ fn reason<'a>(wanted: &Wanted, range: Option<&Constraint>, sources: &[Source<'a>
     }
     let mut in_channels: Vec<(&str, &Package, &Bundle)> = Vec::new();
     for (catalog, package) in packages() {
-        let bundles = package.by_version().into_iter().filter(|bundle| is_in_channels(wanted, package, bundle));
+        let named = InChannels::new(wanted, package);
+        let bundles = package.by_version().into_iter().filter(|bundle| named.has(bundle));
         in_channels.extend(bundles.map(|bundle| (catalog, package, bundle)));
     }
     if in_channels.is_empty() {

@@ -86,9 +86,16 @@ impl<'a> Failing<'a> {
             Reason::Unsupported(bundle) => self.unsupported(bundle),
             // The installed version, or that of the winner.
             _ => {
-                let help = format!(
-                    "the olm.package property of a bundle of package {package} has no version that can be read"
-                );
+                let unreadable = self.asked.installed.as_ref().filter(|installed| version_of(installed).is_err());
+                let help = match unreadable {
+                    Some(installed) => format!(
+                        "the status of the ClusterExtension says that version {:?} is installed, which is no version",
+                        sanitize(&installed.version)
+                    ),
+                    None => format!(
+                        "the olm.package property of a bundle of package {package} has no version that can be read"
+                    ),
+                };
                 self.told(&NO_BUNDLE_FOUND, help, places.package(), "")
             }
         }
@@ -105,9 +112,11 @@ impl<'a> Failing<'a> {
         let known: BTreeSet<&str> =
             self.selected.iter().flat_map(|selected| selected.packages.iter().copied()).collect();
         let near = did_you_mean(&self.asked.extension.wanted.package, known.iter().copied());
-        let near = near.map(|near| format!("; did you mean {:?}?", sanitize(near))).unwrap_or_default();
-        let help = format!("no package {package} in {catalogs}{near} gantry catalog lists the packages that there are");
-        let help = if near.is_empty() { help.replacen(" gantry", ": gantry", 1) } else { help };
+        let next = match near {
+            Some(near) => format!("; did you mean {:?}?", sanitize(near)),
+            None => ": gantry catalog lists the packages that there are".to_owned(),
+        };
+        let help = format!("no package {package} in {catalogs}{next}");
         self.told(&NO_BUNDLE_FOUND, help, places.package(), "no such package")
     }
 

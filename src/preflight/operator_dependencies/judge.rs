@@ -1,9 +1,10 @@
 //! What goes wrong between the operators before and after the deploy.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gantry_catalog::Version;
-use gantry_catalog::dependency::{Api, Operators, Requirement};
+use gantry_catalog::dependency::{self, Api, Operators, Requirement};
 use gantry_catalog::{Bundle, Package};
 
 use super::nodes::{Node, Nodes};
@@ -45,7 +46,7 @@ impl Operators for There<'_> {
 
 /// Findings about what operators require of each other.
 pub fn check(nodes: &Nodes, served: &Served, contents: &Contents) -> Found {
-    let judging = Judging { nodes, served, contents };
+    let judging = Judging { nodes, served, contents, known: OnceCell::new() };
     let mut found = Found::default();
     let together = judging.dependents(&mut found);
     judging.deployed(&together, &mut found);
@@ -57,6 +58,8 @@ struct Judging<'a> {
     nodes: &'a Nodes,
     served: &'a Served,
     contents: &'a Contents,
+    /// The bundles that provide an API, found out when one is first missing.
+    known: OnceCell<BTreeMap<Api, Vec<String>>>,
 }
 
 impl<'a> Judging<'a> {
@@ -142,6 +145,9 @@ impl<'a> Judging<'a> {
     /// What the operators of the deploy require and nobody provides.
     fn deployed(&self, together: &[(&Package, &Bundle)], found: &mut Found) {
         let after = There::new(self.after(), Some(self.served));
+        let updated: Vec<Node> =
+            together.iter().map(|(package, bundle)| Node::of_bundle(package, bundle, &mut Vec::new())).collect();
+        let with_them = (!updated.is_empty()).then(|| There::new(self.after().chain(&updated), Some(self.served)));
         for (node, subject) in self.after().filter_map(|node| Some((node, node.subject.as_ref()?))) {
             for requirement in &node.requires {
                 match requirement.holds(&after) {
@@ -159,11 +165,7 @@ impl<'a> Judging<'a> {
                     Some(false) => {}
                 }
                 // That it is to be updated with what provides it, has been said.
-                let nodes: Vec<Node> = together
-                    .iter()
-                    .map(|(package, bundle)| Node::of_bundle(package, bundle, &mut Vec::new()))
-                    .collect();
-                if !nodes.is_empty() && There::new(self.after().chain(&nodes), Some(self.served)).holds(requirement) {
+                if with_them.as_ref().is_some_and(|there| there.holds(requirement)) {
                     continue;
                 }
                 let doc = if requirement.is_of_package() { &REQUIRED_PACKAGE_MISSING } else { &REQUIRED_API_MISSING };
@@ -179,30 +181,28 @@ impl<'a> Judging<'a> {
 
     /// Which bundles of the catalogs would do.
     fn providers(&self, requirement: &Requirement) -> String {
-        let mut fitting = Vec::new();
-        for (catalog, read) in self.contents {
-            let Ok(read) = read else { continue };
-            for package in read.packages.values() {
-                let is_one = |bundle: &&Bundle| {
-                    let node = Node::of_bundle(package, bundle, &mut Vec::new());
-                    There::new([&node].into_iter(), None).holds(requirement)
-                };
-                if let Some(bundle) = package.by_version().into_iter().find(is_one) {
-                    fitting.push(format!(
-                        "{} of package {} (catalog {catalog})",
-                        sanitize(&bundle.name),
-                        sanitize(&package.name)
-                    ));
-                }
+        let fitting: Vec<String> = match requirement {
+            Requirement::Package { name, versions, .. } => {
+                let packages = self.contents.iter().filter_map(|(catalog, read)| {
+                    let package = read.as_ref().ok()?.packages.get(name)?;
+                    let is_taken =
+                        |bundle: &&Bundle| bundle.version().is_ok_and(|found| versions.contains(&found.version));
+                    Some(shown(catalog, package, package.by_version().into_iter().find(is_taken)?))
+                });
+                packages.collect()
             }
-        }
+            // Of several APIs the first one is a beginning.
+            other => {
+                let known = self.known.get_or_init(|| provided(self.contents));
+                other.apis().into_iter().find_map(|api| known.get(api)).cloned().unwrap_or_default()
+            }
+        };
         match fitting.len() {
             0 => "no bundle of the catalogs at hand provides it; install an operator that does, in the same deploy"
                 .to_owned(),
             count => {
                 let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
-                fitting.truncate(NAMED);
-                format!("deploy it with one that provides it: {}{more}", fitting.join(", "))
+                format!("deploy it with one that provides it: {}{more}", fitting[..count.min(NAMED)].join(", "))
             }
         }
     }
@@ -235,6 +235,29 @@ impl There<'_> {
     fn holds(&self, requirement: &Requirement) -> bool {
         requirement.holds(self) == Some(true)
     }
+}
+
+/// For each API the highest version of each package that provides it.
+fn provided(contents: &Contents) -> BTreeMap<Api, Vec<String>> {
+    let mut known: BTreeMap<Api, Vec<String>> = BTreeMap::new();
+    for (catalog, read) in contents {
+        for package in read.as_ref().into_iter().flat_map(|read| read.packages.values()) {
+            let mut of_package: BTreeSet<Api> = BTreeSet::new();
+            for bundle in package.by_version() {
+                for api in dependency::provided(&bundle.properties) {
+                    if of_package.insert(api.clone()) {
+                        known.entry(api).or_default().push(shown(catalog, package, bundle));
+                    }
+                }
+            }
+        }
+    }
+    known
+}
+
+/// `a.v1.0.0 of package a (catalog operatorhubio)`
+fn shown(catalog: &str, package: &Package, bundle: &Bundle) -> String {
+    format!("{} of package {} (catalog {catalog})", sanitize(&bundle.name), sanitize(&package.name))
 }
 
 /// The package, or the name where there is none.
