@@ -140,6 +140,11 @@ impl<'a> Scope<'a> {
     }
 }
 
+/// Whether kapp counts an object as a custom resource.
+pub fn is_custom(object: &ObjectRef) -> bool {
+    !BUILT_IN.contains(&object.group())
+}
+
 /// Whether one of the matchers fits; `None` where that cannot be said yet.
 pub fn any(matchers: &[Matcher], facts: &Facts<'_>) -> Option<bool> {
     let mut answer = Some(false);
@@ -192,7 +197,7 @@ impl Matcher {
                 Scope::Cluster => false,
                 Scope::In(its) => names.is_empty() || names.iter().any(|name| name == its),
             },
-            Matcher::CustomResource => !BUILT_IN.contains(&object.group()),
+            Matcher::CustomResource => is_custom(object),
             Matcher::EmptyField(path) => {
                 let is_known = match facts.content {
                     Content::Metadata(metadata) => match &path[..] {

@@ -200,9 +200,10 @@ impl<'a> Observer<'a> {
         let change = &self.changes[index];
         let value = parts(live);
         let verdict = readiness::judge_by(self.rules, &change.desired.object, &value);
-        // What is ready need not be kept.
+        // What is ready need not be kept; whether a status is to come is asked when it is awaited.
+        let lacks_status = is_new(change) && readiness::lacks_status(self.rules, &change.desired.object, &value);
         let what = match verdict.state {
-            state @ State::Ready { .. } => What::Ready(state),
+            state @ State::Ready { .. } if !lacks_status => What::Ready(state),
             _ => What::Is(value),
         };
         let mut state = self.known.lock();
@@ -295,6 +296,11 @@ impl<'a> Observer<'a> {
     pub fn news(&self) -> watch::Receiver<()> {
         self.known.news.subscribe()
     }
+}
+
+/// Whether an object was not there before this deploy.
+pub fn is_new(change: &Change) -> bool {
+    change.live.is_none() || change.replaces.is_some()
 }
 
 fn place(change: &Change) -> Place {

@@ -13,7 +13,7 @@ use super::Event;
 use super::observe::{self, Look, Observer};
 use crate::app::children::{self, Children};
 use crate::app::members::{self, Found};
-use crate::cluster::{Target, Wanted};
+use crate::cluster::{ListRequest, Target, Wanted};
 use crate::plan::{Action, Change, strategy};
 use crate::problem::Problem;
 use crate::readiness::rules::{Verdict, WaitRule};
@@ -28,6 +28,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How soon the passing of time is noticed.
 const TICK: Duration = Duration::from_secs(1);
+
+/// So many objects of a kind are looked at to know whether they have a status.
+const SIBLINGS: u32 = 20;
 
 /// Of an object that somebody else creates.
 const MISSING: &str = "it does not exist yet";
@@ -80,6 +83,15 @@ pub struct Reached {
     pub after: Duration,
 }
 
+/// What the server was asked of kinds and classes, each once.
+#[derive(Default)]
+struct Asked {
+    /// Of each StorageClass, whether it binds when the first Pod comes.
+    late_classes: BTreeMap<String, bool>,
+    /// Of each custom kind, whether there are objects that say whether they are ready.
+    told_kinds: BTreeMap<(Arc<Resource>, Option<String>), bool>,
+}
+
 /// An object that is awaited, how far it is, and since when that is said.
 struct Progress<'a> {
     awaited: Awaited<'a>,
@@ -107,19 +119,19 @@ impl<'a> Wait<'a> {
         let mut failed: Vec<Progress<'_>> = Vec::new();
         // Those whose own limit has passed.
         let mut overdue: Vec<Progress<'_>> = Vec::new();
-        let mut classes = BTreeMap::new();
+        let mut asked = Asked::default();
         let (mut pause, mut next_read) = (FIRST_PAUSE, begun);
         let mut news = self.observer.news();
         while !left.is_empty() {
             news.borrow_and_update();
             let mut unseen = Vec::new();
             for (number, one) in left.iter_mut().enumerate() {
-                if self.look(one, &mut classes).await {
+                if self.look(one, &mut asked).await {
                     unseen.push(number);
                 }
             }
             if !unseen.is_empty() && Instant::now() >= next_read {
-                self.read(&mut left, &unseen, &mut classes).await;
+                self.read(&mut left, &unseen, &mut asked).await;
                 next_read = Instant::now() + pause;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
@@ -128,7 +140,7 @@ impl<'a> Wait<'a> {
                 let change = one.awaited.change;
                 let index = one.awaited.index;
                 let reached = |state| (index, Reached { state, after: begun.elapsed() });
-                match self.in_time(&one.verdict, &mut one.failing) {
+                match self.in_time(&one.verdict, &mut one.failing, one.begun) {
                     state @ State::Ready { .. } => waited.states.push(reached(state)),
                     State::Failed(reason) => failed.push(Progress { reason, ..one }),
                     State::InProgress(reason) if is_service(change) && begun.elapsed() >= LOAD_BALANCER => {
@@ -200,7 +212,7 @@ impl<'a> Wait<'a> {
     }
 
     /// Takes in what the server has told of an object. Answers whether it has to be read.
-    async fn look(&self, one: &mut Progress<'a>, classes: &mut BTreeMap<String, bool>) -> bool {
+    async fn look(&self, one: &mut Progress<'a>, asked: &mut Asked) -> bool {
         let index = one.awaited.index;
         let is_skipped = one.awaited.change.action == Action::Skip;
         match self.observer.look(index, one.revision) {
@@ -211,7 +223,7 @@ impl<'a> Wait<'a> {
             }
             Look::At(live, revision) => {
                 one.revision = revision;
-                one.verdict = self.judge(&one.awaited, &live, classes).await;
+                one.verdict = self.judge(&one.awaited, &live, asked).await;
                 one.live = Some(live);
             }
             Look::Absent(revision) if is_skipped => {
@@ -232,7 +244,7 @@ impl<'a> Wait<'a> {
     }
 
     /// Reads what nobody tells of.
-    async fn read(&self, left: &mut [Progress<'a>], unseen: &[usize], classes: &mut BTreeMap<String, bool>) {
+    async fn read(&self, left: &mut [Progress<'a>], unseen: &[usize], asked: &mut Asked) {
         let wanted: Vec<Wanted> = unseen.iter().map(|number| wanted(left[*number].awaited.change)).collect();
         // A server that does not answer for a moment is asked again.
         let read = self.target.read_each(&wanted, &|_, _| ()).await.unwrap_or_else(|error| {
@@ -247,7 +259,7 @@ impl<'a> Wait<'a> {
                 Ok(Some(_)) if is_skipped => State::Ready { note: None }.into(),
                 Ok(Some(live)) => {
                     let live = observe::parts(&live);
-                    let verdict = self.judge(&one.awaited, &live, classes).await;
+                    let verdict = self.judge(&one.awaited, &live, asked).await;
                     one.live = Some(live);
                     verdict
                 }
@@ -261,22 +273,44 @@ impl<'a> Wait<'a> {
         self.halted.load(Ordering::Relaxed) || *self.stop.borrow()
     }
 
-    async fn judge(&self, awaited: &Awaited<'_>, live: &Value, classes: &mut BTreeMap<String, bool>) -> Verdict {
+    async fn judge(&self, awaited: &Awaited<'_>, live: &Value, asked: &mut Asked) -> Verdict {
         if awaited.uid.as_ref().is_some_and(|uid| live["metadata"]["uid"] != **uid) {
             return State::Failed("it was deleted and created again meanwhile".to_owned()).into();
         }
         let object = &awaited.change.desired.object;
         let verdict = readiness::judge_by(self.rules, object, live);
         // Such a claim is bound when its first Pod comes, which may wait for this deploy.
-        if matches!(verdict.state, State::InProgress(_)) && self.binds_late(object, live, classes).await {
+        if matches!(verdict.state, State::InProgress(_)) && self.binds_late(object, live, asked).await {
             return State::Ready { note: None }.into();
+        }
+        let lacks_status = observe::is_new(awaited.change) && readiness::lacks_status(self.rules, object, live);
+        if lacks_status && self.others_tell(awaited.change, asked).await {
+            return readiness::without_status();
         }
         verdict
     }
 
+    /// Whether other objects of its kind say whether they are ready, so that this one will.
+    async fn others_tell(&self, change: &Change, asked: &mut Asked) -> bool {
+        let namespace = change.desired.object.namespace.clone().filter(|_| change.resource.namespaced);
+        let place = (Arc::clone(&change.resource), namespace);
+        if let Some(tell) = asked.told_kinds.get(&place) {
+            return *tell;
+        }
+        let request = ListRequest { namespace: place.1.as_deref(), ..ListRequest::of(&change.resource, SIBLINGS) };
+        // Some of them are enough. Where they cannot be listed, nobody knows of a status.
+        let page = self.target.list(&request).next().await.ok().flatten();
+        let tell = page.is_some_and(|page| page.items().any(readiness::tells_ready));
+        asked.told_kinds.insert(place, tell);
+        tell
+    }
+
     /// What a verdict comes to for this wait at this time.
-    fn in_time(&self, verdict: &Verdict, failing: &mut Option<(String, Instant)>) -> State {
-        let Verdict { state, unblocks, fails_after } = verdict;
+    fn in_time(&self, verdict: &Verdict, failing: &mut Option<(String, Instant)>, begun: Instant) -> State {
+        let Verdict { state, unblocks, fails_after, ready_after } = verdict;
+        if ready_after.is_some_and(|limit| begun.elapsed() >= limit) {
+            return State::Ready { note: None };
+        }
         let Some((what, limit)) = fails_after else {
             *failing = None;
             return if *unblocks && self.until_unblocked { State::Ready { note: None } } else { state.clone() };
@@ -294,10 +328,10 @@ impl<'a> Wait<'a> {
     }
 
     /// Whether it is a claim that no Pod uses yet, of a StorageClass that waits for one.
-    async fn binds_late(&self, object: &ObjectRef, value: &Value, classes: &mut BTreeMap<String, bool>) -> bool {
+    async fn binds_late(&self, object: &ObjectRef, value: &Value, asked: &mut Asked) -> bool {
         let is_claim = object.group().is_empty() && object.kind == "PersistentVolumeClaim";
         let (true, Some(class)) = (is_claim, value["spec"]["storageClassName"].as_str()) else { return false };
-        if let Some(late) = classes.get(class) {
+        if let Some(late) = asked.late_classes.get(class) {
             return *late;
         }
         let resource = Resource::built_in("storage.k8s.io", "StorageClass", "storageclasses", false);
@@ -312,7 +346,7 @@ impl<'a> Wait<'a> {
         let read = self.target.read(&[wanted], &|_, _| ()).await.unwrap_or_default();
         let live = read.into_iter().flatten().next();
         let late = live.is_some_and(|live| live.raw.value()["volumeBindingMode"] == "WaitForFirstConsumer");
-        classes.insert(class.to_owned(), late);
+        asked.late_classes.insert(class.to_owned(), late);
         late
     }
 

@@ -3,6 +3,9 @@
 use super::State;
 use super::view::View;
 
+/// The conditions that say whether a resource is ready, the first of them that is there.
+pub const CONDITIONS: [&str; 3] = ["Ready", "Available", "Succeeded"];
+
 /// `Stalled` and `Reconciling` decide first, then the first of `Ready`, `Available` and `Succeeded` that is there. A
 /// resource with none of them is ready: nothing says otherwise.
 pub fn resource(view: View<'_>) -> State {
@@ -15,7 +18,7 @@ pub fn resource(view: View<'_>) -> State {
     if let Some(condition) = view.holds("Reconciling") {
         return State::in_progress(&condition.explain());
     }
-    match ["Ready", "Available", "Succeeded"].into_iter().find_map(|name| view.condition(name)) {
+    match CONDITIONS.into_iter().find_map(|name| view.condition(name)) {
         Some(condition) if condition.status() != "True" => State::in_progress(&condition.explain()),
         _ => State::READY,
     }

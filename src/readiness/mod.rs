@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::matcher::Facts;
+use crate::matcher::{self, Facts};
 use crate::olm::cluster_catalog;
 use crate::olm::cluster_extension::KIND as EXTENSION;
 use crate::resource::{ObjectRef, Resource};
@@ -152,6 +152,36 @@ pub fn judge_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> Verdic
             Verdict { fails_after, ..state.into() }
         }
     }
+}
+
+/// How long a new custom resource may take to get a status, where others of its kind have one.
+const FIRST_STATUS: Duration = Duration::from_secs(10);
+
+/// What a new custom resource counts as whose status is still to come.
+pub fn without_status() -> Verdict {
+    let state = State::in_progress("it has no status yet, which others of its kind have");
+    Verdict { ready_after: Some(FIRST_STATUS), ..state.into() }
+}
+
+/// Whether an object counts as ready only because it has no status. A wait rule knows better.
+pub fn lacks_status(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> bool {
+    let is_empty = |status: &Value| status.is_null() || status.as_object().is_some_and(Map::is_empty);
+    matcher::is_custom(object)
+        && value.get("status").is_none_or(is_empty)
+        && rules::find(rules, &Facts::of_live(object, value)).is_none()
+        && judge(object.group(), &object.kind, value) == State::READY
+}
+
+/// Whether an object, as the server lists it, has one of the conditions by which custom resources are judged.
+pub fn tells_ready(json: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Parts {
+        #[serde(default)]
+        status: Value,
+    }
+    let Ok(Parts { status }) = serde_json::from_str(json) else { return false };
+    let object = json!({ "status": status });
+    custom::CONDITIONS.iter().any(|name| View(&object).condition(name).is_some())
 }
 
 /// Quotas and webhooks keep Pods from being created for a moment, or for good.

@@ -65,11 +65,13 @@ pub struct Verdict {
     pub unblocks: bool,
     /// It has failed when what this names lasts so long.
     pub fails_after: Option<(String, Duration)>,
+    /// It counts as ready when a wait for it has lasted so long.
+    pub ready_after: Option<Duration>,
 }
 
 impl From<State> for Verdict {
     fn from(state: State) -> Self {
-        Verdict { state, unblocks: false, fails_after: None }
+        Verdict { state, unblocks: false, fails_after: None, ready_after: None }
     }
 }
 

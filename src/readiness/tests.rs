@@ -485,3 +485,27 @@ fn what_cannot_be_read_is_not_ready() {
     assert_eq!(State::READY.json(), json!({"state": "ready"}));
     assert_eq!(State::failed("x").json(), json!({"state": "failed", "reason": "x"}));
 }
+
+#[test]
+fn only_custom_resources_that_nothing_else_decides_lack_a_status() {
+    let object = |api_version: &str, kind: &str| ObjectRef {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        namespace: None,
+        name: "a".into(),
+    };
+    let lacks = |api_version: &str, kind: &str, value: Value| lacks_status(&[], &object(api_version, kind), &value);
+    let sample = |value: Value| lacks("example.com/v1", "Sample", value);
+    assert!(sample(json!({})) && sample(json!({"status": {}})) && sample(json!({"status": null})));
+    assert!(!sample(json!({"status": {"phase": "Done"}})));
+    assert!(!sample(json!({"metadata": {"annotations": {DISABLE_WAIT: ""}}})));
+    assert!(!sample(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})));
+    assert!(!lacks("v1", "ConfigMap", json!({})));
+    assert!(!lacks("olm.operatorframework.io/v1", "ClusterExtension", json!({})));
+    let rule = WaitRule { matchers: vec![matcher::Matcher::All], ..WaitRule::foretold("e", Vec::new()) };
+    assert!(!lacks_status(&[rule], &object("example.com/v1", "Sample"), &json!({})));
+
+    let of = |conditions: Value| json!({"status": {"conditions": conditions}}).to_string();
+    assert!(tells_ready(&of(json!([{"type": "Synced"}, {"type": "Available", "status": "False"}]))));
+    assert!(!tells_ready(&of(json!([{"type": "Synced"}]))) && !tells_ready("{}") && !tells_ready("no JSON"));
+}

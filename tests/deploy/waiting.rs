@@ -272,3 +272,77 @@ fn one_object_that_takes_too_long_ends_the_wait_or_lets_the_others_go_on() {
     assert!(errors[0]["message"].as_str().expect("a text").contains("web -n"), "{output}");
     stage.deploy(&["--wait-resource-timeout=0s"]).run().code(2).stderr_contains("longer than zero");
 }
+
+/// A kind whose objects have a status of any form.
+fn widgets(stage: &Stage) -> Value {
+    let group = &stage.bed.names.group;
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{group}")},
+        "spec": {"group": group, "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}})
+}
+
+fn widget(stage: &Stage, name: &str) -> Value {
+    stage.object(&format!("{}/v1", stage.bed.names.group), "Widget", name, json!({}), json!({"size": 1}))
+}
+
+fn is_ready(status: &str) -> Value {
+    json!({"conditions": [{"type": "Ready", "status": status, "reason": "ByTest", "message": "building"}]})
+}
+
+#[test]
+fn a_new_resource_is_given_time_for_a_status_where_others_of_its_kind_have_one() {
+    let stage = Stage::new();
+    control_plane().apply_yaml(&widgets(&stage).to_string());
+    let [old, first, second, third] = ["old", "first", "second", "third"].map(|name| widget(&stage, name));
+    // Nobody has a status, so that none is to come.
+    stage.write(&[&old]);
+    let report = stage.deploy(&["--wait-timeout=5s", "-o", "json"]).run().code(0).report();
+    assert_eq!(
+        (&report["waits"][0]["state"], &report["waits"][0]["seconds"]),
+        (&json!("ready"), &json!(0)),
+        "{report}"
+    );
+    // Nor does one that says nothing of readiness.
+    status(&old, json!({"phase": "Done"}));
+    stage.write(&[&old, &first]);
+    stage.deploy(&["--wait-timeout=5s"]).run().code(0);
+
+    status(&old, is_ready("True"));
+    stage.write(&[&old, &first, &second]);
+    let output = stage.deploy(&["--wait-timeout=2s"]).run();
+    output.code(5).stdout_contains("is not ready after 2s: it has no status yet, which others of its kind have");
+    // It is new no longer: as the resource of a controller that is not there.
+    stage.deploy(&["--wait-timeout=2s"]).run().code(0);
+
+    stage.write(&[&old, &first, &second, &third]);
+    let running = stage.deploy(&["--wait-timeout=3s"]).spawn();
+    status(&third, is_ready("False"));
+    running.wait().code(5).stdout_contains("is not ready after 3s: ByTest: building");
+    status(&third, is_ready("True"));
+    stage.deploy(&["--wait-timeout=3s"]).run().code(0);
+}
+
+#[test]
+fn a_new_resource_that_gets_no_status_is_ready_when_its_time_is_over() {
+    let stage = Stage::new();
+    control_plane().apply_yaml(&widgets(&stage).to_string());
+    let [old, new, ruled] = ["old", "new", "ruled"].map(|name| widget(&stage, name));
+    stage.write(&[&old]);
+    stage.deploy(&[]).run().code(0);
+    status(&old, is_ready("True"));
+    // A wait rule knows better.
+    let rules = "waitRules: [{cel: {success: 'object.spec.size == 1'}, resourceMatchers: [{allMatcher: {}}]}]";
+    stage.bed.write("rules.yaml", &format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{rules}\n"));
+    stage.write(&[&old, &ruled]);
+    stage.deploy(&["-c", "rules.yaml", "--wait-timeout=5s"]).run().code(0);
+
+    stage.write(&[&old, &ruled, &new]);
+    let report = stage.deploy(&["--wait-timeout=1m", "-o", "json"]).run().code(0).report();
+    let wait = &report["waits"][0];
+    let seconds = wait["seconds"].as_u64().expect("seconds");
+    assert!(wait["state"] == "ready" && (10..30).contains(&seconds), "{report}");
+}
