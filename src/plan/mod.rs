@@ -79,18 +79,18 @@ pub struct OfKapp {
 }
 
 /// What the server's dry run of the request that writes a change said, where that is kept: see
-/// [`PlanOptions::keeps_answers`]. Who asks first tells the others.
+/// [`PlanOptions::keeps_answers`]. Who asks first tells the others. Few changes of very many have one.
 #[derive(Debug, Clone, Default)]
-pub struct Answer(OnceLock<std::result::Result<RawObject, DryRunError>>);
+pub struct Answer(OnceLock<Box<std::result::Result<RawObject, DryRunError>>>);
 
 impl Answer {
     pub fn get(&self) -> Option<&std::result::Result<RawObject, DryRunError>> {
-        self.0.get()
+        self.0.get().map(|answer| &**answer)
     }
 
     /// Keeps the first one.
     pub fn keep(&self, answer: &std::result::Result<RawObject, DryRunError>) {
-        let _ = self.0.set(answer.clone());
+        let _ = self.0.set(Box::new(answer.clone()));
     }
 }
 

@@ -3,6 +3,7 @@
 //! The steps, their order and the texts are those of operator-controller's resolver. What selects catalogs is left to the
 //! caller: here go those that are selected, available and served.
 
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -127,39 +128,94 @@ pub fn resolve<'a>(
     installed: Option<&InstalledBundle>,
     sources: &[Source<'a>],
 ) -> Result<Resolved<'a>, Failure<'a>> {
-    let range = range_of(&wanted.version).map_err(|text| Failure { text, reason: Reason::RangeInvalid })?;
-    let mut candidates: Vec<Candidate> = Vec::new();
-    for source in sources {
-        let Some(package) = source.package else { continue };
-        let walking = |why: String, reason| Failure { text: format!("error walking catalogs: {why}"), reason };
-        if let Some(broken) = &package.broken {
-            let (name, catalog) = (quote(&wanted.package), quote(source.name));
-            let why =
-                format!("error getting package {name} from catalog {catalog}: error loading package {name}: {broken}");
-            return Err(walking(why, Reason::BrokenPackage));
+    Resolver::new(wanted, sources)?.resolve(installed)
+}
+
+/// Resolves one ClusterExtension again and again, for one bundle after another that is installed.
+pub struct Resolver<'w, 'a> {
+    wanted: &'w Wanted,
+    range: Option<Constraint>,
+    sources: &'w [Source<'a>],
+    packages: Vec<(Source<'a>, &'a Package, Prepared<'a>)>,
+}
+
+/// What does not depend on what is installed.
+struct Prepared<'a> {
+    /// The bundles of the channels and the range, what is taken first at the beginning.
+    ranked: Vec<Ranked<'a>>,
+    graph: OnceCell<Graph<'a>>,
+}
+
+impl<'w, 'a> Resolver<'w, 'a> {
+    /// For this ClusterExtension and these catalogs.
+    ///
+    /// # Errors
+    /// Its range of versions is none.
+    pub fn new(wanted: &'w Wanted, sources: &'w [Source<'a>]) -> Result<Resolver<'w, 'a>, Failure<'a>> {
+        let range = range_of(&wanted.version).map_err(|text| Failure { text, reason: Reason::RangeInvalid })?;
+        let prepare = |source: &Source<'a>| {
+            let package = source.package?;
+            Some((*source, package, Prepared::new(wanted, range.as_ref(), package)))
+        };
+        let packages = sources.iter().filter_map(prepare).collect();
+        Ok(Resolver { wanted, range, sources, packages })
+    }
+
+    /// Resolves it where this bundle is installed.
+    ///
+    /// # Errors
+    /// Why nothing is resolved.
+    pub fn resolve(&self, installed: Option<&InstalledBundle>) -> Result<Resolved<'a>, Failure<'a>> {
+        let Resolver { wanted, range, sources, packages } = self;
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for (source, package, prepared) in packages {
+            let walking = |why: String, reason| Failure { text: format!("error walking catalogs: {why}"), reason };
+            if let Some(broken) = &package.broken {
+                let (name, catalog) = (quote(&wanted.package), quote(source.name));
+                let why = format!(
+                    "error getting package {name} from catalog {catalog}: error loading package {name}: {broken}"
+                );
+                return Err(walking(why, Reason::BrokenPackage));
+            }
+            let successors = Successors::new(wanted, installed, package, prepared)
+                .map_err(|why| walking(format!("error finding upgrade edges: {why}"), Reason::NoVersionToRead))?;
+            let mut taken = prepared.ranked.iter().filter(|ranked| successors.has(ranked));
+            let Some(first) = taken.next() else { continue };
+            let tied = taken.take_while(|other| first.precedence(other).is_eq());
+            candidates.push(Candidate {
+                source: *source,
+                package,
+                bundle: first.bundle,
+                is_deprecated: first.is_deprecated,
+                tied: tied.map(|other| other.bundle.name.as_str()).collect(),
+            });
         }
-        let successors = Successors::new(wanted, installed, package)
-            .map_err(|why| walking(format!("error finding upgrade edges: {why}"), Reason::NoVersionToRead))?;
-        let in_channels = InChannels::new(wanted, package);
-        let is_taken =
-            |bundle: &&Bundle| in_channels.has(bundle) && is_in_range(range.as_ref(), bundle) && successors.has(bundle);
-        let deprecated = deprecated(package);
-        let ranked = |bundle: &'a Bundle| Ranked {
+        choose(candidates, wanted, installed, || reason(wanted, range.as_ref(), sources))
+    }
+}
+
+impl<'a> Prepared<'a> {
+    fn new(wanted: &Wanted, range: Option<&Constraint>, package: &'a Package) -> Prepared<'a> {
+        let (in_channels, deprecated) = (InChannels::new(wanted, package), deprecated(package));
+        let bundles = package.bundles.values().filter(|bundle| in_channels.has(bundle));
+        let ranked = bundles.map(|bundle| Ranked {
             is_deprecated: deprecated.contains(bundle.name.as_str()),
             version: bundle.version().ok(),
             bundle,
-        };
-        let found: Vec<Ranked> = package.bundles.values().filter(is_taken).map(ranked).collect();
-        let Some(first) = found.iter().min_by(|one, other| one.precedence(other)) else { continue };
-        let is_tied = |other: &&Ranked| other.bundle.name != first.bundle.name && first.precedence(other).is_eq();
-        candidates.push(Candidate {
-            source: *source,
-            package,
-            bundle: first.bundle,
-            is_deprecated: first.is_deprecated,
-            tied: found.iter().filter(is_tied).map(|other| other.bundle.name.as_str()).collect(),
         });
+        let mut ranked: Vec<Ranked> = ranked.filter(|ranked| ranked.is_in(range)).collect();
+        ranked.sort_by(Ranked::precedence);
+        Prepared { ranked, graph: OnceCell::new() }
     }
+}
+
+/// Chooses between what the catalogs answer. `reason` says why there is nothing to choose from.
+fn choose<'a>(
+    mut candidates: Vec<Candidate<'a>>,
+    wanted: &Wanted,
+    installed: Option<&InstalledBundle>,
+    reason: impl Fn() -> Reason<'a>,
+) -> Result<Resolved<'a>, Failure<'a>> {
     // What is deprecated gives way to what is not, whatever the priorities.
     if candidates.iter().any(|candidate| !candidate.is_deprecated) {
         candidates.retain(|candidate| !candidate.is_deprecated);
@@ -178,7 +234,7 @@ pub fn resolve<'a>(
     }
     let Some(Candidate { source, package, bundle, tied, .. }) = candidates.pop() else {
         let text = error_text(wanted, installed, &names);
-        return Err(Failure { text, reason: reason(wanted, range.as_ref(), sources) });
+        return Err(Failure { text, reason: reason() });
     };
     let version = bundle.version().map_err(|why| Failure {
         text: format!("error getting resolved bundle version for bundle {}: {why}", quote(&bundle.name)),
@@ -208,15 +264,19 @@ pub fn range_of(text: &str) -> Result<Option<Constraint>, String> {
 /// Whether a bundle is an automatic update of what is installed by the rules of semantic versions: the same major version,
 /// below 1.0.0 the same minor one, and never from one 0.0.z to another.
 pub fn is_semver_update(installed: &Version, candidate: &Version) -> bool {
-    // The library's own caret, which is what an earlier OLM v1 asked.
-    Constraint::parse(&format!("^{installed}, !={installed}")).is_ok_and(|range| range.matches(candidate))
+    semver_updates(installed).is_some_and(|updates| updates.matches(candidate))
+}
+
+/// The library's own caret, which is what an earlier OLM v1 asked.
+fn semver_updates(installed: &Version) -> Option<Constraint> {
+    Constraint::parse(&format!("^{installed}, !={installed}")).ok()
 }
 
 /// The bundles that what is installed may be updated to, itself among them.
 enum Successors<'a> {
     All,
     Some { names: BTreeSet<&'a str>, installed: VersionRelease },
-    Semver(VersionRelease),
+    Semver { updates: Option<Constraint>, installed: VersionRelease },
 }
 
 impl<'a> Successors<'a> {
@@ -224,6 +284,7 @@ impl<'a> Successors<'a> {
         wanted: &Wanted,
         installed: Option<&InstalledBundle>,
         package: &'a Package,
+        prepared: &Prepared<'a>,
     ) -> Result<Successors<'a>, String> {
         let Some(bundle) = installed.filter(|_| wanted.constraints != UpgradeConstraints::Any) else {
             return Ok(Successors::All);
@@ -231,9 +292,9 @@ impl<'a> Successors<'a> {
         let installed = version_of(bundle)
             .map_err(|why| format!("failed to get version and release of installed bundle: {why}"))?;
         if wanted.constraints == UpgradeConstraints::Semver {
-            return Ok(Successors::Semver(installed));
+            return Ok(Successors::Semver { updates: semver_updates(&installed.version), installed });
         }
-        let graph = Graph::new(package, &wanted.channels);
+        let graph = prepared.graph.get_or_init(|| Graph::new(package, &wanted.channels));
         let known = package.bundles.get(&bundle.name).map(|known| known.name.as_str());
         let from = Installed { name: known, version: Some(installed.version.clone()) };
         let mut names: BTreeSet<&str> = graph.successors(&from).iter().map(|next| next.name.as_str()).collect();
@@ -244,15 +305,17 @@ impl<'a> Successors<'a> {
         Ok(Successors::Some { names, installed })
     }
 
-    fn has(&self, bundle: &Bundle) -> bool {
-        let is_installed =
-            |installed: &VersionRelease| bundle.version().is_ok_and(|version| version.precedence(installed).is_eq());
+    fn has(&self, ranked: &Ranked<'_>) -> bool {
+        let is_installed = |installed: &VersionRelease| {
+            ranked.version.as_ref().is_some_and(|version| version.precedence(installed).is_eq())
+        };
         match self {
             Successors::All => true,
-            Successors::Some { names, installed } => names.contains(bundle.name.as_str()) || is_installed(installed),
-            Successors::Semver(installed) => {
-                let is_update = |found: VersionRelease| is_semver_update(&installed.version, &found.version);
-                is_installed(installed) || bundle.version().is_ok_and(is_update)
+            Successors::Some { names, installed } => {
+                names.contains(ranked.bundle.name.as_str()) || is_installed(installed)
+            }
+            Successors::Semver { updates, installed } => {
+                is_installed(installed) || updates.as_ref().is_some_and(|updates| ranked.is_in(Some(updates)))
             }
         }
     }
@@ -309,6 +372,12 @@ struct Ranked<'a> {
 }
 
 impl Ranked<'_> {
+    /// Whether a range takes it; without one everything is taken.
+    fn is_in(&self, range: Option<&Constraint>) -> bool {
+        let Some(range) = range else { return true };
+        self.version.as_ref().is_some_and(|found| range.matches(&found.version))
+    }
+
     /// What is not deprecated first, then the highest version; what has none comes last.
     fn precedence(&self, other: &Self) -> Ordering {
         self.is_deprecated.cmp(&other.is_deprecated).then_with(|| match (&self.version, &other.version) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gantry_catalog::bundle::{Judgement, Olm, Profile, Unsupported};
 use gantry_catalog::csv::Csv;
-use gantry_catalog::resolve::{InstalledBundle, Resolved, Source, is_semver_update, resolve, version_of};
+use gantry_catalog::resolve::{InstalledBundle, Resolved, Resolver, Source, is_semver_update, version_of};
 use gantry_catalog::{Bundle, Package, Version};
 
 use super::failure::{has_edge, listed};
@@ -180,7 +180,6 @@ impl Telling<'_> {
     /// The version that is resolved, and those that OLM goes on to by itself.
     fn steps(&self, sources: &[Source<'_>]) -> Vec<String> {
         let mut steps = Vec::new();
-        let wanted = &self.asked.extension.wanted;
         let mut at = InstalledBundle {
             name: self.resolved.bundle.name.clone(),
             version: self.resolved.bundle.version.clone(),
@@ -190,8 +189,9 @@ impl Telling<'_> {
             steps.push(at.version.clone());
         }
         let mut seen = BTreeSet::from([at.name.clone()]);
+        let Ok(resolver) = Resolver::new(&self.asked.extension.wanted, sources) else { return steps };
         while steps.len() < MOST_STEPS {
-            let Ok(next) = resolve(wanted, Some(&at), sources) else { break };
+            let Ok(next) = resolver.resolve(Some(&at)) else { break };
             if !seen.insert(next.bundle.name.clone()) {
                 break;
             }
