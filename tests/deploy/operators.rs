@@ -61,3 +61,23 @@ fn an_update_that_takes_from_a_live_operator_what_it_requires_is_blocked() {
     bed.write("manifests.yaml", &next.to_string());
     deploy("admin").code(0).stdout_contains("1 created");
 }
+
+#[test]
+fn an_operator_that_another_one_requires_does_not_leave_its_app_unsaid() {
+    install_olm();
+    let (bed, cp) = (Bed::new(), control_plane());
+    cp.apply_yaml(&bed.namespace());
+    cp.apply_yaml(&csv(&bed, "dependent.v1.0.0", &[], &["Sample"]).to_string());
+    let app = |arguments: &[&str]| {
+        let app = ["-f", "manifests.yaml", "-a", "operators", "-n", &bed.names.namespace, "--wait=false"];
+        bed.gantry(cp.kubeconfig("admin"), &[arguments, &app].concat()).run()
+    };
+    let stays = bed.config_map("stays", "x");
+    bed.write("manifests.yaml", &format!("{stays}---\n{}\n", csv(&bed, "provider.v1.0.0", &["Sample"], &[])));
+    app(&["deploy"]).code(0);
+    bed.write("manifests.yaml", &stays);
+    app(&["deploy", "--prune=yes", "--preflight", "OperatorDependencies"])
+        .code(3)
+        .stdout_contains("DependentBroken")
+        .stdout_contains("is deleted");
+}

@@ -14,10 +14,17 @@ use super::rules::{
 use super::{Served, violation};
 use crate::preflight::olm::catalogs::Contents;
 use crate::preflight::{CouldNotCheck, Found, Subject};
+use crate::resource::ObjectRef;
 use crate::text::sanitize;
 
 /// So many bundles of a catalog are named.
 const NAMED: usize = 3;
+
+/// What takes an operator away.
+enum Gone<'a> {
+    Replaced(&'a Node),
+    Deleted(&'a ObjectRef),
+}
 
 /// The operators of one moment, as far as requirements ask.
 struct There<'a> {
@@ -77,8 +84,12 @@ impl<'a> Judging<'a> {
                 let unserved = requirement.apis().into_iter().find(|api| self.served.drops(api).is_some());
                 let (subject, message) = match (lost, unserved) {
                     (true, _) => {
-                        let Some((gone, instead)) = self.provider(requirement) else { continue };
-                        (instead.subject.clone(), lost_words(node, requirement, gone, instead))
+                        let Some((provider, gone)) = self.provider(requirement) else { continue };
+                        let subject = match gone {
+                            Gone::Replaced(instead) => instead.subject.clone(),
+                            Gone::Deleted(object) => Some(Subject::Object(object.clone())),
+                        };
+                        (subject, lost_words(node, requirement, provider, &gone))
                     }
                     (false, Some(api)) => {
                         (self.served.drops(api).map(Subject::Change), unserved_words(node, requirement, api))
@@ -109,17 +120,15 @@ impl<'a> Judging<'a> {
         together
     }
 
-    /// Who has provided what is required, and what takes its place.
-    fn provider(&self, requirement: &Requirement) -> Option<(&'a Node, &'a Node)> {
+    /// Who has provided what is required, and what of the plan takes it away: the operator that comes in its place, or its
+    /// deletion.
+    fn provider(&self, requirement: &Requirement) -> Option<(&'a Node, Gone<'a>)> {
         let gone = self.nodes.before.iter().find(|node| There::new([*node].into_iter(), None).holds(requirement))?;
-        let deployed = || self.after().filter(|node| node.subject.is_some());
-        let is_same = |node: &&Node| {
-            node.object == gone.object
-                || !node.package.is_empty() && node.package == gone.package
-                || node.replaces.contains(&gone.name)
-        };
-        let instead = deployed().find(is_same).or_else(|| deployed().next())?;
-        Some((gone, instead))
+        if let Some((_, object)) = self.nodes.removed.iter().find(|(node, _)| node.object == gone.object) {
+            return Some((gone, Gone::Deleted(object)));
+        }
+        let mut deployed = self.after().filter(|node| node.subject.is_some());
+        Some((gone, Gone::Replaced(deployed.find(|node| node.is_same(gone))?)))
     }
 
     /// Another version of the operator with which all that it requires is there.
@@ -215,8 +224,13 @@ impl<'a> Judging<'a> {
                 owners.entry(api).or_default().push(node);
             }
         }
-        for (api, nodes) in owners.into_iter().filter(|(_, nodes)| nodes.len() > 1) {
-            let Some(subject) = nodes.iter().rev().find_map(|node| node.subject.clone()) else { continue };
+        for (api, owners) in owners.into_iter().filter(|(_, owners)| owners.len() > 1) {
+            // In other namespaces there may be others, as long as one of them is not for the whole cluster.
+            let in_the_way = |node: &Node| owners.iter().any(|other| other.object != node.object && node.meets(other));
+            let brought = owners.iter().rev().filter(|node| node.subject.is_some());
+            let Some(node) = brought.into_iter().find(|node| in_the_way(node)) else { continue };
+            let Some(subject) = node.subject.clone() else { continue };
+            let nodes: Vec<&&Node> = owners.iter().filter(|other| node.meets(other)).collect();
             let message = format!(
                 "there can be only one provider of {} ({}/{}): {}",
                 sanitize(&api.kind),
@@ -265,13 +279,16 @@ fn named(node: &Node) -> &str {
     if node.package.is_empty() { &node.name } else { &node.package }
 }
 
-fn lost_words(node: &Node, requirement: &Requirement, gone: &Node, instead: &Node) -> String {
+fn lost_words(node: &Node, requirement: &Requirement, provider: &Node, gone: &Gone<'_>) -> String {
+    let gone = match gone {
+        Gone::Replaced(instead) => format!("{} that takes its place does not", instead.shown()),
+        Gone::Deleted(_) => "is deleted".to_owned(),
+    };
     format!(
-        "bundle {} requires an operator {}: {} provides it, and {} that takes its place does not",
+        "bundle {} requires an operator {}: {} provides it, and {gone}",
         node.shown(),
         sanitize(&requirement.to_string()),
-        gone.shown(),
-        instead.shown()
+        provider.shown()
     )
 }
 

@@ -92,9 +92,8 @@ fn lookups(plan: &Plan) -> Vec<Lookup> {
 
 async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let contents = context.olm.contents(&context).await?;
-    let Nodes { before, after, unchecked } = nodes::collect(&context, contents).await?;
-    let nodes = Nodes { before, after, unchecked: Vec::new() };
-    let mut found = Found { unchecked, ..Found::default() };
+    let mut nodes = nodes::collect(&context, contents).await?;
+    let mut found = Found { unchecked: std::mem::take(&mut nodes.unchecked), ..Found::default() };
     if nodes.after.is_empty() {
         return Ok(found.into());
     }

@@ -9,6 +9,7 @@ use gantry_catalog::{Bundle, Package, Property, Version, VersionRelease, classic
 use serde_json::Value;
 
 use crate::cluster::{Gvk, ListError, ListRequest};
+use crate::finding::Action;
 use crate::olm::cluster_extension::{self, Extension, installed};
 use crate::plan::bundles;
 use crate::preflight::olm::catalogs::Contents;
@@ -62,10 +63,19 @@ impl Node {
     }
 
     /// Whether both are the same operator at two times, so that one takes the place of the other.
-    fn is_same(&self, other: &Node) -> bool {
-        self.object == other.object
-            || !self.package.is_empty() && self.package == other.package
-            || self.replaces.contains(&other.name)
+    pub fn is_same(&self, other: &Node) -> bool {
+        let is_of_package = !self.package.is_empty() && self.package == other.package;
+        let replaces = self.replaces.contains(&other.name);
+        self.object == other.object || self.meets(other) && (is_of_package || replaces)
+    }
+
+    /// Whether one can be in the place, or in the way, of the other: classic OLM looks at one namespace at a time, OLM v1 at the
+    /// whole cluster.
+    pub fn meets(&self, other: &Node) -> bool {
+        match (&self.object.1, &other.object.1) {
+            (Some(one), Some(other)) => one == other,
+            _ => true,
+        }
     }
 
     fn of_csv(csv: &ClusterServiceVersion, properties: &[Property]) -> Node {
@@ -142,6 +152,8 @@ impl Node {
 pub struct Nodes {
     pub before: Vec<Node>,
     pub after: Vec<Node>,
+    /// Those that the deploy deletes, each with the object that goes.
+    pub removed: Vec<(Node, ObjectRef)>,
     /// What could not be told of some.
     pub unchecked: Vec<CouldNotCheck>,
 }
@@ -187,14 +199,16 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
             deployed.push(node);
         }
     }
-    let is_removed = |node: &Node| {
+    let removal_of = |node: &Node| {
         let (kind, namespace, name) = &node.object;
-        context.plan.removals.iter().any(|removal| {
-            let object = &removal.object;
-            object.kind == *kind && object.namespace == *namespace && object.name == *name
-        })
+        let removed = context.plan.removals.iter().filter(|removal| removal.action == Action::Delete);
+        removed
+            .map(|removal| &removal.object)
+            .find(|object| object.kind == *kind && object.namespace == *namespace && object.name == *name)
     };
-    let stays = |node: &&Node| !is_removed(node) && !deployed.iter().any(|other| other.is_same(node));
+    let removed = |node: &Node| Some((node.clone(), (**removal_of(node)?).clone()));
+    nodes.removed = nodes.before.iter().filter_map(removed).collect();
+    let stays = |node: &&Node| removal_of(node).is_none() && !deployed.iter().any(|other| other.is_same(node));
     nodes.after = nodes.before.iter().filter(stays).cloned().collect();
     nodes.after.extend(deployed);
     let help = "ask the publisher of the bundle: OLM resolves nothing with it";

@@ -74,6 +74,22 @@ fn a_provider_that_drops_what_another_operator_requires_is_named_with_it() {
 }
 
 #[test]
+fn an_operator_of_another_namespace_is_another_one() {
+    let stage = Stage::new();
+    let mut elsewhere = csv("a.v1.0.0", &["A"], &[]);
+    elsewhere["metadata"]["namespace"] = "elsewhere".into();
+    stage.write("live/csvs.yaml", &documents(&[elsewhere, csv("b.v1.0.0", &[], &["A"])]));
+    // It takes nobody's place there, and is in nobody's way.
+    let mut next = csv("a.v2.0.0", &["A"], &[]);
+    next["spec"]["replaces"] = "a.v1.0.0".into();
+    assert_eq!(check(&stage.desired(next.clone())).code(0).rules(), [""; 0]);
+    next["spec"]["customresourcedefinitions"] = json!({});
+    let stage = Stage::new();
+    stage.write("live/csvs.yaml", &documents(&[csv("a.v1.0.0", &["A"], &[]), csv("b.v1.0.0", &[], &["A"])]));
+    assert_eq!(check(&stage.desired(next)).code(3).rules(), ["DependentBroken"]);
+}
+
+#[test]
 fn operators_that_need_each_other_are_updated_together() {
     // A's provider requires B, B's provider requires A; both go over to A2 and B2.
     let live = documents(&[csv("a.v1.0.0", &["A"], &["B"]), csv("b.v1.0.0", &["B"], &["A"])]);
