@@ -136,6 +136,58 @@ impl Extension {
     }
 }
 
+/// What is wrong with the fields that are read of a ClusterExtension, each with the steps to it. The CRD refuses most of it;
+/// where there is no API server, nobody else would say so.
+pub fn wrong(object: &ObjectRef, json: &Value) -> Vec<(Vec<Step>, String)> {
+    let is_v1 = match (json["spec"]["source"].is_null(), json["spec"]["packageName"].is_null()) {
+        (true, false) => false,
+        (false, _) => true,
+        _ => object.version() != "v1alpha1",
+    };
+    let source: &[&str] = if is_v1 { &["spec", "source", "catalog"] } else { &["spec"] };
+    let mut found = Vec::new();
+    let mut look = |path: &[&str], is_right: &dyn Fn(&Value) -> bool, must: &str| {
+        let value = path.iter().try_fold(json, |value, key| value.get(key));
+        if !is_right(value.unwrap_or(&Value::Null)) {
+            let steps: Vec<Step> = path.iter().map(|key| Step::from(*key)).collect();
+            found.push((steps, format!("{} {must}", path.join("."))));
+        }
+    };
+    let text = |value: &Value| value.is_null() || value.is_string();
+    let named = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    let of = |name: &'static str| [source, &[name]].concat();
+    look(&["spec"], &Value::is_object, "must be an object");
+    if is_v1 {
+        look(&["spec", "source", "sourceType"], &|value| value == "Catalog", "must be Catalog");
+        look(source, &Value::is_object, "must be an object");
+        let texts =
+            |value: &Value| value.is_null() || value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
+        look(&of("channels"), &texts, "must be a list of strings");
+        look(&of("selector"), &is_selector, "must be a label selector: matchLabels with strings, matchExpressions");
+        let policy = |value: &Value| value.is_null() || value == "CatalogProvided" || value == "SelfCertified";
+        look(&of("upgradeConstraintPolicy"), &policy, "must be CatalogProvided or SelfCertified");
+        look(&["spec", "namespace"], &named, "must be the name of a namespace");
+    } else {
+        look(&of("channel"), &text, "must be a string");
+        let policy = |value: &Value| value.is_null() || value == "Enforce" || value == "Ignore";
+        look(&of("upgradeConstraintPolicy"), &policy, "must be Enforce or Ignore");
+        look(&["spec", "installNamespace"], &named, "must be the name of a namespace");
+    }
+    look(&of("packageName"), &named, "must be the name of a package");
+    look(&of("version"), &text, "must be a string: in YAML, a version like 3.10 needs quotes");
+    found
+}
+
+/// Whether it is a `LabelSelector`, as far as types go. What operators mean is OLM's to say.
+fn is_selector(value: &Value) -> bool {
+    let Value::Object(fields) = value else { return value.is_null() };
+    fields.iter().all(|(key, value)| match key.as_str() {
+        "matchLabels" => value.as_object().is_some_and(|labels| labels.values().all(Value::is_string)),
+        "matchExpressions" => value.as_array().is_some_and(|all| all.iter().all(|one| one["key"].is_string())),
+        _ => false,
+    })
+}
+
 /// The bundle that the status of a live ClusterExtension says is installed. Both versions of the API are looked for: what was
 /// written at one may be read at the other.
 pub fn installed(live: &Value) -> Option<InstalledBundle> {
@@ -188,6 +240,47 @@ mod tests {
         assert_eq!(of("v1", json!({"source": {"sourceType": "Bundle"}})), None);
         assert_eq!(of("v1", json!({"source": {"catalog": {}}})), None);
         assert_eq!(of("v1", json!({"source": {"sourceType": "Bundle"}, "packageName": "p"})), None);
+    }
+
+    #[test]
+    fn what_has_another_type_than_it_should_is_said_of_its_field() {
+        let said = |version: &str, spec: Value| -> Vec<String> {
+            let object = ObjectRef {
+                api_version: format!("{GROUP}/{version}"),
+                kind: KIND.into(),
+                namespace: None,
+                name: "e".into(),
+            };
+            wrong(&object, &json!({"spec": spec})).into_iter().map(|(_, message)| message).collect()
+        };
+        let v1 = |catalog: Value| json!({"namespace": "ns", "source": {"sourceType": "Catalog", "catalog": catalog}});
+        assert_eq!(
+            said("v1", v1(json!({"packageName": "p", "version": "1.x", "channels": ["a"], "selector": {}}))),
+            [""; 0]
+        );
+        assert_eq!(said("v1alpha1", json!({"packageName": "p", "installNamespace": "ns"})), [""; 0]);
+        for (catalog, field) in [
+            (json!({"packageName": "p", "version": 3.99}), "version must be a string"),
+            (json!({"packageName": 5}), "packageName must be"),
+            (json!({}), "packageName must be"),
+            (json!({"packageName": "p", "channels": "zz"}), "channels must be a list"),
+            (json!({"packageName": "p", "channels": [5]}), "channels must be a list"),
+            (json!({"packageName": "p", "selector": 5}), "selector must be"),
+            (json!({"packageName": "p", "selector": {"foo": "bar"}}), "selector must be"),
+            (json!({"packageName": "p", "selector": {"matchLabels": {"a": 5}}}), "selector must be"),
+            (json!({"packageName": "p", "upgradeConstraintPolicy": "Foo"}), "upgradeConstraintPolicy must be"),
+        ] {
+            let said = said("v1", v1(catalog.clone()));
+            assert!(
+                matches!(&said[..], [one] if one.starts_with(&format!("spec.source.catalog.{field}"))),
+                "{catalog}: {said:?}"
+            );
+        }
+        for spec in [json!(null), json!(5), json!({"source": 5}), json!({"source": {"sourceType": "Image"}})] {
+            assert!(!said("v1", spec.clone()).is_empty(), "{spec}");
+        }
+        let spec = json!({"packageName": "p", "installNamespace": "ns", "channel": ["a"]});
+        assert_eq!(said("v1alpha1", spec), ["spec.channel must be a string"]);
     }
 
     #[test]

@@ -141,14 +141,29 @@ fn whom_the_objects_belong_to_is_not_the_deploys_affair() {
 }
 
 #[test]
-fn rights_are_asked_for_as_if_the_identity_installed_the_bundle() {
+fn rights_to_what_olm_writes_are_asked_of_the_account_that_installs_it_alone() {
     let (cp, bed) = (control_plane(), Bed::new());
     cp.apply_yaml(&bed.namespace());
     bundle(&bed, "example", &bed.crd("first: {type: string}"), &[("service.yaml", service(&bed, "80"))]);
     let user = cp.user(&json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]));
-    let output =
-        bed.gantry(cp.kubeconfig(&user), &["check", "--preflight=PermissionValidation", "-f", "example"]).run();
-    output.code(3).stdout_contains("service.yaml:2  service/metrics").stdout_contains("example/manifests/crd.yaml");
+    let check = |user: &str, more: &[&str]| {
+        let check = ["check", "--preflight=PermissionValidation", "-f", "example"];
+        bed.gantry(cp.kubeconfig(user), &[&check, more].concat()).run()
+    };
+    check(&user, &[]).code(0).stdout_contains("PermissionValidation  passed");
+    // The kind is served once these manifests are written.
+    let ns = &bed.names.namespace;
+    let extension = V1.replace("ex-ns", ns);
+    let extension = format!(
+        "apiVersion: olm.operatorframework.io/v1\nkind: ClusterExtension\nmetadata: {{name: ex}}\nspec:\n{extension}"
+    );
+    bed.write("extension.yaml", &format!("{}---\n{extension}", extensions_crd("v1")));
+    let account = format!("system:serviceaccount:{ns}:installer");
+    let output = check("admin", &["-f", "extension.yaml", "--as", &account]);
+    output
+        .code(3)
+        .stdout_contains("service.yaml:2  service/metrics")
+        .stdout_contains(&format!("samples.{}]", bed.names.group));
 }
 
 #[test]
@@ -202,15 +217,7 @@ fn with_extension(spec: &str, version: &str) -> Bed {
     let crd = |name: &str, scope: &str, fields: &str| {
         bed.crd(fields).replace("samples", name).replace("Sample", &format!("{name}kind")).replace("Namespaced", scope)
     };
-    let extensions = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
-                      metadata: {name: clusterextensions.olm.operatorframework.io}\nspec:\n  \
-                      group: olm.operatorframework.io\n  scope: Cluster\n  names: {plural: clusterextensions, singular: \
-                      clusterextension, kind: ClusterExtension, listKind: ClusterExtensionList}\n  versions:\n";
-    // A release of OLM serves one of the two.
-    let extensions = format!(
-        "{extensions}  - name: {version}\n    served: true\n    storage: true\n    schema: {{openAPIV3Schema: {{type: \
-         object, x-kubernetes-preserve-unknown-fields: true}}}}\n"
-    );
+    let extensions = extensions_crd(version);
     let both = "first: {type: string}, second: {type: string}";
     let live = [extensions, crd("samples", "Namespaced", both), crd("others", "Namespaced", both)].join("---\n");
     bed.write("cluster/live.yaml", &live);
@@ -225,6 +232,19 @@ fn with_extension(spec: &str, version: &str) -> Bed {
         ),
     );
     bed
+}
+
+/// The CRD of ClusterExtensions, as far as gantry reads it.
+fn extensions_crd(version: &str) -> String {
+    let extensions = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+                      metadata: {name: clusterextensions.olm.operatorframework.io}\nspec:\n  \
+                      group: olm.operatorframework.io\n  scope: Cluster\n  names: {plural: clusterextensions, singular: \
+                      clusterextension, kind: ClusterExtension, listKind: ClusterExtensionList}\n  versions:\n";
+    // A release of OLM serves one of the two.
+    format!(
+        "{extensions}  - name: {version}\n    served: true\n    storage: true\n    schema: {{openAPIV3Schema: {{type: \
+         object, x-kubernetes-preserve-unknown-fields: true}}}}\n"
+    )
 }
 
 const V1: &str = "  namespace: ex-ns\n  serviceAccount: {name: installer}\n  source: {sourceType: Catalog, catalog: \

@@ -60,9 +60,14 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>, Unreadable> {
     files.retain(|file| !is_ignored(file, &ignored));
     for file in &files {
         // A link to a folder is a file to the walk, and none that could be read.
-        if fs::metadata(file).map_err(|error| unreadable(file, &error))?.is_dir() {
-            return Err(Unreadable { path: file.clone(), reason: "it is a link to a folder".into() });
-        }
+        let is = fs::metadata(file).map_err(|error| unreadable(file, &error))?;
+        let reason = match is.is_dir() {
+            true => "it is a link to a folder",
+            // Nobody may ever write into a pipe.
+            false if !is.is_file() => "it is not a regular file",
+            false => continue,
+        };
+        return Err(Unreadable { path: file.clone(), reason: reason.into() });
     }
     Ok(files)
 }

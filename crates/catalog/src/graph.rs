@@ -95,12 +95,22 @@ impl<'a> Graph<'a> {
         self.named.get(name).into_iter().flatten().map(|edge| edge.to)
     }
 
-    /// Every edge that begins here, the highest version first.
-    pub fn edges(&self, from: &Installed<'a>) -> Vec<Edge<'a>> {
+    /// Whether an entry replaces or skips itself, or has the version of what is installed in its `skipRange`: a bundle that
+    /// was built anew under its name may be updated to.
+    pub fn leads_to_itself(&self, from: &Installed<'a>) -> bool {
+        self.all_edges(from).any(|edge| Some(edge.to) == from.name)
+    }
+
+    fn all_edges<'s>(&'s self, from: &'s Installed<'a>) -> impl Iterator<Item = &'s Edge<'a>> {
         let named = from.name.and_then(|name| self.named.get(name)).into_iter().flatten();
         let is_in = |range: &SkipRange| from.version.as_ref().is_some_and(|version| range.contains(version));
-        let ranged = self.ranges.iter().filter(|(range, _)| is_in(range)).map(|(_, edge)| edge);
-        let mut edges: Vec<Edge> = named.chain(ranged).filter(|edge| Some(edge.to) != from.name).cloned().collect();
+        let ranged = self.ranges.iter().filter(move |(range, _)| is_in(range)).map(|(_, edge)| edge);
+        named.chain(ranged)
+    }
+
+    /// Every edge that begins here and leads to another bundle, the highest version first.
+    pub fn edges(&self, from: &Installed<'a>) -> Vec<Edge<'a>> {
+        let mut edges: Vec<Edge> = self.all_edges(from).filter(|edge| Some(edge.to) != from.name).cloned().collect();
         edges.sort_by(|one, other| {
             let [a, b] = [one, other].map(|edge| self.versions.get(edge.to));
             let order = match (a, b) {

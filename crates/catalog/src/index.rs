@@ -130,6 +130,9 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<(),
     };
     for property in blob.fields.list::<Option<Fields>>("properties")?.into_iter().flatten() {
         let kind = property.text("type")?;
+        if REQUIRED.contains(&&*kind) {
+            bundle.required.push(kind.to_string());
+        }
         let Some(value) = property.get("value") else { continue };
         match &*kind {
             OBJECT => {
@@ -145,7 +148,6 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<(),
             }
             METADATA => {}
             PACKAGE => add_version(&mut bundle, value)?,
-            required if REQUIRED.contains(&required) => bundle.required.push(required.to_owned()),
             _ => {}
         }
         if (is_kept || keep.all_properties) && kind != OBJECT && kind != METADATA {

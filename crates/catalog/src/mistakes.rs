@@ -147,7 +147,9 @@ fn of_bundles(package: &Package, found: &mut Vec<String>) {
 
 fn of_versions(package: &Package, found: &mut Vec<String>) {
     let mut versions: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for bundle in package.bundles.values().filter(|bundle| package.channels_of(&bundle.name).next().is_some()) {
+    let entries = package.channels.values().flat_map(|channel| &channel.entries);
+    let in_channels: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
+    for bundle in package.bundles.values().filter(|bundle| in_channels.contains(bundle.name.as_str())) {
         if let Ok(version) = Version::parse(&bundle.version) {
             versions.entry(version.to_string()).or_default().push(&bundle.name);
         }

@@ -298,6 +298,7 @@ impl<'a> Successors<'a> {
         let known = package.bundles.get(&bundle.name).map(|known| known.name.as_str());
         let from = Installed { name: known, version: Some(installed.version.clone()) };
         let mut names: BTreeSet<&str> = graph.successors(&from).iter().map(|next| next.name.as_str()).collect();
+        names.extend(known.filter(|_| graph.leads_to_itself(&from)));
         if known.is_none() {
             // The catalog has no such bundle any more; entries may replace or skip it all the same.
             names.extend(graph.named(&bundle.name));

@@ -100,7 +100,8 @@ impl<R: Read> Stream<R> {
         }
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, there);
-        let wanted = there.max(CHUNK);
+        // One byte too many tells that there is more.
+        let wanted = there.max(CHUNK).min(MOST_BYTES_OF_BLOB + 1 - there);
         self.buffer.resize(there + wanted, 0);
         while self.end < self.buffer.len() {
             match self.input.read(&mut self.buffer[self.end..]) {

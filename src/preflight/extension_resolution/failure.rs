@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gantry_catalog::graph::{By, Edge, Graph, Installed};
 use gantry_catalog::resolve::{Failure, InstalledBundle, Reason, UpgradeConstraints, version_of};
-use gantry_catalog::{Bundle, Package, REQUIRED, Version, VersionRelease};
+use gantry_catalog::{Bundle, Channel, Package, REQUIRED, Version, VersionRelease};
 
 use super::rules::{
     AMBIGUOUS_CATALOGS, MAJOR_UPGRADE, MAJOR_ZERO_UPGRADE, NO_BUNDLE_FOUND, UNSUPPORTED_BUNDLE, UPGRADE_EDGE_MISSING,
@@ -122,7 +122,11 @@ impl<'a> Failing<'a> {
 
     fn no_version(&self, versions: &[&str], pre_releases: &[&str]) -> Violation {
         let wanted = &self.asked.extension.wanted;
-        let which = if wanted.channels.is_empty() { "the package has" } else { "these channels have" };
+        let which = match &wanted.channels[..] {
+            [] => "the package has".to_owned(),
+            [one] => format!("channel {} has", sanitize(one)),
+            _ => "these channels have".to_owned(),
+        };
         let mut help = format!("{which} {}", listed(nearest(&wanted.version, versions)));
         if !pre_releases.is_empty() {
             help.push_str(&format!(
@@ -146,10 +150,12 @@ impl<'a> Failing<'a> {
         }
         let mut channels = BTreeSet::new();
         for package in self.selected.iter().filter_map(|selected| selected.package) {
-            let fits = |bundle: &&Bundle| bundle.version().is_ok_and(|found| range.matches(&found.version));
-            for bundle in package.bundles.values().filter(fits) {
-                channels.extend(package.channels_of(&bundle.name).map(|channel| channel.name.as_str()));
-            }
+            let fits = |name: &str| {
+                let version = package.bundles.get(name).map(Bundle::version);
+                version.is_some_and(|version| version.is_ok_and(|found| range.matches(&found.version)))
+            };
+            let has_one = |channel: &&Channel| channel.entries.iter().any(|entry| fits(&entry.name));
+            channels.extend(package.channels.values().filter(has_one).map(|channel| channel.name.as_str()));
         }
         (!channels.is_empty()).then(|| format!("it is in the channels {}", listed(channels)))
     }
@@ -226,13 +232,14 @@ impl<'a> Failing<'a> {
                 let next = graph.edges(&from(installed)).into_iter().map(|edge| version_at(package, &edge));
                 let next: Vec<String> = next.filter(|version| seen.insert(version.clone())).collect();
                 match next.is_empty() {
-                    true => format!("no edge leads away from {at}"),
+                    true => format!("the catalog has no update from {at}"),
                     false => format!("{at} can be updated to {}", listed(next.iter().map(String::as_str))),
                 }
             }
             None => String::new(),
         };
         match path {
+            [] if help.starts_with("the catalog has no update") => {}
             [] => help.push_str("; no way over the edges of the catalog leads there"),
             path => {
                 let steps: Vec<String> = path.iter().map(|version| format!("\"{version}\"")).collect();

@@ -26,14 +26,16 @@ use super::olm::catalogs::{self, Where};
 use super::olm::{Asked, Selected, asked, contents_of, has_catalogs, selected};
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, LiveLookups, Lookup, Violation};
+use super::{
+    Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, LiveLookups, Lookup, Subject, Violation,
+};
 use crate::cluster::Target;
 use crate::cluster::service::ServiceUrl;
 use crate::config::{CatalogSource, ConfigReader};
 use crate::finding::ExtensionEntry;
 use crate::olm::cluster_catalog;
 use crate::olm::cluster_extension;
-use crate::plan::Plan;
+use crate::plan::{Change, Plan};
 use crate::problem::Problem;
 use crate::resource::{Resource, Step};
 use crate::text::sanitize;
@@ -166,8 +168,10 @@ fn cluster_catalogs() -> Resource {
 }
 
 async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNotCheck> {
-    let asked = asked(context.plan, options.constraints);
-    let mut found = Found::default();
+    let mut found = Found { violations: invalid(context.plan), unchecked: Vec::new() };
+    let invalid: BTreeSet<Subject> = found.violations.iter().map(|violation| violation.subject.clone()).collect();
+    let mut asked = asked(context.plan, options.constraints);
+    asked.retain(|asked| !invalid.contains(&Subject::Change(asked.change)));
     found.violations.extend(bundles::check(&asked, options.olm, &context));
     if asked.is_empty() {
         return Ok(found.into());
@@ -191,7 +195,7 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
         selections.iter().flat_map(|(_, selected)| selected).map(|known| known.name.as_str()).collect();
     let read = wanted.iter().filter_map(|name| contents.get(*name));
     found.unchecked.extend(read.filter_map(|read| read.as_ref().err().cloned()));
-    let (mut invalid, mut brought) = (BTreeSet::new(), Vec::new());
+    let (mut mistaken, mut brought) = (BTreeSet::new(), Vec::new());
     for (asked, selected) in &selections {
         let Some(selected) = contents_of(asked, selected, contents) else { continue };
         if known.is_empty() && !has_catalogs(&context) {
@@ -203,7 +207,7 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
         brought.extend(judge(asked, &selected, options, &context, &mut found));
         for selected in &selected {
             if let Some(package) = selected.package
-                && invalid.insert((&selected.known.name, &package.name))
+                && mistaken.insert((&selected.known.name, &package.name))
             {
                 found.violations.extend(of_catalog(asked, &selected.known.name, package));
             }
@@ -211,7 +215,45 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
     }
     tell_untold(&brought, &context);
     found.extend(owners::check(&asked, &brought, options.olm, &context).await);
+    if changes_catalogs(context.plan) {
+        found.violations.iter_mut().for_each(|violation| blame_deploy(violation, context.plan));
+    }
     Ok(found.into())
+}
+
+/// Whether the deploy writes a ClusterCatalog: then what becomes of an extension that it does not write is its doing, too.
+fn changes_catalogs(plan: &Plan) -> bool {
+    plan.changes.iter().any(|change| {
+        let object = &change.desired.object;
+        change.is_written() && object.kind == cluster_catalog::KIND && object.group() == cluster_catalog::GROUP
+    })
+}
+
+/// Makes a violation one of the object and not of its change, which is none.
+fn blame_deploy(violation: &mut Violation, plan: &Plan) {
+    if let Subject::Change(index) = violation.subject
+        && plan.changes[index].action.leaves_alone()
+    {
+        violation.subject = Subject::Object((*plan.changes[index].desired.object).clone());
+    }
+}
+
+/// ClusterExtensions with fields that are not of their types.
+fn invalid(plan: &Plan) -> Vec<Violation> {
+    let changes = plan.changes.iter().enumerate();
+    let of_change = |(index, change): (usize, &Change)| {
+        let object = &change.desired.object;
+        let wrong = match cluster_extension::is_one(object) {
+            true => cluster_extension::wrong(object, &change.desired.raw.value()),
+            false => Vec::new(),
+        };
+        let help = "see the CRD: kubectl explain clusterextension.spec";
+        wrong
+            .into_iter()
+            .map(|(at, message)| violation(&rules::EXTENSION_INVALID, index, message, help.into(), at))
+            .collect::<Vec<_>>()
+    };
+    changes.flat_map(of_change).collect()
 }
 
 /// What `opm validate` says of the package.
@@ -275,7 +317,10 @@ fn tell_untold(brought: &[Brought], context: &Context<'_>) {
     for (untold, bundles) in bundles {
         let untold: Vec<String> = untold.iter().map(Untold::to_string).collect();
         let bundles = failure::listed(bundles);
-        context.notices.add(format!("of {bundles} the catalog does not tell {}", untold.join(", ")));
+        context.notices.add(format!(
+            "the catalog does not say of {bundles} {}; to have that checked, add the bundle's directory with -f",
+            untold.join(", ")
+        ));
     }
 }
 

@@ -11,6 +11,7 @@ pub fn docs() -> Vec<&'static RuleDoc> {
         &CATALOG_INVALID,
         &DEPRECATED,
         &DOWNGRADE,
+        &EXTENSION_INVALID,
         &FORCED_UPGRADE,
         &INSTALL_NAMESPACE_MISSING,
         &MAJOR_UPGRADE,
@@ -287,6 +288,32 @@ spec:
     what_to_do: "Make sure that the publisher supports it, and that there is a backup.",
     breaks: &[],
     severity: Severity::Warning,
+};
+
+pub static EXTENSION_INVALID: RuleDoc = RuleDoc {
+    name: "ExtensionInvalid",
+    summary: "a field of a ClusterExtension has the wrong type or value",
+    reports: "A ClusterExtension with a field that is not of its type, or not one of its values: a version without quotes, \
+        channels that are no list, another sourceType than Catalog, no packageName. Nothing else is said of it then.",
+    why: "The API server refuses the object, or OLM v1 reads something else than what is meant.",
+    example: Example::Extension {
+        live: "",
+        desired: "\
+apiVersion: olm.operatorframework.io/v1
+kind: ClusterExtension
+metadata: {name: sample}
+spec:
+  namespace: operators
+  serviceAccount: {name: installer}
+  source:
+    sourceType: Catalog
+    catalog: {packageName: sample, version: 1.1}
+",
+        catalogs: &[MINOR],
+    },
+    what_to_do: "Correct the field. In YAML, 3.10 without quotes is the number 3.1.",
+    breaks: &[],
+    severity: Severity::Error,
 };
 
 pub static FORCED_UPGRADE: RuleDoc = RuleDoc {

@@ -6,6 +6,7 @@ use gantry_catalog::bundle::{ApiDescription, ClusterServiceVersion};
 use gantry_catalog::dependency::{Api, Requirement, provided};
 use gantry_catalog::resolve::{InstalledBundle, Source, UpgradeConstraints, resolve};
 use gantry_catalog::{Bundle, Package, Property, Version, VersionRelease, classic};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::cluster::{Gvk, ListError, ListRequest};
@@ -211,7 +212,8 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
     let stays = |node: &&Node| removal_of(node).is_none() && !deployed.iter().any(|other| other.is_same(node));
     nodes.after = nodes.before.iter().filter(stays).cloned().collect();
     nodes.after.extend(deployed);
-    let help = "ask the publisher of the bundle: OLM resolves nothing with it";
+    let help =
+        "OLM cannot read it either, and resolves nothing with it; correct it, or ask the publisher of the bundle";
     let unreadable = |message| CouldNotCheck { message, help: Some(help.into()) };
     problems.sort();
     problems.dedup();
@@ -277,7 +279,16 @@ impl Live<'_> {
                 return None;
             }
         };
-        let properties = properties(metadata["annotations"][PROPERTIES].as_str().unwrap_or_default());
+        let annotation = metadata["annotations"][PROPERTIES].as_str();
+        let properties = annotation.map(properties).transpose().unwrap_or_else(|why| {
+            problems.push(format!(
+                "ClusterServiceVersion {}: annotation {PROPERTIES}: {}",
+                sanitize(&name),
+                sanitize(&why)
+            ));
+            None
+        });
+        let properties = properties.unwrap_or_default();
         let package = self.package_of(&name, namespace.as_deref(), &properties, metadata);
         let mut node = Node { package, object: (CSV.to_owned(), namespace, name), ..Node::of_csv(&csv, &properties) };
         node.require(&properties, problems);
@@ -342,6 +353,10 @@ impl Live<'_> {
         let text = |key: &str| spec[key].as_str().unwrap_or_default();
         let (package, source) = (text("name"), text("source"));
         let shown = format!("Subscription {}", sanitize(&object.name));
+        if package.is_empty() || source.is_empty() {
+            let message = format!("{shown} has no spec.name or no spec.source, which name the package and its catalog");
+            return Err(CouldNotCheck { message, help: None });
+        }
         let catalog = match self.contents.get(source) {
             Some(Ok(catalog)) => catalog,
             _ => {
@@ -378,13 +393,21 @@ impl Live<'_> {
     }
 }
 
-fn properties(annotation: &str) -> Vec<Property> {
-    let value: Value = serde_json::from_str(annotation).unwrap_or_default();
-    let list = value["properties"].as_array().into_iter().flatten();
-    let read = list.filter_map(|property| {
-        Some(Property { kind: property["type"].as_str()?.to_owned(), value: property["value"].to_string() })
-    });
-    read.collect()
+/// Reads the annotation that OLM writes: `{"properties":[{"type":…,"value":…}]}`.
+fn properties(annotation: &str) -> Result<Vec<Property>, String> {
+    #[derive(Deserialize)]
+    struct Properties {
+        properties: Vec<Typed>,
+    }
+    #[derive(Deserialize)]
+    struct Typed {
+        #[serde(rename = "type")]
+        kind: String,
+        value: Value,
+    }
+    let read: Properties = serde_json::from_str(annotation).map_err(|error| error.to_string())?;
+    let property = |Typed { kind, value }: Typed| Property { kind, value: value.to_string() };
+    Ok(read.properties.into_iter().map(property).collect())
 }
 
 /// All objects of a kind of OLM; none where it is not served.

@@ -18,6 +18,8 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 pub use self::grant::{Grants, Subject};
 use self::held::{Held, Placed};
 pub use self::installer::{Needed, needed as needed_by_olm};
@@ -26,7 +28,9 @@ use super::entry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
 use crate::cluster::Target;
 use crate::plan::Plan;
+use crate::plan::bundles::Bundle;
 use crate::problem::Problem;
+use crate::rbac::Atom;
 
 pub const NAME: &str = "PermissionValidation";
 
@@ -77,7 +81,9 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
         return Ok(Answer::Skipped("a folder has no users, so there are no permissions to check".to_owned()));
     }
     let lookups = context.look_ahead().await?;
-    let needs = needs_of(plan, target, &lookups, Occasion::Now).await.map_err(not_reviewed)?;
+    let mut needs = needs_of(plan, target, &lookups, Occasion::Now).await.map_err(not_reviewed)?;
+    let installs = installs(plan, target).await;
+    needs.retain(|need| !is_left_to_olm(plan, need, &installs));
     let awaited = if plan.is_awaited { of_waiting(plan, Occasion::Now) } else { Vec::new() };
     let asked = [requests(&needs), requests(&awaited)].concat();
     let held = Held::review(target, &asked).await.map_err(not_reviewed)?;
@@ -87,6 +93,33 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let mut violations = judge::judge(plan, &needs, &held, &roles);
     violations.extend(judge::waiting(plan, &awaited, &held));
     Ok(Answer::checked(violations, Vec::new()))
+}
+
+/// The bundles of the plan that the identity of the run is to install: it is the account that their ClusterExtension names.
+async fn installs(plan: &Plan, target: &Target) -> BTreeSet<usize> {
+    if plan.bundles.is_empty() {
+        return BTreeSet::new();
+    }
+    let Some(Ok(user)) = target.user().await else { return BTreeSet::new() };
+    let is_user = |bundle: &Bundle| {
+        let account = bundle
+            .extension
+            .as_ref()
+            .and_then(|extension| Some((extension.namespace.as_ref()?, extension.service_account.as_ref()?)));
+        account.is_some_and(|(namespace, name)| user == format!("system:serviceaccount:{namespace}:{name}"))
+    };
+    plan.bundles.iter().enumerate().filter(|(_, bundle)| is_user(bundle)).map(|(index, _)| index).collect()
+}
+
+/// Whether it is a right to write what OLM writes, with rights of its own.
+fn is_left_to_olm(plan: &Plan, need: &Need, installs: &BTreeSet<usize>) -> bool {
+    let of_olm = |bundle: usize| !installs.contains(&bundle);
+    let reads = match &need.right {
+        Right::Request { atom: Atom::Resource { verb, .. }, .. } => matches!(verb.as_str(), "get" | "list" | "watch"),
+        Right::Request { .. } => true,
+        Right::WriteRole { .. } | Right::WriteBinding { .. } => false,
+    };
+    !reads && plan.changes[need.change].desired.bundle.is_some_and(of_olm)
 }
 
 /// The rights that decide at once: of each request, and those to write roles and bindings whatever is in them.

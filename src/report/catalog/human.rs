@@ -1,5 +1,7 @@
 //! Tables for people.
 
+use std::collections::BTreeMap;
+
 use gantry_catalog::graph::{By, Graph, Installed, heads};
 use gantry_catalog::{Bundle, Catalog, Channel, Package, REQUIRED};
 use serde_json::Value;
@@ -102,8 +104,15 @@ pub fn package(catalog: &str, package: &Package) -> String {
     }
     out.push_str(&format!("\n{}", table(&rows)));
     let mut rows = vec![["VERSION", "BUNDLE", "CHANNELS", ""].map(str::to_owned)];
+    let mut channels_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for channel in package.channels.values() {
+        for entry in &channel.entries {
+            channels_of.entry(&entry.name).or_default().push(&channel.name);
+        }
+    }
     for bundle in package.by_version() {
-        let channels: Vec<&str> = package.channels_of(&bundle.name).map(|channel| channel.name.as_str()).collect();
+        let mut channels = channels_of.remove(bundle.name.as_str()).unwrap_or_default();
+        channels.dedup();
         let deprecated = package.deprecation("olm.bundle", &bundle.name).map(|found| deprecated(&found.message));
         rows.push([bundle.version.clone(), bundle.name.clone(), channels.join(", "), deprecated.unwrap_or_default()]);
     }

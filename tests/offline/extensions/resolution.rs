@@ -219,6 +219,16 @@ fn catalogs_are_selected_and_the_highest_priority_wins() {
         let ran = stage(catalogs, selector.clone()).check().code(code);
         assert_eq!(said(&ran), expected, "{selector}");
     }
+    // An extension that does not change is the deploy's doing where it changes a catalog.
+    let changing = stage(&[("a", 1, "1.0.0"), ("b", 0, "2.0.0")], Value::Null);
+    let mut live = extension(json!({"packageName": "p"}));
+    live["status"] = json!({"install": {"bundle": {"name": "p.v1.0.0", "version": "1.0.0"}}});
+    changing.write("live/extension.yaml", &live.to_string());
+    changing.check().code(0);
+    changing.write("manifests/catalog.yaml", &cluster_catalog("a", json!({"priority": 0}), json!({"tier": "t-a"})));
+    assert_eq!(said(&changing.check().code(0)), "1.0.0");
+    changing.write("b/catalog.yaml", &chained(&["1.0.0", "2.0.0"]));
+    assert_eq!(changing.check().code(3).rules(), ["AmbiguousCatalogs"]);
     // One that is not available counts for nothing; one that is not served holds up everything.
     let stage = stage(&same, Value::Null);
     let unavailable = cluster_catalog("a", json!({"availabilityMode": "Unavailable"}), json!({}));
