@@ -22,7 +22,7 @@ use gantry_catalog::{Package, crd_rule};
 
 use self::owners::Brought;
 use super::entry::CheckEntry;
-use super::olm::catalogs::{self, Where};
+use super::olm::catalogs::{self, Content};
 use super::olm::{Asked, Selected, asked, contents_of, has_catalogs, selected};
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
@@ -143,8 +143,10 @@ async fn live_lookups(plan: &Plan, target: &Target, configured: &[CatalogSource]
     for asked in &asked {
         for known in selected(asked, &known).unwrap_or_default() {
             let url = match &known.content {
-                Where::Live(catalog) => catalog.service().ok(),
-                Where::Nowhere(_) if matches!(target, Target::Dir(_)) => ServiceUrl::parse(cluster_catalog::USUAL_BASE),
+                Content::Live(catalog) => catalog.service().ok(),
+                Content::Unknown(_) if matches!(target, Target::Dir(_)) => {
+                    ServiceUrl::parse(cluster_catalog::USUAL_BASE)
+                }
                 _ => None,
             };
             let lookup = url.map(|url| Lookup::get_content(asked.change, &url));

@@ -21,12 +21,12 @@ pub struct Known {
     pub labels: BTreeMap<String, String>,
     pub priority: i32,
     pub available: bool,
-    pub content: Where,
+    pub content: Content,
 }
 
 /// Where the content of a catalog is.
 #[derive(Debug)]
-pub enum Where {
+pub enum Content {
     Configured(CatalogSource),
     /// catalogd serves it.
     Live(Box<ClusterCatalog>),
@@ -35,8 +35,8 @@ pub enum Where {
         since: Option<String>,
         why: String,
     },
-    /// Nobody has it, with the reason.
-    Nowhere(String),
+    /// Nobody has it yet, or nobody here, with the reason.
+    Unknown(String),
 }
 
 /// Every catalog, by name: a ClusterCatalog says what it is, the configuration where its content is.
@@ -71,15 +71,17 @@ pub async fn known(
     let has_objects = !of_objects.is_empty();
     let mut known: Vec<Known> = of_objects
         .into_values()
-        .map(|(catalog, nowhere)| {
-            let content = match (sources.remove(catalog.name.as_str()), nowhere, &catalog.serving) {
-                (Some(source), ..) => Where::Configured(source.clone()),
-                (None, Some(why), _) => Where::Nowhere(why.to_owned()),
-                (None, None, Serving::No { since, why }) => Where::NotServed { since: since.clone(), why: why.clone() },
-                (None, None, Serving::Yes) if matches!(target, Target::Kube(_)) => {
-                    Where::Live(Box::new(catalog.clone()))
+        .map(|(catalog, unknown)| {
+            let content = match (sources.remove(catalog.name.as_str()), unknown, &catalog.serving) {
+                (Some(source), ..) => Content::Configured(source.clone()),
+                (None, Some(why), _) => Content::Unknown(why.to_owned()),
+                (None, None, Serving::No { since, why }) => {
+                    Content::NotServed { since: since.clone(), why: why.clone() }
                 }
-                (None, None, _) => Where::Nowhere("there is no server here that has its content".to_owned()),
+                (None, None, Serving::Yes) if matches!(target, Target::Kube(_)) => {
+                    Content::Live(Box::new(catalog.clone()))
+                }
+                (None, None, _) => Content::Unknown("there is no server here that has its content".to_owned()),
             };
             let ClusterCatalog { name, labels, priority, available, .. } = catalog;
             Known { name, labels, priority, available, content }
@@ -99,7 +101,7 @@ pub async fn known(
             labels,
             priority: source.priority,
             available: source.available,
-            content: Where::Configured(source.clone()),
+            content: Content::Configured(source.clone()),
         });
     }
     known.sort_by(|one, other| one.name.cmp(&other.name));
@@ -145,12 +147,12 @@ pub async fn read<'a>(catalogs: impl Iterator<Item = &'a Known>, keep: &Keep, co
             let state = Reading { catalog: Catalog::default(), keep };
             let Catalogs { working_directory, timeout, .. } = context.catalogs;
             let (state, read) = match &known.content {
-                Where::Configured(source) => {
+                Content::Configured(source) => {
                     catalog::read(source, working_directory, timeout, state, Reading::add).await
                 }
-                Where::Live(catalog) => catalog::read_live(catalog, context.target, state, Reading::add).await,
-                Where::NotServed { since, why } => return (known.name.clone(), Err(not_served(known, since, why))),
-                Where::Nowhere(why) => return (known.name.clone(), Err(nowhere(known, why))),
+                Content::Live(catalog) => catalog::read_live(catalog, context.target, state, Reading::add).await,
+                Content::NotServed { since, why } => return (known.name.clone(), Err(not_served(known, since, why))),
+                Content::Unknown(why) => return (known.name.clone(), Err(unknown(known, why))),
             };
             let read = match (state, read) {
                 (Some(state), Ok(())) => Ok(state.catalog),
@@ -183,7 +185,7 @@ fn not_served(known: &Known, since: &Option<String>, why: &str) -> CouldNotCheck
     }
 }
 
-fn nowhere(known: &Known, why: &str) -> CouldNotCheck {
+fn unknown(known: &Known, why: &str) -> CouldNotCheck {
     CouldNotCheck {
         message: format!("the content of the catalog {} is not known: {why}", known.name),
         help: Some(format!("give its content: --catalog {0}=PATH, or catalogs in gantry.yaml", known.name)),

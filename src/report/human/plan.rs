@@ -44,6 +44,7 @@ fn extensions(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
         let ExtensionEntry { name, package, installed, resolved, .. } = extension;
         let versions = match (installed, resolved) {
             (None, None) => "resolves to nothing".to_owned(),
+            (Some(installed), None) if installed.is_empty() => "resolves to nothing".to_owned(),
             (Some(installed), None) if extension.error.is_none() => format!("stays at {installed}"),
             (Some(installed), None) => format!("{installed} -> nothing"),
             (installed, Some(resolved)) => {
