@@ -223,12 +223,11 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
     Ok(found.into())
 }
 
-/// Whether the deploy writes a ClusterCatalog: then what becomes of an extension that it does not write is its doing, too.
+/// Whether the deploy writes or deletes a ClusterCatalog: then what becomes of an extension that it does not write is its doing,
+/// too.
 fn changes_catalogs(plan: &Plan) -> bool {
-    plan.changes.iter().any(|change| {
-        let object = &change.desired.object;
-        change.is_written() && object.kind == cluster_catalog::KIND && object.group() == cluster_catalog::GROUP
-    })
+    let written = plan.changes.iter().filter(|change| change.is_written()).map(|change| &change.desired.object);
+    written.chain(plan.removals.iter().map(|removal| &removal.object)).any(|object| catalogs::is_catalog(object))
 }
 
 /// Makes a violation one of the object and not of its change, which is none.

@@ -9,10 +9,12 @@ use gantry_catalog::{Blob, Catalog, Keep};
 use crate::catalog::{self, Catalogs};
 use crate::cluster::Target;
 use crate::config::CatalogSource;
+use crate::finding::Action;
 use crate::olm::cluster_catalog::{self, ClusterCatalog, NAME_LABEL, Serving};
 use crate::plan::Plan;
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
+use crate::resource::ObjectRef;
 
 /// A catalog that OLM v1 may select.
 #[derive(Debug)]
@@ -52,6 +54,11 @@ pub async fn known(
     })?;
     let mut of_objects: BTreeMap<String, (ClusterCatalog, Option<&'static str>)> =
         live.into_iter().flatten().map(|catalog| (catalog.name.clone(), (catalog, None))).collect();
+    // What the deploy deletes is no catalog any more.
+    let deleted = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
+    for removal in deleted.filter(|removal| is_catalog(&removal.object)) {
+        of_objects.remove(&removal.object.name);
+    }
     for (desired, is_other) in of_manifests(plan) {
         let found = match of_objects.remove(&desired.name) {
             Some((live, _)) => {
@@ -108,11 +115,14 @@ pub async fn known(
     Ok(known)
 }
 
+/// Whether an object is a ClusterCatalog.
+pub fn is_catalog(object: &ObjectRef) -> bool {
+    object.kind == cluster_catalog::KIND && object.group() == cluster_catalog::GROUP
+}
+
 /// The ClusterCatalogs of the manifests, and whether each has another source than the live one.
 fn of_manifests(plan: &Plan) -> Vec<(ClusterCatalog, bool)> {
-    let catalogs = plan.changes.iter().filter(|change| {
-        change.desired.object.kind == cluster_catalog::KIND && change.desired.object.group() == cluster_catalog::GROUP
-    });
+    let catalogs = plan.changes.iter().filter(|change| is_catalog(&change.desired.object));
     let read = catalogs.filter_map(|change| {
         let desired = change.desired.raw.value();
         let live = change.live.as_ref().map(|live| live.raw.value());
