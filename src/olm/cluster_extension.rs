@@ -155,10 +155,12 @@ pub fn wrong(object: &ObjectRef, json: &Value) -> Vec<(Vec<Step>, String)> {
     };
     let text = |value: &Value| value.is_null() || value.is_string();
     let named = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    // What is missing the CRD asks for; nothing is misread for that.
+    let perhaps_named = |value: &Value| value.is_null() || named(value);
     let of = |name: &'static str| [source, &[name]].concat();
     look(&["spec"], &Value::is_object, "must be an object");
     if is_v1 {
-        look(&["spec", "source", "sourceType"], &|value| value == "Catalog", "must be Catalog");
+        look(&["spec", "source", "sourceType"], &|value| value.is_null() || value == "Catalog", "must be Catalog");
         look(source, &Value::is_object, "must be an object");
         let texts =
             |value: &Value| value.is_null() || value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
@@ -166,12 +168,12 @@ pub fn wrong(object: &ObjectRef, json: &Value) -> Vec<(Vec<Step>, String)> {
         look(&of("selector"), &is_selector, "must be a label selector: matchLabels with strings, matchExpressions");
         let policy = |value: &Value| value.is_null() || value == "CatalogProvided" || value == "SelfCertified";
         look(&of("upgradeConstraintPolicy"), &policy, "must be CatalogProvided or SelfCertified");
-        look(&["spec", "namespace"], &named, "must be the name of a namespace");
+        look(&["spec", "namespace"], &perhaps_named, "must be the name of a namespace");
     } else {
         look(&of("channel"), &text, "must be a string");
         let policy = |value: &Value| value.is_null() || value == "Enforce" || value == "Ignore";
         look(&of("upgradeConstraintPolicy"), &policy, "must be Enforce or Ignore");
-        look(&["spec", "installNamespace"], &named, "must be the name of a namespace");
+        look(&["spec", "installNamespace"], &perhaps_named, "must be the name of a namespace");
     }
     look(&of("packageName"), &named, "must be the name of a package");
     look(&of("version"), &text, "must be a string: in YAML, a version like 3.10 needs quotes");
@@ -259,6 +261,8 @@ mod tests {
             [""; 0]
         );
         assert_eq!(said("v1alpha1", json!({"packageName": "p", "installNamespace": "ns"})), [""; 0]);
+        assert_eq!(said("v1", json!({"source": {"catalog": {"packageName": "p"}}})), [""; 0]);
+        assert_eq!(said("v1", json!({"namespace": "", "source": {"catalog": {"packageName": "p"}}})).len(), 1);
         for (catalog, field) in [
             (json!({"packageName": "p", "version": 3.99}), "version must be a string"),
             (json!({"packageName": 5}), "packageName must be"),
