@@ -109,7 +109,7 @@ impl ClusterCatalog {
         };
         ServiceUrl::parse(url).ok_or_else(|| {
             let problem =
-                format!("the catalog {name} is served at {}, which is no Service of the cluster", harmless(url));
+                format!("the catalog {name} is served at {}, which is not a Service of the cluster", harmless(url));
             Problem::new(problem).help(help)
         })
     }

@@ -149,7 +149,7 @@ pub(super) async fn open(
 ) -> (Vec<Bundle>, Vec<Manifest>, Vec<Problem>) {
     let mut notices = Vec::new();
     let mut extensions: BTreeMap<String, Extension> = BTreeMap::new();
-    // The first one counts: OLM takes no second one of a package.
+    // The first one counts: OLM installs a package once.
     for extension in others.iter().filter_map(Extension::of_manifest) {
         extensions.entry(extension.package.clone()).or_insert(extension);
     }

@@ -171,7 +171,7 @@ impl Change {
             live: self.live.as_ref().map(|live| &live.raw),
             pin,
             field_manager: self.installer.as_deref().unwrap_or(field_manager),
-            // OLM takes every field of its objects, whatever gantry is told to do with its own.
+            // OLM takes every field of its objects, whatever the configuration says of others.
             force_conflicts: force_conflicts || self.kapp.seized || self.desired.bundle.is_some(),
         }
     }

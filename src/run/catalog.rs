@@ -71,7 +71,7 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
     host.notices(&loaded.notices);
     let settings = loaded.settings;
     catalog::check(&settings.catalogs, &host.working_directory)?;
-    // Whoever names catalogs may have no cluster at all.
+    // A user who names catalogs may have no cluster at all.
     let asks_cluster = settings.catalogs.is_empty() || args.names_cluster();
     let live = match asks_cluster {
         true => until(&host.stop, live::find(&settings)).await?,

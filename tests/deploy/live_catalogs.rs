@@ -147,7 +147,7 @@ fn a_catalog_that_no_service_of_the_cluster_serves_is_to_be_named() {
     let status = json!({"conditions": [{"type": "Serving", "status": "True"}], "urls": {"base": base}});
     olm.catalog("a", &json!({}), &status);
     olm.gantry("admin", &["catalog"]).run().code(1).stderr_contains(
-        "error: the catalog a is served at https://catalogs.example.com/a/api/v1/all, which is no Service of the cluster\n  \
+        "error: the catalog a is served at https://catalogs.example.com/a/api/v1/all, which is not a Service of the cluster\n  \
          = help: name its content: --catalog a=PATH",
     );
 }

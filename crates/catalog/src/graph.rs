@@ -96,7 +96,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Whether an entry replaces or skips itself, or has the version of what is installed in its `skipRange`: a bundle that
-    /// was built anew under its name may be updated to.
+    /// was rebuilt under its name may be updated to.
     pub fn leads_to_itself(&self, from: &Installed<'a>) -> bool {
         self.all_edges(from).any(|edge| Some(edge.to) == from.name)
     }

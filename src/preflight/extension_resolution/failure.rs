@@ -268,7 +268,7 @@ impl<'a> Failing<'a> {
         let doc = if is_zero { &MAJOR_ZERO_UPGRADE } else { &MAJOR_UPGRADE };
         let target = target.map_or("it".to_owned(), |target| target.to_string());
         let help = format!(
-            "{target} is no update of {} by the rules of semantic versions, which the configuration asks for \
+            "{target} is not an update of {} by the rules of semantic versions, which the configuration asks for \
              (upgradeConstraints: semver); upgradeConstraints: catalog takes the edges of the catalog",
             sanitize(&installed.version)
         );

@@ -4,7 +4,7 @@
 //! ClusterExtensions ─► catalogs that they select ─► resolve ─► findings, and what the report says of each
 //! ```
 //!
-//! `gantry_catalog::resolve` has OLM's steps and texts; here is what the user is told.
+//! `gantry_catalog::resolve` has OLM's steps and texts; this module makes findings of them.
 
 mod bundles;
 mod failure;
@@ -192,7 +192,7 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
         }
     }
     let contents = context.olm.contents(&context).await?;
-    // A catalog that cannot be read concerns everybody who selects it, and is told once.
+    // A catalog that cannot be read concerns every extension that selects it, and is reported once.
     let wanted: BTreeSet<&str> =
         selections.iter().flat_map(|(_, selected)| selected).map(|known| known.name.as_str()).collect();
     let read = wanted.iter().filter_map(|name| contents.get(*name));

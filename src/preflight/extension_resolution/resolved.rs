@@ -162,7 +162,7 @@ impl Telling<'_> {
             config: Some(&extension.config).filter(|config| !config.is_null()),
             ..Profile::default()
         };
-        // Without anything of a ClusterServiceVersion nothing is told.
+        // Without anything of a ClusterServiceVersion nothing is known.
         let nothing = Csv::default();
         self.resolved.bundle.csv.as_ref().unwrap_or(&nothing).judge(&profile)
     }

@@ -98,7 +98,7 @@ pub async fn known(
         if has_objects {
             let name = &source.name;
             notice(format!(
-                "the catalog {name} of the configuration is no ClusterCatalog of the target or of the manifests; OLM would not know it"
+                "the catalog {name} of the configuration is not a ClusterCatalog of the target or of the manifests, so OLM does not know it"
             ));
         }
         let mut labels = source.labels.clone();

@@ -452,7 +452,7 @@ fn of_a_catalog_less_can_be_told() {
     let services = metadata(everywhere, json!({"owned": [{"name": "a"}]}));
     let text = "unsupported bundle: apiServiceDefintions are not supported";
     assert_eq!(judged(&services, &Profile::default()), (vec![text.into()], vec![]));
-    // A catalog is read whatever its ClusterServiceVersions are like; nothing is told of this one.
+    // A catalog is read whatever its ClusterServiceVersions are like; nothing is known of this one.
     let mut broken = csv();
     broken["spec"]["install"] = json!("x");
     assert_eq!(judged(&object(&broken), &Profile::default()), (vec![], all));
