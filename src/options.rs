@@ -92,6 +92,41 @@ mod tests {
     }
 }
 
+/// What a deploy waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Wait {
+    /// Until everything that it wrote is ready
+    True,
+    /// Until the CRDs that it wrote are served
+    Crds,
+    /// Not at all, but for CRDs whose objects it writes
+    False,
+}
+
+impl Wait {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Wait::True => "true",
+            Wait::Crds => "crds",
+            Wait::False => "false",
+        }
+    }
+}
+
+impl FromStr for Wait {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "true" | "1" => Ok(Wait::True),
+            "crds" => Ok(Wait::Crds),
+            "false" | "0" => Ok(Wait::False),
+            _ => Err(format!("{text:?} is not true, crds or false")),
+        }
+    }
+}
+
 /// When members of an app that the manifests no longer have are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Prune {

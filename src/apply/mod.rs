@@ -11,7 +11,7 @@ mod ready;
 mod schedule;
 mod served;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ pub struct ApplyOptions {
     pub marks: bool,
     /// What does not depend on an object that failed is written all the same. Nothing is deleted then either way.
     pub keep_going: bool,
+    /// Also those CRDs are awaited of which the plan has no object.
+    pub awaits_all_crds: bool,
     /// How long to wait until the applied CRDs are served.
     pub established_timeout: Duration,
     /// How long an object is tried again that a webhook keeps from being written by not answering.
@@ -181,6 +183,12 @@ fn is_left(change: &Change, options: &ApplyOptions) -> bool {
     change.action == Action::Unchanged && ready::is_unready(change, &options.wait_rules) || strategy::is_missing(change)
 }
 
+/// The names of CRDs of which objects are to be written.
+fn needed_crds(plan: &Plan) -> BTreeSet<String> {
+    let written = plan.changes.iter().filter(|change| change.is_written());
+    written.map(|Change { resource, .. }| format!("{}.{}", resource.plural, resource.group)).collect()
+}
+
 /// When the waits of a run are over.
 fn deadline(options: &ApplyOptions) -> Option<Instant> {
     options.ready_timeout.map(|timeout| Instant::now() + timeout)
@@ -249,6 +257,10 @@ impl<'a> Run<'a> {
         let Run { plan, target, options, halted, on_event, deadline, .. } = *self;
         let written = options.written.as_ref().map(|(index, _)| *index);
         let to_write = |index: &usize| plan.changes[*index].is_written() && written != Some(*index);
+        let needed = needed_crds(plan);
+        let is_needed = |crd: &&Change| {
+            crd.desired.object.is_crd() && (options.awaits_all_crds || needed.contains(&crd.desired.object.name))
+        };
         let (mut schedule, mut started) = Schedule::new(steps);
         // Of each step, how many changes are to be written.
         let mut left = vec![0; steps.len()];
@@ -293,7 +305,7 @@ impl<'a> Run<'a> {
                         }
                         Task::Wait => {
                             let changes = steps[step].members.iter().map(|index| &plan.changes[*index]);
-                            let crds = changes.filter(|change| change.desired.object.is_crd());
+                            let crds = changes.filter(is_needed);
                             let timeout = options.established_timeout;
                             let wait = served::Wait { target, timeout, stop: stop.clone(), halted, on_event };
                             let problems = wait.until_served(crds).await;

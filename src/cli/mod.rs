@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-use crate::options::{CatalogFormat, ColorChoice, DiffKind, Format, OutputSpec, PruneFlag, PruneMax, TargetSpec};
+use crate::options::{CatalogFormat, ColorChoice, DiffKind, Format, OutputSpec, PruneFlag, PruneMax, TargetSpec, Wait};
 use crate::plan::filter::Filter;
 
 /// Deploy Kubernetes manifests with preflight checks that prove a CRD upgrade safe before anything is written.
@@ -119,9 +119,9 @@ pub struct FlowArgs {
     #[command(flatten)]
     pub app: AppFlags,
 
-    /// Wait until what a deploy writes is ready; exit code 5 where it is not [default: with --app]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub wait: Option<bool>,
+    /// Wait until what a deploy writes is ready; exit code 5 where it is not [default: true with --app, else crds]
+    #[arg(long, value_name = "true|crds|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub wait: Option<Wait>,
 
     /// When an object fails, go on with what does not depend on it
     #[arg(long)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec};
+use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
 use crate::problem::{Problem, did_you_mean};
 
 use super::catalogs;
@@ -38,7 +38,7 @@ pub struct Overrides {
     pub app_namespace: Option<String>,
     pub prune: Option<Prune>,
     pub prune_max: Option<PruneMax>,
-    pub wait: Option<bool>,
+    pub wait: Option<Wait>,
     /// A duration as text.
     pub keep_going: bool,
     pub apply_timeout: Option<String>,
@@ -182,7 +182,7 @@ impl Overrides {
                 Some(Some(prune.get_name().into()))
             }
             "pruneMax" => self.prune_max.map(|most| Some(most.to_string().into())),
-            "wait" => self.wait.map(|wait| Some(wait.into())),
+            "wait" => self.wait.map(|wait| Some(keys::wait_value(wait))),
             "keepGoing" => self.keep_going.then(|| Some(true.into())),
             "timeouts.apply" => text(&self.apply_timeout),
             "timeouts.ready" => text(&self.wait_timeout),
@@ -268,7 +268,7 @@ mod tests {
             app_namespace: Some("team".into()),
             prune: Some(Prune::Yes),
             prune_max: Some(PruneMax::Share(50)),
-            wait: Some(true),
+            wait: Some(Wait::Crds),
             keep_going: true,
             apply_timeout: Some("1m".into()),
             wait_timeout: Some("1m".into()),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::app;
-use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec};
+use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
 use crate::problem::not_one_of;
 
 use super::catalogs::CATALOGS;
@@ -54,6 +54,8 @@ pub(super) const KAPP_KEYS: &[&str] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Bool,
+    /// What a deploy waits for: a boolean or a word.
+    Wait,
     /// A string that is not empty.
     Text,
     FieldManager,
@@ -136,7 +138,7 @@ pub const KEYS: &[Key] = &[
     Key { path: "appNamespace", kind: Kind::Namespace, reach: Reach::Files, default: None, flag: Some("--app-namespace") },
     Key { path: "prune", kind: Kind::Prune, reach: Reach::Files, default: None, flag: Some("--prune") },
     Key { path: "pruneMax", kind: Kind::PruneMax, reach: Reach::Files, default: None, flag: Some("--prune-max") },
-    Key { path: "wait", kind: Kind::Bool, reach: Reach::Files, default: None, flag: Some("--wait") },
+    Key { path: "wait", kind: Kind::Wait, reach: Reach::Files, default: None, flag: Some("--wait") },
     Key { path: "keepGoing", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--keep-going") },
     Key { path: "timeouts.request", kind: Kind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
     Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
@@ -206,6 +208,7 @@ impl Key {
                 "false" | "0" => false.into(),
                 _ => return Err(format!("{text:?} is not true or false")),
             },
+            Kind::Wait => wait_value(text.parse()?),
             Kind::Outputs | Kind::Texts => {
                 text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>().into()
             }
@@ -219,6 +222,7 @@ impl Key {
     pub(super) fn check(&self, value: &serde_json::Value) -> Result<(), String> {
         match self.kind {
             Kind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
+            Kind::Wait => wait(value).map(drop),
             Kind::Rules | Kind::Waivers | Kind::Catalogs | Kind::Labels | Kind::Bindings => Ok(()),
             Kind::Outputs => {
                 let wrong = || format!("{value} is not a list of output formats");
@@ -295,6 +299,25 @@ pub(super) fn color(text: &str) -> Result<ColorChoice, String> {
 /// When to prune.
 pub(super) fn prune(text: &str) -> Result<Prune, String> {
     <Prune as clap::ValueEnum>::from_str(text, false).map_err(|_| not_one_of(text, &["ask", "yes", "no"]))
+}
+
+/// What a deploy waits for, as a file says it.
+pub(super) fn wait(value: &serde_json::Value) -> Result<Wait, String> {
+    match value {
+        serde_json::Value::Bool(true) => Ok(Wait::True),
+        serde_json::Value::Bool(false) => Ok(Wait::False),
+        serde_json::Value::String(word) if word == Wait::Crds.name() => Ok(Wait::Crds),
+        _ => Err(format!("{value} is not true, crds or false")),
+    }
+}
+
+/// The same as a value of a file.
+pub(super) fn wait_value(wait: Wait) -> serde_json::Value {
+    match wait {
+        Wait::True => true.into(),
+        Wait::Crds => wait.name().into(),
+        Wait::False => false.into(),
+    }
 }
 
 /// A duration of more than nothing.

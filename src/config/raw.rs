@@ -97,8 +97,10 @@ pub(super) struct Raw {
     /// The most members that one deploy deletes, as a number or a share: 20, 50%.
     #[schemars(regex(pattern = r"^[0-9]+%?$"))]
     pub prune_max: Option<String>,
-    /// Whether a deploy waits until what it wrote is ready. Without it, a deploy of an app does.
-    pub wait: Option<bool>,
+    /// What a deploy waits for: true (until what it wrote is ready), crds (until its CRDs are served) or false (not at all,
+    /// but for CRDs whose objects it writes). Without it, true for a deploy of an app, else crds.
+    #[schemars(with = "Option<Value>", extend("enum" = [true, "crds", false]))]
+    pub wait: Option<Value>,
     /// Whether a deploy goes on with what does not depend on an object that failed.
     pub keep_going: Option<bool>,
     /// Time limits.

@@ -11,7 +11,7 @@ use super::located::Located;
 use super::merge::Merged;
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
-use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec};
+use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
 use crate::problem::Problem;
 
 /// The configuration of a run: merged, complete and valid.
@@ -46,8 +46,8 @@ pub struct Settings {
     pub app_namespace: Option<String>,
     pub prune: Option<Prune>,
     pub prune_max: Option<PruneMax>,
-    /// Whether a deploy waits until what it wrote is ready; without it, with an app.
-    pub wait: Option<bool>,
+    /// What a deploy waits for.
+    pub wait: Wait,
     /// A deploy goes on with what does not depend on an object that failed.
     pub keep_going: bool,
     /// Programs that the project file names may run.
@@ -102,6 +102,8 @@ impl Settings {
         };
         let target = raw.target.ok_or_else(missing("target"))?;
         let output = raw.output.ok_or_else(missing("output"))?;
+        // Who deploys an app wants to know that it runs. CRDs are awaited either way: what comes next may need them.
+        let by_default = if raw.app.is_some() { Wait::True } else { Wait::Crds };
         let color = raw.color.ok_or_else(missing("color"))?;
         Ok(Settings {
             checks,
@@ -123,7 +125,7 @@ impl Settings {
             app_namespace: raw.app_namespace,
             prune: raw.prune.map(|text| keys::prune(&text)).transpose().map_err(|why| wrong("prune", why))?,
             prune_max: raw.prune_max.map(|text| text.parse()).transpose().map_err(|why| wrong("pruneMax", why))?,
-            wait: raw.wait,
+            wait: raw.wait.map_or(Ok(by_default), |wait| keys::wait(&wait)).map_err(|why| wrong("wait", why))?,
             keep_going: raw.keep_going.ok_or_else(missing("keepGoing"))?,
             allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
             timeouts: Timeouts {

@@ -297,6 +297,35 @@ fn what_the_server_refuses_is_said_in_one_line() {
 }
 
 #[test]
+fn without_waiting_only_crds_are_awaited_whose_objects_are_written() {
+    for (wait, with_object, code) in
+        [("", false, 1), ("crds", false, 1), ("true", false, 1), ("false", false, 0), ("false", true, 1)]
+    {
+        let bed = Bed::new();
+        let crd = bed.crd("first: {type: string}");
+        let object = if with_object { format!("---\n{}", bed.sample()) } else { String::new() };
+        bed.write("manifests.yaml", &format!("{}---\n{crd}{object}", bed.namespace()));
+        let proxy = Proxy::start(control_plane());
+        // The first one asks what is live.
+        let unseen: Value = serde_yaml::from_str(&crd).unwrap();
+        proxy.answer(When::new("GET", &bed.crd_path()).starting_at_nth(2), 200, unseen);
+        let gantry = bed.deploy(proxy.kubeconfig("admin"), &[]).env("GANTRY_TIMEOUTS__ESTABLISHED", "1s");
+        let run = gantry.env("GANTRY_WAIT", wait).run();
+        run.code(code);
+        if code == 1 {
+            run.stdout_contains("was applied, but is not served after 1s");
+        }
+    }
+    let bed = Bed::new();
+    bed.write("manifests.yaml", &bed.namespace());
+    bed.write("own.yaml", "{apiVersion: gantry.dev/v1alpha1, kind: Config, wait: crd}");
+    let deploy = |flag| bed.deploy(control_plane().kubeconfig("admin"), &[flag, "--dry-run"]).run();
+    deploy("--config=own.yaml").code(2).stderr_contains("own.yaml:1").stderr_contains("is not true, crds or false");
+    deploy("--wait=crd").code(2).stderr_contains("crds");
+    deploy("--wait=crds").code(0);
+}
+
+#[test]
 fn a_crd_that_is_never_served_has_a_time_limit() {
     let bed = Bed::new();
     bed.write(

@@ -15,6 +15,7 @@ use crate::cluster::Target;
 use crate::config::Settings;
 use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult, ExtensionEntry};
+use crate::options::Wait;
 use crate::plan::{Change, Plan};
 use crate::problem::Problem;
 use crate::readiness::rules::WaitRule;
@@ -138,7 +139,7 @@ async fn state_namespace(
 
 /// Whether a deploy waits until what it writes is ready.
 pub fn waits(settings: &Settings) -> bool {
-    settings.wait.unwrap_or(settings.app.is_some())
+    settings.wait == Wait::True
 }
 
 /// How a deploy writes, and what it waits for where that is foretold.
@@ -160,6 +161,7 @@ pub fn options(
         keep_going: settings.keep_going,
         delete_timeout: settings.timeouts.delete,
         apply_timeout: settings.timeouts.apply,
+        awaits_all_crds: settings.wait != Wait::False,
         ready_timeout: waits(settings).then_some(settings.timeouts.ready),
         resource_timeout: settings.timeouts.resource,
         wait_rules: settings.rules.waits.iter().cloned().chain(foretold).collect(),
