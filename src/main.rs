@@ -3,22 +3,23 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal};
+use std::num::NonZero;
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use clap::Parser;
 use gantry::cli::Cli;
 use gantry::date::Date;
 use gantry::parallel::STACK;
 use gantry::run::{Host, Writes, run};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.enable_all().thread_stack_size(STACK);
-    let runtime = match enough_files().and_then(|()| runtime.build()) {
+    let runtime = match enough_files().and_then(|()| start()) {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: cannot start: {error}");
@@ -85,6 +86,37 @@ fn enough_files() -> io::Result<()> {
         let _files: Vec<File> = (0..FILES).map(|_| File::open("/dev/null")).collect::<io::Result<_>>()?;
     }
     Ok(())
+}
+
+/// The threads that wait for the network, at most. What takes processor time has threads of its own (`gantry::parallel`).
+const WORKERS: usize = 4;
+/// Longer than any run.
+const FOREVER: Duration = Duration::from_secs(1 << 32);
+/// For the start of one thread.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The runtime with all the threads that it cannot do without.
+fn start() -> io::Result<Runtime> {
+    let refused = || io::Error::new(io::ErrorKind::WouldBlock, "no more threads can be started");
+    let workers = std::thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS);
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().worker_threads(workers).thread_stack_size(STACK).thread_keep_alive(FOREVER);
+    // tokio panics where the system refuses it a thread; with one that is there for work that blocks, such work waits.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let started = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let runtime = builder.build()?;
+        let blocking = async { tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(|| ())).await };
+        match runtime.block_on(blocking) {
+            Ok(_) => Ok(runtime),
+            Err(_) => {
+                runtime.shutdown_background();
+                Err(refused())
+            }
+        }
+    }));
+    std::panic::set_hook(hook);
+    started.unwrap_or_else(|_| Err(refused()))
 }
 
 /// Ctrl-C, and what the system sends to end a process. One that comes between two looks is not lost.

@@ -1,5 +1,7 @@
 //! What surrounds a run: variables, limits, signals, and a report that cannot be written.
 
+#[cfg(target_os = "linux")]
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
@@ -67,6 +69,28 @@ fn a_process_that_may_open_few_files() {
     }
     assert!(server.asked().is_empty());
     gantry(64).run().code(0);
+}
+
+/// macOS has no such limit.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_may_start_few_threads() {
+    let server = Mock::start(|_| None);
+    let bed = bed(CONFIG_MAP);
+    let mut codes = BTreeSet::new();
+    // Each thread reserves its stack, so that a limit on address space is one on threads, too. What the system cannot even
+    // load it ends by a signal.
+    for mebibytes in (60..400).step_by(20) {
+        let run = bed.deploy(server.kubeconfig(bed.folder.path(), "unused"), &[]).limit("-v", mebibytes << 10).run();
+        run.contains_nowhere("panicked").contains_nowhere("stack backtrace");
+        let code = run.code;
+        if code == Some(1) {
+            run.stderr_contains("error: cannot start: ").stderr_contains("ulimit");
+        }
+        codes.insert(code);
+    }
+    assert!(codes.contains(&Some(0)) && codes.contains(&Some(1)), "{codes:?}");
+    assert!(codes.is_subset(&[Some(0), Some(1), None].into()), "{codes:?}");
 }
 
 #[test]
