@@ -224,3 +224,19 @@ fn a_refusal_by_a_branch_is_a_witness_of_its_node_alone() {
         assert!(node.witnesses.iter().all(|witness| witness.message.contains(text)), "{node:#?}");
     }
 }
+
+#[test]
+fn the_witness_of_a_node_is_refused_by_that_node_and_not_by_one_below_it() {
+    let fields = |name: Value| json!({"name": name, "least": {"type": "integer"}, "most": {"type": "integer"}});
+    let text = json!({"type": "string"});
+    let live = json!({"type": "object", "properties": fields(text.clone()), "required": ["name"]});
+    let mut desired = live.clone();
+    desired["properties"]["name"] = json!({"type": "string", "minLength": 1});
+    desired["x-kubernetes-validations"] =
+        json!([{"rule": "!has(self.least) || !has(self.most) || self.least <= self.most", "message": "upside down"}]);
+    let found = judge(&whole(&live), &whole(&desired));
+    for (path, message) in [("^.spec.f", "upside down"), ("^.spec.f.name", "at least 1 chars")] {
+        let node = found.nodes.iter().find(|node| node.path == path).expect("a node that changed");
+        assert!(node.witnesses[0].message.contains(message), "{path}: {:?}", node.witnesses);
+    }
+}

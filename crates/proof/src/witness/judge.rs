@@ -7,7 +7,7 @@ use super::route::Route;
 use crate::solve::{LARGEST, STEPS_OF_JUDGES, Solver};
 use crate::{Difference, Version, Witness, keywords as kw};
 use gantry_schema::Step;
-use gantry_schema::{FieldError, Processed, Schema};
+use gantry_schema::{Processed, Schema};
 
 /// So many bytes of an object cost a step: it is copied and gone through some times.
 const WEIGHED: u64 = 256;
@@ -41,7 +41,8 @@ pub(super) struct Confirmed {
     pub witness: Witness,
     /// None where that is not known.
     pub at: Option<Vec<Step>>,
-    /// Whether the difference is at the end of the way that was asked about, or below.
+    /// Whether the difference is at the end of the way that was asked about, or below; a refusal only where the node at the
+    /// end refuses, and none below it.
     pub is_there: bool,
 }
 
@@ -67,7 +68,7 @@ impl Judges<'_> {
         processed
     }
 
-    /// Takes a candidate through both sides. Of several refusals the one at the end of `way` counts.
+    /// Takes a candidate through both sides. Of several refusals the one by the node at the end of `way` counts.
     pub(super) fn confirm(
         &self,
         solver: &Solver,
@@ -112,9 +113,10 @@ impl Judges<'_> {
         let mut there = object.clone();
         let judged = self.process(solver, &self.target, &mut there, old, via_status);
         let errors = &judged.outcome.errors;
+        let mut is_there = true;
         let (desired, message, at) = if let Some(first) = errors.first() {
-            let is_at_end = |error: &&FieldError| way.leads_to(&error.at);
-            let error = errors.iter().find(is_at_end).unwrap_or(first);
+            let error = errors.iter().find(|error| way.is_refused_by(error)).unwrap_or(first);
+            is_there = way.is_refused_by(error);
             (Difference::Refused, error.to_string(), Some(error.at.clone()))
         } else if let Some(undecided) = judged.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
@@ -129,7 +131,7 @@ impl Judges<'_> {
         } else {
             return Err(Unconfirmed::Taken);
         };
-        let is_there = at.as_ref().is_none_or(|at| way.leads_to(at));
+        is_there &= at.as_ref().is_none_or(|at| way.leads_to(at));
         let witness = Witness { object: object.clone(), old_object: old.cloned(), desired, message, via_status };
         Ok(Confirmed { witness, at, is_there })
     }

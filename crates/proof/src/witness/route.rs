@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::product::{Step, ValuePath};
 use crate::rules::Key;
-use gantry_schema::Step as Place;
+use gantry_schema::{FieldError, RefusedBy, Step as Place};
 
 /// Steps from the root down.
 pub struct Route<'d>(Vec<&'d Step>);
@@ -54,6 +54,16 @@ impl<'d> Route<'d> {
         self.rest(place).is_some()
     }
 
+    /// Whether it is the node at the end of the way that refuses, and none below it. What the node says of values below in
+    /// `allOf` and its kin, or in a rule, is its own.
+    pub fn is_refused_by(&self, error: &FieldError) -> bool {
+        let is_own = match &error.by {
+            RefusedBy::Keyword(steps) => nodes(steps) <= self.0.len(),
+            _ => true,
+        };
+        is_own && self.leads_to(&error.at)
+    }
+
     /// What of a place is left at the end of the way.
     fn rest<'p>(&self, place: &'p [Place]) -> Option<&'p [Place]> {
         let (on_way, rest) = place.split_at_checked(self.0.len())?;
@@ -64,6 +74,19 @@ impl<'d> Route<'d> {
             _ => false,
         };
         self.0.iter().zip(on_way).all(fits).then_some(rest)
+    }
+}
+
+/// How many nodes the steps to a keyword go down from the root.
+fn nodes(mut steps: &[Place]) -> usize {
+    let mut nodes = 0;
+    loop {
+        steps = match steps {
+            [Place::Key(keyword), Place::Key(_), rest @ ..] if keyword == "properties" => rest,
+            [Place::Key(keyword), rest @ ..] if keyword == "items" || keyword == "additionalProperties" => rest,
+            _ => return nodes,
+        };
+        nodes += 1;
     }
 }
 
