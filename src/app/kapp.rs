@@ -174,7 +174,7 @@ impl Record {
             // Without its CRD, nothing of a kind is left.
             let is_hidden = |kind: &&&String| groups.as_ref().map_or(true, |groups| groups.contains(&group(kind)));
             members.unread.extend(missing.iter().filter(is_hidden).map(|kind| {
-                Problem::new(format!("{kind} is not served, so nobody knows whether kapp's app has any"))
+                Problem::new(format!("{kind} is not served, so it is unknown whether kapp's app has any"))
                     .help("is an aggregated API down? kubectl get apiservices")
             }));
         }

@@ -299,8 +299,12 @@ async fn missing(
                 // The CRD is gone, and the object with it.
                 Ok(groups) if !groups.contains(&member.group) => live.gone.push(member.clone()),
                 _ => live.unread.push(
-                    Problem::new(format!("{} is not served, so nobody knows of {}", member.group_kind(), member.name))
-                        .help("is an aggregated API down? kubectl get apiservices"),
+                    Problem::new(format!(
+                        "{} is not served, so the state of {} is unknown",
+                        member.group_kind(),
+                        member.name
+                    ))
+                    .help("is an aggregated API down? kubectl get apiservices"),
                 ),
             }
             continue;

@@ -266,7 +266,7 @@ pub fn served_too_late(plan: &Plan) -> Vec<Problem> {
         let more = if changes.len() > 1 { format!(" and {} more", changes.len() - 1) } else { String::new() };
         let bundle = plan.bundles.get(bundle).map(Bundle::shown).unwrap_or_default();
         let message = format!(
-            "{}{more}: nobody serves this kind before OLM has installed the bundle {bundle}, which defines it",
+            "{}{more}: this kind is not served until OLM has installed the bundle {bundle}, which defines it",
             first.object
         );
         Problem::new(message)

@@ -109,7 +109,7 @@ pub fn decide(
                 let message = format!("{object} is not deleted: {why}");
                 removals
                     .notices
-                    .push(Problem::new(message).help(format!("if nobody needs it: kubectl delete {object}")));
+                    .push(Problem::new(message).help(format!("if it is not needed: kubectl delete {object}")));
                 continue;
             }
             Fate::Copy | Fate::Nothing => continue,

@@ -215,7 +215,7 @@ pub fn taken_versions(plan: &Plan, app: &str) -> Vec<Problem> {
         let object = &change.desired.object;
         let message = format!("{object} exists already with another content, and the app {app} has no record of it");
         let help =
-            format!("deploy the app under whose name it was made, or, where nobody needs it: kubectl delete {object}");
+            format!("deploy the app under whose name it was made, or, if it is not needed: kubectl delete {object}");
         Problem::new(message).at(change.desired.origin.location()).help(help)
     };
     plan.changes.iter().filter(is_version).filter(is_taken).map(problem).collect()

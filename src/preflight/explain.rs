@@ -243,7 +243,7 @@ fn who(rule: &RuleDoc) -> String {
     match rule.example {
         Example::Rights { .. } if rule.severity == Severity::Info => return "nobody".to_owned(),
         Example::Rights { .. } => return "the deploy itself, which would stop halfway".to_owned(),
-        Example::Deletion { .. } => return "everybody who needs what goes".to_owned(),
+        Example::Deletion { .. } => return "everybody who needs what is deleted".to_owned(),
         Example::Extension { .. } if rule.severity == Severity::Info => return "nobody".to_owned(),
         Example::Extension { .. } => return "everybody who needs what the operator provides".to_owned(),
         Example::Objects { .. } if rule.breaks.is_empty() => {

@@ -2,7 +2,7 @@
 //! `Deprecated`, and `Resolved` in the releases before there was `Progressing`.
 //!
 //! `Installed` is true for the version before, too, while OLM retries an update. So the version counts: the one that was
-//! foretold, or one that `version` takes.
+//! predicted, or one that `version` takes.
 
 use gantry_catalog::resolve::{InstalledBundle, range_of, version_of};
 use gantry_catalog::version::VersionRelease;
@@ -17,8 +17,8 @@ const TERMINAL: [&str; 3] = ["Blocked", "InvalidConfiguration", "ProgressDeadlin
 
 /// What the version that is installed has to be.
 enum Expected<'a> {
-    /// One of those that were foretold, in the order in which OLM installs them.
-    Foretold(&'a [String]),
+    /// One of those that were predicted, in the order in which OLM installs them.
+    Predicted(&'a [String]),
     /// Any that `version` takes.
     InRange(&'a str),
 }
@@ -32,8 +32,8 @@ enum Fit {
     Not(String),
 }
 
-/// `foretold` is empty where nobody has foretold a version.
-pub fn state(view: View<'_>, foretold: &[String]) -> State {
+/// `predicted` is empty where nobody has predicted a version.
+pub fn state(view: View<'_>, predicted: &[String]) -> State {
     if let Some(state) = view.unobserved(false) {
         return state;
     }
@@ -49,7 +49,7 @@ pub fn state(view: View<'_>, foretold: &[String]) -> State {
     let [progressing, resolved, is_installed] = conditions;
     let under_way = progressing.filter(|condition| condition.reason() != "Succeeded");
     let fit = match is_installed.filter(|condition| condition.status() == "True") {
-        Some(_) => Expected::of(view, foretold).fit(installed(view.0)),
+        Some(_) => Expected::of(view, predicted).fit(installed(view.0)),
         None => Fit::Not(is_installed.map_or("not Installed yet".to_owned(), |condition| condition.explain())),
     };
     let has_given_up = |condition: &Condition<'_>| {
@@ -70,14 +70,14 @@ pub fn state(view: View<'_>, foretold: &[String]) -> State {
 }
 
 impl<'a> Expected<'a> {
-    fn of(view: View<'a>, foretold: &'a [String]) -> Self {
-        match foretold {
+    fn of(view: View<'a>, predicted: &'a [String]) -> Self {
+        match predicted {
             [] => {
                 // That of v1, or that of v1alpha1.
                 let ranges = ["/spec/source/catalog/version", "/spec/version"].map(|pointer| view.text(pointer));
                 Expected::InRange(ranges.into_iter().find(|range| !range.is_empty()).unwrap_or_default())
             }
-            versions => Expected::Foretold(versions),
+            versions => Expected::Predicted(versions),
         }
     }
 
@@ -90,7 +90,7 @@ impl<'a> Expected<'a> {
         };
         let version = &installed.version;
         match self {
-            Expected::Foretold(versions) => match versions.iter().position(|text| is_version(text, &installed)) {
+            Expected::Predicted(versions) => match versions.iter().position(|text| is_version(text, &installed)) {
                 Some(place) if place + 1 < versions.len() => Fit::GoesOn,
                 Some(_) => Fit::Last,
                 None => Fit::Not(format!("{version} is installed, and not yet {}", versions.join(" or "))),
@@ -149,14 +149,14 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(object: &Value, foretold: &[&str], word: &str, reason: &str) {
-        let foretold: Vec<String> = foretold.iter().map(|version| (*version).to_owned()).collect();
-        let state = state(View(object), &foretold);
+    fn check(object: &Value, predicted: &[&str], word: &str, reason: &str) {
+        let predicted: Vec<String> = predicted.iter().map(|version| (*version).to_owned()).collect();
+        let state = state(View(object), &predicted);
         assert_eq!((state.word(), state.reason().unwrap_or_default()), (word, reason), "{object}");
     }
 
     #[test]
-    fn the_foretold_version_counts_and_each_that_olm_goes_on_to() {
+    fn the_predicted_version_counts_and_each_that_olm_goes_on_to() {
         let done = |version: &str| v1("", version, &[is_installed(), reached()]);
         let path = ["1.1.0", "1.2.0"];
         check(&done("1.1.0"), &path, "yes", "");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_foretold_version_the_range_counts() {
+    fn without_a_predicted_version_the_range_counts() {
         for of in [v1, v1alpha1] {
             let done = |range: &str, version: &str| of(range, version, &[is_installed(), reached()]);
             check(&done("", "0.1.0"), &[], "yes", "");

@@ -31,7 +31,7 @@ pub enum Test {
     Conditions(Vec<ConditionMatcher>),
     Expressions(Box<Expressions>),
     /// A ClusterExtension: the versions that OLM is known to install, one after another, of which the first is enough.
-    Foretold(Vec<String>),
+    Predicted(Vec<String>),
 }
 
 /// What a condition means.
@@ -82,12 +82,12 @@ pub fn find<'r>(rules: &'r [WaitRule], facts: &Facts<'_>) -> Option<&'r WaitRule
 
 impl WaitRule {
     /// The rule of one ClusterExtension whose versions are known beforehand.
-    pub fn foretold(extension: &str, versions: Vec<String>) -> Self {
+    pub fn predicted(extension: &str, versions: Vec<String>) -> Self {
         let kind = KIND.to_owned();
         let is_one = Matcher::GroupKind { group: GROUP.to_owned(), kind: kind.clone() };
         let is_it = Matcher::Name { kind, namespace: String::new(), name: extension.to_owned() };
         let matchers = vec![Matcher::And(vec![is_one, is_it])];
-        WaitRule { matchers, observes_generation: false, test: Test::Foretold(versions) }
+        WaitRule { matchers, observes_generation: false, test: Test::Predicted(versions) }
     }
 
     /// Judges a live object that is not being deleted.
@@ -98,7 +98,7 @@ impl WaitRule {
             None => match &self.test {
                 Test::Conditions(matchers) => by_conditions(matchers, view),
                 Test::Expressions(expressions) => expressions.judge(object),
-                Test::Foretold(versions) => extension::state(view, versions).into(),
+                Test::Predicted(versions) => extension::state(view, versions).into(),
             },
         }
     }

@@ -502,7 +502,7 @@ fn only_custom_resources_that_nothing_else_decides_lack_a_status() {
     assert!(!sample(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})));
     assert!(!lacks("v1", "ConfigMap", json!({})));
     assert!(!lacks("olm.operatorframework.io/v1", "ClusterExtension", json!({})));
-    let rule = WaitRule { matchers: vec![matcher::Matcher::All], ..WaitRule::foretold("e", Vec::new()) };
+    let rule = WaitRule { matchers: vec![matcher::Matcher::All], ..WaitRule::predicted("e", Vec::new()) };
     assert!(!lacks_status(&[rule], &object("example.com/v1", "Sample"), &json!({})));
 
     let of = |conditions: Value| json!({"status": {"conditions": conditions}}).to_string();

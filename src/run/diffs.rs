@@ -9,7 +9,7 @@ use crate::finding::{Action, redact};
 use crate::matcher::{self, Facts};
 use crate::options::DiffKind;
 use crate::plan::Plan;
-use crate::plan::foretold::{self, Foretold, Writing};
+use crate::plan::predicted::{self, Predicted, Writing};
 use crate::plan::rebase_rules::remove;
 use crate::report::Report;
 
@@ -31,8 +31,8 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Wan
     }
     let writing = Writing { field_manager: &settings.field_manager, force_conflicts: settings.force_conflicts };
     let changes = &mut report.changes;
-    let mut each = |foretold: Foretold<'_>| {
-        let Foretold { change, live, next, approximate, schema } = foretold;
+    let mut each = |predicted: Predicted<'_>| {
+        let Predicted { change, live, next, approximate, schema } = predicted;
         let object = &plan.changes[change].desired.object;
         let hiding = match () {
             () if object.is_secret() => Hiding::Secret,
@@ -69,5 +69,5 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Wan
         diff.approximate = approximate.map(said);
         changes[change].diff = Some(Box::new(diff));
     };
-    foretold::foretell(plan, target, writing, kind == DiffKind::Full, &mut each).await;
+    predicted::predict(plan, target, writing, kind == DiffKind::Full, &mut each).await;
 }

@@ -45,7 +45,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
         if after.as_ref().is_some_and(|after| !is_of_this(after)) {
             let problem = Problem::new(format!("there is an app {to} in namespace {} already", new.namespace));
             return Err(Error::failed(problem.help(format!(
-                "choose another name; a record of {from} without members goes with gantry apps forget"
+                "choose another name; to delete a record of {from} without members: gantry apps forget"
             ))));
         }
         let live = members::find(&before, &target, members::Wanted::NOTHING).await?;

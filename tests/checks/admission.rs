@@ -258,7 +258,7 @@ fn what_the_dry_run_passes_the_server_takes_and_what_it_refuses_the_server_refus
     let report = output.report();
     let name = |object: &Value| format!("{} {}", object["kind"], object["name"]);
     let found = report["checks"][0]["findings"].as_array().expect("findings");
-    let foretold: BTreeSet<String> =
+    let predicted: BTreeSet<String> =
         found.iter().filter(|f| f["severity"] == "error").map(|f| name(&f["object"])).collect();
     assert_eq!(report["checks"][0]["unchecked"], Value::Null);
 
@@ -274,7 +274,7 @@ fn what_the_dry_run_passes_the_server_takes_and_what_it_refuses_the_server_refus
             refused.insert(name);
         }
     }
-    assert_eq!(foretold, refused, "{answers:#?}");
+    assert_eq!(predicted, refused, "{answers:#?}");
     assert!(refused.len() > 20 && documents.len() > refused.len() + 5);
     drop(rules);
 }

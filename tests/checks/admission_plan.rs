@@ -83,7 +83,7 @@ fn metadata_in_a_new_namespace_is_judged_as_the_server_would() {
     let report = output.code(3).report();
     let findings = report["checks"][0]["findings"].as_array().expect("findings").iter();
     let errors = findings.filter(|finding| finding["severity"] == "error");
-    let foretold: BTreeSet<String> = errors.map(|finding| finding["object"]["name"].to_string()).collect();
+    let predicted: BTreeSet<String> = errors.map(|finding| finding["object"]["name"].to_string()).collect();
     cp.apply_yaml(&bed.namespace());
     let mut refused = BTreeSet::new();
     for text in &objects {
@@ -93,7 +93,7 @@ fn metadata_in_a_new_namespace_is_judged_as_the_server_would() {
             refused.insert(object["metadata"]["name"].to_string());
         }
     }
-    assert_eq!(foretold, refused, "{output}");
+    assert_eq!(predicted, refused, "{output}");
     assert_eq!(refused.len(), 4);
 }
 

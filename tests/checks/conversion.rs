@@ -197,8 +197,8 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
     bed.check(&[bed.crd(&webhook(rename).conversion())], &[]).code(0).stdout_contains("warning[ConversionLosesData]");
     bed.check(&[crd], &[])
         .code(3)
-        .stdout_contains("comes back changed: spec.amount")
-        .stdout_contains("spec.amount: \"large-one\", comes back as \"small-one\"");
+        .stdout_contains("is returned changed: spec.amount")
+        .stdout_contains("spec.amount: \"large-one\", is returned as \"small-one\"");
 }
 
 #[test]

@@ -117,7 +117,7 @@ impl Stage {
 const CHECKED: [&str; 2] = ["--preflight", "ExtensionResolution"];
 
 #[test]
-fn a_deploy_ends_when_the_foretold_version_is_installed() {
+fn a_deploy_ends_when_the_predicted_version_is_installed() {
     let stage = Stage::new();
     let pinned = stage.extension("1.0.0");
     let running = stage.deploy(&pinned, &CHECKED).spawn();

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::bundle::{ClusterServiceVersion, Judgement, Known, Profile, Untold, judge};
+use crate::bundle::{ClusterServiceVersion, Judgement, Known, Profile, Unchecked, judge};
 use crate::json::{Fields, plain};
 
 /// What is known of a ClusterServiceVersion.
@@ -33,8 +33,8 @@ impl Csv {
             (Some(csv), Some(_)) => judge(Known::Csv(csv), profile),
             (Some(csv), None) => judge(Known::Metadata(csv), profile),
             (None, _) => {
-                let untold = vec![Untold::Webhooks, Untold::Install, Untold::Objects];
-                Judgement { untold, ..Judgement::default() }
+                let unchecked = vec![Unchecked::Webhooks, Unchecked::Install, Unchecked::Objects];
+                Judgement { unchecked, ..Judgement::default() }
             }
         }
     }

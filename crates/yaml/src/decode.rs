@@ -370,7 +370,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn not_mergeable(&self, index: u32) -> Error {
-        error_at(self.raw(index).at, "a merge key (<<) takes a mapping or a list of mappings".into())
+        error_at(self.raw(index).at, "the value of a merge key (<<) must be a mapping or a list of mappings".into())
     }
 
     fn key(&self, index: u32) -> Result<Cow<'a, str>, Error> {

@@ -107,9 +107,9 @@ impl Transport {
     /// The warnings that were not taken before. A dry run and the apply after it are warned of the same things.
     pub fn take_warnings(&self) -> Vec<String> {
         let mut kept = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        let untold = kept.texts[kept.told..].to_vec();
+        let unreported = kept.texts[kept.told..].to_vec();
         kept.told = kept.texts.len();
-        untold
+        unreported
     }
 
     /// Sends a request until there is an answer that is not "come back later".

@@ -27,7 +27,7 @@ fn judge(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
             let namespace = plan.assumed_namespace.as_deref()?;
             let by_context = namespace != "default";
             let why = if by_context { ", the namespace of the kubeconfig's context" } else { "" };
-            let message = format!("{kind} has no namespace and goes to {namespace:?}{why}");
+            let message = format!("{kind} has no namespace and is created in {namespace:?}{why}");
             let help = "set metadata.namespace, or pass --namespace";
             let at = vec![Step::from("metadata"), Step::from("name")];
             let violation = Violation::of(&rules::NAMESPACE_ASSUMED, index, None, message, help.to_owned(), at);

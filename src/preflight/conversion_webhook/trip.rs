@@ -154,7 +154,7 @@ async fn one(
         "a value stored at {} is missing at {}: unless the webhook restores it, a write there erases it",
         storage.name, version.name
     );
-    let lost = format!("an object that is read and written at {} comes back changed", version.name);
+    let lost = format!("an object that is read and written at {} is returned changed", version.name);
     for (losses, severity, message) in [
         (Losses(certain), Severity::Error, missing),
         (Losses(likely), Severity::Warning, nowhere),
@@ -243,7 +243,7 @@ fn shown(loss: &Loss, redact: bool) -> String {
         (false, value) => text::cut(&value.to_string(), LONGEST_VALUE).into_owned(),
     };
     match &loss.now {
-        Some(now) => format!("{}, comes back as {}", one(&loss.value), one(now)),
+        Some(now) => format!("{}, is returned as {}", one(&loss.value), one(now)),
         None => one(&loss.value),
     }
 }

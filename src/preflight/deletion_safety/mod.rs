@@ -132,7 +132,7 @@ impl<'a> Looking<'a> {
 
 fn unread(problem: Option<&Problem>, what: &str) -> CouldNotCheck {
     let message = problem.map_or("the list expired again and again", |problem| problem.message.as_str());
-    let message = format!("what goes with the objects that are deleted is not known: {what}: {message}");
+    let message = format!("what else the deletion would delete is not known: {what}: {message}");
     let others = problem.and_then(|problem| problem.help.as_ref()).map(|help| format!("{help}; or "));
     CouldNotCheck { message, help: Some(format!("{}deploy without deleting: --prune=no", others.unwrap_or_default())) }
 }

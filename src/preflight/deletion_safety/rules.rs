@@ -23,7 +23,7 @@ pub static CHANGED_BY_OTHER: RuleDoc = RuleDoc {
     summary: "an object is deleted that somebody else has changed since the app was deployed",
     reports: "An object that leaves the app, where another field manager has set fields outside of metadata and status since the \
         app's own manager last changed the object. The controllers of Kubernetes itself do not count.",
-    why: "What somebody else has set is in no manifest of the app, and goes with the object.",
+    why: "What another field manager has set is in no manifest of the app, and is deleted with the object.",
     example: Example::Deletion {
         left: "\
 apiVersion: v1
@@ -223,7 +223,7 @@ metadata: {name: theirs, namespace: test-left}
 
 pub static VOLUME_DATA: RuleDoc = RuleDoc {
     name: "VolumeDeletionLosesData",
-    summary: "a volume or a claim is deleted, and its data goes with it",
+    summary: "a volume or a claim is deleted together with its data",
     reports: "A PersistentVolumeClaim that leaves the app and is bound to a volume with the reclaim policy Delete; a bound \
         PersistentVolume with that policy.",
     why: "The storage behind the volume is deleted, with all that is on it.",

@@ -44,7 +44,7 @@ fn of_volume(removal: &Removal, volume: &Value) -> Option<Violation> {
     let is_used = removal.object.kind == "PersistentVolumeClaim" || volume["status"]["phase"] == "Bound";
     let deletes = volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete";
     (is_used && deletes).then(|| {
-        let message = format!("its data goes, too: the volume {name} has the reclaim policy Delete");
+        let message = format!("its data is deleted, too: the volume {name} has the reclaim policy Delete");
         let help = format!(
             "keep it (--prune=no, or the annotation gantry.dev/prune: keep), or keep the data first: kubectl patch pv {name} \
              -p '{{\"spec\":{{\"persistentVolumeReclaimPolicy\":\"Retain\"}}}}'"

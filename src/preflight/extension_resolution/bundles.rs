@@ -32,8 +32,8 @@ fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Contex
         ..Profile::default()
     };
     let judgement = judge(Known::Bundle(&bundle.content), &profile);
-    for untold in &judgement.untold {
-        context.notices.add(format!("of bundle {} it cannot be told {untold}", bundle.shown()));
+    for unchecked in &judgement.unchecked {
+        context.notices.add(format!("bundle {}: could not check {unchecked}", bundle.shown()));
     }
     if names_operator_conditions(bundle) {
         context.notices.add(format!(

@@ -15,7 +15,7 @@ mod rules;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gantry_catalog::bundle::{Olm, Untold};
+use gantry_catalog::bundle::{Olm, Unchecked};
 use gantry_catalog::mistakes::mistakes;
 use gantry_catalog::resolve::{Source, UpgradeConstraints, Wanted, range_of, resolve};
 use gantry_catalog::{Package, crd_rule};
@@ -215,7 +215,7 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
             }
         }
     }
-    tell_untold(&brought, &context);
+    note_unchecked(&brought, &context);
     found.extend(owners::check(&asked, &brought, options.olm, &context).await);
     if changes_catalogs(context.plan) {
         found.violations.iter_mut().for_each(|violation| blame_deploy(violation, context.plan));
@@ -270,7 +270,7 @@ fn of_catalog(asked: &Asked, catalog: &str, package: &Package) -> Vec<Violation>
     }
     let of_message = |message: String| {
         let message = format!("catalog {catalog}, package {}: {}", sanitize(&package.name), sanitize(&message));
-        let help = "opm validate refuses such a catalog, and OLM takes it as it is; ask those who publish it";
+        let help = "opm validate refuses such a catalog, and OLM uses it as it is; ask its publisher to fix it";
         violation(&rules::CATALOG_INVALID, asked.change, message, help.into(), asked.extension.places.package())
     };
     messages.into_iter().map(of_message).collect()
@@ -310,17 +310,17 @@ fn judge(
 }
 
 /// What the catalogs do not tell of the bundles, which has to be known to say that OLM installs them.
-fn tell_untold(brought: &[Brought], context: &Context<'_>) {
-    let mut bundles: BTreeMap<&[Untold], Vec<&str>> = BTreeMap::new();
-    for brought in brought.iter().filter(|brought| !brought.untold.is_empty()) {
-        bundles.entry(&brought.untold).or_default().push(&brought.bundle);
+fn note_unchecked(brought: &[Brought], context: &Context<'_>) {
+    let mut bundles: BTreeMap<&[Unchecked], Vec<&str>> = BTreeMap::new();
+    for brought in brought.iter().filter(|brought| !brought.unchecked.is_empty()) {
+        bundles.entry(&brought.unchecked).or_default().push(&brought.bundle);
     }
-    for (untold, bundles) in bundles {
-        let untold: Vec<String> = untold.iter().map(Untold::to_string).collect();
+    for (unchecked, bundles) in bundles {
+        let unchecked: Vec<String> = unchecked.iter().map(Unchecked::to_string).collect();
         let bundles = failure::listed(bundles);
         context.notices.add(format!(
             "the catalog does not say of {bundles} {}; to have that checked, add the bundle's directory with -f",
-            untold.join(", ")
+            unchecked.join(", ")
         ));
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gantry_catalog::bundle::{Olm, Untold};
+use gantry_catalog::bundle::{Olm, Unchecked};
 use serde_json::Value;
 
 use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE, SERVICE_ACCOUNT_MISSING};
@@ -38,7 +38,7 @@ pub struct Brought {
     pub bundle: String,
     pub crds: Vec<String>,
     /// What the catalog does not tell of it.
-    pub untold: Vec<Untold>,
+    pub unchecked: Vec<Unchecked>,
 }
 
 pub async fn check(asked: &[Asked], brought: &[Brought], olm: Olm, context: &Context<'_>) -> Found {

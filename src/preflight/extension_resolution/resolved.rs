@@ -47,7 +47,7 @@ pub fn tell(
         change: asked.change,
         bundle: resolved.bundle.name.clone(),
         crds: telling.crds(),
-        untold: judgement.untold,
+        unchecked: judgement.unchecked,
     }
 }
 
@@ -68,7 +68,7 @@ impl Telling<'_> {
         let extension = &self.asked.extension;
         let before = version_of(installed).ok()?;
         let (from, to) = (sanitize(&installed.version), sanitize(&bundle.version));
-        let step = format!("package {} goes from {from} to {to}", sanitize(&extension.wanted.package));
+        let step = format!("package {} is upgraded from {from} to {to}", sanitize(&extension.wanted.package));
         let told = |doc, message: String, help: &str, at| violation(doc, self.asked.change, message, help.into(), at);
         let at = match extension.wanted.version.is_empty() {
             true => extension.places.package(),
@@ -109,7 +109,7 @@ impl Telling<'_> {
                 found.push(violation(&DEPRECATED, self.asked.change, message, help, at));
             }
         };
-        let help = || "the catalog says what to use instead; nothing new comes of what is deprecated".to_owned();
+        let help = || "the catalog says what to use instead; what is deprecated gets no new versions".to_owned();
         tell("olm.package", "", format!("package {}", sanitize(&package.name)), places.package(), help());
         for channel in self.channels() {
             let others = package.channels.keys().filter(|name| package.deprecation("olm.channel", name).is_none());
@@ -211,7 +211,7 @@ impl Telling<'_> {
         let package = sanitize(&wanted.package);
         let message = match leaves_alone {
             true => format!("OLM updates package {package} by itself: {}", then.join(" -> ")),
-            false => format!("after {}, OLM goes on by itself: {}", steps[0], then.join(" -> ")),
+            false => format!("after {}, OLM continues by itself: {}", steps[0], then.join(" -> ")),
         };
         let help =
             format!("to stay, pin it: version: \"{}\"", if leaves_alone { self.here() } else { steps[0].clone() });

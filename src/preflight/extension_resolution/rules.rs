@@ -82,7 +82,7 @@ spec:
 
 pub static AUTOMATIC_UPGRADE: RuleDoc = RuleDoc {
     name: "AutomaticUpgrade",
-    summary: "OLM goes on to later versions by itself (note)",
+    summary: "OLM upgrades to later versions by itself (note)",
     reports: "A ClusterExtension whose version is not pinned and that OLM updates without another deploy: all steps that \
         the edges of the catalog allow, in their order.",
     why: "OLM v1 resolves again whenever something is installed or a catalog changes.",
@@ -203,7 +203,7 @@ pub static DEPRECATED: RuleDoc = RuleDoc {
     summary: "a package, channel or bundle that is asked for is deprecated",
     reports: "What olm.deprecations of the catalog says of the package, of the channels that the ClusterExtension names \
         (of all, if it names none) and of the bundle that it resolves to, with the catalog's message.",
-    why: "Nothing new comes of what is deprecated. OLM v1 takes a deprecated bundle only where there is no other.",
+    why: "What is deprecated gets no new versions. OLM v1 installs a deprecated bundle only where there is no other.",
     example: Example::Extension {
         live: "",
         desired: "\
@@ -254,7 +254,7 @@ entries:
 
 pub static DOWNGRADE: RuleDoc = RuleDoc {
     name: "Downgrade",
-    summary: "a ClusterExtension goes to an older version",
+    summary: "a ClusterExtension is downgraded",
     reports: "A ClusterExtension that resolves to a lower version than the installed one, most often with \
         upgradeConstraintPolicy: SelfCertified.",
     why: "An older operator may not read what the newer one has written: CRDs, objects, data.",
@@ -412,7 +412,7 @@ spec:
 
 pub static MAJOR_UPGRADE: RuleDoc = RuleDoc {
     name: "MajorUpgrade",
-    summary: "a ClusterExtension goes to another major version",
+    summary: "a ClusterExtension is upgraded to another major version",
     reports: "A ClusterExtension that resolves to another major version than the installed one. It is an error under \
         upgradeConstraints: semver, where such a version is not resolved at all.",
     why: "By the rules of semantic versions another major version may break what the last one could do. OLM v1 no \
@@ -481,7 +481,7 @@ properties:
 
 pub static MAJOR_ZERO_UPGRADE: RuleDoc = RuleDoc {
     name: "MajorZeroUpgrade",
-    summary: "a ClusterExtension below 1.0.0 goes to a version that may break",
+    summary: "a ClusterExtension below 1.0.0 is upgraded to a version that may break",
     reports: "A ClusterExtension below 1.0.0 that resolves to another minor version, or from one 0.0.z to another. It is \
         an error under upgradeConstraints: semver.",
     why: "Below 1.0.0 every minor version may break what the last one could do, and every 0.0.z.",
@@ -573,7 +573,7 @@ pub static OWNED_BY_ANOTHER: RuleDoc = RuleDoc {
     reports: "A CRD that the resolved bundle brings and that is live without the owner labels of this ClusterExtension: \
         another ClusterExtension has installed it, or something that is not OLM v1. It is known where the catalog \
         has the bundle's olm.csv.metadata or ClusterServiceVersion.",
-    why: "OLM v1 has one owner of each object and takes over nothing: the installation fails.",
+    why: "In OLM v1 each object has one owner, and OLM never takes an object over: the installation fails.",
     example: Example::Extension {
         live: "\
 apiVersion: apiextensions.k8s.io/v1
@@ -726,7 +726,7 @@ pub static TIED_BUNDLES: RuleDoc = RuleDoc {
     name: "TiedBundles",
     summary: "several bundles of a catalog have the same version",
     reports: "A ClusterExtension that resolves to one of several bundles of the same version and release in one catalog.",
-    why: "OLM v1 reads a catalog side by side and takes the one that comes first: it is chance which.",
+    why: "OLM v1 reads the files of a catalog concurrently and uses the first one: which one that is, is random.",
     example: Example::Extension {
         live: "",
         desired: "\

@@ -207,7 +207,7 @@ impl<'a> Judging<'a> {
             }
         };
         match fitting.len() {
-            0 => "no bundle of the catalogs at hand provides it; install an operator that does, in the same deploy"
+            0 => "no bundle of the available catalogs provides it; install an operator that does, in the same deploy"
                 .to_owned(),
             count => {
                 let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
@@ -281,7 +281,7 @@ fn named(node: &Node) -> &str {
 
 fn lost_words(node: &Node, requirement: &Requirement, provider: &Node, gone: &Gone<'_>) -> String {
     let gone = match gone {
-        Gone::Replaced(instead) => format!("{} that takes its place does not", instead.shown()),
+        Gone::Replaced(instead) => format!("its replacement {} does not", instead.shown()),
         Gone::Deleted(_) => "is deleted".to_owned(),
     };
     format!(

@@ -93,7 +93,7 @@ spec:
 
 pub static REQUIRED_API_MISSING: RuleDoc = RuleDoc {
     name: "RequiredApiMissing",
-    summary: "an operator requires an API that nobody provides",
+    summary: "an operator requires an API that no operator provides",
     reports: "An operator of the deploy that requires an API (required CRDs and APIServices, olm.gvk.required, \
         olm.constraint) which no operator provides after the deploy, no CRD of the manifests and no API of the \
         target. Group, version and kind have to be the same.",

@@ -34,8 +34,10 @@ pub async fn check(nodes: &Nodes, context: &Context<'_>) -> Found {
                 crd.served_versions().map(|version| version.name.to_string()).collect()
             };
             for gone in versions(&crds.live).difference(&versions(&crds.desired)) {
-                let message =
-                    format!("served version {} of {name} goes, and several operators own it: {shown}", sanitize(gone));
+                let message = format!(
+                    "served version {} of {name} is removed, and several operators own the CRD: {shown}",
+                    sanitize(gone)
+                );
                 let help = "keep serving it until no operator needs it: OLM refuses the update".to_owned();
                 found.violations.push(violation(&SHARED_CRD_NOT_COMPATIBLE, change, message, help));
             }

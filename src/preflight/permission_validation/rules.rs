@@ -59,7 +59,7 @@ pub static ROLE: RuleDoc = RuleDoc {
     summary: "a Role or ClusterRole has rules that this identity neither holds nor may grant",
     reports: "A Role or ClusterRole that the identity writes without the verb escalate on it and without holding each \
         of its rules in the same scope; with an aggregation rule, without holding every right.",
-    why: "The server refuses it to prevent privilege escalation: nobody may grant rights they do not hold. Only RBAC \
+    why: "The server refuses it to prevent privilege escalation: a user may not grant rights that the user does not hold. Only RBAC \
         rules count, not what another authorizer (a webhook) allows.",
     example: Example::Rights {
         granted: "\
@@ -87,7 +87,7 @@ pub static BINDING: RuleDoc = RuleDoc {
         refers to and without holding each rule of it in the same scope. For roles of the same manifests, gantry uses \
         the rules that they will have, including what they aggregate. Where the identity may not read the role either, \
         it is unknown what it would have to hold, and the finding asks for bind.",
-    why: "The server refuses it to prevent privilege escalation: nobody may grant rights they do not hold.",
+    why: "The server refuses it to prevent privilege escalation: a user may not grant rights that the user does not hold.",
     example: Example::Rights {
         granted: "\
 - {apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [get, create, patch]}

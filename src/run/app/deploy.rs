@@ -142,16 +142,16 @@ pub fn waits(settings: &Settings) -> bool {
     settings.wait == Wait::True
 }
 
-/// How a deploy writes, and what it waits for where that is foretold.
+/// How a deploy writes, and what it waits for where that is predicted.
 pub fn options(
     settings: &Settings,
     written: Option<(usize, resource::Live)>,
     extensions: &[ExtensionEntry],
 ) -> ApplyOptions {
     // Where several rules are about an object, the first one decides: the user's.
-    let foretold = extensions.iter().filter_map(|extension| {
+    let predicted = extensions.iter().filter_map(|extension| {
         let versions = extension.versions();
-        (!versions.is_empty()).then(|| WaitRule::foretold(&extension.name, versions))
+        (!versions.is_empty()).then(|| WaitRule::predicted(&extension.name, versions))
     });
     ApplyOptions {
         field_manager: settings.field_manager.clone(),
@@ -164,7 +164,7 @@ pub fn options(
         awaits_all_crds: settings.wait != Wait::False,
         ready_timeout: waits(settings).then_some(settings.timeouts.ready),
         resource_timeout: settings.timeouts.resource,
-        wait_rules: settings.rules.waits.iter().cloned().chain(foretold).collect(),
+        wait_rules: settings.rules.waits.iter().cloned().chain(predicted).collect(),
         written,
     }
 }

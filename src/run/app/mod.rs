@@ -95,7 +95,7 @@ pub async fn open(
     let Some(name) = &settings.app else {
         return match flags.from_kapp {
             Some(_) => {
-                let problem = Problem::new("--from-kapp takes an app of kapp over into an app, and none is named");
+                let problem = Problem::new("--from-kapp needs the app that takes over the objects, and none is named");
                 Err(Error::usage(problem.help("name the app: --app=NAME")))
             }
             None => Ok(None),

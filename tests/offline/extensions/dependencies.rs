@@ -179,7 +179,7 @@ fn a_crd_with_two_owners_keeps_its_versions_and_takes_every_object() {
     let (two, one) = (&["a.v1.0.0", "b.v1.0.0"][..], &["a.v1.0.0"][..]);
     let (gone, narrow) = (crd(&["v1"], 10), crd(&["v1", "v1beta1"], 5));
     for (owners, size, desired, expected) in [
-        (two, 3, &gone, Some("served version v1beta1 of ks.g.example.com goes")),
+        (two, 3, &gone, Some("served version v1beta1 of ks.g.example.com is removed")),
         (two, 7, &narrow, Some("updated validation is too restrictive: 1 object of ks.g.example.com (operators/one)")),
         (two, 3, &narrow, None),
         (one, 7, &narrow, None),

@@ -4,13 +4,17 @@ use gantry_schema::gotext::quote;
 use serde_json::Value;
 
 use super::ClusterServiceVersion;
-use super::judge::{Profile, Untold};
+use super::judge::{Profile, Unchecked};
 
 const WATCH_NAMESPACE: &str = "watchNamespace";
 const DEPLOYMENT_CONFIG: &str = "deploymentConfig";
 
 /// Why OLM does not take the configuration.
-pub(super) fn refused(csv: &ClusterServiceVersion, profile: &Profile<'_>, untold: &mut Vec<Untold>) -> Option<String> {
+pub(super) fn refused(
+    csv: &ClusterServiceVersion,
+    profile: &Profile<'_>,
+    unchecked: &mut Vec<Unchecked>,
+) -> Option<String> {
     let none = Value::Object(serde_json::Map::new());
     let config = profile.config.unwrap_or(&none);
     let said = |what: String| Some(format!("invalid ClusterExtension configuration: invalid configuration: {what}"));
@@ -43,7 +47,7 @@ pub(super) fn refused(csv: &ClusterServiceVersion, profile: &Profile<'_>, untold
         found.push(format!("unknown field {}", quote(name)));
     }
     if fields.get(DEPLOYMENT_CONFIG).is_some_and(|value| !value.is_null()) {
-        untold.push(Untold::DeploymentConfig);
+        unchecked.push(Unchecked::DeploymentConfig);
     }
     match found.as_slice() {
         [] => None,

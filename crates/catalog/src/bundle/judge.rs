@@ -88,7 +88,7 @@ pub struct Unsupported {
 
 /// What cannot be told of a bundle because too little of it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Untold {
+pub enum Unchecked {
     /// Whether it has webhooks.
     Webhooks,
     /// Whether what its ClusterServiceVersion installs is valid.
@@ -99,13 +99,13 @@ pub enum Untold {
     DeploymentConfig,
 }
 
-impl fmt::Display for Untold {
+impl fmt::Display for Unchecked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Untold::Webhooks => "whether it has webhooks",
-            Untold::Install => "whether its deployments are valid",
-            Untold::Objects => "whether its objects are supported",
-            Untold::DeploymentConfig => "whether this OLM supports deploymentConfig",
+            Unchecked::Webhooks => "whether it has webhooks",
+            Unchecked::Install => "whether its deployments are valid",
+            Unchecked::Objects => "whether its objects are supported",
+            Unchecked::DeploymentConfig => "whether this OLM supports deploymentConfig",
         })
     }
 }
@@ -116,7 +116,7 @@ pub struct Judgement {
     /// Why it is not installed. OLM ends with the first one of its own unless the validators find them.
     pub unsupported: Vec<Unsupported>,
     /// What cannot be told; nothing that OLM would not come to after what it has found already.
-    pub untold: Vec<Untold>,
+    pub unchecked: Vec<Unchecked>,
 }
 
 /// What OLM says of a bundle of which everything is known; none where it installs it.
@@ -127,7 +127,7 @@ pub fn unsupported(bundle: &Bundle, profile: &Profile<'_>) -> Vec<Unsupported> {
 /// What OLM says of a bundle.
 pub fn judge(known: Known<'_>, profile: &Profile<'_>) -> Judgement {
     let mut judgement = Judgement::default();
-    if let Some(first) = refused(known, profile, &mut judgement.untold) {
+    if let Some(first) = refused(known, profile, &mut judgement.unchecked) {
         judgement.unsupported.push(first);
     } else {
         validate(known, &mut judgement);
@@ -135,12 +135,12 @@ pub fn judge(known: Known<'_>, profile: &Profile<'_>) -> Judgement {
     if let Known::Bundle(bundle) = known {
         judgement.unsupported.extend(validators::owned_versions(bundle));
     }
-    judgement.untold.sort();
+    judgement.unchecked.sort();
     judgement
 }
 
 /// What OLM ends with before it validates anything.
-fn refused(known: Known<'_>, profile: &Profile<'_>, untold: &mut Vec<Untold>) -> Option<Unsupported> {
+fn refused(known: Known<'_>, profile: &Profile<'_>, unchecked: &mut Vec<Unchecked>) -> Option<Unsupported> {
     let (csv, file) = match known {
         Known::Bundle(bundle) => {
             if let Some(found) = bundle.subdirectories.first() {
@@ -172,7 +172,7 @@ fn refused(known: Known<'_>, profile: &Profile<'_>, untold: &mut Vec<Untold>) ->
         return at(text, &[spec, Step::Key("apiservicedefinitions"), Step::Key("owned")]);
     }
     if matches!(known, Known::Metadata(_)) {
-        untold.push(Untold::Webhooks);
+        unchecked.push(Unchecked::Webhooks);
     } else if !csv.webhooks.is_empty() && profile.olm == Olm::V4_16 {
         let text = "unsupported bundle: webhookDefinitions are not supported".to_owned();
         return at(text, &[spec, Step::Key("webhookdefinitions")]);
@@ -189,7 +189,7 @@ fn refused(known: Known<'_>, profile: &Profile<'_>, untold: &mut Vec<Untold>) ->
     }
     // The OLM of 4.16 has no `spec.config`.
     if profile.olm == Olm::Current
-        && let Some(text) = config::refused(csv, profile, untold)
+        && let Some(text) = config::refused(csv, profile, unchecked)
     {
         return Some(Unsupported { reason: Reason::Olm, text, place: None });
     }
@@ -201,12 +201,12 @@ fn validate(known: Known<'_>, judgement: &mut Judgement) {
     let bundle = match known {
         Known::Bundle(bundle) => bundle,
         Known::Csv(csv) => {
-            judgement.untold.push(Untold::Objects);
+            judgement.unchecked.push(Unchecked::Objects);
             partial = Bundle { csv: Some((csv.clone(), String::new())), ..Bundle::default() };
             &partial
         }
         Known::Metadata(_) => {
-            judgement.untold.extend([Untold::Install, Untold::Objects]);
+            judgement.unchecked.extend([Unchecked::Install, Unchecked::Objects]);
             return;
         }
     };

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 pub use cluster_service_version::{
     ApiDescription, ClusterServiceVersion, DeploymentSpec, InstallMode, Permissions, PolicyRule, Webhook, WebhookRule,
 };
-pub use judge::{Judgement, Known, Olm, Place, Profile, Reason, Step, Unsupported, Untold, judge, unsupported};
+pub use judge::{Judgement, Known, Olm, Place, Profile, Reason, Step, Unchecked, Unsupported, judge, unsupported};
 
 use crate::json::{compact, plain};
 use crate::package::Property;

@@ -200,7 +200,7 @@ fn install_modes_that_are_not_enough() {
     // A feature gate decides about deploymentConfig.
     let config = json!({"deploymentConfig": {"env": []}});
     let profile = Profile { config: Some(&config), ..Profile::default() };
-    assert_eq!(judge(Known::Bundle(&bundle_of(csv())), &profile).untold, [Untold::DeploymentConfig]);
+    assert_eq!(judge(Known::Bundle(&bundle_of(csv())), &profile).unchecked, [Unchecked::DeploymentConfig]);
 }
 
 const NAME: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
@@ -423,17 +423,17 @@ fn of_a_catalog_less_can_be_told() {
         load(json!({"type": "olm.bundle.object", "value": {"data": data}}))
     };
     let judged = |csv: &Csv, profile: &Profile<'_>| {
-        let Judgement { unsupported, untold } = csv.judge(profile);
+        let Judgement { unsupported, unchecked } = csv.judge(profile);
         assert!(unsupported.iter().all(|found| found.place.is_none()));
-        (unsupported.into_iter().map(|found| found.text).collect::<Vec<_>>(), untold)
+        (unsupported.into_iter().map(|found| found.text).collect::<Vec<_>>(), unchecked)
     };
     let fine = object(&csv());
-    assert_eq!(judged(&fine, &Profile::default()), (vec![], vec![Untold::Objects]));
+    assert_eq!(judged(&fine, &Profile::default()), (vec![], vec![Unchecked::Objects]));
     let mut wrong = csv();
     wrong["spec"]["webhookdefinitions"] =
         json!([webhook("ConversionWebhook", "c", json!({"conversionCRDs": ["x.y"]}))]);
     let foreign = "conversion webhook 'c' references custom resource definition 'x.y' not owned bundle";
-    assert_eq!(judged(&object(&wrong), &Profile::default()), (vec![foreign.into()], vec![Untold::Objects]));
+    assert_eq!(judged(&object(&wrong), &Profile::default()), (vec![foreign.into()], vec![Unchecked::Objects]));
     let old = Profile { olm: Olm::V4_16, ..Profile::default() };
     let webhooks = "unsupported bundle: webhookDefinitions are not supported";
     assert_eq!(judged(&object(&wrong), &old), (vec![webhooks.into()], vec![]));
@@ -443,12 +443,12 @@ fn of_a_catalog_less_can_be_told() {
         load(json!({"type": "olm.csv.metadata", "value": value}))
     };
     let everywhere = json!([{"type": "AllNamespaces", "supported": true}]);
-    let all = vec![Untold::Webhooks, Untold::Install, Untold::Objects];
+    let all = vec![Unchecked::Webhooks, Unchecked::Install, Unchecked::Objects];
     let fine = metadata(everywhere.clone(), json!({}));
     assert_eq!(judged(&fine, &Profile::default()), (vec![], all.clone()));
     assert_eq!(judged(&fine, &old), (vec![], all.clone()), "never a pass");
     let modes = "unsupported bundle: bundle does not support AllNamespaces install mode";
-    assert_eq!(judged(&metadata(json!([]), json!({})), &old), (vec![modes.into()], vec![Untold::Webhooks]));
+    assert_eq!(judged(&metadata(json!([]), json!({})), &old), (vec![modes.into()], vec![Unchecked::Webhooks]));
     let services = metadata(everywhere, json!({"owned": [{"name": "a"}]}));
     let text = "unsupported bundle: apiServiceDefintions are not supported";
     assert_eq!(judged(&services, &Profile::default()), (vec![text.into()], vec![]));

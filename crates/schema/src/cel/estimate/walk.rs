@@ -38,7 +38,7 @@ pub(in crate::cel) fn estimate(sketch: &Sketch, bindings: &Bindings, of: &Type) 
     while let Some(work) = next.pop() {
         walk.steps += 1;
         if walk.steps > MAX_STEPS {
-            return Err(Problem::limit("the cost of the expression takes too long to estimate".to_owned()));
+            return Err(Problem::limit("estimating the cost of the expression takes too long".to_owned()));
         }
         walk.run(work, &mut next);
     }

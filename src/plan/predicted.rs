@@ -16,7 +16,7 @@ use crate::resource::{RawObject, Resource};
 use crate::secret;
 
 /// What one object would become.
-pub(crate) struct Foretold<'s> {
+pub(crate) struct Predicted<'s> {
     /// Index into `plan.changes`.
     pub change: usize,
     pub live: Option<Value>,
@@ -36,12 +36,12 @@ pub(crate) struct Writing<'a> {
 
 /// Tells what each update would make of its object, and each creation where `created`. Reads only; asks the server about each
 /// object once in a run, however many callers need the answer.
-pub(crate) async fn foretell(
+pub(crate) async fn predict(
     plan: &Plan,
     target: &Target,
     writing: Writing<'_>,
     created: bool,
-    each: &mut (dyn FnMut(Foretold<'_>) + Send),
+    each: &mut (dyn FnMut(Predicted<'_>) + Send),
 ) {
     let is_wanted = |change: &Change| {
         change.action.changes_live() || created && matches!(change.action, Action::Create | Action::Replace)
@@ -61,7 +61,7 @@ pub(crate) async fn foretell(
             while let Some((index, answer)) = answers.next().await {
                 let change = &plan.changes[index];
                 match answer {
-                    Ok(next) => each(Foretold {
+                    Ok(next) => each(Predicted {
                         change: index,
                         live: live(change),
                         next: next.value(),
@@ -81,7 +81,7 @@ pub(crate) async fn foretell(
         let schema = schemas.schema(&change.resource);
         let live = live(change);
         let next = merged(change, live.as_ref(), schema, writing.field_manager);
-        each(Foretold { change: index, live, next, approximate: Some(reason), schema });
+        each(Predicted { change: index, live, next, approximate: Some(reason), schema });
     }
 }
 
