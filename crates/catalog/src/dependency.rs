@@ -8,7 +8,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::json::plain;
-use crate::package::Property;
+use crate::property::Property;
 use crate::skip_range::SkipRange;
 use crate::version::Version;
 

@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use crate::blob::{Blob, Schema};
 use crate::csv::Csv;
 use crate::json::{Fields, compact, plain};
-use crate::package::{Bundle, Channel, Deprecation, Entry, PACKAGE, Package, Property, REQUIRED};
+use crate::package::{Bundle, Channel, Deprecation, Entry, PACKAGE, Package, REQUIRED};
+use crate::property::Property;
 
 /// The type of the property that holds an object of the bundle.
 const OBJECT: &str = "olm.bundle.object";

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::csv::Csv;
+use crate::property::Property;
 use crate::version::VersionRelease;
 
 /// The type of the property that names a bundle's package and version.
@@ -79,15 +80,6 @@ pub struct Bundle {
     pub required: Vec<String>,
     /// How many objects are part of the blob.
     pub objects: usize,
-}
-
-/// A property of a bundle.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Property {
-    /// Its type: `olm.gvk`.
-    pub kind: String,
-    /// Its value, as compact JSON.
-    pub value: String,
 }
 
 /// Something that should not be used any more.

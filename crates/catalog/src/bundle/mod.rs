@@ -8,6 +8,7 @@ mod cluster_service_version;
 mod config;
 pub mod install;
 mod judge;
+mod judgement;
 #[cfg(test)]
 mod tests;
 mod validators;
@@ -18,10 +19,11 @@ use serde_json::value::RawValue;
 pub use cluster_service_version::{
     ApiDescription, ClusterServiceVersion, DeploymentSpec, InstallMode, Permissions, PolicyRule, Webhook, WebhookRule,
 };
-pub use judge::{Judgement, Known, Olm, Place, Profile, Reason, Step, Unchecked, Unsupported, judge, unsupported};
+pub use judge::{judge, unsupported};
+pub use judgement::{Judgement, Known, Olm, Place, Profile, Reason, Step, Unchecked, Unsupported};
 
 use crate::json::{compact, plain};
-use crate::package::Property;
+use crate::property::Property;
 
 /// The annotation that says of which format a bundle is.
 pub const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
