@@ -18,11 +18,14 @@ pub use gantry_schema::Step;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
+    /// Its group and version, as in a manifest.
     pub api_version: String,
+    /// Its kind, as in a manifest.
     pub kind: String,
     /// Absent for cluster-scoped objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// Its `metadata.name`.
     pub name: String,
 }
 

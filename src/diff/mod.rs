@@ -56,6 +56,7 @@ fn is_zero(number: &usize) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
+    /// Which side it is of.
     pub is: LineKind,
     /// With its indentation.
     pub text: String,
@@ -68,7 +69,9 @@ pub enum LineKind {
     /// The same before and after: a field beside a change, or one that it is in. A map or list that does not change is
     /// one line.
     Context,
+    /// Of the live object only.
     Removed,
+    /// Of what it becomes only.
     Added,
     /// Not of the object, but about it: a YAML comment.
     Note,

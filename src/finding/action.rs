@@ -7,13 +7,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
+    /// It does not exist and is created.
     Create,
+    /// It exists and is changed.
     Update,
     /// The object was there and becomes ours: another tool owned it, or nobody did.
     Adopt,
     /// An annotation of the manifest says that the object is deleted and created again.
     Replace,
+    /// It is as the manifest says; nothing is written.
     Unchanged,
+    /// It is deleted.
     Delete,
     /// The object leaves the app and stays in the cluster.
     Orphan,
@@ -46,11 +50,13 @@ impl Action {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ApplyResult {
+    /// It was written.
     Applied,
     /// It is gone.
     Deleted,
     /// Its deletion has begun; it was not gone in time.
     Deleting,
+    /// It was as the manifest says; nothing was written.
     Unchanged,
     /// An annotation of the manifest says that the deploy does not write it.
     Skipped,

@@ -6,11 +6,15 @@ use serde::{Deserialize, Serialize};
 use super::{Finding, Mode, Severity, Source};
 use crate::resource::ObjectRef;
 
+/// What a check amounts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CheckStatus {
+    /// Everything was looked at, and there is no error and no warning.
     Passed,
+    /// There are warnings and no errors.
     Warned,
+    /// There are errors, which block the deploy.
     Blocked,
     /// Not possible on this target; never to be read as a pass. `message` says why.
     Skipped,
@@ -22,8 +26,11 @@ pub enum CheckStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckReport {
+    /// The name of the check, as in `--preflight`.
     pub name: String,
+    /// Whether its findings may block.
     pub mode: Mode,
+    /// What it amounts to.
     pub status: CheckStatus,
     /// Why a check was skipped, or what another check tells of in its place: the status counts these findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,6 +44,7 @@ pub struct CheckReport {
     /// Findings that the configuration has switched off and that are not among `findings`, counted by rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suppressed: Vec<Suppressed>,
+    /// What it found.
     pub findings: Vec<Finding>,
 }
 
@@ -44,6 +52,7 @@ pub struct CheckReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Suppressed {
+    /// The rule that is switched off.
     pub rule: String,
     /// What the findings would have been.
     pub severity: Severity,
@@ -71,6 +80,7 @@ pub struct Coverage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unchecked {
+    /// What could not be looked at, and why.
     pub message: String,
     /// What to do next, for example the right to grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]

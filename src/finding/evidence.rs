@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
+    /// What came of looking.
     pub examined: Examined,
     /// In a sentence, without any value of an object.
     pub message: String,
@@ -32,6 +33,7 @@ pub struct Evidence {
 pub enum Examined {
     /// Nothing suffers: the error is a warning.
     NoneAffected,
+    /// Something suffers: the error stays.
     Affected,
     /// Nobody could say, for the reason in `message`: the error stays.
     No,
@@ -44,6 +46,7 @@ pub struct EvidenceObject {
     /// Absent for cluster-scoped objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Box<str>>,
+    /// Its name.
     pub name: Box<str>,
     /// Not as it is stored, but as this deploy writes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -54,7 +57,9 @@ pub struct EvidenceObject {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvidenceManager {
+    /// Its name in `metadata.managedFields`.
     pub name: String,
+    /// How many objects it writes.
     pub objects: u64,
 }
 
@@ -87,6 +92,7 @@ pub struct AffectedObject {
     /// Absent for cluster-scoped objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Box<str>>,
+    /// Its name.
     pub name: Box<str>,
     /// The field in this object, where that says more than the finding's `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

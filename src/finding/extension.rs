@@ -44,6 +44,7 @@ impl ExtensionEntry {
 pub struct ResolvedBundle {
     /// Its name.
     pub bundle: String,
+    /// Its version.
     pub version: String,
     /// The ClusterCatalog that it is from.
     pub catalog: String,

@@ -33,10 +33,11 @@ pub use wording::ForVersions;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
+    /// The file as `-f` gave it, or found it in a folder that `-f` gave; `-` for standard input.
     pub file: Arc<str>,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// From 1; absent where only the line is known.
+    /// The column in characters, from 1; absent where only the line is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
 }
@@ -57,24 +58,35 @@ pub enum Mode {
     Warn,
 }
 
+/// What a finding means for the deploy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
+    /// Blocks the deploy.
     Error,
+    /// Is reported and blocks nothing.
     Warning,
+    /// Worth to know; no harm is expected.
     Info,
+    /// A waiver of the configuration lets it pass: see `waived`.
     Waived,
 }
 
-/// What the proof layer says of a pair of schema nodes.
+/// What is proven of a schema node of the live CRD beside that of the desired one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
+    /// Both take the same values and do the same to them.
     Equal,
+    /// The desired one takes everything that the live one takes, and more.
     Widening,
+    /// The desired one refuses something that the live one takes.
     Narrowing,
+    /// Each of the two takes something that the other refuses.
     Incomparable,
+    /// The desired one drops values that the live one keeps.
     DataLoss,
+    /// Neither is proven.
     Undecided,
 }
 
@@ -98,11 +110,15 @@ pub enum Breaks {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
+    /// The rule that found it; `gantry rules NAME` explains it. Findings of your own checks have the name of the check, or
+    /// `CHECK/RULE`.
     pub rule: String,
+    /// What it means for the deploy.
     pub severity: Severity,
-    /// Absent where the finding is about no single object.
+    /// The object it is about. Absent where the finding is about no single object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
+    /// Where in the manifests. Absent where it is about no manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     /// What the caret in the excerpt of `source` points out, for example `the live CRD has pollInterval here (string)`.
@@ -129,13 +145,16 @@ pub struct Finding {
     /// The documented one-line text (kapp's, OLM's) without the leading `validating upgrade for CRD …`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documented: Option<String>,
+    /// What is proven of the schema node of `path`. Absent where nothing was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// The severity under `preset: semantic`, where it would be another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub semantic: Option<Severity>,
+    /// Who is affected by the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaks: Vec<Breaks>,
+    /// Objects that prove it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub witnesses: Vec<Witness>,
     /// The objects that exist and are affected, where the check has looked at them.
@@ -166,6 +185,7 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Waived {
+    /// Why, in the words of the waiver.
     pub reason: String,
     /// The last day on which it holds, as `2026-12-31` (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]

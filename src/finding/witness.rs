@@ -17,16 +17,24 @@ pub struct Witness {
     /// as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subresource: Option<String>,
+    /// What the server does to the object today.
     pub live: WitnessVerdict,
+    /// What it would do with the desired CRD.
     pub desired: WitnessVerdict,
+    /// What is refused, dropped or set, and where.
     pub message: String,
 }
 
+/// What an API server does to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum WitnessVerdict {
+    /// Takes it as it is.
     Accepted,
+    /// Refuses it.
     Refused,
+    /// Takes it and drops values.
     Pruned,
+    /// Takes it and sets default values.
     Defaulted,
 }

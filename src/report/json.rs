@@ -112,8 +112,10 @@ mod tests {
             schema.extend(generated.into_iter().filter(|(key, _)| key != "title"));
         }
         // The types know these two only as text.
-        schema["properties"]["apiVersion"] = json!({"const": API_VERSION});
-        schema["properties"]["kind"] = json!({"const": "Report"});
+        for (name, value) in [("apiVersion", API_VERSION), ("kind", "Report")] {
+            let description = schema["properties"][name]["description"].take();
+            schema["properties"][name] = json!({"description": description, "const": value});
+        }
         schema
     }
 
@@ -132,6 +134,27 @@ mod tests {
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(written == fresh, "docs/report.schema.json is stale: run UPDATE_DOCS=1 cargo test --lib report::json");
+    }
+
+    /// Who reads a report has nothing but these to go by.
+    #[test]
+    fn every_property_and_every_value_is_described() {
+        let schema = schema();
+        let mut bare = Vec::new();
+        let definitions =
+            schema["$defs"].as_object().expect("definitions").iter().map(|(name, of)| (name.as_str(), of));
+        for (name, definition) in definitions.chain([("Report", &schema)]) {
+            let is_bare = |schema: &Value| schema["description"].as_str().is_none_or(|text| text.len() < 3);
+            let properties = definition["properties"].as_object().into_iter().flatten();
+            bare.extend(properties.filter(|(_, of)| is_bare(of)).map(|(key, _)| format!("{name}.{key}")));
+            let values = definition["oneOf"].as_array().into_iter().flatten();
+            bare.extend(values.filter(|of| is_bare(of)).map(|value| format!("{name} {}", value["const"])));
+            // Values without a description are listed together.
+            let listed = |of: &Value| of.get("enum").is_some();
+            let values = definition["oneOf"].as_array().into_iter().flatten().chain([definition]);
+            bare.extend(values.filter(|of| listed(of)).map(|of| format!("{name} {}", of["enum"])));
+        }
+        assert!(bare.is_empty(), "document these in src/report, src/finding or src/diff: {bare:#?}");
     }
 
     /// Without what only the output for people has.

@@ -43,12 +43,17 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
+    /// The version of this format. Reports of one version stay readable: fields and values may be added to it, none is
+    /// renamed or removed.
     pub api_version: String,
+    /// Always `Report`.
     pub kind: String,
+    /// How the run ended.
     pub outcome: Outcome,
     /// The target as shown to people, for example `kube: staging (https://10.0.0.1:6443)`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
+    /// The objects of the plan: first what the manifests say, then what is deleted.
     pub changes: Vec<ChangeEntry>,
     /// The order in which the changes are written: steps, each after those that it waits for. Deletions come last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,6 +64,7 @@ pub struct Report {
     /// What OLM v1 makes of the ClusterExtensions of the manifests, with the check `ExtensionResolution`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<ExtensionEntry>,
+    /// The preflight checks of the run, each with its findings.
     pub checks: Vec<CheckReport>,
     /// What stopped the run, apart from findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -69,6 +75,7 @@ pub struct Report {
     /// What the user should know: what a Config document among the manifests has set, or may not set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<ErrorEntry>,
+    /// Counts over the whole report.
     pub summary: Summary,
 }
 
@@ -89,6 +96,7 @@ pub struct StepEntry {
 pub struct WaitEntry {
     /// Index into `changes`.
     pub change: usize,
+    /// How far it was when the wait ended.
     pub state: WaitState,
     /// Why it is not ready, or what is noted of one that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,8 +109,11 @@ pub struct WaitEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum WaitState {
+    /// Its status says that it does what it is for.
     Ready,
+    /// Its controller is still working on it, or has not begun.
     InProgress,
+    /// Its status says that it will not get ready by itself.
     Failed,
 }
 
@@ -110,12 +121,14 @@ pub enum WaitState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeEntry {
+    /// What the deploy does to it.
     pub action: Action,
+    /// Which object.
     pub object: Arc<ObjectRef>,
     /// The manifest; absent where there is none any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    /// Present once a deploy has begun to write.
+    /// What became of it. Present once a deploy has begun to write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ApplyResult>,
     /// What changes in the object, with `--diff` and in `gantry diff`. Values of Secrets are replaced by marks, equal ones by
@@ -124,13 +137,16 @@ pub struct ChangeEntry {
     pub diff: Option<Box<Diff>>,
 }
 
-/// One thing that stopped the run.
+/// One thing that stopped the run, or that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorEntry {
+    /// What is wrong.
     pub message: String,
+    /// Where in the manifests or in a configuration file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
+    /// What to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
@@ -152,15 +168,22 @@ impl ErrorEntry {
     }
 }
 
-/// Counts over the whole report.
+/// Counts over the whole report. Objects are counted as planned; once a deploy has begun to write, only those that it has
+/// written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
+    /// Findings of severity `error`: each of them blocks the deploy.
     pub errors: usize,
+    /// Findings of severity `warning`.
     pub warnings: usize,
+    /// Findings of severity `waived`.
     pub waived: usize,
+    /// Findings of severity `info`.
     pub infos: usize,
+    /// Objects that are created.
     pub created: usize,
+    /// Objects that are changed.
     pub updated: usize,
     /// Objects that were there and that the deploy makes its own.
     #[serde(default)]
@@ -168,7 +191,9 @@ pub struct Summary {
     /// Objects that are deleted and created again.
     #[serde(default)]
     pub replaced: usize,
+    /// Objects that are as the manifests say.
     pub unchanged: usize,
+    /// Objects that are deleted.
     pub deleted: usize,
     /// Objects that leave the app and stay in the cluster.
     #[serde(default)]

@@ -15,5 +15,6 @@ mod fuzz_seeds;
 mod messages;
 mod pictures;
 mod preset_verdicts;
+mod reports;
 #[cfg(unix)]
 mod transcripts;
