@@ -13,8 +13,17 @@ pub enum TargetSpec {
     Dir(PathBuf),
 }
 
+/// The formats of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Format {
+    Human,
+    Json,
+    Sarif,
+}
+
+/// How commands answer that make no report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ListFormat {
     Human,
     Json,
 }
@@ -84,7 +93,7 @@ mod tests {
     fn outputs_and_targets_parse_or_say_why_not() {
         let json: OutputSpec = "json=report.json".parse().unwrap();
         assert_eq!(json, OutputSpec { format: Format::Json, file: Some("report.json".into()) });
-        assert!("sarif".parse::<OutputSpec>().unwrap_err().contains("known: human, json"));
+        assert!("xml".parse::<OutputSpec>().unwrap_err().contains("known: human, json"));
         assert!("json=".parse::<OutputSpec>().is_err());
         assert_eq!("dir:a:b".parse(), Ok(TargetSpec::Dir("a:b".into())));
         assert!("git".parse::<TargetSpec>().is_err());

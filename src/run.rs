@@ -24,7 +24,7 @@ use self::prepare::loader;
 use crate::cli::{Cli, Command, ConfigCommand, ConfigFlags, RulesArgs};
 use crate::config;
 use crate::manifest;
-use crate::options::Format;
+use crate::options::ListFormat;
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Result};
 use crate::report::json;
@@ -79,7 +79,7 @@ fn rules(args: &RulesArgs, host: &mut Host) -> Result<String> {
 }
 
 /// The merged configuration with the origin of each value.
-fn show(flags: &ConfigFlags, files: &[String], output: Option<Format>, host: &mut Host) -> Result<String> {
+fn show(flags: &ConfigFlags, files: &[String], output: Option<ListFormat>, host: &mut Host) -> Result<String> {
     let loader = loader(flags, host);
     let manifests = match files {
         [] => manifest::Loaded::default(),
@@ -88,9 +88,9 @@ fn show(flags: &ConfigFlags, files: &[String], output: Option<Format>, host: &mu
     let origins = manifests.configs.iter().map(|document| &document.origin);
     let loaded = loader.load(origins, &registry::known())?;
     host.notices(&loaded.notices);
-    Ok(match output.unwrap_or(Format::Human) {
-        Format::Human => loaded.settings.show(),
-        Format::Json => pretty(&serde_json::json!(loaded.settings.list())),
+    Ok(match output.unwrap_or(ListFormat::Human) {
+        ListFormat::Human => loaded.settings.show(),
+        ListFormat::Json => pretty(&serde_json::json!(loaded.settings.list())),
     })
 }
 

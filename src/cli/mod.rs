@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-use crate::options::{CatalogFormat, ColorChoice, DiffKind, Format, OutputSpec, PruneFlag, PruneMax, TargetSpec, Wait};
+use crate::options::{
+    CatalogFormat, ColorChoice, DiffKind, ListFormat, OutputSpec, PruneFlag, PruneMax, TargetSpec, Wait,
+};
 use crate::plan::filter::Filter;
 
 /// Deploy Kubernetes manifests with preflight checks that prove a CRD upgrade safe before anything is written.
@@ -159,8 +161,8 @@ pub struct FlowArgs {
     #[arg(long)]
     pub detailed_exitcode: bool,
 
-    /// The report's format, and a file to write it to; can be repeated [default: human]
-    #[arg(short = 'o', long = "output", value_name = "human|json[=FILE]")]
+    /// The report's format (human, json, sarif), and a file to write it to; can be repeated [default: human]
+    #[arg(short = 'o', long = "output", value_name = "FORMAT[=FILE]")]
     pub output: Vec<OutputSpec>,
 
     /// Colour on the terminal [default: auto]
@@ -314,8 +316,8 @@ pub struct DeleteArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// The report's format, and a file to write it to; can be repeated [default: human]
-    #[arg(short = 'o', long = "output", value_name = "human|json[=FILE]")]
+    /// The report's format (human, json, sarif), and a file to write it to; can be repeated [default: human]
+    #[arg(short = 'o', long = "output", value_name = "FORMAT[=FILE]")]
     pub output: Vec<OutputSpec>,
 
     /// Colour on the terminal [default: auto]
@@ -394,7 +396,7 @@ pub struct AppsArgs {
 
     /// The output format [default: human]
     #[arg(short = 'o', long = "output", value_name = "human|json")]
-    pub output: Option<Format>,
+    pub output: Option<ListFormat>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -441,7 +443,7 @@ pub struct InspectArgs {
 
     /// The output format [default: human]
     #[arg(short = 'o', long = "output", value_name = "human|json")]
-    pub output: Option<Format>,
+    pub output: Option<ListFormat>,
 }
 
 #[derive(Debug, Args)]
@@ -561,7 +563,7 @@ pub enum ConfigCommand {
         files: Vec<String>,
         /// The output format [default: human]
         #[arg(short = 'o', long = "output", value_name = "human|json")]
-        output: Option<Format>,
+        output: Option<ListFormat>,
     },
     /// Print the JSON Schema of configuration files
     Schema,

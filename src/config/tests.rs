@@ -334,7 +334,7 @@ fn a_wrong_check_configuration_is_told_with_its_line_even_when_the_check_is_off(
 
 #[test]
 fn a_document_is_strict_and_tells_everything_at_once() {
-    let body = "warnonly: true\nwarnOnly: \"yes\"\ntimeouts: {request: 5, establishd: 1m}\nfieldManager: ''\nnamespace: Bad_Name\ncolor: allways\ntarget: cluster\noutput: [sarif]\ncontext: 7\nzzz: 1\npreflightRules:\n- CRDUpgradeSafety\n- config: {}\n- {name: CRDUpgradeSafety, enable: false, config: []}\n";
+    let body = "warnonly: true\nwarnOnly: \"yes\"\ntimeouts: {request: 5, establishd: 1m}\nfieldManager: ''\nnamespace: Bad_Name\ncolor: allways\ntarget: cluster\noutput: [xml]\ncontext: 7\nzzz: 1\npreflightRules:\n- CRDUpgradeSafety\n- config: {}\n- {name: CRDUpgradeSafety, enable: false, config: []}\n";
     let problems = Bed::new().file("gantry.yaml", body).problems();
     let found: Vec<&str> = problems.iter().map(String::as_str).collect();
     assert_eq!(
@@ -348,7 +348,7 @@ fn a_document_is_strict_and_tells_everything_at_once() {
             "gantry.yaml:7:12: namespace: \"Bad_Name\" is not a namespace: at most 63 lower case letters, digits and -, starting and ending with a letter or digit",
             "gantry.yaml:8:8: color: \"allways\" is not one of auto, always, never (did you mean \"always\"?)",
             "gantry.yaml:9:9: target: unknown target \"cluster\"; known: kube, dir:PATH",
-            "gantry.yaml:10:9: output: unknown format \"sarif\"; known: human, json",
+            "gantry.yaml:10:9: output: unknown format \"xml\"; known: human, json, sarif",
         ]
     );
     assert!(

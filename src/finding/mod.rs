@@ -8,6 +8,7 @@ mod check;
 mod complaint;
 mod evidence;
 mod extension;
+mod fingerprint;
 pub mod redact;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -26,6 +27,7 @@ pub use check::{CheckReport, CheckStatus, Coverage, Suppressed, Unchecked};
 pub use complaint::Complaint;
 pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, EvidenceObject, Examined};
 pub use extension::{ExtensionEntry, ResolvedBundle};
+pub use fingerprint::Fingerprint;
 pub use witness::{Witness, WitnessVerdict};
 pub use wording::ForVersions;
 
@@ -115,6 +117,9 @@ pub struct Finding {
     pub rule: String,
     /// What it means for the deploy.
     pub severity: Severity,
+    /// The severity that it would have if it were not waived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original_severity: Option<Severity>,
     /// The object it is about. Absent where the finding is about no single object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
@@ -133,10 +138,8 @@ pub struct Finding {
     pub path: Option<String>,
     /// What is wrong, in the field's documented words.
     pub message: String,
-    /// What changed at the place, in a few words and without the place, for example `minItems added: 1`. Only the output
-    /// for people has it.
-    #[serde(skip)]
-    #[schemars(skip)]
+    /// What changed at the place, in a few words and without the place, for example `minItems added: 1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fact: Option<String>,
     /// What the API server says, where the finding is about that. Nothing writes it down.
     #[serde(skip)]
@@ -179,6 +182,13 @@ pub struct Finding {
     /// Why it may pass, for a finding of severity waived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived: Option<Waived>,
+}
+
+impl Finding {
+    /// The severity that it would have if nobody had accepted it.
+    pub fn severity_if_unaccepted(&self) -> Severity {
+        self.original_severity.unwrap_or(self.severity)
+    }
 }
 
 /// The waiver that lets a finding pass.

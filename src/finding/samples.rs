@@ -27,6 +27,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
     Finding {
         rule: rule.into(),
         severity,
+        original_severity: None,
         object: Some(object),
         source: None,
         label: None,

@@ -51,6 +51,59 @@ fn all_rules() -> impl Iterator<Item = (&'static CheckEntry, &'static RuleDoc)> 
     CHECKS.iter().flat_map(|check| (check.rules)().into_iter().map(move |rule| (check, rule)))
 }
 
+/// What a rule of gantry's says of itself.
+pub fn rule(name: &str) -> Option<RuleText> {
+    let (check, rule) = all_rules().find(|(_, rule)| rule.name == name)?;
+    Some(RuleText { check, rule })
+}
+
+/// A rule in words, for readers that have no files beside theirs.
+pub struct RuleText {
+    check: &'static CheckEntry,
+    rule: &'static RuleDoc,
+}
+
+impl RuleText {
+    /// One line.
+    pub fn summary(&self) -> &'static str {
+        bare(self.rule)
+    }
+
+    /// What is reported, exactly.
+    pub fn reports(&self) -> &'static str {
+        self.rule.reports
+    }
+
+    /// The default severity.
+    pub fn severity(&self) -> Severity {
+        self.rule.severity
+    }
+
+    /// What `gantry rules` prints.
+    pub fn text(&self) -> String {
+        rule_text(self.check, self.rule)
+    }
+
+    /// The page of the rule without its links, which lead to other pages.
+    pub fn markdown(&self) -> String {
+        without_links(&page(self.check, self.rule))
+    }
+}
+
+/// Markdown with the text of each link in its place.
+fn without_links(markdown: &str) -> String {
+    let mut out = String::new();
+    let mut rest = markdown;
+    while let Some(middle) = rest.find("](") {
+        let (Some(start), Some(end)) = (rest[..middle].rfind('['), rest[middle..].find(')')) else { break };
+        out.push_str(&rest[..start]);
+        out.push_str(&rest[start + 1..middle]);
+        rest = &rest[middle + end + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
 /// What a check of one's own means. A name that nothing has is a usage error.
 pub fn explain_own(name: &str, own: &[CustomCheck]) -> Result<String> {
     // Findings of a program that has several rules are those of CHECK/RULE.
@@ -292,6 +345,16 @@ mod tests {
                     assert!(text.contains(part), "{text}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn pages_can_be_read_without_the_others() {
+        assert_eq!(without_links("a [b](c.md) `x[0]` [d](e) f"), "a b `x[0]` d f");
+        for (check, rule) in all_rules() {
+            let text = RuleText { check, rule };
+            assert!(!text.markdown().contains("]("), "{}", rule.name);
+            assert!(text.markdown().contains(rule.what_to_do) || rule.what_to_do.contains("]("), "{}", rule.name);
         }
     }
 

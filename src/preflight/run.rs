@@ -232,6 +232,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
         findings.extend(violations.into_iter().zip(sources).map(|(violation, source)| Finding {
             rule: violation.rule.into_owned(),
             severity: weighed(violation.severity),
+            original_severity: None,
             semantic: violation.semantic.map(weighed).filter(|semantic| *semantic != weighed(violation.severity)),
             not_written: violation.severity == Severity::Error && mode == Mode::Error && !is_written,
             object: object.clone(),

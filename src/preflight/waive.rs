@@ -32,6 +32,7 @@ impl Waivers<'_> {
                 }
                 *used = true;
                 if !self.is_over(waiver) && finding.severity != Severity::Waived {
+                    finding.original_severity = Some(finding.severity);
                     finding.severity = Severity::Waived;
                     finding.waived = Some(Waived {
                         reason: waiver.reason.clone(),

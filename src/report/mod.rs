@@ -1,14 +1,17 @@
 //! The report: everything a run found out, as data.
 //!
-//! Every output format is a function of a [`Report`] ([`human`], [`json`]). The field names are a contract that others
+//! Every output format is a function of a [`Report`] ([`human`], [`json`], [`sarif`]). The field names are a contract that others
 //! build on; `docs/report.schema.json` is generated from these types and a test holds it fresh. Nothing here
 //! depends on the clock or on iteration order: the same input gives the same bytes.
 
 pub mod catalog;
 pub mod human;
 pub mod json;
+mod places;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod sarif;
+mod surroundings;
 
 use std::sync::Arc;
 
@@ -20,6 +23,8 @@ use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult, CheckReport, ExtensionEntry, Severity, Source};
 use crate::problem::Problem;
 use crate::resource::ObjectRef;
+pub use places::Places;
+pub use surroundings::{RuleText, Rules, Surroundings};
 
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
 

@@ -18,7 +18,7 @@ use crate::cli::{AppsArgs, AppsCommand, ClusterArgs, InspectArgs};
 use crate::cluster::{ListRequest, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::finding::Action;
-use crate::options::{Format, TargetSpec};
+use crate::options::{ListFormat, TargetSpec};
 use crate::plan::graph::Step;
 use crate::plan::removal::Removal;
 use crate::preflight::registry;
@@ -79,7 +79,7 @@ pub async fn run(args: &AppsArgs, host: &mut Host) -> Result<String> {
     let (settings, target) = open(&args.cluster, host).await?;
     let namespace = settings.namespace.clone();
     let found = until(&stop, async { Ok(all(&target, namespace.as_deref()).await) }).await?.map_err(Error::failed)?;
-    if args.output == Some(Format::Json) {
+    if args.output == Some(ListFormat::Json) {
         let apps: Vec<Value> = found.iter().map(entry).collect();
         return Ok(pretty(&json!({ "apps": apps })));
     }
@@ -173,7 +173,7 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
             (false, None) => "not ours",
         }
     };
-    if args.output == Some(Format::Json) {
+    if args.output == Some(ListFormat::Json) {
         let object = |found: &Found| {
             let mut entry = json!({"object": found.object, "uid": found.facts.uid, "state": state(&found.facts),
                 "created": found.facts.created, "finalizers": found.facts.finalizers,

@@ -10,10 +10,10 @@ use crate::cli::FlowArgs;
 use crate::finding::{CheckReport, Severity};
 use crate::manifest::{EXTENSIONS, Source};
 use crate::options::{ColorChoice, Format, OutputSpec, TargetSpec};
-use crate::preflight::registry;
+use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
-use crate::report::{ErrorEntry, Outcome, Report, json};
+use crate::report::{ErrorEntry, Outcome, Places, Report, RuleText, Rules, Surroundings, json, sarif};
 use crate::ui;
 
 /// More notices at a time are counted, not shown (unless `verbose`).
@@ -197,14 +197,17 @@ impl Output {
             let human = self.human(host, |options, sources, out| human::write_outcome(report, options, sources, out));
             failed.extend(human.err());
         }
-        for spec in self.specs.clone().iter().filter(|spec| spec.format == Format::Json) {
+        let places = Places::new(&host.working_directory, root_of(&host.working_directory));
+        let around = Surroundings { rules: &OfGantry, places: &places };
+        for spec in &self.specs {
+            let Some(write) = whole(spec.format) else { continue };
             let written = match &spec.file {
-                None => json::write(report, &mut host.stdout)
+                None => write(report, around, &mut host.stdout)
                     .and_then(|()| host.stdout.flush())
                     .map_err(|error| lost(&error)),
                 Some(path) => {
                     let path = host.working_directory.join(path);
-                    let written = file::replace(&path, |out| json::write(report, out));
+                    let written = file::replace(&path, |out| write(report, around, out));
                     written.map_err(|error| Error::failed(unwritable(&path, &error)))
                 }
             };
@@ -242,6 +245,39 @@ impl Output {
             }
         }
         host.stdout.flush().map_err(|error| lost(&error))
+    }
+}
+
+/// Writes a whole report.
+type WriteWhole = fn(&Report, Surroundings<'_>, &mut dyn Write) -> io::Result<()>;
+
+/// What writes a report at its end. The one for people is written in two parts, as the run goes on.
+fn whole(format: Format) -> Option<WriteWhole> {
+    match format {
+        Format::Human => None,
+        Format::Json => Some(|report, _, out| json::write(report, out)),
+        Format::Sarif => Some(sarif::write),
+    }
+}
+
+/// The repository that the folder is in, else the folder itself.
+fn root_of(folder: &Path) -> &Path {
+    folder.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(folder)
+}
+
+/// What `gantry rules` knows.
+struct OfGantry;
+
+impl Rules for OfGantry {
+    fn rule(&self, name: &str) -> Option<RuleText> {
+        let rule = explain::rule(name)?;
+        Some(RuleText {
+            summary: rule.summary().to_owned(),
+            reports: rule.reports().to_owned(),
+            severity: rule.severity(),
+            text: rule.text(),
+            markdown: rule.markdown(),
+        })
     }
 }
 

@@ -11,6 +11,7 @@ mod crd_rules;
 mod dir_target;
 mod embedded;
 mod extensions;
+mod formats;
 mod fuzz_seeds;
 mod messages;
 mod pictures;

@@ -85,17 +85,29 @@ fn renewed(page: &str, session: &mut Session) -> String {
 
 #[test]
 fn the_worked_example_of_extensions_prints_what_the_page_says() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let path = root.join("docs/checks/ExtensionResolution.md");
-    let written = fs::read_to_string(&path).expect("the page is there");
-    let mut session = Session::new(&root.join("tests/fixtures/pipelines"));
-    let fresh = renewed(&written, &mut session);
+    let ran = is_fresh("docs/checks/ExtensionResolution.md", "tests/fixtures/pipelines");
     // Without these there would be nothing to compare.
-    let count = |start: &str| session.ran.iter().filter(|command| command.starts_with(start)).count();
-    assert_eq!((count("gantry "), count("echo $?")), (4, 3), "{:?}", session.ran);
+    let count = |start: &str| ran.iter().filter(|command| command.starts_with(start)).count();
+    assert_eq!((count("gantry "), count("echo $?")), (4, 3), "{ran:?}");
+}
+
+#[test]
+fn the_examples_of_formats_are_what_gantry_writes() {
+    let ran = is_fresh("docs/formats.md", "docs/pictures");
+    assert_eq!(ran.len(), 1, "{ran:?}");
+}
+
+/// Runs the commands of a page in a copy of a folder, and answers which there were.
+fn is_fresh(page: &str, folder: &str) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = root.join(page);
+    let written = fs::read_to_string(&path).expect("the page is there");
+    let mut session = Session::new(&root.join(folder));
+    let fresh = renewed(&written, &mut session);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, &fresh).expect("it can be written");
     } else {
-        assert_eq!(written, fresh, "the page is stale: run UPDATE_DOCS=1 cargo test --test offline transcripts");
+        assert_eq!(written, fresh, "{page} is stale: run UPDATE_DOCS=1 cargo test --test offline transcripts");
     }
+    session.ran
 }

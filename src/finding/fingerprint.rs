@@ -1,0 +1,97 @@
+//! What makes a finding of one run the same as a finding of another run, whatever lines have moved between the two.
+//!
+//! The formats that other programs compare (SARIF, GitLab's) carry it, and `--baseline` goes by it. How it is made is
+//! described in `docs/output.md`, so that others can make it from the JSON report.
+
+use std::fmt;
+
+use super::Finding;
+use crate::hash::fnv128;
+
+/// A hash of what a finding is about: its rule, its object, the version and path in that, and what changed there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(u128);
+
+impl Fingerprint {
+    /// The fingerprint of a finding.
+    pub fn of(finding: &Finding) -> Self {
+        Self::with(finding, finding.fact.as_deref())
+    }
+
+    /// The same of whatever the rule finds at this place.
+    pub fn of_place(finding: &Finding) -> Self {
+        Self::with(finding, None)
+    }
+
+    /// The fingerprint of the `number`th finding (from 0) that has this one, for readers that take each only once.
+    #[must_use]
+    pub fn numbered(self, number: usize) -> Self {
+        if number == 0 { self } else { Fingerprint(fnv128(format!("{self} {number}").as_bytes())) }
+    }
+
+    fn with(finding: &Finding, fact: Option<&str>) -> Self {
+        // The version that an object is written at is no part of what it is.
+        let (group, kind, namespace, name) = match &finding.object {
+            Some(object) => {
+                (Some(object.group()), Some(object.kind.as_str()), object.namespace.as_deref(), Some(&object.name))
+            }
+            None => (None, None, None, None),
+        };
+        let name = name.map(String::as_str);
+        let (version, path) = (finding.version.as_deref(), finding.path.as_deref());
+        let parts = [Some(finding.rule.as_str()), group, kind, namespace, name, version, path, fact];
+        // Texts are always JSON.
+        Fingerprint(fnv128(&serde_json::to_vec(&parts).unwrap_or_default()))
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{Severity, samples};
+
+    #[test]
+    fn only_what_a_finding_is_about_counts() {
+        let finding = samples::removed_field("v1", 24);
+        let same = |change: fn(&mut Finding)| {
+            let mut other = finding.clone();
+            change(&mut other);
+            Fingerprint::of(&other) == Fingerprint::of(&finding)
+        };
+        let about: [fn(&mut Finding); 6] = [
+            |f| f.rule = "Other".into(),
+            |f| f.object.as_mut().unwrap().name = "other".into(),
+            |f| f.object = None,
+            |f| f.version = Some("v2".into()),
+            |f| f.path = None,
+            |f| f.fact = Some("other".into()),
+        ];
+        assert!(about.into_iter().all(|change| !same(change)));
+        let beside: [fn(&mut Finding); 6] = [
+            |f| f.source = None,
+            |f| f.severity = Severity::Info,
+            |f| f.message = "in other words".into(),
+            |f| f.witnesses.clear(),
+            |f| f.breaks.clear(),
+            |f| f.object.as_mut().unwrap().api_version = "apiextensions.k8s.io/v2".into(),
+        ];
+        assert!(beside.into_iter().all(same));
+    }
+
+    /// Others have it on record.
+    #[test]
+    fn the_fingerprint_is_the_documented_one() {
+        let finding = samples::removed_field("v1", 24);
+        let text = r#"["NoExistingFieldRemoved","apiextensions.k8s.io","CustomResourceDefinition",null,"samples.test.example.com","v1","^.spec.pollInterval","removed"]"#;
+        let hash = format!("{:032x}", fnv128(text.as_bytes()));
+        assert_eq!(Fingerprint::of(&finding).to_string(), hash);
+        assert_eq!(Fingerprint::of(&finding).numbered(0).to_string(), hash);
+        assert_ne!(Fingerprint::of(&finding).numbered(1), Fingerprint::of(&finding));
+    }
+}

@@ -1,0 +1,142 @@
+//! Files as a code host names them: by their path from the root of the repository.
+
+use std::path::{Component, Path, PathBuf};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::Report;
+use crate::finding::{Finding, Source};
+use crate::text;
+
+/// What may stand in a path of a URI as it is (RFC 3986, unreserved).
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// Where paths are counted from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    working_directory: PathBuf,
+    root: PathBuf,
+}
+
+/// A file, and where in it, as a code host is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// With `/` between its parts; relative to the root where it is below that.
+    pub path: String,
+    /// From 1; `None` for the whole file.
+    pub line: Option<usize>,
+    /// From 1.
+    pub column: Option<usize>,
+}
+
+impl Places {
+    /// `root` is the root of the repository; without one, the working directory.
+    pub fn new(working_directory: &Path, root: &Path) -> Self {
+        Places { working_directory: working_directory.to_owned(), root: root.to_owned() }
+    }
+
+    /// A place in a file.
+    pub fn of(&self, source: &Source) -> Place {
+        let line = (source.line > 0).then_some(source.line);
+        Place { path: self.path(&source.file), line, column: source.column.filter(|_| line.is_some()) }
+    }
+
+    /// Where a finding is shown. One that is about no manifest is shown at the manifest of its object, else at the first
+    /// file of the report: code hosts refuse what is nowhere.
+    pub fn of_finding(&self, finding: &Finding, report: &Report) -> Place {
+        let manifest = || {
+            let object = finding.object.as_ref()?;
+            report.changes.iter().find(|change| *change.object == *object)?.source.as_ref()
+        };
+        match finding.source.as_ref().or_else(manifest) {
+            Some(source) => self.of(source),
+            None => self.somewhere(report),
+        }
+    }
+
+    /// The first file that the report names.
+    pub fn somewhere(&self, report: &Report) -> Place {
+        let changes = report.changes.iter().filter_map(|change| change.source.as_ref());
+        let findings = report.checks.iter().flat_map(|check| &check.findings).filter_map(|found| found.source.as_ref());
+        let first = changes.chain(findings).next();
+        Place { path: self.path(first.map_or("-", |source| &source.file)), line: None, column: None }
+    }
+
+    fn path(&self, file: &str) -> String {
+        if file == "-" {
+            return "stdin".to_owned();
+        }
+        let whole = normal(&self.working_directory.join(file));
+        let shown = whole.strip_prefix(&self.root).unwrap_or(&whole).to_string_lossy();
+        let shown = if cfg!(windows) { shown.replace('\\', "/") } else { shown.into_owned() };
+        text::sanitize(&shown).into_owned()
+    }
+}
+
+impl Place {
+    /// The path as a URI reference, and whether it is relative to the root.
+    pub fn uri(&self) -> (String, bool) {
+        let escaped = utf8_percent_encode(&self.path, ESCAPED);
+        match Path::new(&self.path).is_absolute() {
+            true => (format!("file://{}{escaped}", if self.path.starts_with('/') { "" } else { "/" }), false),
+            false => (escaped.to_string(), true),
+        }
+    }
+}
+
+/// The path without `.` and `..`. Links are not followed: the path is what the user sees.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(normal.pop()),
+            component => normal.push(component),
+        }
+    }
+    normal
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::report::samples;
+
+    #[test]
+    fn paths_are_counted_from_the_root() {
+        let places = Places::new("/repo/deploy".as_ref(), "/repo".as_ref());
+        let of = |file: &str| places.of(&samples::source(file, 3, 0));
+        for (file, path, uri) in [
+            ("crd.yaml", "deploy/crd.yaml", "deploy/crd.yaml"),
+            ("./a/../crd.yaml", "deploy/crd.yaml", "deploy/crd.yaml"),
+            ("../base/crd.yaml", "base/crd.yaml", "base/crd.yaml"),
+            ("/repo/x.yaml", "x.yaml", "x.yaml"),
+            ("/other/x y.yaml", "/other/x y.yaml", "file:///other/x%20y.yaml"),
+            ("../../x.yaml", "/x.yaml", "file:///x.yaml"),
+            ("-", "stdin", "stdin"),
+            ("a:b 100%/日.yaml", "deploy/a:b 100%/日.yaml", "deploy/a%3Ab%20100%25/%E6%97%A5.yaml"),
+            ("a\nb.yaml", "deploy/a\\nb.yaml", "deploy/a%5Cnb.yaml"),
+        ] {
+            let place = of(file);
+            assert_eq!((place.path.as_str(), place.uri()), (path, (uri.to_owned(), !path.starts_with('/'))));
+        }
+        assert_eq!(of("x").line, Some(3));
+        assert_eq!(places.of(&samples::source("x", 0, 4)), Place { path: "deploy/x".into(), line: None, column: None });
+    }
+
+    #[test]
+    fn what_is_about_no_manifest_is_shown_at_one() {
+        let places = Places::new("/r".as_ref(), "/r".as_ref());
+        let mut report = samples::blocked();
+        let mut finding = samples::removed_field("v1", 24);
+        assert_eq!(places.of_finding(&finding, &report).line, Some(24));
+        finding.source = None;
+        let of_object = places.of_finding(&finding, &report);
+        assert_eq!((of_object.path.as_str(), of_object.line), ("manifests/app.yaml", Some(1)));
+        finding.object = None;
+        assert_eq!(places.of_finding(&finding, &report).line, None);
+        report.changes.clear();
+        report.checks.clear();
+        assert_eq!(places.of_finding(&finding, &report).path, "stdin");
+    }
+}

@@ -1,0 +1,169 @@
+//! The parts of SARIF 2.1.0 that gantry writes.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// The root of a file.
+#[derive(Serialize)]
+pub struct Log {
+    #[serde(rename = "$schema")]
+    pub schema: &'static str,
+    pub version: &'static str,
+    pub runs: [Run; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    pub tool: Tool,
+    pub invocations: [Invocation; 1],
+    pub original_uri_base_ids: BTreeMap<&'static str, Base>,
+    pub column_kind: &'static str,
+    pub results: Vec<SarifResult>,
+}
+
+#[derive(Serialize)]
+pub struct Tool {
+    pub driver: Driver,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Driver {
+    pub name: &'static str,
+    pub semantic_version: &'static str,
+    pub rules: Vec<Rule>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rule {
+    pub id: String,
+    pub short_description: Text,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_description: Option<Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<Help>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_configuration: Option<Configuration>,
+    pub properties: RuleProperties,
+}
+
+#[derive(Serialize)]
+pub struct RuleProperties {
+    pub tags: [String; 1],
+}
+
+#[derive(Serialize)]
+pub struct Configuration {
+    pub level: Level,
+}
+
+#[derive(Serialize)]
+pub struct Help {
+    pub text: String,
+    pub markdown: String,
+}
+
+#[derive(Serialize)]
+pub struct Text {
+    pub text: String,
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Text { text }
+    }
+}
+
+#[derive(Serialize)]
+pub struct Base {
+    pub description: Text,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Invocation {
+    pub execution_successful: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_execution_notifications: Vec<Notification>,
+}
+
+#[derive(Serialize)]
+pub struct Notification {
+    pub level: Level,
+    pub message: Text,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Level {
+    Error,
+    Warning,
+    Note,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SarifResult {
+    pub rule_id: String,
+    pub rule_index: usize,
+    pub level: Level,
+    pub message: Text,
+    pub locations: [Location; 1],
+    pub partial_fingerprints: BTreeMap<&'static str, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suppressions: Vec<Suppression>,
+    pub properties: BTreeMap<&'static str, Value>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Location {
+    pub physical_location: PhysicalLocation,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub logical_locations: Vec<LogicalLocation>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PhysicalLocation {
+    pub artifact_location: ArtifactLocation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<Region>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArtifactLocation {
+    pub uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri_base_id: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Region {
+    pub start_line: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_column: Option<usize>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogicalLocation {
+    pub name: String,
+    pub fully_qualified_name: String,
+    pub kind: &'static str,
+}
+
+#[derive(Serialize)]
+pub struct Suppression {
+    pub kind: &'static str,
+    pub status: &'static str,
+    pub justification: String,
+}

@@ -1,0 +1,208 @@
+//! The findings as SARIF 2.1.0 (`-o sarif`), which code hosts show beside the lines of a change.
+//!
+//! Whether the run could check everything is in `invocations`: a reader that looks at results alone would take a check that
+//! could not check for one that found nothing.
+
+mod log;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use self::log::{
+    ArtifactLocation, Base, Configuration, Driver, Help, Invocation, Level, Location, Log, LogicalLocation,
+    Notification, PhysicalLocation, Region, Rule, RuleProperties, Run, SarifResult, Suppression, Tool,
+};
+use super::places::{Place, Places};
+use super::{ErrorEntry, Outcome, Report, Rules, Surroundings, json};
+use crate::finding::{CheckReport, CheckStatus, Finding, Fingerprint, Severity};
+use crate::text;
+
+const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+/// What relative URIs are relative to, by the name that code hosts know.
+const ROOT: &str = "%SRCROOT%";
+/// The hash of [`Fingerprint`], and its version.
+const FINGERPRINT: &str = "gantryFinding/v1";
+/// The only fingerprint that GitHub goes by. Without it a result is another one as soon as the lines around it change.
+const GITHUB_FINGERPRINT: &str = "primaryLocationLineHash";
+const LONGEST_MESSAGE: usize = 1000;
+
+/// Writes the report.
+pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut rules = Named::default();
+    let findings = || report.checks.iter().flat_map(|check| check.findings.iter().map(move |finding| (check, finding)));
+    let results: Vec<SarifResult> = findings()
+        .map(|(check, finding)| result(finding, rules.index(check, finding, around.rules), report, around.places))
+        .collect();
+    let driver = Driver { name: "gantry", semantic_version: env!("CARGO_PKG_VERSION"), rules: rules.list };
+    let base =
+        Base { description: "The root of the repository, or the working directory of gantry.".to_owned().into() };
+    let run = Run {
+        tool: Tool { driver },
+        invocations: [invocation(report, around.places)],
+        original_uri_base_ids: BTreeMap::from([(ROOT, base)]),
+        column_kind: "unicodeCodePoints",
+        results,
+    };
+    json::write_value(&Log { schema: SCHEMA, version: "2.1.0", runs: [run] }, out)
+}
+
+/// The rules that the findings name, each once.
+#[derive(Default)]
+struct Named {
+    list: Vec<Rule>,
+    index: BTreeMap<String, usize>,
+}
+
+impl Named {
+    fn index(&mut self, check: &CheckReport, finding: &Finding, rules: &dyn Rules) -> usize {
+        *self.index.entry(finding.rule.clone()).or_insert_with(|| {
+            self.list.push(rule(check, finding, rules));
+            self.list.len() - 1
+        })
+    }
+}
+
+fn rule(check: &CheckReport, finding: &Finding, rules: &dyn Rules) -> Rule {
+    let id = one_line(&finding.rule);
+    let properties = RuleProperties { tags: [one_line(&check.name)] };
+    // A verdict of another tool is explained by the rule of ours that it is closest to.
+    let known = rules.rule(&finding.rule).or_else(|| rules.rule(finding.explain.as_deref()?));
+    match known {
+        Some(known) => Rule {
+            id,
+            short_description: known.summary.into(),
+            full_description: Some(known.reports.into()),
+            help: Some(Help { text: known.text, markdown: known.markdown }),
+            default_configuration: Some(Configuration { level: level(known.severity) }),
+            properties,
+        },
+        None => Rule {
+            short_description: format!("{id}, a rule of the check {}", one_line(&check.name)).into(),
+            id,
+            full_description: None,
+            help: None,
+            default_configuration: None,
+            properties,
+        },
+    }
+}
+
+fn result(finding: &Finding, rule_index: usize, report: &Report, places: &Places) -> SarifResult {
+    let fingerprint = Fingerprint::of(finding).to_string();
+    let mut properties = BTreeMap::new();
+    if !finding.breaks.is_empty() {
+        properties.insert("breaks", json!(finding.breaks));
+    }
+    if let Some(verdict) = finding.verdict {
+        properties.insert("verdict", json!(verdict));
+    }
+    for (name, value) in [("version", &finding.version), ("path", &finding.path)] {
+        if let Some(value) = value {
+            properties.insert(name, json!(one_line(value)));
+        }
+    }
+    if let Some(object) = &finding.object {
+        properties.insert("object", json!(one_line(&object.to_string())));
+    }
+    let waived = finding.waived.as_ref().filter(|_| finding.severity == Severity::Waived);
+    let suppressions = waived.map(|waived| {
+        let until = waived.expires.as_ref().map(|day| format!(" (until {day})")).unwrap_or_default();
+        let justification = one_line(&format!("{}{until}", waived.reason));
+        Suppression { kind: "external", status: "accepted", justification }
+    });
+    let place = places.of_finding(finding, report);
+    SarifResult {
+        rule_id: one_line(&finding.rule),
+        rule_index,
+        level: level(finding.severity_if_unaccepted()),
+        message: message(finding).into(),
+        locations: [Location { logical_locations: logical(finding).into_iter().collect(), ..location(&place) }],
+        partial_fingerprints: BTreeMap::from([
+            (FINGERPRINT, fingerprint.clone()),
+            (GITHUB_FINGERPRINT, format!("{fingerprint}:1")),
+        ]),
+        suppressions: suppressions.into_iter().collect(),
+        properties,
+    }
+}
+
+/// What is wrong, where that is, and what to do next.
+fn message(finding: &Finding) -> String {
+    let object = finding.object.as_ref().map(|object| format!("{}: ", one_line(&object.to_string())));
+    let help: Vec<&str> = finding.help.lines().filter(|line| !line.trim().is_empty()).collect();
+    let next = if help.is_empty() { String::new() } else { format!("\nNext: {}", plain(&help.join("\n"))) };
+    format!("{}{}{next}", object.unwrap_or_default(), one_line(&finding.message))
+}
+
+fn location(place: &Place) -> Location {
+    let (uri, is_relative) = place.uri();
+    let region = place.line.map(|start_line| Region { start_line, start_column: place.column });
+    let artifact_location = ArtifactLocation { uri, uri_base_id: is_relative.then_some(ROOT) };
+    Location { physical_location: PhysicalLocation { artifact_location, region }, logical_locations: Vec::new() }
+}
+
+/// `customresourcedefinition/samples.example.com v1 ^.spec.x`
+fn logical(finding: &Finding) -> Option<LogicalLocation> {
+    let object = finding.object.as_ref()?;
+    let parts = [Some(object.to_string()), finding.version.clone(), finding.path.clone()];
+    let parts: Vec<String> = parts.iter().flatten().map(|part| one_line(part)).collect();
+    // The words of the standard for parts of documents.
+    let kind = if finding.path.is_some() { "member" } else { "object" };
+    let name = one_line(finding.path.as_ref().unwrap_or(&object.name));
+    Some(LogicalLocation { name, fully_qualified_name: parts.join(" "), kind })
+}
+
+/// Whether everything could be checked, and what could not.
+fn invocation(report: &Report, places: &Places) -> Invocation {
+    let mut notifications = Vec::new();
+    for check in &report.checks {
+        for unchecked in &check.unchecked {
+            let help = unchecked.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+            let text = format!("{} could not check: {}{help}", check.name, unchecked.message);
+            notifications.push(Notification { level: Level::Error, message: plain(&text).into(), locations: vec![] });
+        }
+        if check.status == CheckStatus::Skipped {
+            let text = format!("{} was skipped: {}", check.name, check.message.as_deref().unwrap_or("no reason given"));
+            notifications.push(Notification { level: Level::Warning, message: plain(&text).into(), locations: vec![] });
+        }
+    }
+    let entry = |level| {
+        move |entry: &ErrorEntry| {
+            let help = entry.help.as_ref().map(|help| format!("\nNext: {help}")).unwrap_or_default();
+            let locations = entry.source.iter().map(|source| location(&places.of(source))).collect();
+            Notification { level, message: plain(&format!("{}{help}", entry.message)).into(), locations }
+        }
+    };
+    notifications.extend(report.errors.iter().map(entry(Level::Error)));
+    notifications.extend(report.warnings.iter().map(entry(Level::Warning)));
+    let could_not_check =
+        report.checks.iter().any(|check| check.status == CheckStatus::Failed || !check.unchecked.is_empty());
+    let execution_successful = report.outcome != Outcome::Failed && report.errors.is_empty() && !could_not_check;
+    Invocation { execution_successful, tool_execution_notifications: notifications }
+}
+
+fn level(severity: Severity) -> Level {
+    match severity {
+        Severity::Error => Level::Error,
+        Severity::Warning | Severity::Waived => Level::Warning,
+        Severity::Info => Level::Note,
+    }
+}
+
+/// Untrusted text of one line. In a message `[text](target)` is a link; with a space it is none.
+fn one_line(text: &str) -> String {
+    cut(&text::sanitize(text).replace("](", "] ("))
+}
+
+/// Untrusted text of several lines.
+fn plain(text: &str) -> String {
+    cut(&text::sanitize_block(text).replace("](", "] ("))
+}
+
+fn cut(text: &str) -> String {
+    text::cut(text, LONGEST_MESSAGE).into_owned()
+}

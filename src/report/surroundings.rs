@@ -1,0 +1,64 @@
+//! What a format for programs or browsers has to know beside the report.
+
+use super::places::Places;
+use crate::finding::Severity;
+
+/// What the report itself does not hold.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    pub rules: &'a dyn Rules,
+    pub places: &'a Places,
+}
+
+/// What rules say of themselves.
+pub trait Rules {
+    /// The rule of this name. `None` for those of checks of one's own.
+    fn rule(&self, name: &str) -> Option<RuleText>;
+}
+
+/// A rule in words, written by gantry's authors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleText {
+    /// One line.
+    pub summary: String,
+    /// What is reported, exactly.
+    pub reports: String,
+    /// The default severity.
+    pub severity: Severity,
+    /// All that `gantry rules` says of it.
+    pub text: String,
+    /// The same as Markdown, without links.
+    pub markdown: String,
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// One rule is known.
+    pub struct One;
+
+    impl Rules for One {
+        fn rule(&self, name: &str) -> Option<RuleText> {
+            (name == "NoExistingFieldRemoved").then(|| RuleText {
+                summary: "A field is removed".into(),
+                reports: "Fields that are gone.".into(),
+                severity: Severity::Error,
+                text: "NoExistingFieldRemoved: A field is removed".into(),
+                markdown: "# NoExistingFieldRemoved".into(),
+            })
+        }
+    }
+
+    /// Writes a report in a format as text.
+    pub fn written(
+        report: &crate::report::Report,
+        write: fn(&crate::report::Report, Surroundings<'_>, &mut dyn std::io::Write) -> std::io::Result<()>,
+    ) -> String {
+        let places = Places::new("/repo/deploy".as_ref(), "/repo".as_ref());
+        let around = Surroundings { rules: &One, places: &places };
+        let mut out = Vec::new();
+        write(report, around, &mut out).expect("in memory");
+        String::from_utf8(out).expect("text")
+    }
+}

@@ -1,0 +1,110 @@
+//! Formats of the report for other programs, as the built binary writes them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Every format that is written as a whole, and the file that it is written to here.
+const FORMATS: &[&str] = &["json", "sarif"];
+
+/// A repository with manifests and a folder that represents a cluster, both below `deploy/`.
+fn repository() -> TempDir {
+    let folder = TempDir::new().expect("a folder");
+    fs::create_dir(folder.path().join(".git")).expect("a folder");
+    let deploy = folder.path().join("deploy");
+    for name in ["live", "breaking", "safe"] {
+        fs::create_dir_all(deploy.join(name)).expect("a folder");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures").join(name).join("bakery.yaml");
+        fs::copy(file, deploy.join(name).join("bakery.yaml")).expect("a copy");
+    }
+    folder
+}
+
+/// Runs gantry in `deploy/` of a repository.
+fn gantry(repository: &TempDir, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
+    command.args(arguments).current_dir(repository.path().join("deploy"));
+    command.env_clear().env("HOME", repository.path()).output().expect("gantry runs")
+}
+
+/// What a check writes in every format at once, each to a file of its own, with the exit code that is expected.
+fn written(repository: &TempDir, arguments: &[&str], code: i32) -> Vec<(&'static str, String)> {
+    let outputs: Vec<String> = FORMATS.iter().map(|format| format!("{format}=out.{format}")).collect();
+    let outputs = outputs.iter().flat_map(|output| ["-o", output]);
+    let ran = gantry(repository, &arguments.iter().copied().chain(outputs).collect::<Vec<_>>());
+    assert_eq!(ran.status.code(), Some(code), "{}", String::from_utf8_lossy(&ran.stderr));
+    let read = |format: &&'static str| {
+        let path = repository.path().join("deploy").join(format!("out.{format}"));
+        (*format, fs::read_to_string(path).expect("a report"))
+    };
+    FORMATS.iter().map(read).collect()
+}
+
+fn of<'a>(written: &'a [(&str, String)], format: &str) -> &'a str {
+    &written.iter().find(|(name, _)| *name == format).expect("a format").1
+}
+
+fn json(written: &[(&str, String)], format: &str) -> Value {
+    serde_json::from_str(of(written, format)).expect("JSON")
+}
+
+#[test]
+fn one_run_writes_every_format() {
+    let repository = repository();
+    let written = written(&repository, &["check", "-f", "breaking", "--target", "dir:live"], 3);
+    let report = json(&written, "json");
+    let findings = report["checks"][0]["findings"].as_array().expect("findings");
+
+    let sarif = json(&written, "sarif");
+    let results = sarif["runs"][0]["results"].as_array().expect("results");
+    assert_eq!(results.len(), findings.len());
+    for (result, finding) in results.iter().zip(findings) {
+        assert_eq!(result["ruleId"], finding["rule"]);
+        let at = &result["locations"][0]["physicalLocation"];
+        assert_eq!(at["artifactLocation"]["uri"], "deploy/breaking/bakery.yaml", "from the root of the repository");
+        assert_eq!(at["region"]["startLine"], finding["source"]["line"]);
+    }
+    let rules = sarif["runs"][0]["tool"]["driver"]["rules"].as_array().expect("rules");
+    assert!(rules.iter().all(|rule| rule["help"]["markdown"].as_str().is_some_and(|text| text.len() > 100)));
+}
+
+#[test]
+fn values_of_secrets_and_control_characters_reach_no_format() {
+    let repository = repository();
+    let deploy = repository.path().join("deploy");
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: login, namespace: default}\nstringData:\n  password: hunter2-hunter2\n";
+    let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: odd, namespace: default}\ndata: {a: \"\\e[2J\\u202Eodd\"}\n";
+    fs::write(deploy.join("secret.yaml"), format!("{secret}{map}")).expect("written");
+    let config = "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: no-secrets\n  cel:\n    \
+        match: {kinds: [Secret]}\n    expression: 'false'\n    messageExpression: \"'no ' + object.stringData.password\"\n    \
+        fieldPath: stringData.password\n- name: no-odd\n  cel:\n    match: {kinds: [ConfigMap]}\n    expression: 'false'\n    \
+        messageExpression: \"'no ' + object.data.a\"\n    fieldPath: data.a\n";
+    fs::write(deploy.join("gantry.yaml"), config).expect("written");
+    let written = written(&repository, &["check", "-f", "secret.yaml", "--target", "dir:live"], 3);
+    for (format, text) in &written {
+        assert!(text.contains("no-secrets") && text.contains("login"), "{format}: {text}");
+        assert!(text.contains("no-odd") && text.contains("odd"), "{format}: {text}");
+        assert!(!text.contains("hunter2"), "{format}: {text}");
+        assert!(!text.chars().any(|c| c != '\n' && c.is_control() || c == '\u{202e}'), "{format}: {text:?}");
+    }
+}
+
+#[test]
+fn what_could_not_be_checked_is_in_every_format() {
+    let repository = repository();
+    let deploy = repository.path().join("deploy");
+    let config = "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: lost\n  cel:\n    \
+        match: {kinds: [ClusterRole]}\n    expression: object.gone.field == 1\n";
+    fs::write(deploy.join("gantry.yaml"), config).expect("written");
+    let written = written(&repository, &["check", "-f", "safe", "--target", "dir:live"], 1);
+    let report = json(&written, "json");
+    assert_eq!(report["checks"][0]["status"], "failed", "{report:#}");
+    let sarif = json(&written, "sarif");
+    let invocation = &sarif["runs"][0]["invocations"][0];
+    assert_eq!(invocation["executionSuccessful"], false);
+    let told = invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().expect("a message");
+    assert!(told.contains("lost could not check"), "{told}");
+}
