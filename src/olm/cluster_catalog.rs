@@ -3,12 +3,12 @@
 //! Read from JSON: `v1alpha1` has had other fields in each of its releases, and all of them are looked for.
 //! Source: `api/v1/clustercatalog_types.go` of operator-controller; `api/core/v1alpha1/clustercatalog_types.go` of catalogd.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::cluster::Target;
 use crate::cluster::service::ServiceUrl;
-use crate::cluster::{Gvk, ListRequest, Target};
 use crate::problem::{Error, Problem, Result};
 use crate::text;
 
@@ -26,7 +26,6 @@ pub const USUAL_BASE: &str = "https://catalogd-service.olmv1-system.svc/catalogs
 
 /// The versions of the kind, the one to read first.
 const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
-const PAGE: u32 = 100;
 /// How much is shown of what catalogd says, in characters.
 const MOST_WORDS: usize = 500;
 
@@ -164,14 +163,6 @@ fn harmless(said: &str) -> String {
 /// # Errors
 /// They cannot be listed, most often for want of a right.
 pub async fn list(target: &Target) -> Result<Option<Vec<ClusterCatalog>>> {
-    let kinds = VERSIONS.map(|version| Gvk { group: GROUP.into(), version: version.into(), kind: KIND.into() });
-    let found = target.discover(&BTreeSet::from(kinds.clone())).await?;
-    let Some(resource) = kinds.iter().find_map(|kind| found.served.get(kind)) else {
-        return match kinds.iter().find_map(|kind| found.unanswered.get(kind)) {
-            Some(problem) => Err(Error::failed(problem.clone())),
-            None => Ok(None),
-        };
-    };
     let add = |catalogs: &mut BTreeMap<String, ClusterCatalog>, json: &str| {
         let Some(mut catalog) = ClusterCatalog::of(json) else { return };
         if matches!((target, &catalog.serving), (Target::Kube(_), Serving::Unknown)) {
@@ -179,12 +170,9 @@ pub async fn list(target: &Target) -> Result<Option<Vec<ClusterCatalog>>> {
         }
         catalogs.insert(catalog.name.clone(), catalog);
     };
-    let listed = target.list(&ListRequest::of(resource, PAGE)).gather(add).await;
-    let expired = || Problem::new(format!("the list of {PLURAL} expired again and again"));
-    match listed {
-        Ok(catalogs) => Ok(Some(catalogs.into_values().collect())),
-        Err(error) => Err(Error::failed(error.problem().cloned().unwrap_or_else(expired))),
-    }
+    let listed: Option<BTreeMap<_, _>> =
+        super::gather(target, (GROUP, KIND), &VERSIONS, add).await.map_err(Error::failed)?;
+    Ok(listed.map(|catalogs| catalogs.into_values().collect()))
 }
 
 #[cfg(test)]

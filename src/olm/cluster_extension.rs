@@ -13,6 +13,8 @@ use crate::resource::{ObjectRef, Resource, Step};
 pub const OWNER_KIND: &str = "olm.operatorframework.io/owner-kind";
 pub const OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
 
+/// The versions of the kind, the one to read first.
+pub const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
 /// The kind.
 pub const KIND: &str = "ClusterExtension";
 
@@ -31,8 +33,50 @@ pub struct Extension {
     pub service_account: String,
     /// `spec.config.inline`: what the operator is configured with; null where there is none.
     pub config: Value,
+    /// The field that keeps OLM from looking at the CRDs as it upgrades them, if it is set so.
+    pub safety_off: Option<SafetyOff>,
     /// Where these are written.
     pub places: Places,
+}
+
+/// How a ClusterExtension says that OLM does not look at the CRDs as it upgrades them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SafetyOff {
+    /// `spec.install.preflight.crdUpgradeSafety.enforcement: None`, as v1 has it.
+    Enforcement,
+    /// `spec.preflight.crdUpgradeSafety.disabled: true`, as v1alpha1 has it.
+    Disabled,
+}
+
+impl SafetyOff {
+    fn of(json: &Value) -> Option<SafetyOff> {
+        let at = |of: SafetyOff| of.keys().iter().try_fold(json, |value, key| value.get(key));
+        match () {
+            () if at(SafetyOff::Enforcement).is_some_and(|value| value == "None") => Some(SafetyOff::Enforcement),
+            () if at(SafetyOff::Disabled).is_some_and(|value| *value == true) => Some(SafetyOff::Disabled),
+            () => None,
+        }
+    }
+
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            SafetyOff::Enforcement => &["spec", "install", "preflight", "crdUpgradeSafety", "enforcement"],
+            SafetyOff::Disabled => &["spec", "preflight", "crdUpgradeSafety", "disabled"],
+        }
+    }
+
+    /// The steps to the field.
+    pub fn steps(self) -> Vec<Step> {
+        self.keys().iter().map(|key| Step::from(*key)).collect()
+    }
+
+    /// For people: `enforcement: None`
+    pub fn shown(self) -> &'static str {
+        match self {
+            SafetyOff::Enforcement => "enforcement: None",
+            SafetyOff::Disabled => "disabled: true",
+        }
+    }
 }
 
 /// The steps to the fields of one version of the API.
@@ -131,8 +175,32 @@ impl Extension {
             namespace: text(namespace),
             service_account: text(&spec["serviceAccount"]["name"]),
             config: spec["config"]["inline"].clone(),
+            safety_off: SafetyOff::of(json),
             places,
         })
+    }
+
+    /// The same of a live one, as it is listed.
+    pub fn of_listed(json: &Value) -> Option<Extension> {
+        let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let object = ObjectRef {
+            api_version: text("/apiVersion"),
+            kind: text("/kind"),
+            namespace: None,
+            name: Some(text("/metadata/name")).filter(|name| !name.is_empty())?,
+        };
+        Extension::of(&object, json)
+    }
+
+    /// The namespace that the operator is installed into; `None` where the extension names none.
+    pub fn install_namespace(&self) -> Option<&str> {
+        Some(self.namespace.as_str()).filter(|namespace| !namespace.is_empty())
+    }
+
+    /// Namespace and name of the account that it is installed with; `None` where it does not name both.
+    pub fn account(&self) -> Option<(&str, &str)> {
+        let name = Some(self.service_account.as_str()).filter(|name| !name.is_empty())?;
+        Some((self.install_namespace()?, name))
     }
 }
 
@@ -297,5 +365,38 @@ mod tests {
             assert_eq!((found.name.as_str(), found.version.as_str(), found.release), ("p.v1.0.0", "1.0.0", None));
         }
         assert_eq!(installed(&json!({"status": {"conditions": []}})), None);
+    }
+
+    #[test]
+    fn both_versions_say_where_and_by_whom_it_is_installed_and_whether_crds_are_looked_at() {
+        let v1 = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": "e"}, "spec": {"namespace": "ns", "serviceAccount": {"name": "sa"},
+            "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}},
+            "install": {"preflight": {"crdUpgradeSafety": {"enforcement": "None"}}}}});
+        let listed = |json: &Value| Extension::of_listed(json).expect("a ClusterExtension");
+        let said = |json: &Value| {
+            let extension = listed(json);
+            let account = extension.account().map(|(namespace, name)| format!("{namespace}/{name}"));
+            (extension.name.clone(), extension.wanted.package.clone(), account, extension.safety_off)
+        };
+        let expected = |off| ("e".to_owned(), "p".to_owned(), Some("ns/sa".to_owned()), off);
+        assert_eq!(said(&v1), expected(Some(SafetyOff::Enforcement)));
+        let mut strict = v1;
+        strict["spec"]["install"]["preflight"]["crdUpgradeSafety"]["enforcement"] = "Strict".into();
+        assert_eq!(said(&strict), expected(None));
+        let mut alpha = json!({"apiVersion": "olm.operatorframework.io/v1alpha1", "kind": "ClusterExtension",
+            "metadata": {"name": "e"}, "spec": {"packageName": "p", "installNamespace": "ns",
+            "serviceAccount": {"name": "sa"}, "preflight": {"crdUpgradeSafety": {"disabled": true}}}});
+        assert_eq!(said(&alpha), expected(Some(SafetyOff::Disabled)));
+        alpha["spec"]["preflight"]["crdUpgradeSafety"]["disabled"] = false.into();
+        assert_eq!(said(&alpha), expected(None));
+        // A folder lists what was written at v1alpha1 at v1.
+        alpha["apiVersion"] = "olm.operatorframework.io/v1".into();
+        assert_eq!(said(&alpha), expected(None));
+        alpha["spec"]["serviceAccount"] = Value::Null;
+        assert_eq!(listed(&alpha).account(), None);
+        for other in [json!(""), json!({}), json!([]), json!({"apiVersion": "v1", "kind": "ClusterExtension"})] {
+            assert_eq!(Extension::of_listed(&other), None, "{other}");
+        }
     }
 }

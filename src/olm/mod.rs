@@ -2,3 +2,41 @@
 
 pub mod cluster_catalog;
 pub mod cluster_extension;
+
+use std::collections::BTreeMap;
+
+use crate::cluster::{Gvk, ListError, ListRequest, Target};
+use crate::problem::{Error, Problem};
+use crate::resource::Resource;
+
+/// Objects on one page.
+const PAGE: u32 = 200;
+
+/// Shows all objects of a kind, as JSON, to `look`, at the first of `versions` that the target serves, and answers what that
+/// has gathered; `None` where it serves none of them.
+///
+/// # Errors
+/// They cannot be listed, most often for want of a right.
+pub async fn gather<T: Default>(
+    target: &Target,
+    (group, kind): (&str, &str),
+    versions: &[&str],
+    look: impl Fn(&mut T, &str),
+) -> Result<Option<T>, Problem> {
+    let at = |version: &&str| Gvk { group: group.into(), version: (*version).into(), kind: kind.into() };
+    let first = |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
+    let found = target.discover(&versions.iter().map(at).collect()).await.map_err(first)?;
+    let served: BTreeMap<&str, &Resource> =
+        found.served.iter().map(|(kind, resource)| (kind.version.as_str(), resource)).collect();
+    let Some(resource) = versions.iter().find_map(|version| served.get(version)) else {
+        return found.unanswered.into_values().next().map_or(Ok(None), Err);
+    };
+    match target.list(&ListRequest::of(resource, PAGE)).gather(look).await {
+        Ok(gathered) => Ok(Some(gathered)),
+        Err(ListError::NotServed(_)) => Ok(None),
+        Err(error) => {
+            let expired = || Problem::new(format!("the list of {} expired again and again", resource.plural));
+            Err(error.problem().cloned().unwrap_or_else(expired))
+        }
+    }
+}

@@ -10,16 +10,13 @@ use gantry_catalog::bundle::install::{self, Conversion};
 use serde_json::Value;
 
 use super::{Change, Plan};
-use crate::cluster::{Gvk, ListRequest, Target};
+use crate::cluster::Target;
 use crate::manifest::{self, Manifest, Spans};
+use crate::olm;
 use crate::olm::cluster_catalog::GROUP;
-use crate::olm::cluster_extension::{self, KIND, is_one};
+use crate::olm::cluster_extension::{Extension, KIND, SafetyOff, VERSIONS, is_one};
 use crate::problem::{Location, Problem};
-use crate::resource::{ObjectRef, RawObject, Resource, Step};
-
-/// The versions of the kind, the one to read first.
-const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
-const PAGE: u32 = 100;
+use crate::resource::{RawObject, Resource};
 
 /// A bundle of the plan. Its objects are the changes whose manifest names it.
 #[derive(Debug, Clone)]
@@ -31,32 +28,17 @@ pub struct Bundle {
     /// The ClusterServiceVersion, for the places of what is said of it.
     pub csv: Option<Manifest>,
     /// The ClusterExtension that installs it, where there is one.
-    pub extension: Option<Extension>,
+    pub installer: Option<Installer>,
 }
 
-/// What a ClusterExtension says of the bundle that it installs.
+/// The ClusterExtension that installs a bundle.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Extension {
-    /// Its name.
-    pub name: String,
-    /// The package that it installs.
-    pub package: String,
-    /// The namespace of what it installs; `None` where it names none.
-    pub namespace: Option<String>,
-    /// The service account that OLM installs it with.
-    pub service_account: Option<String>,
-    /// `spec.config.inline`; null where there is none.
-    pub config: Value,
-    /// The field that keeps OLM from looking at the CRDs as it upgrades them, if it is set so.
-    pub safety_off: Option<&'static str>,
-    /// Where it is written; `None` for a live one.
+pub struct Installer {
+    /// What it asks for.
+    pub extension: Extension,
+    /// Where it is written; `None` for a live one. The place of the field that turns off OLM's look at the CRDs, where it is set.
     pub at: Option<Location>,
 }
-
-/// `spec.install.preflight.crdUpgradeSafety.enforcement: None`, as v1 has it.
-const ENFORCEMENT: [&str; 5] = ["spec", "install", "preflight", "crdUpgradeSafety", "enforcement"];
-/// `spec.preflight.crdUpgradeSafety.disabled: true`, as v1alpha1 has it.
-const DISABLED: [&str; 4] = ["spec", "preflight", "crdUpgradeSafety", "disabled"];
 
 impl Bundle {
     /// The package that it is of.
@@ -69,9 +51,19 @@ impl Bundle {
         self.content.csv.as_ref().map_or("", |(csv, _)| &csv.version)
     }
 
+    /// What the ClusterExtension that installs it asks for.
+    pub fn extension(&self) -> Option<&Extension> {
+        self.installer.as_ref().map(|installer| &installer.extension)
+    }
+
+    /// The namespace that it is installed into, where its ClusterExtension says.
+    pub fn namespace(&self) -> Option<&str> {
+        self.extension()?.install_namespace()
+    }
+
     /// The namespace that its operator watches; `None` for all.
     pub fn watched<'b>(&'b self, install: &'b str) -> Option<&'b str> {
-        let config = self.extension.as_ref().and_then(|extension| extension.config["watchNamespace"].as_str());
+        let config = self.extension().and_then(|extension| extension.config["watchNamespace"].as_str());
         let (csv, _) = self.content.csv.as_ref()?;
         match config.filter(|namespace| !namespace.is_empty()) {
             Some(namespace) => Some(namespace),
@@ -91,52 +83,12 @@ impl Bundle {
     }
 }
 
-impl Extension {
-    /// What an object says; `None` for another kind, and for one that is not from a catalog.
-    fn of(object: &ObjectRef, json: &Value) -> Option<Extension> {
-        let asked = cluster_extension::Extension::of(object, json)?;
-        let at = |path: &[&str]| path.iter().try_fold(json, |value, key| value.get(key));
-        let off = match () {
-            () if at(&ENFORCEMENT).is_some_and(|value| value == "None") => Some("enforcement: None"),
-            () if at(&DISABLED).is_some_and(|value| *value == true) => Some("disabled: true"),
-            () => None,
-        };
-        Some(Extension {
-            name: asked.name,
-            package: asked.wanted.package,
-            namespace: Some(asked.namespace).filter(|namespace| !namespace.is_empty()),
-            service_account: Some(asked.service_account).filter(|name| !name.is_empty()),
-            config: asked.config,
-            safety_off: off,
-            at: None,
-        })
-    }
-
-    fn of_manifest(manifest: &Manifest) -> Option<Extension> {
-        if !is_one(&manifest.object) {
-            return None;
-        }
+impl Installer {
+    fn of_manifest(manifest: &Manifest) -> Option<Installer> {
         let extension = Extension::of(&manifest.object, &manifest.raw.value())?;
-        let path: Vec<Step> = match extension.safety_off {
-            Some("disabled: true") => DISABLED.map(Step::from).to_vec(),
-            Some(_) => ENFORCEMENT.map(Step::from).to_vec(),
-            None => Vec::new(),
-        };
-        let at = Some(Spans::of(&manifest.origin).locate(&path).location);
-        Some(Extension { at, ..extension })
-    }
-
-    /// The same of a live one, as it is listed.
-    fn of_live(json: &str) -> Option<Extension> {
-        let value: Value = serde_json::from_str(json).ok()?;
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let object = ObjectRef {
-            api_version: text(&value["apiVersion"])?,
-            kind: text(&value["kind"])?,
-            namespace: None,
-            name: text(&value["metadata"]["name"])?,
-        };
-        Extension::of(&object, &value)
+        let steps = extension.safety_off.map(SafetyOff::steps).unwrap_or_default();
+        let at = Some(Spans::of(&manifest.origin).locate(&steps).location);
+        Some(Installer { extension, at })
     }
 }
 
@@ -148,12 +100,12 @@ pub(super) async fn open(
     target: &Target,
 ) -> (Vec<Bundle>, Vec<Manifest>, Vec<Problem>) {
     let mut notices = Vec::new();
-    let mut extensions: BTreeMap<String, Extension> = BTreeMap::new();
+    let mut installers: BTreeMap<String, Installer> = BTreeMap::new();
     // The first one counts: OLM installs a package once.
-    for extension in others.iter().filter_map(Extension::of_manifest) {
-        extensions.entry(extension.package.clone()).or_insert(extension);
+    for installer in others.iter().filter_map(Installer::of_manifest) {
+        installers.entry(installer.extension.wanted.package.clone()).or_insert(installer);
     }
-    if bundles.iter().any(|bundle| !extensions.contains_key(bundle.package())) {
+    if bundles.iter().any(|bundle| !installers.contains_key(bundle.package())) {
         match list(target).await {
             Ok(live) => {
                 // Of one that is among the manifests the manifest counts, which may name another package now.
@@ -162,8 +114,10 @@ pub(super) async fn open(
                     .filter(|manifest| is_one(&manifest.object))
                     .map(|manifest| manifest.object.name.as_str())
                     .collect();
-                for extension in live.into_iter().filter(|extension| !named.contains(extension.name.as_str())) {
-                    extensions.entry(extension.package.clone()).or_insert(extension);
+                let live = live.into_iter().filter(|extension| !named.contains(extension.name.as_str()));
+                for extension in live {
+                    let package = extension.wanted.package.clone();
+                    installers.entry(package).or_insert(Installer { extension, at: None });
                 }
             }
             Err(problem) => {
@@ -176,10 +130,10 @@ pub(super) async fn open(
     }
     let (mut opened, mut manifests) = (Vec::new(), Vec::new());
     for manifest::Bundle { directory, content, csv, manifests: objects } in bundles {
-        let extension = extensions.get(&content.annotations.package).cloned();
-        let namespace = extension.as_ref().and_then(|extension| extension.namespace.as_deref());
-        manifests.extend(objects.into_iter().map(|object| installed_in(object, namespace)));
-        opened.push(Bundle { directory, content, csv, extension });
+        let installer = installers.get(&content.annotations.package).cloned();
+        let bundle = Bundle { directory, content, csv, installer };
+        manifests.extend(objects.into_iter().map(|object| installed_in(object, bundle.namespace())));
+        opened.push(bundle);
     }
     (opened, manifests, notices)
 }
@@ -205,7 +159,7 @@ pub(super) fn add_conversions(crds: &mut [Change], bundles: &[Bundle], namespace
     for change in crds {
         let Some(bundle) = change.desired.bundle.and_then(|index| bundles.get(index)) else { continue };
         let Some((csv, _)) = &bundle.content.csv else { continue };
-        let of_extension = bundle.extension.as_ref().and_then(|extension| extension.namespace.clone());
+        let of_extension = bundle.namespace().map(str::to_owned);
         let live = || {
             let live = change.live.as_ref()?.raw.value();
             live.pointer("/spec/conversion/webhook/clientConfig/service/namespace")?.as_str().map(str::to_owned)
@@ -278,65 +232,10 @@ pub fn served_too_late(plan: &Plan) -> Vec<Problem> {
 
 /// The ClusterExtensions of a target, by name; none where it does not serve the kind.
 async fn list(target: &Target) -> Result<Vec<Extension>, Problem> {
-    let kinds = VERSIONS.map(|version| Gvk { group: GROUP.into(), version: version.into(), kind: KIND.into() });
-    let first =
-        |error: crate::problem::Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
-    let found = target.discover(&BTreeSet::from(kinds.clone())).await.map_err(first)?;
-    let Some(resource) = kinds.iter().find_map(|kind| found.served.get(kind)) else {
-        return match kinds.iter().find_map(|kind| found.unanswered.get(kind)) {
-            Some(problem) => Err(problem.clone()),
-            None => Ok(Vec::new()),
-        };
-    };
     let add = |extensions: &mut BTreeMap<String, Extension>, json: &str| {
-        extensions.extend(Extension::of_live(json).map(|extension| (extension.name.clone(), extension)));
+        let read = serde_json::from_str::<Value>(json).ok().and_then(|value| Extension::of_listed(&value));
+        extensions.extend(read.map(|extension| (extension.name.clone(), extension)));
     };
-    let listed = target.list(&ListRequest::of(resource, PAGE)).gather(add).await;
-    let expired = || Problem::new(format!("the list of {} expired again and again", resource.plural));
-    listed
-        .map(|extensions| extensions.into_values().collect())
-        .map_err(|error| error.problem().cloned().unwrap_or_else(expired))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn both_versions_of_a_clusterextension_are_read() {
-        let v1 = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-            "metadata": {"name": "e"}, "spec": {"namespace": "ns", "serviceAccount": {"name": "sa"},
-            "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}},
-            "install": {"preflight": {"crdUpgradeSafety": {"enforcement": "None"}}}}});
-        let expected = Extension {
-            name: "e".into(),
-            package: "p".into(),
-            namespace: Some("ns".into()),
-            service_account: Some("sa".into()),
-            config: Value::Null,
-            safety_off: Some("enforcement: None"),
-            at: None,
-        };
-        assert_eq!(Extension::of_live(&v1.to_string()), Some(expected.clone()));
-        let mut strict = v1.clone();
-        strict["spec"]["install"]["preflight"]["crdUpgradeSafety"]["enforcement"] = "Strict".into();
-        assert_eq!(Extension::of_live(&strict.to_string()).unwrap().safety_off, None);
-        let alpha = json!({"apiVersion": "olm.operatorframework.io/v1alpha1", "kind": "ClusterExtension",
-            "metadata": {"name": "e"}, "spec": {"packageName": "p", "installNamespace": "ns",
-            "serviceAccount": {"name": "sa"}, "preflight": {"crdUpgradeSafety": {"disabled": true}}}});
-        let expected = Extension { safety_off: Some("disabled: true"), ..expected };
-        assert_eq!(Extension::of_live(&alpha.to_string()), Some(expected));
-        let mut on = alpha;
-        on["spec"]["preflight"]["crdUpgradeSafety"]["disabled"] = false.into();
-        assert_eq!(Extension::of_live(&on.to_string()).unwrap().safety_off, None);
-        // A folder lists what was written at v1alpha1 at v1.
-        let mut listed = on;
-        listed["apiVersion"] = "olm.operatorframework.io/v1".into();
-        assert_eq!(Extension::of_live(&listed.to_string()).unwrap().package, "p");
-        for other in ["", "{}", "[]", r#"{"apiVersion": "v1", "kind": "ClusterExtension"}"#] {
-            assert_eq!(Extension::of_live(other), None, "{other}");
-        }
-    }
+    let listed = olm::gather(target, (GROUP, KIND), &VERSIONS, add).await?;
+    Ok(listed.unwrap_or_default().into_values().collect())
 }

@@ -13,7 +13,9 @@ use super::prepare::{complete, connection, loader, overrides, read_input};
 use crate::app::{App, config_maps};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
+use crate::olm::cluster_extension::Extension;
 use crate::parallel::apart;
+use crate::plan::bundles::Bundle;
 use crate::plan::owner::Taken;
 use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 
@@ -142,10 +144,9 @@ async fn print(
 
 /// What OLM needs to install the bundles, for the service account that it installs them with.
 async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan, target: &Target) -> Result<String> {
-    let extension = plan.bundles.iter().find_map(|bundle| bundle.extension.as_ref());
-    let of_extension = extension.and_then(|extension| {
-        let (namespace, name) = (extension.namespace.clone()?, extension.service_account.clone()?);
-        Some(vec![Subject::ServiceAccount { namespace, name }])
+    let account = plan.bundles.iter().find_map(Bundle::extension).and_then(Extension::account);
+    let of_extension = account.map(|(namespace, name)| {
+        vec![Subject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() }]
     });
     let subjects = match of_extension.filter(|_| settings.user.is_none() && settings.groups.is_empty()) {
         Some(subjects) => subjects,
@@ -161,8 +162,7 @@ async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan,
     let Needed { grants, has_hashes, has_certificates, is_nameless } = needed_by_olm(plan, namespace);
     let mut head = String::new();
     for bundle in &plan.bundles {
-        let install = bundle.extension.as_ref().and_then(|extension| extension.namespace.as_deref());
-        let install = text::sanitize(install.unwrap_or(namespace));
+        let install = text::sanitize(bundle.namespace().unwrap_or(namespace));
         head.push_str(&format!("# Minimal RBAC for OLM v1 to install {} in namespace {install}.\n", bundle.shown()));
     }
     let others = plan.changes.iter().filter(|change| change.desired.bundle.is_none()).count();

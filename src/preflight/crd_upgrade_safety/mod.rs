@@ -41,8 +41,9 @@ use crate::cluster::Target;
 use crate::config::ConfigReader;
 use crate::crd::{CrdPair, Malformed};
 use crate::finding::{Evidence, Examined, ForVersions, Severity, Suppressed, Verdict};
+use crate::olm::cluster_extension::SafetyOff;
 use crate::parallel::{apart, in_parallel};
-use crate::plan::bundles::Extension;
+use crate::plan::bundles::Installer;
 use crate::plan::{Change, Plan, upgraded_crds};
 use crate::problem::Location;
 use crate::resource::RawObject;
@@ -164,9 +165,9 @@ impl Check for CrdUpgradeSafety {
 }
 
 /// The ClusterExtension that keeps OLM from looking at a CRD as it upgrades it, and by which field.
-fn safety_off<'p>(plan: &'p Plan, change: &Change) -> Option<(&'p Extension, &'static str)> {
-    let extension = plan.bundle_of(change)?.extension.as_ref()?;
-    Some((extension, extension.safety_off?))
+fn safety_off<'p>(plan: &'p Plan, change: &Change) -> Option<(&'p Installer, SafetyOff)> {
+    let installer = plan.bundle_of(change)?.installer.as_ref()?;
+    Some((installer, installer.extension.safety_off?))
 }
 
 /// The upgrades of which objects may be asked: all but those that a ClusterExtension has OLM not look at.
@@ -185,8 +186,9 @@ fn tell_skipped(context: &Context<'_>) {
         }
     }
     for (bundle, crds) in bundles {
-        let Some((extension, field)) = safety_off(context.plan, crds[0]) else { continue };
-        let place = extension.at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line)).unwrap_or_default();
+        let Some((Installer { extension, at }, field)) = safety_off(context.plan, crds[0]) else { continue };
+        let field = field.shown();
+        let place = at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line)).unwrap_or_default();
         context.notices.add(format!(
             "{NAME}: {} of the bundle {} not compared: the ClusterExtension {} sets crdUpgradeSafety {field}{place}. The API \
              server still refuses another scope and the removal of a stored version.",

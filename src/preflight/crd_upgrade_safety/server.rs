@@ -37,7 +37,7 @@ pub struct Written {
     pub desired: RawObject,
     /// Who applies it.
     pub manager: String,
-    /// Nobody else looks at it: see [`crate::plan::bundles::Extension::safety_off`].
+    /// Nobody else looks at it: see [`crate::olm::cluster_extension::SafetyOff`].
     pub is_left_to_server: bool,
 }
 

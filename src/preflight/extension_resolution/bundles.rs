@@ -24,10 +24,9 @@ fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Contex
     let extension = asked.iter().map(|asked| &asked.extension).find(|asked| asked.wanted.package == bundle.package());
     let nothing = Value::Null;
     let config = extension.map_or(&nothing, |extension| &extension.config);
-    let namespace = bundle.extension.as_ref().and_then(|extension| extension.namespace.as_deref());
     let profile = Profile {
         olm,
-        install_namespace: namespace.unwrap_or_default(),
+        install_namespace: bundle.namespace().unwrap_or_default(),
         config: Some(config).filter(|config| !config.is_null()),
         ..Profile::default()
     };

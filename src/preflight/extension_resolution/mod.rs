@@ -126,7 +126,12 @@ fn lookups(plan: &Plan) -> Vec<Lookup> {
         }
         if !asked.extension.namespace.is_empty() {
             let namespace = asked.extension.namespace.clone();
-            found.push(Lookup::get(asked.change, owners::namespaces(), Some(namespace.clone()), namespace));
+            found.push(Lookup::get(
+                asked.change,
+                Resource::built_in("", "Namespace", "namespaces", false),
+                Some(namespace.clone()),
+                namespace,
+            ));
         }
     }
     found

@@ -10,27 +10,14 @@ use serde_json::Value;
 
 use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE, SERVICE_ACCOUNT_MISSING};
 use super::{Asked, Found, violation};
-use crate::cluster::{ListRequest, Wanted};
+use crate::cluster::Wanted;
 use crate::olm::cluster_extension::{self, Extension, OWNER_KIND, OWNER_NAME};
+use crate::olm::{self, cluster_catalog};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::text::sanitize;
-
-/// Objects on one page.
-const PAGE: u32 = 500;
-
-/// Where namespaces are served.
-pub fn namespaces() -> Resource {
-    Resource {
-        group: String::new(),
-        version: "v1".into(),
-        kind: "Namespace".into(),
-        plural: "namespaces".into(),
-        namespaced: false,
-    }
-}
 
 /// The CRDs that the bundle of an extension brings, as far as the catalog says.
 pub struct Brought {
@@ -55,37 +42,25 @@ pub async fn check(asked: &[Asked], brought: &[Brought], olm: Olm, context: &Con
 /// The packages of the live ClusterExtensions that the plan leaves as they are, with their names.
 async fn others(asked: &[Asked], context: &Context<'_>) -> Result<Vec<(String, String)>, CouldNotCheck> {
     let Some(first) = asked.first() else { return Ok(Vec::new()) };
-    let resource = &context.plan.changes[first.change].resource;
     let ours: BTreeSet<&str> = asked.iter().map(|asked| asked.extension.name.as_str()).collect();
     let leaving = context.plan.removals.iter().filter(|removal| cluster_extension::is_one(&removal.object));
     let leaving: BTreeSet<&str> = leaving.map(|removal| removal.object.name.as_str()).collect();
     let add = |all: &mut Vec<(String, String)>, json: &str| {
-        let Ok(value) = serde_json::from_str::<Value>(json) else { return };
-        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let object = ObjectRef {
-            api_version: text("/apiVersion"),
-            kind: text("/kind"),
-            namespace: None,
-            name: text("/metadata/name"),
-        };
-        all.extend(Extension::of(&object, &value).map(|extension| (extension.name, extension.wanted.package)));
+        let read = serde_json::from_str::<Value>(json).ok().and_then(|value| Extension::of_listed(&value));
+        all.extend(read.map(|extension| (extension.name, extension.wanted.package)));
     };
-    let listed = context.target.list(&ListRequest::of(resource, PAGE)).gather(add).await;
-    match listed {
-        Ok(all) => Ok(all
-            .into_iter()
-            .filter(|(name, _)| !ours.contains(name.as_str()) && !leaving.contains(name.as_str()))
-            .collect()),
-        // Nobody has any as long as the kind is not served.
-        Err(crate::cluster::ListError::NotServed(_)) => Ok(Vec::new()),
-        Err(error) => {
-            let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
-            Err(CouldNotCheck {
-                message: format!("the ClusterExtensions cannot be listed: {}", problem.message),
-                help: problem.help,
-            })
-        }
-    }
+    // A folder reads objects only at the version that they are written at.
+    let version = context.plan.changes[first.change].resource.version.as_str();
+    let kind = (cluster_catalog::GROUP, cluster_extension::KIND);
+    let listed = olm::gather(context.target, kind, &[version], add).await;
+    let all: Vec<(String, String)> = listed
+        .map_err(|Problem { message, help, .. }| CouldNotCheck {
+            message: format!("the ClusterExtensions cannot be listed: {message}"),
+            help,
+        })?
+        .unwrap_or_default();
+    let is_other = |name: &str| !ours.contains(name) && !leaving.contains(name);
+    Ok(all.into_iter().filter(|(name, _)| is_other(name)).collect())
 }
 
 /// Packages that two extensions ask for.
@@ -127,7 +102,8 @@ impl<'a> Needed<'a> {
     fn namespace(asked: &'a Asked) -> Option<Needed<'a>> {
         let name = Some(&asked.extension.namespace).filter(|name| !name.is_empty())?.clone();
         let help = format!("add it to the manifests, or: kubectl create namespace {}", sanitize(&name));
-        let (resource, at) = (namespaces(), asked.extension.places.namespace());
+        let (resource, at) =
+            (Resource::built_in("", "Namespace", "namespaces", false), asked.extension.places.namespace());
         let object = ObjectRef { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name };
         Some(Needed { asked, resource, object, doc: &INSTALL_NAMESPACE_MISSING, at, help })
     }

@@ -1,6 +1,6 @@
 //! The operators that are there before and after the deploy: what each provides and requires.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use gantry_catalog::bundle::{ApiDescription, ClusterServiceVersion};
 use gantry_catalog::dependency::{Api, Requirement, provided};
@@ -9,15 +9,15 @@ use gantry_catalog::{Bundle, Package, Property, Version, VersionRelease, classic
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::cluster::{Gvk, ListError, ListRequest};
 use crate::finding::Action;
+use crate::olm;
 use crate::olm::cluster_extension::{self, Extension, installed};
 use crate::plan::bundles;
 use crate::preflight::olm::catalogs::Contents;
 use crate::preflight::olm::{Selected, asked, contents_of, selected};
 use crate::preflight::{Context, CouldNotCheck, Subject};
 use crate::problem::Problem;
-use crate::resource::{ObjectRef, Resource};
+use crate::resource::ObjectRef;
 use crate::text::sanitize;
 
 /// The group of classic OLM.
@@ -28,8 +28,6 @@ const SUBSCRIPTION: &str = "Subscription";
 const COPIED: &str = "olm.copiedFrom";
 /// Where OLM writes the properties of the bundle that a ClusterServiceVersion is from.
 const PROPERTIES: &str = "operatorframework.io/properties";
-/// Objects on one page.
-const PAGE: u32 = 200;
 
 /// An operator.
 #[derive(Debug, Clone, Default)]
@@ -116,7 +114,7 @@ impl Node {
     /// Reads a bundle that is among the manifests.
     fn of_directory(index: usize, bundle: &bundles::Bundle, problems: &mut Vec<String>) -> Option<Node> {
         let (csv, _) = bundle.content.csv.as_ref()?;
-        let object = match &bundle.extension {
+        let object = match bundle.extension() {
             Some(extension) => of_extension(&extension.name),
             None => ("bundle".to_owned(), None, bundle.directory.clone()),
         };
@@ -320,14 +318,7 @@ impl Live<'_> {
     }
 
     fn extension(&self, value: &Value, problems: &mut Vec<String>) -> Option<Node> {
-        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let object = ObjectRef {
-            api_version: text("/apiVersion"),
-            kind: text("/kind"),
-            namespace: None,
-            name: text("/metadata/name"),
-        };
-        let asked = Extension::of(&object, value)?;
+        let asked = Extension::of_listed(value)?;
         let InstalledBundle { name, version, .. } = installed(value)?;
         let package = asked.wanted.package;
         let of_catalog = self.contents.values().filter_map(|read| read.as_ref().ok()).find_map(|catalog| {
@@ -339,7 +330,7 @@ impl Live<'_> {
             // Nobody says what it provides.
             None => Node { name, package, version: Version::parse(&version).ok(), ..Node::default() },
         };
-        Some(Node { object: of_extension(&object.name), ..node })
+        Some(Node { object: of_extension(&asked.name), ..node })
     }
 
     /// What classic OLM would install for a Subscription.
@@ -412,29 +403,10 @@ fn properties(annotation: &str) -> Result<Vec<Property>, String> {
 
 /// All objects of a kind of OLM; none where it is not served.
 async fn list(context: &Context<'_>, kind: &str, group: &str, versions: &[&str]) -> Result<Vec<Value>, CouldNotCheck> {
-    let kinds =
-        versions.iter().map(|version| Gvk { group: group.into(), version: (*version).into(), kind: kind.into() });
-    let kinds: BTreeSet<Gvk> = kinds.collect();
-    let unread = |problem: Option<&Problem>| {
-        let message = problem.map_or("the list expired again and again", |problem| problem.message.as_str());
-        CouldNotCheck {
-            message: format!("the operators that are live are not known: {kind}: {message}"),
-            help: problem.and_then(|problem| problem.help.clone()),
-        }
-    };
-    let found = context.target.discover(&kinds).await.map_err(|error| unread(error.problems().first()))?;
-    let served: BTreeMap<&str, &Resource> =
-        found.served.iter().map(|(kind, resource)| (kind.version.as_str(), resource)).collect();
-    let Some(resource) = versions.iter().find_map(|version| served.get(version)) else {
-        return match found.unanswered.values().next() {
-            Some(problem) => Err(unread(Some(problem))),
-            None => Ok(Vec::new()),
-        };
-    };
     let add = |all: &mut Vec<Value>, json: &str| all.extend(serde_json::from_str::<Value>(json).ok());
-    match context.target.list(&ListRequest::of(resource, PAGE)).gather(add).await {
-        Ok(all) => Ok(all),
-        Err(ListError::NotServed(_)) => Ok(Vec::new()),
-        Err(error) => Err(unread(error.problem())),
-    }
+    let listed = olm::gather(context.target, (group, kind), versions, add).await;
+    listed.map(Option::unwrap_or_default).map_err(|Problem { message, help, .. }| CouldNotCheck {
+        message: format!("the operators that are live are not known: {kind}: {message}"),
+        help,
+    })
 }

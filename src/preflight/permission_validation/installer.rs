@@ -35,8 +35,7 @@ pub struct Needed {
 pub fn needed(plan: &Plan, namespace: &str) -> Needed {
     let mut needed = Needed { grants: Grants::of(plan), ..Needed::default() };
     for (index, bundle) in plan.bundles.iter().enumerate() {
-        let of_extension = bundle.extension.as_ref().and_then(|extension| extension.namespace.as_deref());
-        let mut of_bundle = OfBundle { needed: &mut needed, install: of_extension.unwrap_or(namespace) };
+        let mut of_bundle = OfBundle { needed: &mut needed, install: bundle.namespace().unwrap_or(namespace) };
         of_bundle.extension(bundle);
         of_bundle.objects(plan, index);
         of_bundle.operator(bundle);
@@ -54,7 +53,7 @@ struct OfBundle<'n> {
 impl OfBundle<'_> {
     /// To be set as the owner of what is installed, where the server asks for a right to that.
     fn extension(&mut self, bundle: &Bundle) {
-        let name = bundle.extension.as_ref().map(|extension| extension.name.as_str());
+        let name = bundle.extension().map(|extension| extension.name.as_str());
         self.needed.is_nameless |= name.is_none();
         for verb in ["update", "patch"] {
             self.needed.grants.add(None, atom(GROUP, "clusterextensions/finalizers", name, verb));

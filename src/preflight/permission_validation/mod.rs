@@ -27,6 +27,7 @@ pub use self::needs::{Need, Occasion, Right, of_waiting};
 use super::entry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
 use crate::cluster::Target;
+use crate::olm::cluster_extension::Extension;
 use crate::plan::Plan;
 use crate::plan::bundles::Bundle;
 use crate::problem::Problem;
@@ -102,10 +103,7 @@ async fn installs(plan: &Plan, target: &Target) -> BTreeSet<usize> {
     }
     let Some(Ok(user)) = target.user().await else { return BTreeSet::new() };
     let is_user = |bundle: &Bundle| {
-        let account = bundle
-            .extension
-            .as_ref()
-            .and_then(|extension| Some((extension.namespace.as_ref()?, extension.service_account.as_ref()?)));
+        let account = bundle.extension().and_then(Extension::account);
         account.is_some_and(|(namespace, name)| user == format!("system:serviceaccount:{namespace}:{name}"))
     };
     plan.bundles.iter().enumerate().filter(|(_, bundle)| is_user(bundle)).map(|(index, _)| index).collect()
