@@ -5,6 +5,9 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// A place in a manifest or a config file. Lines and columns count from 1; columns count characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
@@ -31,11 +34,24 @@ pub struct Problem {
     pub at: Option<Location>,
     pub message: String,
     pub help: Option<String>,
+    /// What a program that does not run wrote last. For those who see the problem, and for no record: it may hold anything.
+    pub log: Option<Box<Log>>,
+}
+
+/// The end of the log of a container, line by line, harmless to show.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Log {
+    /// The name of the Pod.
+    pub pod: String,
+    /// The name of the container.
+    pub container: String,
+    /// Its last lines, at most ten, each cut to 400 characters.
+    pub lines: Vec<String>,
 }
 
 impl Problem {
     pub fn new(message: impl Into<String>) -> Self {
-        Problem { at: None, message: message.into(), help: None }
+        Problem { at: None, message: message.into(), help: None, log: None }
     }
 
     #[must_use]

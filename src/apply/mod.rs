@@ -5,6 +5,7 @@
 //! what was applied, what was not and why is known for each of them, and running again continues.
 
 pub mod delete;
+mod logs;
 mod observe;
 mod one;
 mod ready;
@@ -57,6 +58,8 @@ pub struct ApplyOptions {
     pub ready_timeout: Option<Duration>,
     /// How long to wait until one object is ready; `None` for no limit of its own.
     pub resource_timeout: Option<Duration>,
+    /// Of Pods that are not ready the log is shown.
+    pub shows_logs: bool,
     /// When objects are ready, where their kind does not say.
     pub wait_rules: Vec<WaitRule>,
     /// A change that was written before all others, by its index, as it is live.
@@ -403,6 +406,7 @@ impl<'a> Run<'a> {
             deadline,
             timeout: options.ready_timeout.unwrap_or_default(),
             resource_timeout: options.resource_timeout,
+            shows_logs: options.shows_logs,
             stop: self.stop.clone(),
             halted,
             keep_going: options.keep_going,

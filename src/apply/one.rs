@@ -66,7 +66,7 @@ pub async fn apply_one(
     let refused = |problem: Problem| {
         let how = if change.replaces.is_some() { " was deleted and could not be created again" } else { "" };
         let message = format!("{object}{how}: {}", problem.message);
-        Problem { message, help: problem.help, at: Some(at()) }
+        Problem { message, at: Some(at()), ..problem }
     };
     let mut pin = change.pin();
     for tries_left in (0..=REPINS).rev() {

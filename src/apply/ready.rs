@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Event;
+use super::logs;
 use super::observe::{self, Look, Observer};
 use crate::app::children::{self, Children};
 use crate::app::members::{self, Found};
 use crate::cluster::{ListRequest, Target, Wanted};
 use crate::plan::{Action, Change, strategy};
-use crate::problem::Problem;
+use crate::problem::{Log, Problem};
 use crate::readiness::rules::{Verdict, WaitRule};
 use crate::readiness::{self, State};
 use crate::resource::{Live, ObjectRef, Resource};
@@ -32,6 +35,9 @@ const TICK: Duration = Duration::from_secs(1);
 /// So many objects of a kind are looked at to know whether they have a status.
 const SIBLINGS: u32 = 20;
 
+/// Of so many objects that are not ready the log of a Pod is shown.
+const MOST_LOGS: usize = 10;
+
 /// Of an object that somebody else creates.
 const MISSING: &str = "it does not exist yet";
 
@@ -45,6 +51,8 @@ pub struct Wait<'a> {
     pub timeout: Duration,
     /// For all waits for one object together.
     pub resource_timeout: Option<Duration>,
+    /// See [`super::ApplyOptions::shows_logs`].
+    pub shows_logs: bool,
     pub stop: watch::Receiver<bool>,
     /// Something failed elsewhere.
     pub halted: &'a AtomicBool,
@@ -164,7 +172,7 @@ impl<'a> Wait<'a> {
             let is_ended = has_failed && (!self.keep_going || left.is_empty());
             if is_ended || is_late || self.is_over() {
                 let late: &[Progress<'_>] = if is_late && (!has_failed || self.keep_going) { &left } else { &[] };
-                waited.unready = self.explain(&failed, &overdue, late).await;
+                self.explain(&failed, &overdue, late, &mut waited).await;
                 break;
             }
             if left.is_empty() {
@@ -178,7 +186,7 @@ impl<'a> Wait<'a> {
                 // Limits of time pass without news, and so does what happens elsewhere.
                 () = tokio::time::sleep_until(self.deadline.min(Instant::now() + reads.min(TICK))) => {}
                 _ = stop.wait_for(|stop| *stop) => {
-                    waited.unready = self.explain(&failed, &overdue, &[]).await;
+                    self.explain(&failed, &overdue, &[], &mut waited).await;
                     break;
                 }
             }
@@ -351,7 +359,13 @@ impl<'a> Wait<'a> {
     }
 
     /// Says of objects what they wait for, and of workloads what their Pods wait for.
-    async fn explain(&self, failed: &[Progress<'_>], overdue: &[Progress<'_>], late: &[Progress<'_>]) -> Vec<Problem> {
+    async fn explain(
+        &self,
+        failed: &[Progress<'_>],
+        overdue: &[Progress<'_>],
+        late: &[Progress<'_>],
+        waited: &mut Waited,
+    ) {
         let live = |one: &Progress<'_>| {
             let live = one.live.as_ref().filter(|_| owns_pods(one.awaited.change))?;
             members::read(&live.to_string(), &one.awaited.change.resource)
@@ -363,12 +377,21 @@ impl<'a> Wait<'a> {
         } else {
             children::find(&owners, self.target, self.rules).await
         };
+        let worst_pod = |one: &Progress<'_>| children.worst_pod(one.live.as_ref()?["metadata"]["uid"].as_str()?);
         let pods = |one: &Progress<'_>| {
-            let worst = children.worst_pod(one.live.as_ref()?["metadata"]["uid"].as_str()?)?;
+            let worst = worst_pod(one)?;
             let reason = worst.facts.readiness.as_ref()?.reason()?;
             Some(format!("; pod/{}: {reason}", worst.object.name))
         };
-        let failed = failed.iter().map(|one| {
+        let unready = || failed.iter().chain(overdue).chain(late);
+        // A Pod of the manifests is its own.
+        let logging = |one: &Progress<'_>| {
+            let object = &one.awaited.change.desired.object;
+            if is_pod(object) { Some(Arc::clone(object)) } else { worst_pod(one).map(|pod| Arc::clone(&pod.object)) }
+        };
+        let logging: Vec<Option<Arc<ObjectRef>>> = unready().map(logging).collect();
+        let logs = self.logs(logging, waited).await;
+        let said = failed.iter().map(|one| {
             let reason = format!("{}{}", one.reason, pods(one).unwrap_or_default());
             failed_for(one.awaited.change, &reason)
         });
@@ -377,7 +400,28 @@ impl<'a> Wait<'a> {
             .map(|one| (one, self.resource_timeout.unwrap_or(self.timeout)))
             .chain(late.iter().map(|one| (one, self.timeout)));
         let late = late.map(|(one, limit)| not_in_time(one, limit, &pods(one).unwrap_or_default()));
-        failed.chain(late).collect()
+        let said = said.chain(late).zip(logs);
+        waited.unready = said.map(|(problem, log)| Problem { log: log.map(Box::new), ..problem }).collect();
+    }
+
+    /// The ends of the logs of Pods, as far as they are wanted and can be read.
+    async fn logs(&self, pods: Vec<Option<Arc<ObjectRef>>>, waited: &mut Waited) -> Vec<Option<Log>> {
+        let mut left = if self.shows_logs { MOST_LOGS } else { 0 };
+        let read = async |pod: Option<Arc<ObjectRef>>| match pod {
+            Some(pod) => logs::of(&pod, self.target).await,
+            None => Ok(None),
+        };
+        let wanted = pods.into_iter().map(|pod| {
+            let pod = pod.filter(|_| left > 0);
+            left -= usize::from(pod.is_some());
+            pod
+        });
+        let answers: Vec<Result<Option<Log>, Problem>> =
+            stream::iter(wanted).map(read).buffered(MOST_LOGS).collect().await;
+        let mut unread: Vec<Problem> = answers.iter().filter_map(|log| log.as_ref().err().cloned()).collect();
+        unread.sort();
+        waited.notices.extend(unread);
+        answers.into_iter().map(Result::unwrap_or_default).collect()
     }
 }
 
@@ -399,6 +443,10 @@ fn failed_for(change: &Change, reason: &str) -> Problem {
 /// Kinds whose Pods say why they are not ready.
 fn owns_pods(change: &Change) -> bool {
     matches!(change.desired.object.group(), "apps" | "batch") || change.desired.object.kind == "ReplicationController"
+}
+
+fn is_pod(object: &ObjectRef) -> bool {
+    object.group().is_empty() && object.kind == "Pod"
 }
 
 fn is_service(change: &Change) -> bool {

@@ -141,6 +141,10 @@ pub struct FlowArgs {
     #[arg(long, value_name = "DURATION")]
     pub wait_resource_timeout: Option<String>,
 
+    /// Show what the container wrote last that keeps an awaited object from being ready
+    #[arg(long)]
+    pub logs: bool,
+
     /// Turn every finding into a warning ("could not check" stays an error)
     #[arg(long)]
     pub warn_only: bool,
@@ -368,6 +372,7 @@ impl DeleteArgs {
             field_manager: None,
             app,
             wait: None,
+            logs: false,
             keep_going: false,
             apply_timeout: None,
             wait_timeout: None,
@@ -460,6 +465,10 @@ pub struct PermissionsArgs {
     /// The app that the objects belong to: to find, delete and keep on record what belongs to it takes more rights
     #[arg(short = 'a', long, value_name = "NAME")]
     pub app: Option<String>,
+
+    /// Also what it takes to show the logs of Pods
+    #[arg(long)]
+    pub logs: bool,
 
     /// For this user or service account (system:serviceaccount:NAMESPACE:NAME) [default: your own identity]
     ///

@@ -528,6 +528,23 @@ impl Target {
         }
     }
 
+    /// The last lines that a container wrote, at most 1 MiB.
+    ///
+    /// # Errors
+    /// They cannot be read, or not in time.
+    pub async fn log(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        lines: usize,
+    ) -> std::result::Result<Vec<u8>, Problem> {
+        match self {
+            Target::Kube(target) => target.log(namespace, pod, container, lines).await,
+            Target::Dir(_) => Err(Problem::new("a folder runs no Pods")),
+        }
+    }
+
     /// Whether a CRD that was applied is served yet.
     pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {
         match self {

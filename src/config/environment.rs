@@ -39,6 +39,7 @@ pub struct Overrides {
     pub prune: Option<Prune>,
     pub prune_max: Option<PruneMax>,
     pub wait: Option<Wait>,
+    pub logs: bool,
     /// A duration as text.
     pub keep_going: bool,
     pub apply_timeout: Option<String>,
@@ -183,6 +184,7 @@ impl Overrides {
             }
             "pruneMax" => self.prune_max.map(|most| Some(most.to_string().into())),
             "wait" => self.wait.map(|wait| Some(keys::wait_value(wait))),
+            "logs" => self.logs.then(|| Some(true.into())),
             "keepGoing" => self.keep_going.then(|| Some(true.into())),
             "timeouts.apply" => text(&self.apply_timeout),
             "timeouts.ready" => text(&self.wait_timeout),
@@ -269,6 +271,7 @@ mod tests {
             prune: Some(Prune::Yes),
             prune_max: Some(PruneMax::Share(50)),
             wait: Some(Wait::Crds),
+            logs: true,
             keep_going: true,
             apply_timeout: Some("1m".into()),
             wait_timeout: Some("1m".into()),

@@ -101,6 +101,8 @@ pub(super) struct Raw {
     /// but for CRDs whose objects it writes). Without it, true for a deploy of an app, else crds.
     #[schemars(with = "Option<Value>", extend("enum" = [true, "crds", false]))]
     pub wait: Option<Value>,
+    /// Whether a deploy shows what the container wrote last that keeps an awaited object from being ready.
+    pub logs: Option<bool>,
     /// Whether a deploy goes on with what does not depend on an object that failed.
     pub keep_going: Option<bool>,
     /// Time limits.

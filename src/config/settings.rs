@@ -48,6 +48,8 @@ pub struct Settings {
     pub prune_max: Option<PruneMax>,
     /// What a deploy waits for.
     pub wait: Wait,
+    /// A deploy shows what the container wrote last that keeps an awaited object from being ready.
+    pub logs: bool,
     /// A deploy goes on with what does not depend on an object that failed.
     pub keep_going: bool,
     /// Programs that the project file names may run.
@@ -126,6 +128,7 @@ impl Settings {
             prune: raw.prune.map(|text| keys::prune(&text)).transpose().map_err(|why| wrong("prune", why))?,
             prune_max: raw.prune_max.map(|text| text.parse()).transpose().map_err(|why| wrong("pruneMax", why))?,
             wait: raw.wait.map_or(Ok(by_default), |wait| keys::wait(&wait)).map_err(|why| wrong("wait", why))?,
+            logs: raw.logs.ok_or_else(missing("logs"))?,
             keep_going: raw.keep_going.ok_or_else(missing("keepGoing"))?,
             allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
             timeouts: Timeouts {

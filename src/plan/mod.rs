@@ -256,6 +256,8 @@ pub struct Plan {
     pub keeps_answers: bool,
     /// A deploy of it waits until what it writes is ready.
     pub is_awaited: bool,
+    /// A deploy of it shows logs of Pods that do not become ready.
+    pub shows_logs: bool,
     /// Where objects without a namespace go, if neither flag nor configuration chose it for this run.
     pub assumed_namespace: Option<String>,
 }

@@ -174,6 +174,17 @@ fn said(name: &str, value: &Value, has_app: bool) -> Option<(bool, &'static str,
             "there is no such strategy",
             "known: skip, always-replace, fallback-on-replace; without the annotation the object is updated",
         ),
+        "deploy-logs" | "deploy-logs-container-names" => {
+            (false, "logs are not followed", "those of Pods that do not become ready are shown with --logs")
+        }
+        "renew-duration" => (
+            false,
+            "the object is not written again when that time has passed",
+            "an empty kapp.k14s.io/nonce has it written by each deploy",
+        ),
+        "original" | "disable-original" => {
+            (false, "it has no effect: gantry keeps no copy of the manifest in the object", "remove the annotation")
+        }
         _ => return None,
     })
 }

@@ -139,6 +139,11 @@ fn judge_parts(json: &str, resource: &Resource) -> State {
     judge(&resource.group, &resource.kind, &json!({"metadata": metadata, "spec": spec, "status": status}))
 }
 
+/// The container of a Pod whose log may say why the Pod is not ready.
+pub fn logging_container(pod: &Value) -> Option<String> {
+    pods::logging_container(View(pod))
+}
+
 /// Judges a live object by the rules where one is about it, else by its kind.
 pub fn judge_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> Verdict {
     match rules::find(rules, &Facts::of_live(object, value)) {

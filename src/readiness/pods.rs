@@ -48,6 +48,20 @@ fn containers(view: View<'_>) -> impl Iterator<Item = View<'_>> {
     lists.into_iter().flat_map(move |list| view.list(list)).map(View)
 }
 
+/// The container that keeps the Pod from being ready, if it has run: one that never did has written nothing.
+pub fn logging_container(view: View<'_>) -> Option<String> {
+    let ended = |container: View<'_>| container.integer("/state/terminated/exitCode");
+    let is_stuck = |container: &View<'_>| {
+        let is_waiting = !USUAL.contains(&container.text("/state/waiting/reason"));
+        is_waiting || ended(*container).is_some_and(|code| code != 0)
+    };
+    let is_unready = |container: &View<'_>| !container.is_true("/ready") && ended(*container).is_none();
+    let container = containers(view).find(is_stuck).or_else(|| containers(view).find(is_unready))?;
+    let has_run = ["/state/running", "/state/terminated", "/lastState/terminated"];
+    let has_run = has_run.iter().any(|state| container.at(state).is_some_and(Value::is_object));
+    has_run.then(|| container.text("/name").to_owned())
+}
+
 /// The first container that cannot start: `container web: ImagePullBackOff: …`.
 fn waiting(view: View<'_>) -> Option<String> {
     let container = containers(view).find(|container| !USUAL.contains(&container.text("/state/waiting/reason")))?;

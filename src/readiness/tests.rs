@@ -174,6 +174,31 @@ fn replica_sets_and_jobs() {
 }
 
 #[test]
+fn the_log_of_the_container_that_keeps_a_pod_from_being_ready_is_wanted() {
+    let container = |name: &str, ready: bool, state: Value, last: Value| json!({"name": name, "ready": ready, "state": state, "lastState": last});
+    let (running, ended) = (json!({"running": {}}), |code: u8| json!({"terminated": {"exitCode": code}}));
+    let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
+    let sidecar = container("sidecar", false, running.clone(), json!({}));
+    for (init, containers, expected) in [
+        (json!([]), json!([sidecar, container("web", false, waiting("CrashLoopBackOff"), ended(1))]), Some("web")),
+        // It has never run, and what waits for it is not to blame.
+        (json!([]), json!([sidecar, container("web", false, waiting("ImagePullBackOff"), json!({}))]), None),
+        (json!([container("init", false, ended(2), json!({}))]), json!([sidecar]), Some("init")),
+        (json!([container("init", true, ended(0), json!({}))]), json!([sidecar]), Some("sidecar")),
+        (
+            json!([]),
+            json!([container("web", true, running, json!({})), container("job", false, ended(0), json!({}))]),
+            None,
+        ),
+        (json!([]), json!([container("web", false, waiting("ContainerCreating"), json!({}))]), None),
+        (json!("x"), json!([{"name": 3, "state": []}]), None),
+    ] {
+        let pod = json!({"status": {"initContainerStatuses": init, "containerStatuses": containers}});
+        assert_eq!(logging_container(&pod).as_deref(), expected, "{pod}");
+    }
+}
+
+#[test]
 fn pods() {
     let kind = "Pod";
     let running = |conditions: Value, container: Value| {

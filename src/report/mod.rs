@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::diff::Diff;
 use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult, CheckReport, ExtensionEntry, Severity, Source};
-use crate::problem::Problem;
+use crate::problem::{Log, Problem};
 use crate::resource::ObjectRef;
 pub use places::Places;
 pub use surroundings::{RuleText, Rules, Surroundings};
@@ -154,6 +154,9 @@ pub struct ErrorEntry {
     /// What to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// What a container wrote last, with --logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Box<Log>>,
 }
 
 impl From<&Problem> for ErrorEntry {
@@ -162,6 +165,7 @@ impl From<&Problem> for ErrorEntry {
             message: problem.message.clone(),
             source: problem.at.clone().map(Source::from),
             help: problem.help.clone(),
+            log: problem.log.clone(),
         }
     }
 }

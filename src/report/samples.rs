@@ -151,6 +151,7 @@ pub fn warned() -> Report {
         message: "a Config document among the manifests sets mode: warn for the check \"CRDUpgradeSafety\"".into(),
         source: Some(source("manifests/kapp.yaml", 5, 12)),
         help: None,
+        log: None,
     };
     Report { notices: vec![notice], ..report(Outcome::Planned, app_changes(), vec![check]) }
 }
@@ -411,6 +412,7 @@ pub fn partial_failure() -> Report {
         message: "deployment.apps/web -n prod: field conflict: .spec.replicas is managed by hpa-controller".into(),
         source: Some(source("manifests/app.yaml", 70, 0)),
         help: Some("leave the field out of the manifest, or take it over with --force-conflicts".into()),
+        log: None,
     }];
     report
 }
@@ -445,8 +447,13 @@ pub fn hostile() -> Report {
         )],
     );
     report.target = evil.into();
-    report.errors =
-        vec![ErrorEntry { message: evil.into(), source: Some(source(evil, 1, 1)), help: Some(evil.into()) }];
+    let log = Log { pod: evil.into(), container: evil.into(), lines: vec![evil.into()] };
+    report.errors = vec![ErrorEntry {
+        message: evil.into(),
+        source: Some(source(evil, 1, 1)),
+        help: Some(evil.into()),
+        log: Some(Box::new(log)),
+    }];
     report
 }
 

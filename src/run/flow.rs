@@ -169,6 +169,10 @@ async fn steps(
         target.remove_leftovers();
     }
     tell(&manifests.notices, host, output, report);
+    if settings.logs && settings.redact {
+        let problem = Problem::new("the logs of Pods are not shown: nobody knows what values they hold");
+        tell(&[problem.help("leave out --redact to see them")], host, output, report);
+    }
     let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !deploy.is_some_and(|deploy| deploy.yes);
     let asks = writes && is_asked;
     let confirmed = deploy.is_some_and(|deploy| deploy.yes);
@@ -319,6 +323,7 @@ fn configure(
         prune: args.app.prune.map(Into::into),
         prune_max: args.app.prune_max,
         wait: args.wait,
+        logs: args.logs,
         keep_going: args.keep_going,
         apply_timeout: args.apply_timeout.clone(),
         wait_timeout: args.wait_timeout.clone(),

@@ -21,7 +21,7 @@ use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 
 use crate::cluster::Target;
 use crate::preflight::permission_validation::{
-    Grants, Need, Needed, Occasion, Right, Subject, needed_by_olm, needs_of, of_waiting,
+    Grants, Need, Needed, Occasion, Right, Subject, needed_by_olm, needs_of, of_logs, of_waiting,
 };
 use crate::preflight::proofs::Proofs;
 use crate::preflight::{Check, FindLookups, Lookup, UNKNOWN_LOOKUPS, registry};
@@ -38,6 +38,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
         user: args.user.clone(),
         groups: args.groups.clone(),
         app: args.app.clone(),
+        logs: args.logs,
         ..overrides(&args.input)
     };
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
@@ -131,6 +132,9 @@ async fn print(
     }
     if super::app::waits(settings) {
         needs.extend(of_waiting(plan, Occasion::Always));
+    }
+    if super::app::shows_logs(settings) {
+        needs.extend(of_logs(plan, Occasion::Always));
     }
     let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
     let names: Vec<String> = settings.checks.iter().map(|check| check.name.clone()).collect();

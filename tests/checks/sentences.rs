@@ -33,6 +33,10 @@ fn of_permission_validation() {
         bed.config_map("live", "y"),
         bed.config_map("new", "y"),
         format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: unread, namespace: {ns}}}\n"),
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: web, namespace: {ns}}}\n\
+             spec: {{containers: [{{name: web, image: web}}]}}\n"
+        ),
         format!("{rbac}Role\nmetadata: {{name: reader, namespace: {ns}}}\n{rules}"),
         format!("{rbac}ClusterRole\nmetadata: {{name: {ns}}}\n{aggregation}"),
         format!("{rbac}RoleBinding\nmetadata: {{name: brought, namespace: {ns}}}\n{}", refers("Role", "reader")),
@@ -46,6 +50,7 @@ fn of_permission_validation() {
     bed.write("manifests.yaml", &manifests.join("---\n"));
     let user = cp.user(&json!([
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "create", "patch", "list", "watch"]},
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings", "clusterrolebindings"],
             "verbs": ["get", "create", "patch"]},
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["get", "create", "patch"],
@@ -55,7 +60,11 @@ fn of_permission_validation() {
     let arguments = ["check", "-f", "manifests.yaml", "--preflight", "PermissionValidation", "-o", "json"];
     let mut said = Sentences::default();
     said.add(
-        &bed.gantry(cp.kubeconfig(&user), &arguments).args(["--force-conflicts", "--wait"]).run().code(3).report(),
+        &bed.gantry(cp.kubeconfig(&user), &arguments)
+            .args(["--force-conflicts", "--wait", "--logs"])
+            .run()
+            .code(3)
+            .report(),
     );
     insta::assert_snapshot!(all(said, "PermissionValidation"));
 }

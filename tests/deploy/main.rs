@@ -21,6 +21,7 @@ mod kapp_config;
 mod kube_list;
 mod kube_target;
 mod live_catalogs;
+mod logs;
 mod manifests_config;
 mod operators;
 mod order;

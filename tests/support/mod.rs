@@ -11,6 +11,7 @@
 pub mod admission;
 mod bed;
 mod gantry;
+pub mod https;
 mod mock;
 pub mod olm;
 mod proxy;

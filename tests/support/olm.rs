@@ -3,18 +3,12 @@
 //!
 //! ClusterCatalogs and ClusterExtensions have no namespace, so that only one test at a time has them.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
+use super::https::{self, Answers};
 use super::{ControlPlane, Gantry};
 
 /// The namespace of catalogd: as on OpenShift, so that nobody takes the usual one for granted.
@@ -27,9 +21,6 @@ const PORT: u16 = 8443;
 
 const COLLECTION: &str = "/apis/olm.operatorframework.io/v1/clustercatalogs";
 const EXTENSIONS: &str = "/apis/olm.operatorframework.io/v1/clusterextensions";
-
-/// Whole answers, by the path of the request, and whether the connection stays open after one until the client ends it.
-type Answers = Arc<Mutex<BTreeMap<String, (Vec<u8>, bool)>>>;
 
 /// The cluster that all tests of the binary share, for one of them.
 pub struct Olm {
@@ -159,7 +150,8 @@ impl Cluster {
         let answers = Answers::default();
         let cluster = Cluster { control_plane, answers, alone: Mutex::new(()) };
         cluster.service(SERVICE, Some(ADDRESS));
-        cluster.control_plane.route(&format!("{ADDRESS}:{PORT}"), listen(Arc::clone(&cluster.answers)));
+        let port = https::listen(&format!("{SERVICE}.{NAMESPACE}.svc"), Arc::clone(&cluster.answers));
+        cluster.control_plane.route(&format!("{ADDRESS}:{PORT}"), port);
         cluster
     }
 
@@ -210,52 +202,4 @@ fn crd(plural: &str, singular: &str, kind: &str) -> Value {
             "versions": [version("v1", true), version("v1alpha1", false)],
         },
     })
-}
-
-/// Starts the server of catalogd on loopback. Its thread ends with the test process.
-fn listen(answers: Answers) -> u16 {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed([format!("{SERVICE}.{NAMESPACE}.svc")]).expect("a certificate");
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("TLS versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![cert.der().clone()], key)
-        .expect("a TLS server");
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    let port = listener.local_addr().expect("its address").port();
-    let config = Arc::new(config);
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let (config, answers) = (Arc::clone(&config), Arc::clone(&answers));
-            // A client that goes away in the middle is none of the test's concern.
-            thread::spawn(move || serve(stream, config, &answers));
-        }
-    });
-    port
-}
-
-fn serve(stream: TcpStream, config: Arc<ServerConfig>, answers: &Answers) -> std::io::Result<()> {
-    let connection = ServerConnection::new(config).map_err(std::io::Error::other)?;
-    let mut stream = BufReader::new(StreamOwned::new(connection, stream));
-    let mut request = String::new();
-    stream.read_line(&mut request)?;
-    let mut line = String::new();
-    while stream.read_line(&mut line)? > 0 && !line.trim_end().is_empty() {
-        line.clear();
-    }
-    let path = request.split_whitespace().nth(1).unwrap_or_default();
-    let answer = answers.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-    let not_found = || b"HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\nConnection: close\r\n\r\nNot Found\n".to_vec();
-    let (answer, waits) = answer.unwrap_or_else(|| (not_found(), false));
-    let stream = stream.get_mut();
-    stream.write_all(&answer)?;
-    if waits {
-        stream.flush()?;
-        stream.read_exact(&mut [0])?;
-    }
-    stream.conn.send_close_notify();
-    stream.flush()
 }

@@ -2,8 +2,8 @@
 //!
 //! One room for each step: `connect` turns `kubeconfig`, environment, `proxy` and `credentials` (of a file or a `plugin`)
 //! into a `client`, `transport` sends one request and is the only place that does, `errors` and `refusals` say in one line why
-//! one failed, `read`, `list`, `discover` and `apply` are what a deploy asks of a server, `service` what it asks of another server
-//! through that one. Objects stay JSON text all the way; only the few facts that a step needs are parsed out of it (`json`).
+//! one failed, `read`, `list`, `discover` and `apply` are what a deploy asks of a server, `service` and `log` what it asks of
+//! another server through that one. Objects stay JSON text all the way; only the few facts that a step needs are parsed out of it (`json`).
 //!
 //! Every future here may be dropped between two polls. A read leaves nothing behind; a write is one request, which the
 //! server carries out whole or not at all.
@@ -22,6 +22,7 @@ mod fake_server;
 mod json;
 mod kubeconfig;
 mod list;
+mod log;
 mod metadata;
 mod plugin;
 mod proxy;
@@ -171,6 +172,17 @@ impl KubeTarget {
     /// Sends what a Service of the cluster serves, part by part.
     pub async fn download(&self, url: &ServiceUrl, to: mpsc::Sender<Part>) -> std::result::Result<(), Problem> {
         service::download(&self.transport, url, to).await
+    }
+
+    /// The last lines that a container wrote.
+    pub async fn log(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        lines: usize,
+    ) -> std::result::Result<Vec<u8>, Problem> {
+        log::tail(&self.transport, namespace, pod, container, lines).await
     }
 
     pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {

@@ -29,6 +29,7 @@ fn what_is_shown_loads_again_and_means_the_same() {
     target: kube           # default
     fieldManager: gantry   # default
     forceConflicts: false  # default
+    logs: false            # default
     keepGoing: false       # default
     timeouts:
       request: 1m30s       # project file gantry.yaml:9

@@ -56,6 +56,11 @@ pub fn waiting(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
     requests(plan, needs, held, &rules::WATCH)
 }
 
+/// What is missing to show logs.
+pub fn logs(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
+    requests(plan, needs, held, &rules::LOG)
+}
+
 /// What a request is about, apart from verb and name: group, resource, version and namespace, and whether it is a list.
 type Kind<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, bool);
 

@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 pub use self::grant::{Grants, Subject};
 use self::held::{Held, Placed};
 pub use self::installer::{Needed, needed as needed_by_olm};
-pub use self::needs::{Need, Occasion, Right, of_waiting};
+pub use self::needs::{Need, Occasion, Right, of_logs, of_waiting};
 use super::entry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
 use crate::cluster::Target;
@@ -86,13 +86,15 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let installs = installs(plan, target).await;
     needs.retain(|need| !is_left_to_olm(plan, need, &installs));
     let awaited = if plan.is_awaited { of_waiting(plan, Occasion::Now) } else { Vec::new() };
-    let asked = [requests(&needs), requests(&awaited)].concat();
+    let logs = if plan.shows_logs { of_logs(plan, Occasion::Now) } else { Vec::new() };
+    let asked = [requests(&needs), requests(&awaited), requests(&logs)].concat();
     let held = Held::review(target, &asked).await.map_err(not_reviewed)?;
     let roles = roles::look_up(plan, target, judge::undecided_roles(&needs, &held)).await;
     let roles = roles.map_err(not_reviewed)?;
 
     let mut violations = judge::judge(plan, &needs, &held, &roles);
     violations.extend(judge::waiting(plan, &awaited, &held));
+    violations.extend(judge::logs(plan, &logs, &held));
     Ok(Answer::checked(violations, Vec::new()))
 }
 

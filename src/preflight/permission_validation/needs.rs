@@ -101,6 +101,35 @@ pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
     needs.collect()
 }
 
+/// What it takes to find the Pods of workloads and to read their logs, which a deploy can do without, too.
+pub fn of_logs(plan: &Plan, occasion: Occasion) -> Vec<Need> {
+    let mut needs: Vec<Need> = Vec::new();
+    // What an earlier run did not see ready is awaited, too.
+    let is_awaited = |change: &Change| {
+        change.desired.bundle.is_none() && (occasion.writes(change.action) || change.action == Action::Unchanged)
+    };
+    for (index, change) in plan.changes.iter().enumerate().filter(|(_, change)| is_awaited(change)) {
+        let object = &change.desired.object;
+        let lists: &[(&str, &str)] = match (object.group(), object.kind.as_str()) {
+            ("apps", "Deployment") => &[("apps", "replicasets"), ("", "pods")],
+            ("apps", "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job") => &[("", "pods")],
+            ("", "ReplicationController") => &[("", "pods")],
+            ("", "Pod") => &[],
+            _ => continue,
+        };
+        let lists = lists.iter().map(|(group, plural)| (*group, *plural, "list"));
+        for (group, plural, verb) in lists.chain([("", "pods", "get"), ("", "pods/log", "get")]) {
+            let right = Right::Request { atom: atom(group, plural, None, verb), version: "v1".to_owned() };
+            let need = Need { change: index, namespace: namespace_of(change), right };
+            let is_known = |known: &Need| (&known.namespace, &known.right) == (&need.namespace, &need.right);
+            if !needs.iter().any(is_known) {
+                needs.push(need);
+            }
+        }
+    }
+    needs
+}
+
 /// Whether a deploy may wait for an object. For those of a bundle OLM waits.
 fn waits_for(change: &Change, occasion: Occasion) -> bool {
     change.desired.bundle.is_none() && occasion.writes(change.action)

@@ -5,7 +5,7 @@ use crate::preflight::rule::{Example, RuleDoc};
 
 /// Every rule, sorted by name.
 pub fn docs() -> Vec<&'static RuleDoc> {
-    vec![&BINDING, &REQUEST, &ROLE, &WATCH]
+    vec![&BINDING, &LOG, &REQUEST, &ROLE, &WATCH]
 }
 
 pub static WATCH: RuleDoc = RuleDoc {
@@ -26,6 +26,30 @@ metadata: {name: web, namespace: prod}
 ",
     },
     what_to_do: "Grant list and watch, as for kubectl rollout status. gantry permissions -f … prints them, too.",
+    breaks: &[],
+    severity: Severity::Info,
+};
+
+pub static LOG: RuleDoc = RuleDoc {
+    name: "LogNotPermitted",
+    summary: "the identity may not read the logs that --logs shows (note)",
+    reports: "A deploy with --logs (or logs: true) that waits for a workload, and whose identity may not look for the Pods of \
+        the workload or may not read their logs.",
+    why: "Nothing fails: an object that does not become ready is reported without the log of its Pod.",
+    example: Example::Rights {
+        granted: "\
+- {apiGroups: [apps], resources: [deployments], verbs: [get, create, patch]}
+- {apiGroups: [apps], resources: [replicasets], verbs: [list]}
+- {apiGroups: [\"\"], resources: [pods], verbs: [get, list]}
+",
+        object: "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: prod}
+",
+    },
+    what_to_do: "Grant get on pods/log, or deploy without --logs. gantry permissions -f … --logs prints all that is needed. \
+        Logs may hold secrets.",
     breaks: &[],
     severity: Severity::Info,
 };

@@ -65,6 +65,16 @@ fn found_waiting(manifests: &str, granted: &str) -> Vec<Violation> {
     violations
 }
 
+/// The same with what it misses to show logs.
+fn found_logging(manifests: &str, granted: &str) -> Vec<Violation> {
+    let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
+    let mut violations = found("", manifests, granted);
+    plan("", manifests, |plan, _| {
+        violations.extend(judge::logs(plan, &needs::of_logs(plan, Occasion::Now), &Held::of(rules)));
+    });
+    violations
+}
+
 fn messages(violations: &[Violation]) -> Vec<&str> {
     violations.iter().map(|violation| violation.message.as_str()).collect()
 }
@@ -89,8 +99,9 @@ rules:
 fn every_example_shows_its_rule_and_what_to_grant() {
     for doc in rules::docs() {
         let Example::Rights { granted, object } = doc.example else { panic!("{} has another example", doc.name) };
-        let found = |granted: &str| match doc.severity {
-            crate::finding::Severity::Info => found_waiting(object, granted),
+        let found = |granted: &str| match doc.name {
+            "WatchNotPermitted" => found_waiting(object, granted),
+            "LogNotPermitted" => found_logging(object, granted),
             _ => found(VIEW, object, granted),
         };
         let missing = found(granted);

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::pen::Pen;
 use super::{Excerpts, HumanOptions, excerpt, finding};
 use crate::finding::{Severity, Source};
-use crate::problem::Problem;
+use crate::problem::{Log, Problem};
 use crate::report::ErrorEntry;
 use crate::text;
 use crate::ui::color::Role;
@@ -55,6 +55,15 @@ pub fn write(
         for line in rest.lines().take(MOST_LINES) {
             let line = text::sanitize(line.strip_prefix("  ").unwrap_or(line)).into_owned();
             pen.line(&format!("{} {bar} {}", " ".repeat(gutter), text::cut(&line, 500)))?;
+        }
+        if let Some(Log { pod, container, lines }) = error.log.as_deref() {
+            pen.line(&format!("{} {bar}", " ".repeat(gutter)))?;
+            let head = text::sanitize(&format!("the last lines of container {container} in pod/{pod}:")).into_owned();
+            pen.line(&format!("{} {bar} {}", " ".repeat(gutter), text::cut(&head, 500)))?;
+            for line in lines.iter().take(MOST_LINES) {
+                let line = text::sanitize(line);
+                pen.line(&format!("{} {bar}   {}", " ".repeat(gutter), text::cut(&line, 500)))?;
+            }
         }
         if let Some(help) = &error.help {
             let help = text::sanitize_block(help);

@@ -142,6 +142,11 @@ pub fn waits(settings: &Settings) -> bool {
     settings.wait == Wait::True
 }
 
+/// Whether a deploy shows logs of Pods. They may hold any value.
+pub fn shows_logs(settings: &Settings) -> bool {
+    settings.logs && !settings.redact && waits(settings)
+}
+
 /// How a deploy writes, and what it waits for where that is predicted.
 pub fn options(
     settings: &Settings,
@@ -164,6 +169,7 @@ pub fn options(
         awaits_all_crds: settings.wait != Wait::False,
         ready_timeout: waits(settings).then_some(settings.timeouts.ready),
         resource_timeout: settings.timeouts.resource,
+        shows_logs: shows_logs(settings),
         wait_rules: settings.rules.waits.iter().cloned().chain(predicted).collect(),
         written,
     }

@@ -26,7 +26,7 @@ use crate::resource::{self, ObjectRef, Resource};
 use crate::run::before::{self, Before};
 use crate::run::from_kapp::FromKapp;
 
-pub use deploy::{Deployed, deploy, options, waits};
+pub use deploy::{Deployed, deploy, options, shows_logs, waits};
 pub(super) use record::last;
 
 /// The app of a run, as it is live.
