@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use gantry_schema::Step;
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Makes text fit to be part of one line: line breaks and tabs are escaped too.
 ///
@@ -121,6 +121,23 @@ pub fn thousands(number: u64) -> String {
 /// How many terminal columns the text takes.
 pub fn width(text: &str) -> usize {
     text.width()
+}
+
+/// As much of the text as fits in so many terminal columns; where something is left out it ends with `…`.
+pub fn cut_to_width(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let (mut cut, mut taken) = (String::new(), 1);
+    for c in text.chars() {
+        taken += c.width().unwrap_or(0);
+        if taken > columns {
+            break;
+        }
+        cut.push(c);
+    }
+    cut.push('…');
+    cut
 }
 
 /// The text with spaces behind it up to `columns` terminal columns.

@@ -60,6 +60,8 @@ pub struct ApplyOptions {
     pub resource_timeout: Option<Duration>,
     /// Of Pods that are not ready the log is shown.
     pub shows_logs: bool,
+    /// Somebody sees what is awaited and why.
+    pub tells_waits: bool,
     /// When objects are ready, where their kind does not say.
     pub wait_rules: Vec<WaitRule>,
     /// A change that was written before all others, by its index, as it is live.
@@ -75,8 +77,19 @@ pub enum Event<'a> {
     Applied(usize, usize),
     /// So many of so many CRDs are served.
     Established(usize, usize),
+    Ready(Waiting<'a>),
+}
+
+/// How far a wait is.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting<'a> {
+    /// Which wait: that of a step, by its index, or the last one.
+    pub step: usize,
     /// So many of so many objects are ready.
-    Ready(usize, usize),
+    pub ready: usize,
+    pub total: usize,
+    /// What is not, and why, and what waits for that; only with [`ApplyOptions::tells_waits`].
+    pub unready: &'a [String],
 }
 
 /// How far a deploy came.
@@ -293,7 +306,7 @@ impl<'a> Run<'a> {
                     (Task::Wait, Some(deadline)) if steps[step].is_awaited => {
                         let is_awaited = |index: &usize| to_write(index) || strategy::is_missing(&plan.changes[*index]);
                         let awaited = steps[step].members.iter().copied().filter(is_awaited);
-                        Some((self.wait(deadline, true), awaited.map(|index| self.awaited(index)).collect()))
+                        Some((self.wait(deadline, Some(step)), awaited.map(|index| self.awaited(index)).collect()))
                     }
                     _ => None,
                 };
@@ -385,7 +398,7 @@ impl<'a> Run<'a> {
             let is_left = |index: &usize| is_left(&self.plan.changes[*index], self.options);
             let indices = (0..self.plan.changes.len()).filter(|index| is_written(index) || is_left(index));
             let objects = indices.map(|index| self.awaited(index)).collect();
-            let wait = self.wait(deadline, false);
+            let wait = self.wait(deadline, None);
             let waited = wait.until_ready(objects).await;
             self.is_ready(waited);
         }
@@ -398,8 +411,14 @@ impl<'a> Run<'a> {
         outcome
     }
 
-    fn wait(&self, deadline: Instant, until_unblocked: bool) -> ready::Wait<'a> {
-        let Run { target, options, halted, on_event, observer, .. } = *self;
+    /// For all objects of a step that others wait for, or for everything that is left.
+    fn wait(&self, deadline: Instant, step: Option<usize>) -> ready::Wait<'a> {
+        let Run { plan, target, options, halted, on_event, observer, .. } = *self;
+        let steps = &plan.graph.changes;
+        let held = step.filter(|_| options.tells_waits).into_iter().flat_map(|step| {
+            let later = steps.iter().filter(move |later| later.after.contains(&step));
+            later.flat_map(|later| &later.members).filter(|index| plan.changes[**index].is_written())
+        });
         ready::Wait {
             target,
             observer,
@@ -411,7 +430,10 @@ impl<'a> Run<'a> {
             halted,
             keep_going: options.keep_going,
             rules: &options.wait_rules,
-            until_unblocked,
+            until_unblocked: step.is_some(),
+            step: step.unwrap_or(steps.len()),
+            held: held.map(|index| plan.changes[*index].desired.object.to_string()).collect(),
+            tells_waits: options.tells_waits,
             on_event,
         }
     }

@@ -1,6 +1,8 @@
 //! Waits until what was written does what it is there for.
 
 use std::collections::BTreeMap;
+use std::future::pending;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,9 +13,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Event;
 use super::logs;
 use super::observe::{self, Look, Observer};
+use super::{Event, Waiting};
 use crate::app::children::{self, Children};
 use crate::app::members::{self, Found};
 use crate::cluster::{ListRequest, Target, Wanted};
@@ -34,6 +36,15 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// So many objects of a kind are looked at to know whether they have a status.
 const SIBLINGS: u32 = 20;
+
+/// So many objects of a wait are named while it lasts.
+const LINES: usize = 5;
+/// When their Pods are looked at first, and how long after that again at the earliest.
+const FIRST_LOOK: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// A look at Pods, and how long it took.
+type Looking<'a> = Pin<Box<dyn Future<Output = (BTreeMap<String, String>, Duration)> + 'a>>;
 
 /// Of so many objects that are not ready the log of a Pod is shown.
 const MOST_LOGS: usize = 10;
@@ -61,6 +72,12 @@ pub struct Wait<'a> {
     pub rules: &'a [WaitRule],
     /// An object that lets go on what waits for it is not awaited any longer.
     pub until_unblocked: bool,
+    /// See [`Waiting::step`].
+    pub step: usize,
+    /// The names of what is written next.
+    pub held: Vec<String>,
+    /// See [`super::ApplyOptions::tells_waits`].
+    pub tells_waits: bool,
     pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
 }
 
@@ -130,6 +147,10 @@ impl<'a> Wait<'a> {
         let mut asked = Asked::default();
         let (mut pause, mut next_read) = (FIRST_PAUSE, begun);
         let mut news = self.observer.news();
+        // What of their Pods is not ready, by the uid of the workload: looked up beside the wait.
+        let mut pods: BTreeMap<String, String> = BTreeMap::new();
+        let mut looking: Looking<'_> = Box::pin(pending());
+        let mut next_look = self.tells_waits.then(|| begun + FIRST_LOOK);
         while !left.is_empty() {
             news.borrow_and_update();
             let mut unseen = Vec::new();
@@ -166,7 +187,7 @@ impl<'a> Wait<'a> {
                 }
             }
             left = still;
-            (self.on_event)(Event::Ready(total - left.len(), total));
+            self.tell(&left, total, &pods);
             let is_late = Instant::now() >= self.deadline;
             let has_failed = !failed.is_empty() || !overdue.is_empty();
             let is_ended = has_failed && (!self.keep_going || left.is_empty());
@@ -180,9 +201,17 @@ impl<'a> Wait<'a> {
             }
             let reads =
                 if unseen.is_empty() { LONGEST_PAUSE } else { next_read.saturating_duration_since(Instant::now()) };
+            if next_look.is_some_and(|next| Instant::now() >= next) {
+                (looking, next_look) = (Box::pin(self.look_at_pods(owners(left.iter()))), None);
+            }
             let mut stop = self.stop.clone();
             tokio::select! {
                 _ = news.changed() => {}
+                (found, took) = &mut looking => {
+                    pods = found;
+                    looking = Box::pin(pending());
+                    next_look = Some(Instant::now() + LOOK_AGAIN.max(took * 10));
+                }
                 // Limits of time pass without news, and so does what happens elsewhere.
                 () = tokio::time::sleep_until(self.deadline.min(Instant::now() + reads.min(TICK))) => {}
                 _ = stop.wait_for(|stop| *stop) => {
@@ -358,6 +387,44 @@ impl<'a> Wait<'a> {
         late
     }
 
+    /// Says what is not ready, to somebody who looks on.
+    fn tell(&self, left: &[Progress<'_>], total: usize, pods: &BTreeMap<String, String>) {
+        let line = |one: &Progress<'_>| {
+            let uid = one.live.as_ref().and_then(|live| live["metadata"]["uid"].as_str());
+            let pod = uid.and_then(|uid| pods.get(uid)).map(|pod| format!("; {pod}")).unwrap_or_default();
+            format!("{}: {}{pod}", one.awaited.change.desired.object, one.reason)
+        };
+        let mut lines = Vec::new();
+        if self.tells_waits && !left.is_empty() {
+            lines.extend(left.iter().take(LINES).map(line));
+            if left.len() > LINES {
+                lines.push(format!("… and {} more", left.len() - LINES));
+            }
+            match &self.held[..] {
+                [] => {}
+                [one] => lines.push(format!("then {one}")),
+                [first, others @ ..] => lines.push(format!("then {first} and {} more", others.len())),
+            }
+        }
+        let ready = total - left.len();
+        (self.on_event)(Event::Ready(Waiting { step: self.step, ready, total, unready: &lines }));
+    }
+
+    /// The worst Pod of each of these workloads, and how long it took to find them.
+    async fn look_at_pods(&self, owners: Vec<Found>) -> (BTreeMap<String, String>, Duration) {
+        let begun = Instant::now();
+        if owners.is_empty() {
+            return Default::default();
+        }
+        let children = children::find(&owners, self.target, self.rules).await;
+        let worst = |owner: Found| {
+            let worst = children.worst_pod(&owner.facts.uid)?;
+            let reason = worst.facts.readiness.as_ref()?.reason()?;
+            Some((owner.facts.uid, of_pod(&worst.object, reason)))
+        };
+        (owners.into_iter().filter_map(worst).collect(), begun.elapsed())
+    }
+
     /// Says of objects what they wait for, and of workloads what their Pods wait for.
     async fn explain(
         &self,
@@ -366,11 +433,7 @@ impl<'a> Wait<'a> {
         late: &[Progress<'_>],
         waited: &mut Waited,
     ) {
-        let live = |one: &Progress<'_>| {
-            let live = one.live.as_ref().filter(|_| owns_pods(one.awaited.change))?;
-            members::read(&live.to_string(), &one.awaited.change.resource)
-        };
-        let owners: Vec<Found> = failed.iter().chain(overdue).chain(late).filter_map(live).collect();
+        let owners = owners(failed.iter().chain(overdue).chain(late));
         // What cannot be listed is not explained.
         let children = if owners.is_empty() {
             Children::default()
@@ -381,7 +444,7 @@ impl<'a> Wait<'a> {
         let pods = |one: &Progress<'_>| {
             let worst = worst_pod(one)?;
             let reason = worst.facts.readiness.as_ref()?.reason()?;
-            Some(format!("; pod/{}: {reason}", worst.object.name))
+            Some(format!("; {}", of_pod(&worst.object, reason)))
         };
         let unready = || failed.iter().chain(overdue).chain(late);
         // A Pod of the manifests is its own.
@@ -438,6 +501,19 @@ fn failed_for(change: &Change, reason: &str) -> Problem {
     Problem::new(format!("{object} has failed: {reason}")).at(change.desired.origin.location()).help(format!(
         "kubectl describe {object}; correct the manifest or what it needs, and run the same command again"
     ))
+}
+
+/// The workloads among these, as they are live.
+fn owners<'p, 'a: 'p>(of: impl Iterator<Item = &'p Progress<'a>>) -> Vec<Found> {
+    let live = |one: &Progress<'_>| {
+        let live = one.live.as_ref().filter(|_| owns_pods(one.awaited.change))?;
+        members::read(&live.to_string(), &one.awaited.change.resource)
+    };
+    of.filter_map(live).collect()
+}
+
+fn of_pod(pod: &ObjectRef, reason: &str) -> String {
+    format!("pod/{}: {reason}", pod.name)
 }
 
 /// Kinds whose Pods say why they are not ready.

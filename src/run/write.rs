@@ -1,19 +1,23 @@
 //! The last steps of a deploy: the question whether to write, and the writing.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
-use crate::apply::{self, Applied, ApplyOptions, Event};
+use crate::apply::{self, Applied, ApplyOptions, Event, Waiting};
 use crate::cluster::Target;
 use crate::plan::Plan;
 use crate::problem::{Error, Problem, Result};
 use crate::report::{Report, Summary};
 use crate::text;
 use crate::ui::confirm;
-use crate::ui::progress::Progress;
+use crate::ui::progress::{Progress, Stage};
+
+/// So many lines say what is awaited.
+const LINES: usize = 10;
 
 /// Asks whether to write. Anything but a yes ends the run.
 pub async fn confirm(host: &mut Host, question: &str) -> Result<()> {
@@ -54,12 +58,37 @@ pub fn question(report: &Report, target: &Target) -> String {
 /// Waits for what an earlier run wrote and did not see ready.
 pub async fn resume(plan: &Plan, target: &Target, options: ApplyOptions, progress: &Progress, host: &Host) -> Applied {
     let stage = progress.stage("waiting until objects are ready", None);
+    let options = ApplyOptions { tells_waits: progress.is_shown(), ..options };
     let on_event = |event: Event<'_>| {
-        if let Event::Ready(done, total) = event {
-            stage.set(done, Some(total));
+        if let Event::Ready(Waiting { ready, total, unready, .. }) = event {
+            stage.set(ready, Some(total));
+            stage.below(unready.iter().map(String::as_str));
         }
     };
     apply::resume(plan, target, &options, host.stop.clone(), &on_event).await
+}
+
+/// The waits that are under way, which may be several.
+#[derive(Default)]
+struct Board(Mutex<BTreeMap<usize, Shown>>);
+
+/// Of one wait: how many objects are ready, how many there are, and the lines about those that are not.
+type Shown = (usize, usize, Vec<String>);
+
+impl Board {
+    fn show(&self, Waiting { step, ready, total, unready }: Waiting<'_>, stage: &Stage) {
+        let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match ready < total {
+            true => drop(waits.insert(step, (ready, total, unready.to_vec()))),
+            false => drop(waits.remove(&step)),
+        }
+        let sum = |number: fn(&Shown) -> usize| waits.values().map(number).sum::<usize>();
+        stage.note(&match waits.is_empty() {
+            true => String::new(),
+            false => format!("waiting until objects are ready: {} of {}", sum(|wait| wait.0), sum(|wait| wait.1)),
+        });
+        stage.below(waits.values().flat_map(|(_, _, lines)| lines).map(String::as_str).take(LINES));
+    }
 }
 
 pub async fn write(
@@ -70,6 +99,8 @@ pub async fn write(
     host: &mut Host,
 ) -> Applied {
     let stage = progress.stage("applying", None);
+    let options = ApplyOptions { tells_waits: progress.is_shown(), ..options };
+    let board = Board::default();
     let writes = Arc::clone(&host.writes);
     writes.begin(plan.writes());
     let on_event = |event: Event<'_>| match event {
@@ -79,7 +110,7 @@ pub async fn write(
         }
         Event::NoWebhook(why) => stage.note(&format!("trying again: {why}")),
         Event::Established(done, total) => stage.note(&format!("waiting for CRDs to be served: {done} of {total}")),
-        Event::Ready(done, total) => stage.note(&format!("waiting until objects are ready: {done} of {total}")),
+        Event::Ready(waiting) => board.show(waiting, &stage),
     };
     let mut applying = pin!(apply::run(plan, target, &options, host.stop.clone(), &on_event));
     tokio::select! {

@@ -3,14 +3,18 @@
 //! Only on a terminal: a log file full of spinners helps nobody. Where there is none every call is a branch and no
 //! more, so callers report each object without thinking about it. A finished stage leaves no trace on the screen.
 
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::text;
 
 /// Longer notes are cut: a progress line must stay one line.
 const LONGEST_NOTE: usize = 60;
+/// The key of the template that stands for the lines below.
+const BELOW: &str = "below";
 
 /// Makes stages; a no-op unless it was made for a terminal.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +28,11 @@ impl Progress {
         Progress { shown }
     }
 
+    /// Whether anybody sees it.
+    pub fn is_shown(&self) -> bool {
+        self.shown
+    }
+
     /// For callers that show nothing.
     #[cfg(test)]
     pub fn none() -> Self {
@@ -33,28 +42,44 @@ impl Progress {
     /// Begins a stage, for example `reading live objects`. It ends, and its line goes, when it is dropped.
     pub fn stage(&self, what: &str, total: Option<usize>) -> Stage {
         if !self.shown {
-            return Stage { bar: None };
+            return Stage { bar: None, below: Arc::default() };
         }
         let bar = ProgressBar::with_draw_target(total.map(|total| total as u64), ProgressDrawTarget::stderr());
-        bar.set_style(style(total.is_some()));
+        let below = Arc::default();
+        bar.set_style(style(total.is_some(), &below));
         bar.set_prefix(text::sanitize(what).into_owned());
         // The spinner turns while one slow answer is awaited, so that a person sees a wait and not a hang.
         bar.enable_steady_tick(Duration::from_millis(120));
-        Stage { bar: Some(bar) }
+        Stage { bar: Some(bar), below }
     }
 }
 
-fn style(counted: bool) -> ProgressStyle {
-    let template =
-        if counted { "{spinner} {prefix} {pos}/{len} {wide_msg}" } else { "{spinner} {prefix} {human_pos} {wide_msg}" };
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+fn style(counted: bool, below: &Below) -> ProgressStyle {
+    let below = Arc::clone(below);
+    let write_below = move |_: &ProgressState, out: &mut dyn Write| {
+        for line in below.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            // It is drawn again with the next tick.
+            let _ = write!(out, "\n  {line}");
+        }
+    };
+    let template = if counted {
+        "{spinner} {prefix} {pos}/{len} {wide_msg}{below}"
+    } else {
+        "{spinner} {prefix} {human_pos} {wide_msg}{below}"
+    };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    style.with_key(BELOW, write_below)
 }
 
 /// One stage of the run. May be shared between threads.
 #[derive(Debug)]
 pub struct Stage {
     bar: Option<ProgressBar>,
+    below: Below,
 }
+
+/// Lines that are drawn below the one of the stage.
+type Below = Arc<Mutex<Vec<String>>>;
 
 impl Stage {
     /// How far it is; `total` where it has become known.
@@ -64,7 +89,7 @@ impl Stage {
             && bar.length() != Some(total as u64)
         {
             bar.set_length(total as u64);
-            bar.set_style(style(true));
+            bar.set_style(style(true, &self.below));
         }
         bar.set_position(done as u64);
     }
@@ -82,6 +107,17 @@ impl Stage {
             let note = text::sanitize(note);
             bar.set_message(text::cut(&note, LONGEST_NOTE).into_owned());
         }
+    }
+
+    /// What is under way beside that, each on a line of its own below; nothing takes the lines away.
+    pub fn below<'l>(&self, lines: impl IntoIterator<Item = &'l str>) {
+        if self.bar.is_none() {
+            return;
+        }
+        // A line that the terminal breaks would not be erased. Two columns are the margin.
+        let columns = super::width(true).saturating_sub(3);
+        let fit = |line: &str| text::cut_to_width(&text::sanitize(line), columns);
+        *self.below.lock().unwrap_or_else(PoisonError::into_inner) = lines.into_iter().map(fit).collect();
     }
 
     /// Runs what writes to the terminal itself, while the stage's line is out of its way.
@@ -110,7 +146,7 @@ mod tests {
 
     fn hidden(total: Option<u64>) -> Stage {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
-        Stage { bar: Some(bar) }
+        Stage { bar: Some(bar), below: Arc::default() }
     }
 
     #[test]
@@ -126,10 +162,10 @@ mod tests {
     fn both_templates_are_valid() {
         for counted in [true, false] {
             let bar = ProgressBar::hidden();
-            bar.set_style(style(counted));
+            bar.set_style(style(counted, &Arc::default()));
         }
-        assert!(ProgressStyle::with_template("{spinner} {prefix} {pos}/{len} {wide_msg}").is_ok());
-        assert!(ProgressStyle::with_template("{spinner} {prefix} {human_pos} {wide_msg}").is_ok());
+        assert!(ProgressStyle::with_template("{spinner} {prefix} {pos}/{len} {wide_msg}{below}").is_ok());
+        assert!(ProgressStyle::with_template("{spinner} {prefix} {human_pos} {wide_msg}{below}").is_ok());
     }
 
     #[test]
@@ -148,6 +184,15 @@ mod tests {
         stage.note(&format!("\u{1b}[2J{}", "x".repeat(500)));
         let message = stage.bar.as_ref().expect("made above").message();
         assert!(message.starts_with("\\u{1b}[2Jxxx") && message.chars().count() == LONGEST_NOTE, "{message}");
+    }
+
+    #[test]
+    fn lines_below_are_harmless_and_fit() {
+        let stage = hidden(Some(1));
+        stage.below(["a\u{1b}[2Jb", &"ä".repeat(500)]);
+        let lines = stage.below.lock().unwrap().clone();
+        assert_eq!(lines[0], "a\\u{1b}[2Jb");
+        assert!(text::width(&lines[1]) < super::super::width(true) && lines[1].ends_with('…'), "{lines:?}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::{Bed, ControlPlane, Gantry, control_plane, eventually, results};
+use crate::support::{Bed, ControlPlane, Gantry, Proxy, control_plane, eventually, results};
 use serde_json::{Value, json};
 
 pub struct Stage {
@@ -76,6 +76,15 @@ impl Stage {
 fn pods(restart: &str) -> Value {
     let containers = json!([{"name": "web", "image": "web:1"}]);
     json!({"metadata": {"labels": {"run": "web"}}, "spec": {"restartPolicy": restart, "containers": containers}})
+}
+
+/// Creates an object that another one owns, once that is there.
+fn owned(owner: &Value, mut object: Value) -> Value {
+    let path = control_plane().path_of(owner);
+    let live = eventually("the owner", || Some(control_plane().get(&path)).filter(|(code, _)| *code == 200)).1;
+    object["metadata"]["ownerReferences"] = json!([{"apiVersion": owner["apiVersion"], "kind": owner["kind"],
+        "controller": true, "name": owner["metadata"]["name"], "uid": live["metadata"]["uid"]}]);
+    control_plane().apply_yaml(&object.to_string()).remove(0)
 }
 
 /// Writes the status of an object once it is there.
@@ -216,13 +225,6 @@ fn the_pod_that_does_not_start_says_why_its_workload_is_not_ready() {
     let (web, job) = (stage.deployment(), stage.job(json!({})));
     stage.write(&[&web, &job]);
     let running = stage.deploy(&["--wait-timeout=2m"]).spawn();
-    let owned = |owner: &Value, mut object: Value| {
-        let path = control_plane().path_of(owner);
-        let live = eventually("the owner", || Some(control_plane().get(&path)).filter(|(code, _)| *code == 200)).1;
-        object["metadata"]["ownerReferences"] = json!([{"apiVersion": owner["apiVersion"], "kind": owner["kind"],
-            "controller": true, "name": owner["metadata"]["name"], "uid": live["metadata"]["uid"]}]);
-        control_plane().apply_yaml(&object.to_string()).remove(0)
-    };
     let pod = |name: &str| stage.object("v1", "Pod", name, json!({}), pods("Never")["spec"].clone());
     let spec = json!({"replicas": 2, "selector": {"matchLabels": {"run": "web"}}, "template": pods("Always")});
     let set = owned(&web, stage.object("apps/v1", "ReplicaSet", "web-1", json!({}), spec));
@@ -247,6 +249,41 @@ fn the_pod_that_does_not_start_says_why_its_workload_is_not_ready() {
     stage.write(&[&web]);
     let output = stage.deploy(&["--wait-timeout=1s", "--prune=no"]).run();
     output.code(5).stdout_contains("pod/web-1-b: container web: ImagePullBackOff: no such image");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_terminal_shows_what_is_awaited_and_why_and_what_comes_then() {
+    let stage = Stage::new();
+    let mut web = stage.deployment();
+    web["metadata"]["annotations"] = json!({"kapp.k14s.io/change-group": "web"});
+    let then = stage.config_map("then", json!({"kapp.k14s.io/change-rule": "upsert after upserting web"}));
+    let job = stage.job(json!({}));
+    stage.write(&[&web, &then, &job]);
+    let mut terminal = stage.deploy(&["-y"]).on_terminal();
+    status(&web, available(1));
+    let set = stage.object("apps/v1", "ReplicaSet", "web-1", json!({}), web["spec"].clone());
+    let set = owned(&web, set);
+    let pod = owned(&set, stage.object("v1", "Pod", "web-1-a", json!({}), pods("Never")["spec"].clone()));
+    let waiting = json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such \u{1b}[2Jimage"}});
+    let container =
+        json!({"name": "web", "image": "web:1", "imageID": "", "ready": false, "restartCount": 0, "state": waiting});
+    status(&pod, json!({"phase": "Pending", "containerStatuses": [container]}));
+    let object = format!("deployment.apps/web -n {}", stage.namespace());
+    terminal.wait_for(&format!("then configmap/then -n {}", stage.namespace()));
+    terminal.wait_for(&format!("{object}: 1 of 2 replicas available; pod/web-1-a: container web: ImagePullBackOff"));
+    status(&web, available(2));
+    terminal.wait_for(&format!("job.batch/migrate -n {}: ", stage.namespace()));
+    status(&job, json!({"active": 1, "startTime": "2026-01-01T00:00:00Z"}));
+    status(&job, ended("Complete", ""));
+    terminal.wait().code(0).contains_nowhere("\u{1b}[2Jimage");
+    // Nobody looks on: no Pod is asked for.
+    let proxy = Proxy::start(control_plane());
+    status(&web, available(1));
+    let running = stage.deploy_as(proxy.kubeconfig("admin"), &["--wait-timeout=6s"]).spawn();
+    running.wait().code(5);
+    let of_pods = proxy.requests().iter().filter(|request| request.path.ends_with("/pods")).count();
+    assert_eq!(of_pods, 1, "to explain it at the end");
 }
 
 #[test]
