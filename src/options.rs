@@ -1,16 +1,21 @@
 //! Values that a flag, the environment and a configuration file give in the same words.
 
+mod git;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
 pub use clap::ColorChoice;
 use clap::ValueEnum;
 
+pub use git::{GitRevision, GitSpec};
+
 /// Where to go, as `--target` names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetSpec {
     Kube,
     Dir(PathBuf),
+    Git(GitSpec),
 }
 
 /// The formats of a report.
@@ -80,7 +85,8 @@ impl FromStr for TargetSpec {
             None if text == "kube" => Ok(TargetSpec::Kube),
             Some(("dir", "")) => Err("a path is missing after dir:".into()),
             Some(("dir", path)) => Ok(TargetSpec::Dir(PathBuf::from(path))),
-            _ => Err(format!("unknown target {text:?}; known: kube, dir:PATH")),
+            Some(("git", spec)) => Ok(TargetSpec::Git(spec.parse()?)),
+            _ => Err(format!("unknown target {text:?}; known: kube, dir:PATH, git:REV[:PATH]")),
         }
     }
 }

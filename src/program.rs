@@ -18,7 +18,7 @@ use process_wrap::tokio::JobObject;
 use process_wrap::tokio::ProcessGroup;
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::ChildStdin;
+use tokio::process::{ChildStdin, ChildStdout};
 
 /// The end of what it says on standard error, as much as is kept.
 const KEPT: usize = 16 * 1024;
@@ -93,23 +93,56 @@ pub fn as_group(command: &mut CommandWrap) {
     command.wrap(JobObject);
 }
 
+/// Speaks with a running program through its standard input and output, where these are pipes.
+pub type Talk<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
+
 /// Runs a command to its end. Answers what it wrote to standard output (`limit` bytes at most), or why it did not; and
 /// the end of what it wrote to standard error, where that is a pipe.
 pub async fn run<'f>(
-    mut command: CommandWrap,
+    command: CommandWrap,
     feed: Option<Feeder<'f>>,
     timeout: Duration,
     limit: usize,
 ) -> (Result<Vec<u8>, Failure>, String) {
+    let mut answer = Vec::new();
+    let read = &mut answer;
+    let (ended, said) = converse(command, timeout, move |stdin, stdout| {
+        Box::pin(async move {
+            let feeding = async {
+                let Some(feed) = feed else { return Ok(()) };
+                match feed(stdin.ok_or_else(missing)?).await {
+                    // It need not read all of it.
+                    Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Broken(error)),
+                    _ => Ok(()),
+                }
+            };
+            tokio::try_join!(read_up_to(stdout, limit, read), feeding).map(drop)
+        })
+    })
+    .await;
+    (ended.map(|()| answer), said)
+}
+
+/// Runs a command to its end while `talk` speaks with it. Answers whether all went well, and the end of what it wrote to
+/// standard error, where that is a pipe.
+pub async fn converse<'f>(
+    mut command: CommandWrap,
+    timeout: Duration,
+    talk: impl FnOnce(Option<ChildStdin>, ChildStdout) -> Talk<'f> + Send,
+) -> (Result<(), Failure>, String) {
     let mut said = Vec::new();
-    let answer = match command.spawn().map(Group) {
+    let ended = match command.spawn().map(Group) {
         Err(error) => Err(Failure::NotStarted(error)),
         Ok(group) => {
-            let talk = talk(group, feed, limit, &mut said);
-            tokio::time::timeout(timeout, talk).await.unwrap_or(Err(Failure::TimedOut))
+            let work = attend(group, talk, &mut said);
+            tokio::time::timeout(timeout, work).await.unwrap_or(Err(Failure::TimedOut))
         }
     };
-    (answer, String::from_utf8_lossy(&said).trim().to_owned())
+    (ended, String::from_utf8_lossy(&said).trim().to_owned())
+}
+
+fn missing() -> Failure {
+    Failure::Broken(io::Error::other("a stream of the program is missing"))
 }
 
 /// A running program with all that it has started.
@@ -122,32 +155,21 @@ impl Drop for Group {
     }
 }
 
-async fn talk<'f>(
+async fn attend<'f>(
     mut group: Group,
-    feed: Option<Feeder<'f>>,
-    limit: usize,
+    talk: impl FnOnce(Option<ChildStdin>, ChildStdout) -> Talk<'f>,
     said: &mut Vec<u8>,
-) -> Result<Vec<u8>, Failure> {
-    let missing = || Failure::Broken(io::Error::other("a stream of the program is missing"));
+) -> Result<(), Failure> {
     let stdin = group.0.stdin().take();
     let stdout = group.0.stdout().take().ok_or_else(missing)?;
     let stderr = group.0.stderr().take();
-    let feeding = async {
-        let Some(feed) = feed else { return Ok(()) };
-        match feed(stdin.ok_or_else(missing)?).await {
-            // It need not read all of it.
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Broken(error)),
-            _ => Ok(()),
-        }
-    };
     let ending = async {
         let status = group.0.wait().await.map_err(Failure::Broken)?;
         // What it left behind would keep the streams open.
         let _ = group.0.start_kill();
         Ok(status)
     };
-    let mut answer = Vec::new();
-    let talking = async { tokio::try_join!(read_up_to(stdout, limit, &mut answer), keep_end(stderr, said), feeding) };
+    let talking = async { tokio::try_join!(talk(stdin, stdout), keep_end(stderr, said)) };
     let status = {
         let (mut talking, mut ending) = (pin!(talking), pin!(ending));
         tokio::select! {
@@ -158,12 +180,12 @@ async fn talk<'f>(
             ended = &mut ending => {
                 let status = ended?;
                 // A process that left its group (a daemon) may hold the streams for ever. What the program itself wrote is there.
-                tokio::time::timeout(AFTERWARDS, talking).await.unwrap_or(Ok(((), (), ())))?;
+                tokio::time::timeout(AFTERWARDS, talking).await.unwrap_or(Ok(((), ())))?;
                 status
             }
         }
     };
-    if status.success() { Ok(answer) } else { Err(Failure::Ended(status)) }
+    if status.success() { Ok(()) } else { Err(Failure::Ended(status)) }
 }
 
 /// All of the stream, if that is not more than `limit` bytes.

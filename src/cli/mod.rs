@@ -64,8 +64,8 @@ pub struct InputArgs {
     #[arg(long, value_name = "CHECK,…")]
     pub preflight: Vec<String>,
 
-    /// The target: a cluster, or a folder of manifests that represents one
-    #[arg(long, value_name = "kube|dir:PATH")]
+    /// The target: a cluster, a folder of manifests that represents one, or, to compare with, the manifests of a commit
+    #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]")]
     pub target: Option<TargetSpec>,
 
     /// The kubeconfig context

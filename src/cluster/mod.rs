@@ -1,11 +1,12 @@
-//! Where a deploy goes and where live state comes from, which `--target` names: an API server (`kube`) or a folder that
-//! stands in for one (`dir`). The module is not
+//! Where a deploy goes and where live state comes from, which `--target` names: an API server (`kube`), a folder that
+//! stands in for one (`dir`), or a commit whose files do (`git`). The module is not
 //! called `target`: many tools take such a folder for build output and skip it.
 //!
 //! The rest of the program sees only [`Target`]. What a target cannot do it answers with a clear "not here", so that
 //! a check that needs a live server is skipped and never passed.
 
 pub mod dir;
+pub mod git;
 pub mod kube;
 pub mod list;
 mod managers;
@@ -319,14 +320,17 @@ pub fn listed(json: &str, resource: &Resource) -> Option<Live> {
 pub enum Target {
     Kube(kube::KubeTarget),
     Dir(dir::DirTarget),
+    Git(git::GitTarget),
 }
 
 impl Target {
-    /// Makes the target ready. Reads the kubeconfig or the folder; sends no request.
-    pub async fn open(spec: &TargetSpec, connection: &Connection) -> Result<Target> {
+    /// Makes the target ready. Reads the kubeconfig, the folder or the commit; sends no request. `manifests` are the
+    /// arguments of `-f`: of a commit, their paths are read where it names no other.
+    pub async fn open(spec: &TargetSpec, connection: &Connection, manifests: &[String]) -> Result<Target> {
         Ok(match spec {
             TargetSpec::Kube => Target::Kube(kube::KubeTarget::open(connection).await?),
             TargetSpec::Dir(path) => Target::Dir(dir::DirTarget::open(path)?),
+            TargetSpec::Git(spec) => Target::Git(git::GitTarget::open(spec, manifests).await?),
         })
     }
 
@@ -335,6 +339,29 @@ impl Target {
         match self {
             Target::Kube(target) => target.describe(),
             Target::Dir(target) => target.describe(),
+            Target::Git(target) => target.describe(),
+        }
+    }
+
+    /// Whether it is a server, which has users, runs controllers and calls webhooks.
+    pub fn is_server(&self) -> bool {
+        matches!(self, Target::Kube(_))
+    }
+
+    /// What the user should know of how the target was opened.
+    pub fn notices(&self) -> &[Problem] {
+        match self {
+            Target::Git(target) => target.notices(),
+            Target::Kube(_) | Target::Dir(_) => &[],
+        }
+    }
+
+    /// `folder`, `commit`: what stands in for a cluster, as messages name it.
+    pub fn noun(&self) -> &'static str {
+        match self {
+            Target::Kube(_) => "cluster",
+            Target::Dir(_) => "folder",
+            Target::Git(_) => "commit",
         }
     }
 
@@ -342,7 +369,7 @@ impl Target {
     pub fn default_namespace(&self) -> &str {
         match self {
             Target::Kube(target) => target.default_namespace(),
-            Target::Dir(_) => "default",
+            Target::Dir(_) | Target::Git(_) => "default",
         }
     }
 
@@ -351,6 +378,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.discover(kinds).await,
             Target::Dir(target) => Ok(Discovered { served: target.discover(kinds), ..Discovered::default() }),
+            Target::Git(target) => Ok(Discovered { served: target.state().discover(kinds), ..Discovered::default() }),
         }
     }
 
@@ -359,6 +387,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.served().await,
             Target::Dir(target) => Ok(target.served()),
+            Target::Git(target) => Ok(target.state().resources()),
         }
     }
 
@@ -371,6 +400,7 @@ impl Target {
         let listable = match self {
             Target::Kube(target) => target.listable().await?,
             Target::Dir(target) => target.served(),
+            Target::Git(target) => target.state().resources(),
         };
         for resource in listable.into_iter().filter(|resource| !resource.plural.contains('/')) {
             let key = (resource.group.clone(), resource.kind.clone());
@@ -385,7 +415,7 @@ impl Target {
     pub async fn release(&self) -> Option<Release> {
         match self {
             Target::Kube(target) => target.release().await,
-            Target::Dir(_) => None,
+            Target::Dir(_) | Target::Git(_) => None,
         }
     }
 
@@ -407,6 +437,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.read(wanted, on_read).await,
             Target::Dir(target) => Ok(target.read(wanted).into_iter().map(Ok).collect()),
+            Target::Git(target) => Ok(target.state().read(wanted).into_iter().map(Ok).collect()),
         }
     }
 
@@ -415,7 +446,7 @@ impl Target {
     pub async fn rules_review(&self, namespace: Option<&str>) -> Option<std::result::Result<RulesReview, Problem>> {
         match self {
             Target::Kube(target) => Some(target.rules_review(namespace).await),
-            Target::Dir(_) => None,
+            Target::Dir(_) | Target::Git(_) => None,
         }
     }
 
@@ -424,7 +455,7 @@ impl Target {
     pub async fn access_review(&self, namespace: Option<&str>, atom: &Atom) -> std::result::Result<bool, Problem> {
         match self {
             Target::Kube(target) => target.access_review(namespace, atom).await,
-            Target::Dir(_) => Ok(true),
+            Target::Dir(_) | Target::Git(_) => Ok(true),
         }
     }
 
@@ -432,7 +463,7 @@ impl Target {
     pub async fn user(&self) -> Option<std::result::Result<String, Problem>> {
         match self {
             Target::Kube(target) => Some(target.user().await),
-            Target::Dir(_) => None,
+            Target::Dir(_) | Target::Git(_) => None,
         }
     }
 
@@ -441,6 +472,7 @@ impl Target {
         Pages(match self {
             Target::Kube(target) => list::Source::Kube(target.list(request)),
             Target::Dir(target) => list::Source::Dir(target.list(request)),
+            Target::Git(target) => list::Source::Dir(target.state().list(request)),
         })
     }
 
@@ -453,7 +485,7 @@ impl Target {
     ) -> Option<watch::Follow> {
         match self {
             Target::Kube(target) => Some(target.follow(request, tell)),
-            Target::Dir(_) => None,
+            Target::Dir(_) | Target::Git(_) => None,
         }
     }
 
@@ -462,6 +494,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.apply(apply).await,
             Target::Dir(target) => target.apply(apply),
+            Target::Git(_) => Err(ApplyError::Refused(git::read_only())),
         }
     }
 
@@ -470,6 +503,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.delete(delete).await,
             Target::Dir(_) => Err(DeleteError::Refused(Problem::new("a folder has no apps"))),
+            Target::Git(_) => Err(DeleteError::Refused(git::read_only())),
         }
     }
 
@@ -478,6 +512,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.unmark(unmark).await,
             Target::Dir(target) => target.unmark(unmark),
+            Target::Git(_) => Err(ApplyError::Refused(git::read_only())),
         }
     }
 
@@ -486,6 +521,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.relabel(relabel).await,
             Target::Dir(_) => Err(ApplyError::Refused(Problem::new("a folder has no apps"))),
+            Target::Git(_) => Err(ApplyError::Refused(git::read_only())),
         }
     }
 
@@ -499,7 +535,7 @@ impl Target {
     ) -> std::result::Result<RawObject, RewriteError> {
         match self {
             Target::Kube(target) => target.rewritten(resource, object, field_manager).await,
-            Target::Dir(_) => Err(RewriteError::NotHere),
+            Target::Dir(_) | Target::Git(_) => Err(RewriteError::NotHere),
         }
     }
 
@@ -508,7 +544,7 @@ impl Target {
     pub async fn openapi(&self, group: &str, version: &str) -> Option<String> {
         match self {
             Target::Kube(target) => target.openapi(group, version).await,
-            Target::Dir(_) => None,
+            Target::Dir(_) | Target::Git(_) => None,
         }
     }
 
@@ -524,7 +560,7 @@ impl Target {
     ) -> std::result::Result<(), Problem> {
         match self {
             Target::Kube(target) => target.download(url, to).await,
-            Target::Dir(_) => Err(Problem::new("a folder runs no Services")),
+            Target::Dir(_) | Target::Git(_) => Err(Problem::new(format!("a {} runs no Services", self.noun()))),
         }
     }
 
@@ -541,7 +577,7 @@ impl Target {
     ) -> std::result::Result<Vec<u8>, Problem> {
         match self {
             Target::Kube(target) => target.log(namespace, pod, container, lines).await,
-            Target::Dir(_) => Err(Problem::new("a folder runs no Pods")),
+            Target::Dir(_) | Target::Git(_) => Err(Problem::new(format!("a {} runs no Pods", self.noun()))),
         }
     }
 
@@ -549,7 +585,7 @@ impl Target {
     pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {
         match self {
             Target::Kube(target) => target.established(crd).await,
-            Target::Dir(_) => Ok(Established::Yes),
+            Target::Dir(_) | Target::Git(_) => Ok(Established::Yes),
         }
     }
 
@@ -557,7 +593,7 @@ impl Target {
     pub fn remove_leftovers(&self) {
         match self {
             // Each request to a server is whole or has no effect.
-            Target::Kube(_) => {}
+            Target::Kube(_) | Target::Git(_) => {}
             Target::Dir(target) => target.remove_leftovers(),
         }
     }
@@ -566,7 +602,7 @@ impl Target {
     pub fn take_warnings(&self) -> Vec<String> {
         match self {
             Target::Kube(target) => target.take_warnings(),
-            Target::Dir(_) => Vec::new(),
+            Target::Dir(_) | Target::Git(_) => Vec::new(),
         }
     }
 }

@@ -62,7 +62,7 @@ pub enum Kind {
     Namespace,
     /// A file; in a config file, relative to that file's folder.
     File,
-    /// `kube` or `dir:PATH`; the path as with [`Kind::File`].
+    /// `kube`, `dir:PATH` (the path as with [`Kind::File`]) or `git:REV[:PATH]`.
     Target,
     Color,
     /// A list of `FORMAT` or `FORMAT=FILE`.
@@ -354,6 +354,7 @@ pub(super) fn target_text(target: &TargetSpec) -> Option<String> {
     match target {
         TargetSpec::Kube => Some("kube".into()),
         TargetSpec::Dir(path) => path.to_str().map(|path| format!("dir:{path}")),
+        TargetSpec::Git(spec) => Some(spec.to_string()),
     }
 }
 

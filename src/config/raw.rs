@@ -57,7 +57,8 @@ pub(super) struct Raw {
     pub _additional_labels: Option<Value>,
     /// Every finding of the run is a warning. "Could not check" stays an error.
     pub warn_only: Option<bool>,
-    /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster.
+    /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster; or what to check
+    /// against: git:REV[:PATH], the manifests of a commit.
     #[schemars(regex(pattern = r"^(kube|dir:.+)$"))]
     pub target: Option<String>,
     /// The kubeconfig file. A relative path starts at the folder of the config file. Not allowed in gantry.yaml.

@@ -13,8 +13,9 @@ use super::{Manifest, shown};
 use crate::problem::{Location, Problem};
 
 /// The folder of a bundle that holds its objects.
-pub(super) const MANIFESTS: &str = "manifests";
-/// The folder that says that it is one.
+pub const MANIFESTS: &str = "manifests";
+/// The file that says that it is one, in a folder beside that.
+pub const ANNOTATIONS: &str = "metadata/annotations.yaml";
 const METADATA: &str = "metadata";
 /// The largest file of the folder `metadata` that is read; real ones have some KB.
 const MOST_BYTES: u64 = 4 << 20;
@@ -148,6 +149,12 @@ impl Folder {
         let csv = manifests.extract_if(.., |manifest| is_csv(manifest)).last();
         Ok(Bundle { directory: shown(&self.path.to_string_lossy()), content, csv, manifests })
     }
+}
+
+/// Whether the text of a file `metadata/annotations.yaml` says that the folder above is a bundle.
+pub fn says_bundle(annotations: &str) -> bool {
+    annotations.contains(MEDIA_TYPE)
+        && bundle::Annotations::read(annotations).is_ok_and(|annotations| annotations.is_registry_v1())
 }
 
 fn is_csv(manifest: &Manifest) -> bool {

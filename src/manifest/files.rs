@@ -185,12 +185,9 @@ impl Gathered {
                 let message = format!("larger than the limit of {} MiB per source", self.most >> 20);
                 self.problems.push(Problem::new(message).at(whole(&name)).help("split it into several files"));
             }
-            Ok(bytes) => match text(bytes) {
+            Ok(bytes) => match text_of(&name, bytes) {
                 Ok(text) => self.sources.push(Arc::new(Source { name: name.into(), text })),
-                Err(NotText { line, column, message, help }) => {
-                    let problem = Problem::new(message).at(Location { file: name, line, column });
-                    self.problems.push(problem.help(help));
-                }
+                Err(problem) => self.problems.push(problem),
             },
         }
     }
@@ -208,6 +205,16 @@ struct NotText {
     column: usize,
     message: String,
     help: &'static str,
+}
+
+/// The text of the file of this name.
+///
+/// # Errors
+/// It is not UTF-8.
+pub fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, Problem> {
+    text(bytes).map_err(|NotText { line, column, message, help }| {
+        Problem::new(message).at(Location { file: name.to_owned(), line, column }).help(help)
+    })
 }
 
 /// The text of a file, without the mark that some editors put before it.

@@ -67,6 +67,11 @@ impl Input {
         input
     }
 
+    /// What `-f` names, as the user wrote it.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
     /// The texts themselves, for excerpts.
     pub fn sources(&self) -> &[Arc<Source>] {
         &self.gathered.sources

@@ -25,8 +25,8 @@ use std::sync::Arc;
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 
-pub use bundles::Bundle;
-pub use files::{EXTENSIONS, MAX_SOURCE_BYTES};
+pub use bundles::{ANNOTATIONS, Bundle, MANIFESTS, says_bundle};
+pub use files::{EXTENSIONS, MAX_SOURCE_BYTES, text_of as text};
 pub use input::Input;
 pub use spans::{Located, Spans};
 
@@ -139,7 +139,7 @@ pub fn read(source: &Arc<Source>) -> Result<Loaded, Vec<Problem>> {
 }
 
 /// Text from a manifest as part of a message: harmless on a terminal, on one line, and not too long.
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     crate::text::sanitize(&crate::text::cut(text, 120)).into_owned()
 }
 

@@ -131,8 +131,8 @@ impl ConflictFinder<'_> {
         if records.is_empty() {
             return Look::Sure(Vec::new());
         }
-        // A folder knows no schemas, and merges so. In a CRD only lists are one value, among them all versions.
-        if matches!(target, Target::Dir(_)) || change.desired.object.is_crd() {
+        // A folder or a commit knows no schemas, and merges so. In a CRD only lists are one value, among them all versions.
+        if !target.is_server() || change.desired.object.is_crd() {
             return Look::Sure(conflicts(change, &records, None));
         }
         if !kinds::is_built_in(&change.resource.group) {

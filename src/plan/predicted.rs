@@ -50,7 +50,10 @@ pub(crate) async fn predict(
     let mut schemas = Schemas::of(plan);
     let mut local: Vec<(usize, String)> = Vec::new();
     match target {
-        Target::Dir(_) => local.extend(wanted.into_iter().map(|index| (index, "the target is a folder".to_owned()))),
+        Target::Dir(_) | Target::Git(_) => {
+            let why = format!("the target is a {}", target.noun());
+            local.extend(wanted.into_iter().map(|index| (index, why.clone())));
+        }
         Target::Kube(server) => {
             let lost = AtomicBool::new(false);
             let asked = wanted.into_iter().map(|index| {

@@ -45,10 +45,10 @@ pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Setting
     let loaded = loader.load([], &registry::known())?;
     host.notices(&loaded.notices);
     let settings = loaded.settings;
-    if let TargetSpec::Dir(_) = settings.target {
-        return Err(Error::usage(Problem::new("a folder that stands in for a cluster keeps no apps")));
+    if settings.target != TargetSpec::Kube {
+        return Err(Error::usage(Problem::new("a folder or commit that stands in for a cluster keeps no apps")));
     }
-    let target = Target::open(&settings.target, &connection(&settings, impersonate(&settings)?)).await?;
+    let target = Target::open(&settings.target, &connection(&settings, impersonate(&settings)?), &[]).await?;
     Ok((settings, target))
 }
 

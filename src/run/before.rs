@@ -33,7 +33,7 @@ pub struct Before {
 pub async fn look_ahead(settings: &Settings, flags: &AppFlags, input: &str, target: &Target) -> Result<Option<Before>> {
     let Some(name) = &settings.app else { return Ok(None) };
     let takes_over = flags.from_kapp.is_some() || flags.take_over_app;
-    if takes_over || !settings.rules.rebases.is_empty() || matches!(settings.target, TargetSpec::Dir(_)) {
+    if takes_over || !settings.rules.rebases.is_empty() || settings.target != TargetSpec::Kube {
         return Ok(None);
     }
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);

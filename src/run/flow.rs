@@ -134,7 +134,8 @@ async fn steps(
     let (deploy, deletes) = (goal.deploy(), matches!(goal, Goal::Delete(_)));
     // Everything that can be wrong in the configuration is said before the first request.
     let input = read_input(&args.input.files, host).await?;
-    let (settings, mut enabled, input) = configure(args, input, host, output, report)?;
+    let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
+    let (settings, mut enabled, input) = configure(args, writes, input, host, output, report)?;
     if matches!(goal, Goal::Diff) && args.input.preflight.is_empty() {
         enabled.clear();
     }
@@ -164,10 +165,10 @@ async fn steps(
         return Err(Error::usage(problem.help("OLM installs bundles; leave out --app, or add the app's manifests")));
     }
     strategy::fill_nonces(&mut manifests.manifests, Timestamp::now());
-    let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     if writes {
         target.remove_leftovers();
     }
+    tell(target.notices(), host, output, report);
     tell(&manifests.notices, host, output, report);
     if settings.logs && settings.redact {
         let problem = Problem::new("the logs of Pods are not shown: nobody knows what values they hold");
@@ -306,6 +307,7 @@ fn tell_warnings(host: &mut Host, output: &mut Output, target: &Target, redacted
 /// Reads the configuration, of which the manifests may hold some.
 fn configure(
     args: &FlowArgs,
+    writes: bool,
     input: Input,
     host: &mut Host,
     output: &mut Output,
@@ -342,6 +344,11 @@ fn configure(
         output.add_source(source.clone());
     }
     tell(&loaded.notices, host, output, report);
+    if let (TargetSpec::Git(_), true) = (&settings.target, writes) {
+        let problem = Problem::new("a commit of git cannot be deployed to: it is only read");
+        let help = "compare with it: gantry check, gantry diff or gantry deploy --dry-run";
+        return Err(Error::usage(problem.help(help)));
+    }
     let surroundings = Surroundings::new(host.working_directory.clone(), host.environment.clone());
     let enabled = settings
         .checks

@@ -90,7 +90,7 @@ impl Output {
     pub fn spare(&mut self, read: &[PathBuf], target: &TargetSpec, host: &Host) -> Result<()> {
         let live = match target {
             TargetSpec::Dir(folder) => host.working_directory.join(folder).canonicalize().ok(),
-            TargetSpec::Kube => None,
+            TargetSpec::Kube | TargetSpec::Git(_) => None,
         };
         let mut problems = Vec::new();
         self.specs.retain(|spec| {

@@ -50,7 +50,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
 
     let stop = host.stop.clone();
     let work = async {
-        let target = Target::open(&settings.target, &connection(&settings, None)).await?;
+        let target = Target::open(&settings.target, &connection(&settings, None), &args.input.files).await?;
         let options = PlanOptions {
             namespace: settings.namespace.as_deref(),
             field_manager: &settings.field_manager,
@@ -73,9 +73,10 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             }
             false => (print_for_olm(args, &settings, &plan, &target).await?, Vec::new()),
         };
-        Ok((text, plan.unread(), unknown))
+        Ok((text, target.notices().to_vec(), plan.unread(), unknown))
     };
-    let (text, unread, unknown) = until(&stop, work).await?;
+    let (text, notices, unread, unknown) = until(&stop, work).await?;
+    host.notices(&notices);
     let notice = |Problem { message, .. }| Problem::new(format!("{UNKNOWN_LOOKUPS}: {message}"));
     host.notices(&unknown.into_iter().map(notice).collect::<Vec<_>>());
     if let Some(first) = unread.first() {
@@ -100,7 +101,9 @@ async fn subjects(settings: &Settings, target: &Target) -> Result<Vec<Subject>> 
     match target.user().await {
         Some(Ok(user)) => Ok(vec![Subject::user(&user)]),
         Some(Err(problem)) => Err(Error::failed(problem.help(nobody))),
-        None => Err(Error::usage(Problem::new("a folder does not know your identity").help(nobody))),
+        None => {
+            Err(Error::usage(Problem::new(format!("a {} does not know your identity", target.noun())).help(nobody)))
+        }
     }
 }
 

@@ -122,12 +122,13 @@ pub async fn open(
 ) -> Result<Opened> {
     let connection = connection(settings, impersonate(settings)?);
     let Some(input) = input else {
-        let target = Target::open(&settings.target, &connection).await?;
+        let target = Target::open(&settings.target, &connection, &[]).await?;
         return Ok(Opened { loaded: Loaded::default(), target, ahead: Prefetch::none(), before: None });
     };
     let names = input.foreseen_crds();
     let is_long = !names.is_empty();
     let configs = input.configs().count();
+    let arguments = input.arguments().to_vec();
     let reading = async {
         let interrupted = || Error::failed(Problem::new("interrupted while reading the manifests"));
         let read = apart(move || input.read()).await.ok_or_else(interrupted)?;
@@ -137,7 +138,7 @@ pub async fn open(
         Ok(loaded)
     };
     let opening = async {
-        let target = Target::open(&settings.target, &connection).await?;
+        let target = Target::open(&settings.target, &connection, &arguments).await?;
         let stage = progress.stage("reading live objects", None);
         if let Some(Last { flags, input }) = &last
             && let Some(before) = before::look_ahead(settings, flags, input, &target).await?

@@ -31,7 +31,7 @@ impl Lister {
 
     fn open(spec: &TargetSpec, connection: &Connection) -> Self {
         let runtime = Runtime::new().unwrap();
-        let target = runtime.block_on(Target::open(spec, connection)).unwrap_or_else(|error| panic!("{error}"));
+        let target = runtime.block_on(Target::open(spec, connection, &[])).unwrap_or_else(|error| panic!("{error}"));
         Lister { runtime, target }
     }
 

@@ -13,6 +13,7 @@ mod embedded;
 mod extensions;
 mod formats;
 mod fuzz_seeds;
+mod git;
 mod messages;
 mod pictures;
 mod preset_verdicts;

@@ -1,34 +1,35 @@
-//! Which object is in which file, and what the CRDs of the folder define.
+//! Which object is in which file, and what their CRDs define.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::kinds;
-use super::state::{CustomKind, Files, Identity, ReadFile};
+use super::state::{CustomKind, Files, Holder, Identity, ReadFile};
 use crate::manifest::Manifest;
 use crate::problem::Problem;
 
 /// Group and kind.
-pub(super) type KindKey = (String, String);
+pub(in crate::cluster) type KindKey = (String, String);
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
+    holder: Holder,
     custom: BTreeMap<KindKey, CustomKind>,
     places: BTreeMap<Identity, (PathBuf, usize)>,
 }
 
 impl Index {
     /// The index of all files. Errors: an object that two documents define.
-    pub fn of(files: &Files) -> Result<Self, Vec<Problem>> {
+    pub fn of(files: &Files, holder: Holder) -> Result<Self, Vec<Problem>> {
         let custom = files.values().flat_map(|(_, file)| file.custom.iter().cloned()).collect();
-        let mut index = Index { custom, places: BTreeMap::new() };
+        let mut index = Index { holder, custom, places: BTreeMap::new() };
         let mut first: BTreeMap<Identity, &Manifest> = BTreeMap::new();
         let mut problems = Vec::new();
         for (path, (_, file)) in files {
             for (number, manifest) in file.manifests.iter().enumerate() {
                 let identity = identity(manifest, |key| index.custom.get(key));
                 if let Some(first) = first.get(&identity) {
-                    problems.push(defined_twice(manifest, first));
+                    problems.push(defined_twice(manifest, first, holder));
                 } else {
                     first.insert(identity.clone(), manifest);
                     index.places.insert(identity, (path.clone(), number));
@@ -72,7 +73,7 @@ impl Index {
                 (None, _) => None,
             };
             match first {
-                Some(first) => problems.push(defined_twice(manifest, first)),
+                Some(first) => problems.push(defined_twice(manifest, first, self.holder)),
                 None => drop(places.insert(identity, (path.to_owned(), number))),
             }
         }
@@ -112,8 +113,8 @@ impl Index {
     }
 }
 
-fn defined_twice(manifest: &Manifest, first: &Manifest) -> Problem {
-    Problem::new(format!("{} is defined twice in this folder", manifest.object))
+fn defined_twice(manifest: &Manifest, first: &Manifest, holder: Holder) -> Problem {
+    Problem::new(format!("{} is defined twice in this {holder}", manifest.object))
         .at(manifest.origin.location())
         .help(format!("a cluster has each object only once: it is first defined at {}", first.origin.location()))
 }

@@ -1,11 +1,11 @@
-//! Lists of the folder's objects, as a server would answer them.
+//! Lists of the objects, as a server would answer them.
 
 use std::vec;
 
 use serde_json::Value;
 
+use super::live;
 use super::state::{Identity, State};
-use super::{DirTarget, live};
 use crate::cluster::Gvk;
 use crate::cluster::list::{ListError, ListRequest, Page};
 use crate::cluster::selector::Selector;
@@ -13,7 +13,7 @@ use crate::manifest::Manifest;
 use crate::problem::Problem;
 use crate::resource::Resource;
 
-/// The pages of one list. The folder is as it was when the list began.
+/// The pages of one list. The objects are as they were when the list began.
 pub struct DirPages {
     api_version: String,
     selector: Option<Selector>,
@@ -21,8 +21,8 @@ pub struct DirPages {
     objects: Result<vec::IntoIter<(Identity, Manifest)>, ListError>,
 }
 
-impl DirTarget {
-    /// Lists from the folder as it was when it was opened or last written to.
+impl State {
+    /// The objects of one resource, in pages.
     pub fn list(&self, request: &ListRequest<'_>) -> DirPages {
         let resource = request.resource;
         let selector = request.label_selector.map(Selector::parse).transpose().map_err(|error| {
@@ -43,21 +43,22 @@ impl DirTarget {
     }
 
     fn objects(&self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<(Identity, Manifest)>, ListError> {
-        let state = self.state();
         let gvk = Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
-        if state.resource(&gvk).is_none() {
-            let problem = Problem::new(format!("the folder serves no {} of {}", resource.kind, api_version(resource)))
-                .help("is its CustomResourceDefinition in the folder, and does it serve this version?");
+        if self.resource(&gvk).is_none() {
+            let holder = self.holder();
+            let served = format!("the {holder} serves no {} of {}", resource.kind, api_version(resource));
+            let problem = Problem::new(served)
+                .help(format!("is its CustomResourceDefinition in the {holder}, and does it serve this version?"));
             return Err(ListError::NotServed(problem));
         }
         let wanted = |identity: &Identity| namespace.is_none() || identity.namespace.as_deref() == namespace;
-        let objects: Vec<_> = state.of_kind(&resource.group, &resource.kind).filter(|(id, _)| wanted(id)).collect();
-        check_conversion(&state, resource, &objects)?;
+        let objects: Vec<_> = self.of_kind(&resource.group, &resource.kind).filter(|(id, _)| wanted(id)).collect();
+        check_conversion(self, resource, &objects)?;
         Ok(objects.into_iter().map(|(identity, manifest)| (identity.clone(), manifest.clone())).collect())
     }
 }
 
-/// Versions that differ in name alone are converted here; anything else takes the CRD's webhook, and a folder has none.
+/// Versions that differ in name alone are converted here; anything else takes the CRD's webhook, and there is none.
 fn check_conversion(state: &State, resource: &Resource, objects: &[(&Identity, &Manifest)]) -> Result<(), ListError> {
     if state.custom(&resource.group, &resource.kind).is_some_and(|custom| custom.converts_by_name) {
         return Ok(());
@@ -66,13 +67,14 @@ fn check_conversion(state: &State, resource: &Resource, objects: &[(&Identity, &
     let Some((_, other)) = objects.iter().find(|(_, manifest)| manifest.object.api_version != asked) else {
         return Ok(());
     };
+    let holder = state.holder();
     let said = format!("{} is stored at {}, not at the requested {asked}", other.object, other.object.api_version);
     let problem = Problem::new(format!(
-        "{said}: the conversion webhook must convert it, and a folder cannot call the \
+        "{said}: the conversion webhook must convert it, and a {holder} cannot call the \
         webhook"
     ))
     .at(other.origin.location())
-    .help("check against a cluster, or convert the objects in the folder first");
+    .help(format!("check against a cluster, or convert the objects in the {holder} first"));
     Err(ListError::Conversion { said, problem })
 }
 

@@ -8,6 +8,7 @@
 //!
 //! Documents of `kind: Config` in the folder are no objects and are left alone.
 
+mod answers;
 mod crd;
 mod document;
 mod emit;
@@ -28,14 +29,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use self::answers::live;
 use self::files::Readers;
 pub use self::list::DirPages;
-use self::state::{Identity, State};
-use super::{Apply, ApplyError, Gvk, Pin, Unmark, Wanted};
-use crate::hash::fnv128;
-use crate::manifest::Manifest;
+use self::state::Identity;
+pub(super) use self::state::State;
+use super::{Apply, ApplyError, Gvk, ListRequest, Pin, Unmark, Wanted};
 use crate::problem::{Error, Problem, Result};
-use crate::resource::{Live, ObjectRef, RawObject, Resource};
+use crate::resource::{Live, ObjectRef, Resource};
 
 /// An opened folder. It may be shared: writes go one after another.
 pub struct DirTarget {
@@ -61,17 +62,16 @@ impl DirTarget {
                     .help("a dir target is a folder of manifests that represents a cluster"),
             ));
         }
-        Ok(DirTarget { root: path.to_owned(), state: Mutex::new(State::read(path)?) })
+        Ok(DirTarget { root: path.to_owned(), state: Mutex::new(State::open(path)?) })
     }
 
     pub fn describe(&self) -> String {
         format!("dir: {}", self.root.display())
     }
 
-    /// Built-in kinds are known; custom ones are served as the CRDs in the folder say.
+    /// See [`State::discover`].
     pub fn discover(&self, kinds: &BTreeSet<Gvk>) -> BTreeMap<Gvk, Resource> {
-        let state = self.state();
-        kinds.iter().filter_map(|gvk| Some((gvk.clone(), state.resource(gvk)?))).collect()
+        self.state().discover(kinds)
     }
 
     /// The kinds that a server of these objects would serve, at each version, sorted.
@@ -81,14 +81,12 @@ impl DirTarget {
 
     /// Answers from the folder as it was when it was opened or last written to.
     pub fn read(&self, wanted: &[Wanted]) -> Vec<Option<Live>> {
-        let state = self.state();
-        wanted
-            .iter()
-            .map(|wanted| {
-                let manifest = state.manifest(&Identity::of(&wanted.object, wanted.resource.namespaced))?;
-                Some(at_version(&state, live(manifest), &manifest.object, &wanted.object))
-            })
-            .collect()
+        self.state().read(wanted)
+    }
+
+    /// Lists from the folder as it was when it was opened or last written to.
+    pub fn list(&self, request: &ListRequest<'_>) -> DirPages {
+        self.state().list(request)
     }
 
     /// Looks at the folder again, checks the pin against what is there now, merges and writes.
@@ -230,44 +228,6 @@ fn remove_leftovers(state: &mut State) {
 fn first_refusal(error: Error) -> ApplyError {
     let problem = error.problems().first().cloned();
     ApplyError::Refused(problem.unwrap_or_else(|| Problem::new("the folder cannot be read")))
-}
-
-/// An object of the folder as a server would answer it.
-///
-/// The resourceVersion is the one in the file, and after it a hash of the object: a file is also changed by hand, and
-/// then nobody counts.
-fn live(manifest: &Manifest) -> Live {
-    let json = manifest.raw.json();
-    let hash = fnv128(json.as_bytes());
-    let mut value = manifest.raw.value();
-    let uid = match crd::text(&value, "/metadata/uid") {
-        "" => uid::uid(manifest.object.identity()),
-        uid => uid.to_owned(),
-    };
-    let counted = crd::text(&value, "/metadata/resourceVersion");
-    let resource_version = format!("{}-{hash:032x}", if counted.is_empty() { "0" } else { counted });
-    let raw = if manifest.object.is_crd() {
-        crd::set_defaults(&mut value);
-        RawObject::from_value(&value)
-    } else if manifest.object.is_secret() {
-        crate::secret::fold_string_data(&mut value);
-        RawObject::from_value(&value)
-    } else {
-        manifest.raw.clone()
-    };
-    Live { raw, uid, resource_version }
-}
-
-/// The live object at the version that it is asked for, where versions differ in name alone. Other conversions need
-/// the server or its webhook, and the object stays as it is stored.
-fn at_version(state: &State, live: Live, stored: &ObjectRef, wanted: &ObjectRef) -> Live {
-    let by_name = state.custom(stored.group(), &stored.kind).is_some_and(|custom| custom.converts_by_name);
-    if !by_name || stored.api_version == wanted.api_version {
-        return live;
-    }
-    let mut value = live.raw.value();
-    value["apiVersion"] = wanted.api_version.as_str().into();
-    Live { raw: RawObject::from_value(&value), ..live }
 }
 
 /// What is stored once the manifest has been applied.

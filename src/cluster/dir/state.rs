@@ -1,6 +1,7 @@
-//! What the folder holds: every file that was read, and where each object is.
+//! What the files hold that stand in for a cluster: every file that was read, and where each object is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,9 +16,27 @@ use crate::parallel::in_parallel;
 use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{ObjectRef, Resource};
 
+/// Where the files are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::cluster) enum Holder {
+    #[default]
+    Folder,
+    /// Of git: its files never change.
+    Commit,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Holder::Folder => "folder",
+            Holder::Commit => "commit",
+        })
+    }
+}
+
 /// What makes it the same object, its namespace filled in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Identity {
+pub(in crate::cluster) struct Identity {
     pub group: String,
     pub kind: String,
     pub namespace: Option<String>,
@@ -39,7 +58,7 @@ impl Identity {
 
 /// A kind that a CRD in the folder defines.
 #[derive(Debug, Clone)]
-pub(super) struct CustomKind {
+pub(in crate::cluster) struct CustomKind {
     pub plural: String,
     pub namespaced: bool,
     /// Served versions, and of each whether `status` is a subresource.
@@ -75,7 +94,7 @@ fn unreadable_crd(manifest: &Manifest, error: &Unreadable) -> Problem {
 
 /// One file of the folder, as it was read.
 #[derive(Debug)]
-pub(super) struct ReadFile {
+pub(in crate::cluster) struct ReadFile {
     source: Arc<Source>,
     pub manifests: Vec<Manifest>,
     /// The kinds that its CRDs define.
@@ -107,14 +126,15 @@ impl ReadFile {
 /// Length and time of the last change, to see without reading that a file is still the same.
 type Stamp = (u64, Option<SystemTime>);
 
-pub(super) type Files = BTreeMap<PathBuf, (Stamp, Arc<ReadFile>)>;
+pub(in crate::cluster) type Files = BTreeMap<PathBuf, (Stamp, Arc<ReadFile>)>;
 
 /// Applies for which a folder is looked through only once, at least. See [`State::look_again`].
 const FEWEST_BETWEEN_LOOKS: usize = 64;
 
 /// Everything in the folder, as it was when it was last looked at. A look that fails changes nothing.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(in crate::cluster) struct State {
+    holder: Holder,
     files: Files,
     index: Index,
     pub leftovers: Vec<PathBuf>,
@@ -130,7 +150,33 @@ pub(super) struct State {
 }
 
 impl State {
-    pub fn read(root: &Path) -> Result<Self> {
+    /// The files of a commit, by their paths.
+    pub fn of_commit(sources: Vec<(PathBuf, Arc<Source>)>) -> Result<Self> {
+        let read = in_parallel(&sources, |(_, source)| ReadFile::read(source));
+        let mut state = State { holder: Holder::Commit, ..State::default() };
+        let mut problems = Vec::new();
+        for ((path, source), read) in sources.into_iter().zip(read) {
+            let stamp = (source.text.len() as u64, None);
+            match read {
+                Ok(file) => drop(state.files.insert(path, (stamp, Arc::new(file)))),
+                Err(more) => problems.extend(more),
+            }
+        }
+        if problems.is_empty() {
+            state.index = Index::of(&state.files, state.holder).map_err(Error::Failed)?;
+            return Ok(state);
+        }
+        problems.sort();
+        Err(Error::Failed(problems))
+    }
+
+    /// Where the files are.
+    pub fn holder(&self) -> Holder {
+        self.holder
+    }
+
+    /// Reads a folder.
+    pub fn open(root: &Path) -> Result<Self> {
         let mut state = State::default();
         state.refresh(root, None)?;
         // The first apply looks again: a person may have thought about the plan for an hour.
@@ -188,7 +234,7 @@ impl State {
             return Err(Error::Failed(problems));
         }
         if differs {
-            self.index = Index::of(&files).map_err(Error::Failed)?;
+            self.index = Index::of(&files, self.holder).map_err(Error::Failed)?;
         }
         self.files = files;
         self.leftovers = listing.leftovers;
@@ -222,7 +268,7 @@ impl State {
         let updated = self.index.update(&self.files, path, before.as_deref(), &file).map_err(Error::Failed)?;
         let replaced = self.files.insert(path.to_owned(), (stamp, file));
         if !updated {
-            match Index::of(&self.files) {
+            match Index::of(&self.files, self.holder) {
                 Ok(index) => self.index = index,
                 Err(problems) => {
                     match replaced {
@@ -332,14 +378,7 @@ fn look(
     if metadata.len() > MAX_SOURCE_BYTES as u64 {
         return Err(Problem::new("too large to read").at(whole()).help("split it into several files"));
     }
-    let mut text = String::from_utf8(fs::read(path).map_err(cannot_read)?).map_err(|error| {
-        let line =
-            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-        Problem::new("the file is not UTF-8").at(Location { line, ..whole() }).help("save it as UTF-8")
-    })?;
-    if text.starts_with('\u{feff}') {
-        text.drain(..'\u{feff}'.len_utf8());
-    }
+    let text = manifest::text(&name, fs::read(path).map_err(cannot_read)?)?;
     match known {
         Some((_, file)) if file.source.text == text => Ok((stamp, Look::Known(file.clone()))),
         _ => Ok((stamp, Look::Fresh(Arc::new(Source { name: name.into(), text })))),
@@ -364,7 +403,7 @@ mod tests {
     fn creating_many_objects_looks_through_the_folder_a_few_times() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        let mut state = State::read(root).unwrap();
+        let mut state = State::open(root).unwrap();
         for number in 0..1000 {
             let (identity, text) = config_map(&format!("m{number}"));
             state.look_again(root, &identity).unwrap();
@@ -382,7 +421,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::write(root.join("x.yaml"), "{apiVersion: x.example.com/v1, kind: X, metadata: {name: x}}").unwrap();
-        let mut state = State::read(root).unwrap();
+        let mut state = State::open(root).unwrap();
         let namespaces = |state: &State| -> Vec<Option<String>> {
             state.of_kind("x.example.com", "X").map(|(identity, _)| identity.namespace.clone()).collect()
         };
@@ -405,7 +444,7 @@ mod tests {
         let x = |more: &str| format!("{{apiVersion: x.example.com/v1, kind: X, metadata: {{name: x{more}}}}}");
         fs::write(root.join("one.yaml"), x("")).unwrap();
         fs::write(root.join("two.yaml"), x(", namespace: a")).unwrap();
-        let mut state = State::read(root).unwrap();
+        let mut state = State::open(root).unwrap();
         let crd = root.join("crd.yaml");
         let text = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, \
                     metadata: {name: xs.x.example.com}, spec: {group: x.example.com, scope: Cluster, \
@@ -423,7 +462,7 @@ mod tests {
         let root = folder.path();
         let (identity, text) = config_map("a");
         fs::write(root.join("a.yaml"), &text).unwrap();
-        let mut state = State::read(root).unwrap();
+        let mut state = State::open(root).unwrap();
         fs::write(root.join("b.yaml"), &text).unwrap();
         let error = state.written(root, &root.join("b.yaml")).unwrap_err().to_string();
         assert!(error.contains("configmap/a is defined twice in this folder"), "{error}");

@@ -123,7 +123,7 @@ impl Check for ConversionWebhook {
                 found.unchecked.extend(of_one.unchecked);
             }
             drop(looked_at);
-            if let Target::Dir(_) = context.target {
+            if !context.target.is_server() {
                 let reason = "services, endpoints and conversions were not checked: there is no server to ask";
                 if is_any && found.violations.is_empty() && found.unchecked.is_empty() {
                     return Ok(Answer::Skipped(reason.to_owned()));

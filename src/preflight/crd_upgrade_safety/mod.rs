@@ -37,7 +37,6 @@ use super::pair::{Pair, could_not_compare};
 use super::proofs::{Proof, Proofs, Proven, Prover, Question, VersionProof};
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Subject, Violation};
-use crate::cluster::Target;
 use crate::config::ConfigReader;
 use crate::crd::{CrdPair, Malformed};
 use crate::finding::{Evidence, Examined, ForVersions, Severity, Suppressed, Verdict};
@@ -278,7 +277,7 @@ impl CrdUpgradeSafety {
                         Err(error) => return Ok(evidence::of(found, &Looked::Not(&error.message))),
                     };
                 let surveyed = context.objects.of(&upgrade, context).await;
-                let is_folder = matches!(context.target, Target::Dir(_));
+                let is_folder = !context.target.is_server();
                 let redact = context.redact;
                 Ok(evidence::of(found, &Looked::At { upgrade: &upgrade, surveyed: &surveyed, is_folder, redact }))
             }

@@ -149,9 +149,7 @@ async fn live_lookups(plan: &Plan, target: &Target, configured: &[CatalogSource]
         for known in selected(asked, &known).unwrap_or_default() {
             let url = match &known.content {
                 Content::Live(catalog) => catalog.service().ok(),
-                Content::Unknown(_) if matches!(target, Target::Dir(_)) => {
-                    ServiceUrl::parse(cluster_catalog::USUAL_BASE)
-                }
+                Content::Unknown(_) if !target.is_server() => ServiceUrl::parse(cluster_catalog::USUAL_BASE),
                 _ => None,
             };
             let lookup = url.map(|url| Lookup::get_content(asked.change, &url));

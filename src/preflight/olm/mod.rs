@@ -11,7 +11,6 @@ use tokio::sync::OnceCell;
 
 use self::catalogs::{Contents, Known};
 use super::{Context, CouldNotCheck};
-use crate::cluster::Target;
 use crate::cluster::selector::Selector;
 use crate::olm::cluster_extension::{self, Extension, installed};
 use crate::plan::Plan;
@@ -104,7 +103,7 @@ impl Olm {
 
 /// Whether the target has all the catalogs that there are: a folder need not.
 pub fn has_catalogs(context: &Context<'_>) -> bool {
-    matches!(context.target, Target::Kube(_))
+    context.target.is_server()
 }
 
 /// The available catalogs that an extension selects. The error is OLM's.

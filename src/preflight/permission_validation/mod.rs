@@ -78,8 +78,9 @@ pub async fn needs_of(
 
 async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let (plan, target) = (context.plan, context.target);
-    if matches!(target, Target::Dir(_)) {
-        return Ok(Answer::Skipped("a folder has no users, so there are no permissions to check".to_owned()));
+    if !target.is_server() {
+        let reason = format!("a {} has no users, so there are no permissions to check", target.noun());
+        return Ok(Answer::Skipped(reason));
     }
     let lookups = context.look_ahead().await?;
     let mut needs = needs_of(plan, target, &lookups, Occasion::Now).await.map_err(not_reviewed)?;

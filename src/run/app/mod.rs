@@ -105,8 +105,8 @@ pub async fn open(
         let problem = Problem::new("--prune=kapp is about an app of kapp, and none is taken over");
         return Err(Error::usage(problem.help("name it with --from-kapp, or say --prune=yes")));
     }
-    if let TargetSpec::Dir(_) = settings.target {
-        let problem = Problem::new("a folder that stands in for a cluster keeps no apps");
+    if settings.target != TargetSpec::Kube {
+        let problem = Problem::new("a folder or commit that stands in for a cluster keeps no apps");
         return Err(Error::usage(problem.help("deploy without --app, or to a cluster")));
     }
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);

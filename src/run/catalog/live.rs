@@ -24,7 +24,7 @@ const NAME_ONE: &str = "name one with --catalog NAME=PATH, or with catalogs in g
 pub async fn find(settings: &Settings) -> Result<Live> {
     let none = || Problem::new("there is no catalog to look into").help(NAME_ONE);
     let found = async {
-        let target = Target::open(&settings.target, &connection(settings, impersonate(settings)?)).await?;
+        let target = Target::open(&settings.target, &connection(settings, impersonate(settings)?), &[]).await?;
         let catalogs = cluster_catalog::list(&target).await?;
         Ok((target, catalogs))
     };
@@ -43,9 +43,10 @@ pub async fn find(settings: &Settings) -> Result<Live> {
         .filter(|catalog| !is_configured(catalog))
         .partition(|catalog| catalog.available);
     let names = |catalogs: &[ClusterCatalog]| catalogs.iter().map(|catalog| catalog.name.clone()).collect::<Vec<_>>();
-    if let (Target::Dir(_), false) = (&target, available.is_empty()) {
+    if !target.is_server() && !available.is_empty() {
         let names = names(&available);
-        let problem = format!("a folder has no content of catalogs: {} in {}", names.join(", "), target.describe());
+        let problem =
+            format!("a {} has no content of catalogs: {} in {}", target.noun(), names.join(", "), target.describe());
         return Err(Error::failed(Problem::new(problem).help(format!("name it: --catalog {}=PATH", names[0]))));
     }
     if available.is_empty() && settings.catalogs.is_empty() {

@@ -1,0 +1,64 @@
+//! What a server would answer that holds the objects of these files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::state::{Identity, State};
+use super::{crd, uid};
+use crate::cluster::{Gvk, Wanted};
+use crate::hash::fnv128;
+use crate::manifest::Manifest;
+use crate::resource::{Live, ObjectRef, RawObject, Resource};
+
+impl State {
+    /// Built-in kinds are known; custom ones are served as the CRDs among the files say.
+    pub fn discover(&self, kinds: &BTreeSet<Gvk>) -> BTreeMap<Gvk, Resource> {
+        kinds.iter().filter_map(|gvk| Some((gvk.clone(), self.resource(gvk)?))).collect()
+    }
+
+    /// One answer for each wanted object, in that order.
+    pub fn read(&self, wanted: &[Wanted]) -> Vec<Option<Live>> {
+        let read = |wanted: &Wanted| {
+            let manifest = self.manifest(&Identity::of(&wanted.object, wanted.resource.namespaced))?;
+            Some(at_version(self, live(manifest), &manifest.object, &wanted.object))
+        };
+        wanted.iter().map(read).collect()
+    }
+}
+
+/// An object of the files as a server would answer it.
+///
+/// The resourceVersion is the one in the file, and after it a hash of the object: a file is also changed by hand, and
+/// then nobody counts.
+pub(super) fn live(manifest: &Manifest) -> Live {
+    let json = manifest.raw.json();
+    let hash = fnv128(json.as_bytes());
+    let mut value = manifest.raw.value();
+    let uid = match crd::text(&value, "/metadata/uid") {
+        "" => uid::uid(manifest.object.identity()),
+        uid => uid.to_owned(),
+    };
+    let counted = crd::text(&value, "/metadata/resourceVersion");
+    let resource_version = format!("{}-{hash:032x}", if counted.is_empty() { "0" } else { counted });
+    let raw = if manifest.object.is_crd() {
+        crd::set_defaults(&mut value);
+        RawObject::from_value(&value)
+    } else if manifest.object.is_secret() {
+        crate::secret::fold_string_data(&mut value);
+        RawObject::from_value(&value)
+    } else {
+        manifest.raw.clone()
+    };
+    Live { raw, uid, resource_version }
+}
+
+/// The live object at the version that it is asked for, where versions differ in name alone. Other conversions need
+/// the server or its webhook, and the object stays as it is stored.
+fn at_version(state: &State, live: Live, stored: &ObjectRef, wanted: &ObjectRef) -> Live {
+    let by_name = state.custom(stored.group(), &stored.kind).is_some_and(|custom| custom.converts_by_name);
+    if !by_name || stored.api_version == wanted.api_version {
+        return live;
+    }
+    let mut value = live.raw.value();
+    value["apiVersion"] = wanted.api_version.as_str().into();
+    Live { raw: RawObject::from_value(&value), ..live }
+}

@@ -1,0 +1,121 @@
+//! Runs the user's own `git`, which only reads.
+//!
+//! It is started directly and never through a shell. It finds the repository as it always does (the working directory,
+//! `GIT_DIR` and the like), pages nothing, asks nobody and takes no locks. None of the commands that are run here runs a
+//! hook or a filter. In a partial clone git fetches what is missing, as it does for `git show`.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use process_wrap::tokio::CommandWrap;
+
+use crate::problem::Problem;
+use crate::program::{self, Failure, Talk};
+use crate::text;
+
+/// A partial clone may have to fetch first.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// The longest list of files that is read; a path is some 100 bytes.
+const MOST_BYTES: usize = 256 << 20;
+/// Of what git says, so many characters are shown.
+const SHOWN: usize = 600;
+
+/// Why git gave no answer.
+#[derive(Debug)]
+pub struct Failed {
+    failure: Failure,
+    /// What it said on standard error.
+    pub said: String,
+}
+
+/// What git answers.
+pub async fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Result<Vec<u8>, Failed> {
+    let (answer, said) = program::run(command(arguments, Stdio::null()), None, TIMEOUT, MOST_BYTES).await;
+    answer.map_err(|failure| Failed { failure, said })
+}
+
+/// Lets `talk` speak with a git that waits for input.
+pub async fn converse<'f, S: AsRef<OsStr>>(
+    arguments: &[S],
+    talk: impl FnOnce(Option<tokio::process::ChildStdin>, tokio::process::ChildStdout) -> Talk<'f> + Send,
+) -> Result<(), Failed> {
+    let (ended, said) = program::converse(command(arguments, Stdio::piped()), TIMEOUT, talk).await;
+    ended.map_err(|failure| Failed { failure, said })
+}
+
+fn command<S: AsRef<OsStr>>(arguments: &[S], stdin: Stdio) -> CommandWrap {
+    let mut command = CommandWrap::with_new(OsString::from("git"), |command| {
+        // A path is a path, whatever characters it has.
+        command.args(["--no-pager", "--literal-pathspecs"]).args(arguments);
+        // Its messages are looked at.
+        command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    });
+    program::as_group(&mut command);
+    command
+}
+
+impl Failed {
+    /// What stops the run.
+    pub fn problem(&self) -> Problem {
+        match &self.failure {
+            Failure::NotStarted(error) if error.kind() == io::ErrorKind::NotFound => {
+                Problem::new("git is not installed").help("install it, or add it to PATH: it reads the commit")
+            }
+            Failure::NotStarted(error) => Problem::new(format!("git cannot be started: {error}")),
+            Failure::TimedOut => {
+                Problem::new(format!("git did not end within {} s and was stopped", TIMEOUT.as_secs()))
+                    .help("a partial clone fetches what is missing: is its remote reachable?")
+            }
+            Failure::TooLong => {
+                Problem::new(format!("git listed more than {} MiB of files and was stopped", MOST_BYTES >> 20))
+                    .help("name a folder of the commit: --target git:REV:PATH")
+            }
+            Failure::Ended(_) if self.is_no_repository() => {
+                Problem::new("the working directory is not in a git repository")
+                    .help("run gantry in the repository, or set GIT_DIR; --target dir:PATH reads a folder")
+            }
+            // A git that fails while it is spoken to ends before it has answered.
+            Failure::Ended(_) | Failure::Broken(_) if !self.said.is_empty() => {
+                let mut lines = self.said.lines().map(str::trim).filter(|line| !line.is_empty());
+                let first = lines.next().map(|line| line.strip_prefix("fatal: ").unwrap_or(line));
+                let rest = lines.collect::<Vec<_>>().join(" ");
+                let problem = Problem::new(format!("git failed: {}", words(first.unwrap_or_default())));
+                if rest.is_empty() { problem } else { problem.help(words(&rest)) }
+            }
+            Failure::Ended(status) => Problem::new(format!("git failed ({status})")),
+            Failure::Broken(error) => Problem::new(format!("git cannot be read: {error}")),
+        }
+    }
+
+    /// Whether git ran and could not do it.
+    pub fn is_answer(&self) -> bool {
+        matches!(self.failure, Failure::Ended(_))
+    }
+
+    fn is_no_repository(&self) -> bool {
+        self.said.contains("not a git repository")
+    }
+}
+
+fn words(said: &str) -> String {
+    text::sanitize(&text::cut(said, SHOWN)).into_owned()
+}
+
+/// The bytes of a path within the repository.
+pub fn bytes(path: &OsStr) -> Vec<u8> {
+    #[cfg(unix)]
+    return std::os::unix::ffi::OsStrExt::as_bytes(path).to_vec();
+    #[cfg(not(unix))]
+    return path.to_string_lossy().replace('\\', "/").into_bytes();
+}
+
+/// A path within the repository as an argument, or as a path of the file system.
+pub fn os(path: &[u8]) -> OsString {
+    #[cfg(unix)]
+    return std::os::unix::ffi::OsStringExt::from_vec(path.to_vec());
+    #[cfg(not(unix))]
+    return String::from_utf8_lossy(path).into_owned().into();
+}

@@ -1,0 +1,65 @@
+//! Which paths of the commit are read.
+
+use std::path::{Path, PathBuf};
+
+use super::command;
+use crate::manifest::shown;
+use crate::options::GitSpec;
+use crate::problem::{Error, Problem, Result};
+
+/// A path from the root of the repository; empty for the root.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wanted {
+    pub path: Vec<u8>,
+    /// The user wrote it out, so that it may be misspelt. Else it is that of manifests which are there.
+    pub is_written_out: bool,
+}
+
+/// The path of the target, or else those of the manifests.
+///
+/// # Errors
+/// Manifests that have no path in the repository.
+pub fn wanted(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) -> Result<Vec<Wanted>> {
+    if let Some(path) = &spec.path {
+        return Ok(vec![Wanted { path: path.clone().into_bytes(), is_written_out: true }]);
+    }
+    let help = format!("name the path in the repository: --target git:{}:PATH", spec.revision);
+    if manifests.is_empty() {
+        return Err(Error::usage(Problem::new("the target does not say what is read of the commit").help(help)));
+    }
+    let mut wanted = Vec::new();
+    let mut problems = Vec::new();
+    for argument in manifests {
+        match within(argument, work_tree) {
+            Ok(path) => wanted.push(Wanted { path: command::bytes(path.as_os_str()), is_written_out: false }),
+            Err(why) => problems.push(Problem::new(why).help(help.clone())),
+        }
+    }
+    wanted.sort();
+    wanted.dedup();
+    if problems.is_empty() { Ok(wanted) } else { Err(Error::Usage(problems)) }
+}
+
+/// What an argument of `-f` is called in the repository.
+fn within(argument: &str, work_tree: Option<&Path>) -> std::result::Result<PathBuf, String> {
+    if argument == "-" {
+        return Err("standard input has no path at a commit".to_owned());
+    }
+    let Some(work_tree) = work_tree else {
+        return Err(format!("{} has no path at a commit: the repository is bare", shown(argument)));
+    };
+    let path = Path::new(argument);
+    // The last step may be a link that is in the repository itself, and the commit says where it leads.
+    let real = match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            parent.canonicalize().map(|parent| parent.join(name))
+        }
+        _ => path.canonicalize(),
+    };
+    let real = real.map_err(|error| format!("{} cannot be read: {error}", shown(argument)))?;
+    let path = real.strip_prefix(work_tree).map(Path::to_owned);
+    path.map_err(|_| {
+        format!("{} is not in the git repository {}", shown(argument), shown(&work_tree.to_string_lossy()))
+    })
+}

@@ -1,0 +1,150 @@
+//! The repository that the working directory is in, and which of its commits a revision names.
+
+use std::path::PathBuf;
+
+use super::command::{self, Failed};
+use crate::manifest::shown;
+use crate::options::GitRevision;
+use crate::problem::{Problem, did_you_mean};
+
+/// A repository, as far as is to be known of it.
+#[derive(Debug)]
+pub struct Repository {
+    /// Whether its history ends somewhere.
+    is_shallow: bool,
+    /// The folder of its files, links resolved; a bare repository has none.
+    pub work_tree: Option<PathBuf>,
+}
+
+/// A commit that is there.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    pub hash: String,
+    /// What people call it: the revision where that names one commit.
+    pub name: String,
+}
+
+impl Commit {
+    /// Enough of the hash to know the commit by.
+    pub fn short(&self) -> &str {
+        self.hash.get(..12).unwrap_or(&self.hash)
+    }
+}
+
+impl Repository {
+    /// Finds it as git does.
+    pub async fn find() -> Result<Self, Problem> {
+        let answer = command::run(&["rev-parse", "--is-shallow-repository", "--is-inside-work-tree"]).await;
+        let answer = answer.map_err(|failed| failed.problem())?;
+        let answer = String::from_utf8_lossy(&answer);
+        let mut lines = answer.lines();
+        let is_shallow = lines.next() == Some("true");
+        let mut work_tree = None;
+        if lines.next() == Some("true") {
+            let answer = command::run(&["rev-parse", "--show-toplevel"]).await.map_err(|failed| failed.problem())?;
+            let path = PathBuf::from(command::os(answer.strip_suffix(b"\n").unwrap_or(&answer)));
+            work_tree = Some(path.canonicalize().unwrap_or(path));
+        }
+        Ok(Repository { is_shallow, work_tree })
+    }
+
+    /// The commit that a revision names.
+    pub async fn commit(&self, revision: &GitRevision) -> Result<Commit, Problem> {
+        match revision {
+            GitRevision::Commit(revision) => {
+                let hash = self.hash(revision).await?;
+                Ok(Commit { hash, name: shown(revision) })
+            }
+            GitRevision::MergeBase(one, other) => {
+                let (left, right) = (self.hash(one).await?, self.hash(other).await?);
+                let answer = match command::run(&["merge-base", &left, &right]).await {
+                    Ok(answer) => String::from_utf8_lossy(&answer).trim().to_owned(),
+                    // It has nothing to say where there is none.
+                    Err(failed) if failed.is_answer() && failed.said.is_empty() => String::new(),
+                    Err(failed) => return Err(failed.problem()),
+                };
+                let commit = Commit { name: answer.get(..12).unwrap_or_default().to_owned(), hash: answer };
+                if is_hash(&commit.hash) { Ok(commit) } else { Err(self.no_merge_base(one, other)) }
+            }
+        }
+    }
+
+    /// The hash of the one commit of this name. A name cannot be an option: [`GitRevision`] takes none that looks like one.
+    async fn hash(&self, revision: &str) -> Result<String, Problem> {
+        match rev_parse(revision).await {
+            Ok(Some(hash)) => Ok(hash),
+            Ok(None) => Err(self.unknown(revision).await),
+            Err(failed) if failed.said.contains("is ambiguous") => {
+                let problem = Problem::new(format!("{} is the short hash of several objects", quoted(revision)));
+                Err(problem.help("write more of it"))
+            }
+            Err(failed) if failed.is_answer() && failed.said.contains("Needed a single revision") => {
+                Err(self.unknown(revision).await)
+            }
+            Err(failed) => Err(failed.problem()),
+        }
+    }
+
+    async fn unknown(&self, revision: &str) -> Problem {
+        let problem = Problem::new(format!("there is no commit {} in this repository", quoted(revision)));
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'/' | b'-');
+        let is_name = revision.bytes().all(plain) && !revision.starts_with("HEAD");
+        let remote = format!("origin/{revision}");
+        if is_name && rev_parse(&format!("refs/remotes/{remote}")).await.is_ok_and(|hash| hash.is_some()) {
+            return problem.help(format!("did you mean {remote}? The branch has no local copy here"));
+        }
+        match (self.is_shallow, is_name, revision.strip_prefix("origin/")) {
+            (true, true, Some(branch)) => problem.help(format!(
+                "this clone is shallow and lacks it; fetch it: git fetch --depth=1 origin {branch}:refs/remotes/{revision}"
+            )),
+            (true, true, None) => problem.help(format!(
+                "this clone is shallow and lacks it; fetch it: git fetch --depth=1 origin {revision}, then name it \
+                 FETCH_HEAD"
+            )),
+            (true, false, _) => problem.help(
+                "this clone is shallow: its history ends before that commit; fetch more of it: git fetch --deepen=50, \
+                 or git fetch --unshallow",
+            ),
+            (false, ..) => match similar(revision).await {
+                Some(name) => problem.help(format!("did you mean {name:?}?")),
+                None => problem.help("git branch --all and git tag list the names that there are"),
+            },
+        }
+    }
+
+    fn no_merge_base(&self, one: &str, other: &str) -> Problem {
+        let (one, other) = (quoted(one), quoted(other));
+        match self.is_shallow {
+            true => {
+                Problem::new(format!("the commit where {one} and {other} part is not in this clone, which is shallow"))
+                    .help(
+                        "fetch more of the history: git fetch --unshallow, or git fetch --deepen=100 until it is there",
+                    )
+            }
+            false => Problem::new(format!("{one} and {other} have no commit in common"))
+                .help("name the commit to compare with: --target git:REV"),
+        }
+    }
+}
+
+/// The hash of the commit that a name stands for; `None` where git answers something else.
+async fn rev_parse(revision: &str) -> Result<Option<String>, Failed> {
+    let answer = command::run(&["rev-parse", "--verify", &format!("{revision}^{{commit}}")]).await?;
+    let answer = String::from_utf8_lossy(&answer).trim().to_owned();
+    Ok(is_hash(&answer).then_some(answer))
+}
+
+/// The branch or tag whose name is nearest.
+async fn similar(revision: &str) -> Option<String> {
+    let names = command::run(&["for-each-ref", "--format=%(refname:short)"]).await.ok()?;
+    let names = String::from_utf8_lossy(&names).into_owned();
+    did_you_mean(revision, names.lines()).map(shown)
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn quoted(revision: &str) -> String {
+    format!("{:?}", shown(revision))
+}

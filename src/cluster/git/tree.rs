@@ -1,0 +1,375 @@
+//! The files of a commit: which there are, and which of them hold manifests.
+//!
+//! A path is read as `-f` reads one: a file whatever it is called, of a folder every manifest below it, of a bundle its
+//! `manifests/`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::blobs::{Ask, Blobs, Content};
+use super::command;
+use super::paths::Wanted;
+use super::repository::{Commit, Repository};
+use crate::manifest::{ANNOTATIONS, EXTENSIONS, MANIFESTS, Source, says_bundle, shown, text};
+use crate::problem::{Location, Problem, did_you_mean};
+use crate::program::Failure;
+
+/// What a path of the commit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    File,
+    Link,
+    Submodule,
+    Folder,
+}
+
+/// A path of the commit.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub mode: Mode,
+    pub hash: String,
+    pub path: Vec<u8>,
+}
+
+/// How far a list goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// All that is below the paths, without the folders.
+    Files,
+    /// The folders on the way to the paths, and what is beside them.
+    Folders,
+}
+
+/// What is at these paths of a tree, or in the whole tree if there are none. The paths of a tree that is not the root begin
+/// at `prefix`.
+pub async fn list(tree: &str, paths: &[&[u8]], depth: Depth, prefix: &[u8]) -> Result<Vec<Entry>, Problem> {
+    let depth = match depth {
+        Depth::Files => "-r",
+        Depth::Folders => "-t",
+    };
+    let mut arguments: Vec<OsString> = ["ls-tree", depth, "-z", "--full-tree"].map(OsString::from).into();
+    arguments.push(tree.into());
+    arguments.push("--".into());
+    arguments.extend(paths.iter().map(|path| command::os(path)));
+    let answer = command::run(&arguments).await.map_err(|failed| failed.problem())?;
+    let read = |line: &[u8]| {
+        let end = line.iter().position(|byte| *byte == b'\t')?;
+        let head = std::str::from_utf8(&line[..end]).ok()?;
+        let mut words = head.split(' ');
+        let (bits, kind, hash) = (words.next()?, words.next()?, words.next()?);
+        let mode = match (kind, bits) {
+            ("blob", "120000") => Mode::Link,
+            ("blob", _) => Mode::File,
+            ("commit", _) => Mode::Submodule,
+            _ => Mode::Folder,
+        };
+        let path = match prefix {
+            [] => line[end + 1..].to_vec(),
+            prefix => [prefix, b"/", &line[end + 1..]].concat(),
+        };
+        Some(Entry { mode, hash: hash.to_owned(), path })
+    };
+    let lines = answer.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+    lines
+        .map(read)
+        .collect::<Option<_>>()
+        .ok_or_else(|| Problem::new("the list of files that git printed cannot be read"))
+}
+
+/// Gathers the manifests of a commit.
+pub struct Gathering<'a> {
+    commit: &'a Commit,
+    repository: &'a Repository,
+    /// What to read, by path.
+    asks: BTreeMap<Vec<u8>, Ask>,
+    pub sources: Vec<(PathBuf, Arc<Source>)>,
+    pub problems: Vec<Problem>,
+    pub notices: Vec<Problem>,
+}
+
+impl<'a> Gathering<'a> {
+    pub fn new(commit: &'a Commit, repository: &'a Repository) -> Self {
+        let (asks, sources, problems, notices) = Default::default();
+        Gathering { commit, repository, asks, sources, problems, notices }
+    }
+
+    /// Finds and reads the manifests; `entries` are those below the paths.
+    pub async fn gather(&mut self, wanted: &[Wanted], entries: &[Entry], blobs: &mut Blobs) -> Result<(), Failure> {
+        for wanted in wanted {
+            self.find(wanted, entries, blobs).await?;
+        }
+        self.read(blobs).await
+    }
+
+    /// A path of the commit as messages and reports show it, and as `git show` takes it.
+    fn name(&self, path: &[u8]) -> String {
+        shown(&format!("{}:{}", self.commit.name, String::from_utf8_lossy(path)))
+    }
+
+    fn at(&self, path: &[u8]) -> Location {
+        Location { file: self.name(path), line: 0, column: 0 }
+    }
+
+    fn ask(&self, path: &[u8]) -> Ask {
+        Ask::Path { commit: self.commit.hash.clone(), path: path.to_vec() }
+    }
+
+    async fn find(&mut self, wanted: &Wanted, entries: &[Entry], blobs: &mut Blobs) -> Result<(), Failure> {
+        let path = &wanted.path;
+        let below: Vec<&Entry> = entries.iter().filter(|entry| is_within(&entry.path, path)).collect();
+        match below.as_slice() {
+            [entry] if entry.path == *path => match entry.mode {
+                Mode::File => drop(self.asks.insert(path.clone(), Ask::Hash(entry.hash.clone()))),
+                Mode::Submodule => self.submodule(path, path),
+                _ => self.follow(wanted, blobs).await?,
+            },
+            // The root of a commit without files, or a path over a link.
+            [] if !path.is_empty() => self.follow(wanted, blobs).await?,
+            _ => self.folder(path, &below, blobs).await?,
+        }
+        Ok(())
+    }
+
+    /// A path that is a link or leads over one, or that is not there.
+    async fn follow(&mut self, wanted: &Wanted, blobs: &mut Blobs) -> Result<(), Failure> {
+        let path = &wanted.path;
+        if path.contains(&b'\n') {
+            self.problems.push(Problem::new("a path with a line break cannot be looked up").at(self.at(path)));
+            return Ok(());
+        }
+        match one(blobs, self.ask(path)).await? {
+            Content::Folder(tree) => match list(&tree, &[], Depth::Files, path).await {
+                Ok(entries) => self.folder(path, &entries.iter().collect::<Vec<_>>(), blobs).await?,
+                Err(problem) => self.problems.push(problem),
+            },
+            Content::Nothing => self.absent(wanted, blobs).await?,
+            // Read with the others, where all else that may be wrong is told.
+            _ => drop(self.asks.insert(path.clone(), self.ask(path))),
+        }
+        Ok(())
+    }
+
+    /// Takes the manifests below a folder.
+    async fn folder(&mut self, folder: &[u8], entries: &[&Entry], blobs: &mut Blobs) -> Result<(), Failure> {
+        let bundles = bundles(entries, blobs).await?;
+        let before = self.asks.len();
+        for entry in entries {
+            let path = &entry.path;
+            let bundle = bundles.iter().find(|bundle| is_within(path, bundle));
+            let is_manifest = match bundle {
+                Some(bundle) => parent(path) == join(bundle, MANIFESTS.as_bytes()),
+                None => has_manifest_extension(path),
+            };
+            let ask = match entry.mode {
+                Mode::Submodule => {
+                    let notice = Problem::new("a submodule, whose files are not read").at(self.at(path));
+                    self.notices.push(notice.help("its manifests are in another repository: run gantry there"));
+                    continue;
+                }
+                _ if !is_manifest => continue,
+                Mode::File | Mode::Folder => Ask::Hash(entry.hash.clone()),
+                Mode::Link if path.contains(&b'\n') => {
+                    let problem = Problem::new("a link whose name has a line break cannot be looked up");
+                    self.problems.push(problem.at(self.at(path)));
+                    continue;
+                }
+                Mode::Link => self.ask(path),
+            };
+            self.asks.insert(path.clone(), ask);
+        }
+        if self.asks.len() == before {
+            let notice = Problem::new("no .yaml, .yml or .json file, so that nothing of it counts as live");
+            self.notices.push(notice.at(self.at(folder)));
+        }
+        Ok(())
+    }
+
+    /// A path that the commit does not have.
+    async fn absent(&mut self, wanted: &Wanted, blobs: &mut Blobs) -> Result<(), Failure> {
+        let path = &wanted.path;
+        let ancestors: Vec<&[u8]> = ancestors(path).collect();
+        let mut known = match list(&self.commit.hash, &ancestors, Depth::Folders, b"").await {
+            Ok(known) => known,
+            Err(problem) => {
+                self.problems.push(problem);
+                return Ok(());
+            }
+        };
+        known.retain(|entry| is_within(path, &entry.path));
+        if let Some(submodule) = known.iter().find(|entry| entry.mode == Mode::Submodule) {
+            self.submodule(path, &submodule.path);
+            return Ok(());
+        }
+        let nothing = "does not exist at this commit, so that nothing of it counts as live";
+        let notice = Problem::new(nothing).at(self.at(path));
+        if !wanted.is_written_out {
+            let help = format!("if its files were elsewhere, name that path: --target git:{}:PATH", self.commit.name);
+            self.notices.push(notice.help(help));
+            return Ok(());
+        }
+        let is_on_disk = match &self.repository.work_tree {
+            Some(root) => root.join(command::os(path)).symlink_metadata().is_ok(),
+            None => false,
+        };
+        let head = Ask::Path { commit: "HEAD".into(), path: path.clone() };
+        if is_on_disk || !matches!(one(blobs, head).await?, Content::Nothing) {
+            self.notices.push(notice);
+            return Ok(());
+        }
+        // Nobody has it: more likely a slip of the pen than a folder that is new.
+        let parent = known.last().map_or(&[][..], |entry| &entry.path);
+        let below = format!("{}:{}", self.commit.hash, String::from_utf8_lossy(parent));
+        let near = list(&below, &[], Depth::Folders, b"").await.unwrap_or_default();
+        let names: Vec<String> = near.iter().map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect();
+        let rest = path.get(parent.len()..).unwrap_or_default();
+        let step =
+            String::from_utf8_lossy(rest).trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
+        let problem = Problem::new("does not exist at this commit, nor at HEAD").at(self.at(path));
+        self.problems.push(match did_you_mean(&step, names.iter().map(String::as_str)) {
+            Some(name) => {
+                let path = join(parent, name.as_bytes());
+                problem.help(format!("did you mean {}?", shown(&String::from_utf8_lossy(&path))))
+            }
+            None => problem.help("PATH starts at the root of the repository"),
+        });
+        Ok(())
+    }
+
+    fn submodule(&mut self, path: &[u8], submodule: &[u8]) {
+        let shown = shown(&String::from_utf8_lossy(submodule));
+        let problem = Problem::new(format!("{shown} is a submodule: its files are in another repository"));
+        self.problems.push(problem.at(self.at(path)).help(format!("run gantry in {shown}")));
+    }
+
+    /// Reads what was found.
+    async fn read(&mut self, blobs: &mut Blobs) -> Result<(), Failure> {
+        let (paths, asks): (Vec<Vec<u8>>, Vec<Ask>) = std::mem::take(&mut self.asks).into_iter().unzip();
+        blobs.read(&asks, |index, content| self.take(&paths[index], content)).await
+    }
+
+    fn take(&mut self, path: &[u8], content: Content) {
+        let name = self.name(path);
+        let problem = |message: String| Problem::new(message).at(self.at(path));
+        let bytes = match content {
+            Content::File(bytes) => bytes,
+            Content::TooLong => {
+                return self.problems.push(problem("too large to read".into()).help("split it into several files"));
+            }
+            Content::Folder(_) => {
+                return self.notices.push(problem("a link to a directory, not followed".into()));
+            }
+            Content::Nothing => {
+                return self.notices.push(problem("a link that leads nowhere at this commit, not read".into()));
+            }
+            Content::Outside(to) => {
+                let message = format!("a link out of the repository, to {}: the commit does not have it", shown(&to));
+                let help = "name a path without the link: --target git:REV:PATH";
+                return self.problems.push(problem(message).help(help));
+            }
+            Content::Missing => {
+                let help = "the clone is incomplete; fetch it again: git fetch --refetch";
+                return self.problems.push(problem("this clone does not have the file".into()).help(help));
+            }
+        };
+        if is_lfs_pointer(&bytes) {
+            let help = "git has no content for it; check out the commit with Git LFS, and name that folder: \
+                --target dir:PATH";
+            return self.problems.push(problem("a pointer of Git LFS, and not the file".into()).help(help));
+        }
+        match text(&name, bytes) {
+            Ok(text) => {
+                let source = Arc::new(Source { name: name.into(), text });
+                self.sources.push((command::os(path).into(), source));
+            }
+            Err(problem) => self.problems.push(problem),
+        }
+    }
+}
+
+async fn one(blobs: &mut Blobs, ask: Ask) -> Result<Content, Failure> {
+    let mut answer = Content::Nothing;
+    blobs.read(&[ask], |_, content| answer = content).await?;
+    Ok(answer)
+}
+
+/// The folders that are bundles.
+async fn bundles(entries: &[&Entry], blobs: &mut Blobs) -> Result<BTreeSet<Vec<u8>>, Failure> {
+    let is_file = |entry: &&&Entry| entry.mode == Mode::File;
+    let root = |entry: &&Entry| {
+        let root = entry.path.strip_suffix(ANNOTATIONS.as_bytes())?;
+        let root = if root.is_empty() { root } else { root.strip_suffix(b"/")? };
+        Some((root.to_vec(), Ask::Hash(entry.hash.clone())))
+    };
+    let (roots, asks): (Vec<_>, Vec<_>) = entries.iter().filter(is_file).filter_map(root).unzip();
+    let mut bundles = BTreeSet::new();
+    if roots.is_empty() {
+        return Ok(bundles);
+    }
+    let take = |index: usize, content| {
+        let root: &Vec<u8> = &roots[index];
+        let manifests = join(root, MANIFESTS.as_bytes());
+        if let Content::File(bytes) = content
+            && std::str::from_utf8(&bytes).is_ok_and(says_bundle)
+            && entries.iter().any(|entry| entry.path != manifests && is_within(&entry.path, &manifests))
+        {
+            bundles.insert(root.clone());
+        }
+    };
+    blobs.read(&asks, take).await?;
+    Ok(bundles)
+}
+
+/// Whether a path is this folder or below it.
+fn is_within(path: &[u8], folder: &[u8]) -> bool {
+    match path.strip_prefix(folder) {
+        Some(rest) => folder.is_empty() || rest.is_empty() || rest.starts_with(b"/"),
+        None => false,
+    }
+}
+
+fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
+}
+
+fn parent(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|byte| *byte == b'/').map_or(&[], |end| &path[..end])
+}
+
+/// The path and the folders that it is in, from the root on.
+fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+    ends.chain([path.len()]).map(|end| &path[..end])
+}
+
+fn has_manifest_extension(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    let end = |extension: &str| {
+        let stem = name.strip_suffix(extension.as_bytes()).and_then(|stem| stem.strip_suffix(b"."));
+        // As everywhere, `.yaml` alone is a name without an extension.
+        stem.is_some_and(|stem| !stem.is_empty())
+    };
+    EXTENSIONS.iter().any(|extension| end(extension))
+}
+
+/// What stands for a file in the repository while Git LFS keeps it.
+fn is_lfs_pointer(bytes: &[u8]) -> bool {
+    bytes.len() < 1024 && bytes.starts_with(b"version https://git-lfs.github.com/spec/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_taken_step_by_step() {
+        assert!(is_within(b"a/b", b"a") && is_within(b"a", b"a") && is_within(b"a", b""));
+        assert!(!is_within(b"ab", b"a") && !is_within(b"a", b"a/b"));
+        assert_eq!(ancestors(b"a/b/c").collect::<Vec<_>>(), [&b"a"[..], b"a/b", b"a/b/c"]);
+        assert_eq!((parent(b"a/b"), parent(b"a")), (&b"a"[..], &b""[..]));
+        let manifests = [&b"a/b.yaml"[..], b"b.yml", b"x.y.json"];
+        assert!(manifests.iter().all(|path| has_manifest_extension(path)));
+        assert!(![&b"a/.yaml"[..], b"a.yaml/x", b"yaml", b"a.YAML"].iter().any(|path| has_manifest_extension(path)));
+    }
+}

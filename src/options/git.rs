@@ -1,0 +1,148 @@
+//! Which commit of a git repository a target is, and what of it.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What a side of `A...` is that is not named.
+const HEAD: &str = "HEAD";
+
+/// `git:REV[:PATH]`: the manifests of a commit stand for what is live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitSpec {
+    pub revision: GitRevision,
+    /// From the root of the repository, with `/` between its steps; without one, the paths of `-f`.
+    pub path: Option<String>,
+}
+
+/// Which commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GitRevision {
+    /// As git itself reads it: a branch, a tag, `HEAD~1`, a hash.
+    Commit(String),
+    /// `A...B`: where the two part. Without `B` it is `HEAD`.
+    MergeBase(String, String),
+}
+
+impl fmt::Display for GitRevision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GitRevision::Commit(revision) => f.write_str(revision),
+            GitRevision::MergeBase(one, other) if other == HEAD => write!(f, "{one}..."),
+            GitRevision::MergeBase(one, other) => write!(f, "{one}...{other}"),
+        }
+    }
+}
+
+impl fmt::Display for GitSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            None => write!(f, "git:{}", self.revision),
+            Some(path) if path.is_empty() => write!(f, "git:{}:.", self.revision),
+            Some(path) => write!(f, "git:{}:{path}", self.revision),
+        }
+    }
+}
+
+impl FromStr for GitSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (revision, path) = match end_of_revision(text) {
+            Some(end) => (&text[..end], Some(&text[end + 1..])),
+            None => (text, None),
+        };
+        let path = path.map(git_path).transpose()?;
+        let sides = revision.split_once("...").map(|(one, other)| (one, if other.is_empty() { HEAD } else { other }));
+        let revision = match sides {
+            Some((one, other)) => {
+                GitRevision::MergeBase(git_revision(if one.is_empty() { HEAD } else { one })?, git_revision(other)?)
+            }
+            None => GitRevision::Commit(git_revision(revision)?),
+        };
+        Ok(GitSpec { revision, path })
+    }
+}
+
+/// Where the path begins: at the first colon that is not within braces, as one of `HEAD@{10:30}` is.
+fn end_of_revision(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    text.char_indices().find_map(|(at, character)| {
+        match character {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            ':' if depth == 0 => return Some(at),
+            _ => {}
+        }
+        None
+    })
+}
+
+/// A revision that git cannot take for an option or for a range of commits.
+fn git_revision(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("a revision is missing after git:".into());
+    }
+    if text.starts_with('-') {
+        return Err(format!("{text:?} is not a revision: none begins with -"));
+    }
+    if text.contains("..") || text.starts_with('^') {
+        return Err(format!("{text:?} is a range of commits, not one commit; A...B is where two branches part"));
+    }
+    if text.contains(char::is_control) {
+        return Err(format!("{text:?} is not a revision"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A path within the repository, without steps that lead nowhere.
+fn git_path(text: &str) -> Result<String, String> {
+    let steps: Vec<&str> = text.split('/').filter(|step| !matches!(*step, "" | ".")).collect();
+    if text.starts_with('/') || steps.contains(&"..") {
+        return Err(format!(
+            "the path {text:?} does not start at the root of the repository: name one like deploy/crds"
+        ));
+    }
+    if text.is_empty() {
+        return Err("a path is missing after the revision; . is the whole repository".into());
+    }
+    Ok(steps.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_named_by_a_revision_and_a_path() {
+        let parsed = |text: &str| {
+            let GitSpec { revision, path } = text.parse().unwrap();
+            (revision.to_string(), path)
+        };
+        let path = |text: &str| Some(text.to_owned());
+        assert_eq!(parsed("main"), ("main".into(), None));
+        assert_eq!(parsed("v1.2:deploy//crds/"), ("v1.2".into(), path("deploy/crds")));
+        assert_eq!(parsed("HEAD~1:./a.yaml"), ("HEAD~1".into(), path("a.yaml")));
+        assert_eq!(parsed("main:a:b.yaml"), ("main".into(), path("a:b.yaml")));
+        assert_eq!(parsed("main@{10:30}:x"), ("main@{10:30}".into(), path("x")));
+        assert_eq!(parsed("main:."), ("main".into(), path("")));
+        assert_eq!(parsed("main..."), ("main...".into(), None));
+        assert_eq!(parsed("...main"), ("HEAD...main".into(), None));
+        assert_eq!(parsed("a...b:x"), ("a...b".into(), path("x")));
+        for text in [
+            "",
+            ":x",
+            "main:",
+            "-x",
+            "--output=x",
+            "a..b",
+            "^a",
+            "a...-b",
+            "main:/x",
+            "main:../x",
+            "main:a/../../x",
+            "a\nb",
+        ] {
+            assert!(text.parse::<GitSpec>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,537 @@
+//! Commits as what is live: `--target git:REV[:PATH]`, in repositories that each test makes with the real git.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A repository in a folder of its own, with nothing of this machine's git configuration.
+struct Repository {
+    folder: TempDir,
+}
+
+/// How `gantry` ended.
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Repository {
+    fn new() -> Self {
+        let repository = Repository { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir(repository.root()).unwrap();
+        repository.git(&["init", "-q", "-b", "main"]);
+        repository
+    }
+
+    /// With one commit that has this CRD in `deploy/crds/crd.yaml`.
+    fn with_crd(fields: &[&str]) -> Self {
+        let repository = Self::new();
+        repository.write("deploy/crds/crd.yaml", crd(fields));
+        repository.commit();
+        repository
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("repository")
+    }
+
+    fn write(&self, file: &str, text: impl AsRef<[u8]>) {
+        let path = self.root().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        git(&self.root(), arguments)
+    }
+
+    /// Commits all that is in the folder.
+    fn commit(&self) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", "change"]);
+    }
+
+    /// A clone beside it, over a protocol that may leave things out.
+    fn clone(&self, options: &[&str]) -> PathBuf {
+        let (from, to) = (format!("file://{}", self.root().display()), self.folder.path().join("clone"));
+        let arguments = [&["clone", "-q"], options, &[&from, to.to_str().unwrap()]].concat();
+        git(self.folder.path(), &arguments);
+        to
+    }
+
+    /// `gantry check`, in the folder.
+    fn check(&self, arguments: &[&str]) -> Ended {
+        check_in(&self.root(), arguments)
+    }
+}
+
+fn quiet(command: &mut Command) -> &mut Command {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+        command.env_remove(name);
+    }
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1")
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let user = ["-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "protocol.file.allow=always"];
+    let mut command = Command::new("git");
+    let output = quiet(&mut command).args(user).args(arguments).current_dir(folder).output().expect("git");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {arguments:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
+    quiet(&mut command).args(arguments).current_dir(folder).env("HOME", folder).env_remove("XDG_CONFIG_HOME");
+    command
+}
+
+fn ended(mut command: Command) -> Ended {
+    let output = command.output().expect("gantry");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn check_in(folder: &Path, arguments: &[&str]) -> Ended {
+    ended(command(folder, &[&["check"], arguments].concat()))
+}
+
+impl Ended {
+    #[track_caller]
+    fn code(&self, expected: i32) -> &Self {
+        assert_eq!(self.code, Some(expected), "{}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    fn says(&self, text: &str) -> &Self {
+        // Long lines are broken.
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (stdout, stderr) = (words(&self.stdout), words(&self.stderr));
+        assert!(stderr.contains(text) || stdout.contains(text), "{text}\n{}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    fn report(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.stdout, self.stderr))
+    }
+
+    /// Of each change, what is done to which object.
+    fn changes(&self) -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let report = self.report();
+        let changes = report["changes"].as_array().expect("changes");
+        changes.iter().map(|change| (text(&change["action"]), text(&change["object"]["name"]))).collect()
+    }
+}
+
+/// A CRD whose only version has these fields.
+fn crd(fields: &[&str]) -> String {
+    crd_named("samples", fields)
+}
+
+fn crd_named(plural: &str, fields: &[&str]) -> String {
+    let fields: String = fields.iter().map(|field| format!("              {field}: {{type: string}}\n")).collect();
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: {plural}.test.example.com
+spec:
+  group: test.example.com
+  names: {{kind: Kind{plural}, plural: {plural}}}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+{fields}"
+    )
+}
+
+const REMOVED: &str = "NoExistingFieldRemoved";
+
+#[test]
+fn a_pull_request_that_removes_a_field_is_blocked_and_the_next_one_passes() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    repository.git(&["checkout", "-q", "-b", "remove"]);
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    repository.commit();
+    let blocked = repository.check(&["-f", "deploy", "--target", "git:main", "-o", "json"]);
+    blocked.code(3);
+    let finding = &blocked.report()["checks"][0]["findings"][0];
+    assert_eq!(finding["rule"], REMOVED);
+    assert_eq!(finding["source"], json!({"file": "deploy/crds/crd.yaml", "line": 19, "column": 13}), "{finding}");
+
+    repository.write("deploy/crds/crd.yaml", crd(&["keep", "gone"]));
+    repository.commit();
+    repository.check(&["-f", "deploy", "--target", "git:main"]).code(0);
+    // Beside the commit before, this one only adds.
+    repository.check(&["-f", "deploy", "--target", "git:HEAD~1"]).code(0).says("1 update");
+    repository.check(&["-f", "deploy", "--target", "git:HEAD"]).code(0).says("1 object unchanged");
+}
+
+#[test]
+fn three_dots_are_where_the_branches_part() {
+    let repository = Repository::with_crd(&["keep"]);
+    repository.git(&["checkout", "-q", "-b", "topic"]);
+    repository.commit();
+    repository.git(&["checkout", "-q", "main"]);
+    // What others added to the main branch meanwhile is nothing that this one takes away.
+    repository.write("deploy/crds/crd.yaml", crd(&["keep", "later"]));
+    repository.commit();
+    repository.git(&["checkout", "-q", "topic"]);
+    repository.check(&["-f", "deploy", "--target", "git:main"]).code(3);
+    repository.check(&["-f", "deploy", "--target", "git:main..."]).code(0).says("1 object unchanged");
+    repository.check(&["-f", "deploy", "--target", "git:main...topic"]).code(0).says("1 object unchanged");
+    repository.git(&["checkout", "-q", "--orphan", "other"]);
+    repository.write("other", "");
+    repository.commit();
+    let alone = repository.check(&["-f", "deploy", "--target", "git:main..."]);
+    alone.code(1).says("\"main\" and \"HEAD\" have no commit in common");
+}
+
+#[test]
+fn the_paths_of_the_manifests_are_read_from_the_root_of_the_repository() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    repository.write("other/crd.yaml", crd_named("others", &["x"]));
+    repository.commit();
+    repository.git(&["tag", "-a", "v1", "-m", "v1"]);
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    let deep = repository.root().join("deploy/crds");
+    for (folder, manifests) in [(&deep, "."), (&deep, ".."), (&deep, "crd.yaml"), (&repository.root(), "./deploy/")] {
+        check_in(folder, &["-f", manifests, "--target", "git:v1"]).code(3).says(REMOVED);
+    }
+    let absolute = repository.root().join("deploy");
+    check_in(&deep, &["-f", absolute.to_str().unwrap(), "--target", "git:v1"]).code(3).says(REMOVED);
+    // A path of the target starts at the root, wherever gantry runs.
+    check_in(&deep, &["-f", ".", "--target", "git:v1:deploy/crds/crd.yaml"]).code(3);
+    check_in(&deep, &["-f", ".", "--target", "git:v1:."]).code(3);
+    check_in(&deep, &["-f", ".", "--target", "git:v1:other"]).code(0).says("1 create");
+    let both = repository.check(&["-f", "deploy", "-f", "other", "--target", "git:v1", "-o", "json"]);
+    both.code(3);
+    let actions =
+        [("update".into(), "samples.test.example.com".into()), ("unchanged".into(), "others.test.example.com".into())];
+    assert_eq!(both.changes(), actions);
+}
+
+#[test]
+fn manifests_without_a_path_in_the_repository_need_one() {
+    let repository = Repository::with_crd(&["keep"]);
+    let outside = repository.folder.path().join("outside.yaml");
+    fs::write(&outside, crd(&[])).unwrap();
+    let outside = outside.to_str().unwrap();
+    let refused = repository.check(&["-f", outside, "--target", "git:main"]);
+    refused.code(2).says("outside.yaml is not in the git repository").says("--target git:main:PATH");
+    repository.check(&["-f", outside, "--target", "git:main:deploy"]).code(3).says(REMOVED);
+    let refused = repository.check(&["-f", "-", "--target", "git:main"]);
+    refused.code(1).says("no objects found in -");
+    let text = repository.root().join("deploy/crds/crd.yaml");
+    let mut piped = command(&repository.root(), &["check", "-f", "-", "--target", "git:main"]);
+    piped.stdin(fs::File::open(text).unwrap());
+    ended(piped).code(2).says("standard input has no path at a commit").says("--target git:main:PATH");
+}
+
+#[test]
+fn a_file_may_move_within_the_folder_and_one_that_goes_takes_its_objects_along() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    repository.write("deploy/crds/other.yaml", crd_named("others", &["x"]));
+    repository.commit();
+    repository.git(&["mv", "deploy/crds/crd.yaml", "deploy/renamed.yml"]);
+    repository.git(&["rm", "-q", "deploy/crds/other.yaml"]);
+    repository.write("deploy/renamed.yml", crd(&["keep"]));
+    repository.commit();
+    let blocked = repository.check(&["-f", "deploy", "--target", "git:HEAD~1", "-o", "json"]);
+    blocked.code(3);
+    assert_eq!(blocked.changes(), [("update".into(), "samples.test.example.com".into())]);
+    assert_eq!(blocked.report()["checks"][0]["findings"][0]["source"]["file"], "deploy/renamed.yml");
+}
+
+#[test]
+fn a_path_that_is_new_is_said_and_one_that_nobody_has_is_an_error() {
+    let repository = Repository::with_crd(&["keep"]);
+    repository.write("new/crd.yaml", crd_named("others", &["x"]));
+    repository.commit();
+    let created = repository.check(&["-f", "new", "--target", "git:HEAD~1"]);
+    created
+        .code(0)
+        .says("1 create")
+        .says("notice: HEAD~1:new: does not exist at this commit")
+        .says("--target git:HEAD~1:PATH");
+    repository.check(&["-f", "new", "--target", "git:HEAD~1:new"]).code(0).says("notice: HEAD~1:new: does not exist");
+    let slip = repository.check(&["-f", "new", "--target", "git:HEAD~1:deploy/crsd"]);
+    slip.code(1).says("does not exist at this commit, nor at HEAD").says("did you mean deploy/crds?");
+    repository.check(&["-f", "new", "--target", "git:HEAD~1:deploz/crds"]).code(1).says("did you mean deploy?");
+    repository.write("docs/readme.md", "");
+    repository.commit();
+    let empty = repository.check(&["-f", "new", "--target", "git:HEAD:docs"]);
+    empty.code(0).says("notice: HEAD:docs: no .yaml, .yml or .json file");
+}
+
+#[test]
+fn a_revision_that_is_not_there_is_explained() {
+    let repository = Repository::with_crd(&["keep"]);
+    let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
+    check("git:mian").code(1).says("there is no commit \"mian\" in this repository").says("did you mean \"main\"?");
+    check("git:HEAD~5").code(1).says("there is no commit \"HEAD~5\"");
+    check("git:HEAD^{tree}").code(1).says("there is no commit \"HEAD^{tree}\"");
+    check("git:--output=x").code(2).says("none begins with -");
+    check("git:-h").code(2);
+    check("git:main..topic").code(2).says("a range of commits");
+    check("git:main:../x").code(2).says("does not start at the root");
+    let deploy = ended(command(&repository.root(), &["deploy", "-f", "deploy", "--target", "git:nope", "-y"]));
+    deploy.code(2).says("a commit of git cannot be deployed to");
+    ended(command(&repository.root(), &["deploy", "-f", "deploy", "--target", "git:main", "--dry-run"])).code(0);
+    ended(command(&repository.root(), &["diff", "-f", "deploy", "--target", "git:main"])).code(0);
+    assert!(!repository.root().join("x").exists());
+}
+
+#[test]
+fn a_bare_repository_and_another_work_tree_have_the_same_commits() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    let bare = repository.clone(&["--bare"]);
+    let manifests = repository.folder.path().join("new.yaml");
+    fs::write(&manifests, crd(&["keep"])).unwrap();
+    let manifests = manifests.to_str().unwrap();
+    check_in(&bare, &["-f", manifests, "--target", "git:main:deploy"]).code(3).says(REMOVED);
+    check_in(&bare, &["-f", manifests, "--target", "git:main"]).code(2).says("the repository is bare");
+    let mut elsewhere = command(repository.folder.path(), &["check", "-f", manifests, "--target", "git:main:deploy"]);
+    elsewhere.env("GIT_DIR", &bare);
+    ended(elsewhere).code(3).says(REMOVED);
+
+    let linked = repository.folder.path().join("linked");
+    repository.git(&["worktree", "add", "-q", "-b", "topic", linked.to_str().unwrap()]);
+    fs::write(linked.join("deploy/crds/crd.yaml"), crd(&["keep"])).unwrap();
+    check_in(&linked, &["-f", "deploy", "--target", "git:main"]).code(3).says(REMOVED);
+    check_in(&linked.join("deploy"), &["-f", "crds", "--target", "git:HEAD"]).code(3).says(REMOVED);
+}
+
+#[test]
+fn a_shallow_clone_says_what_to_fetch() {
+    let repository = Repository::with_crd(&["keep"]);
+    repository.write("deploy/crds/crd.yaml", crd(&["keep", "more"]));
+    repository.commit();
+    repository.git(&["checkout", "-q", "-b", "topic"]);
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    repository.commit();
+    let clone = repository.clone(&["--depth=1", "--branch=topic"]);
+    let check = |target: &str| check_in(&clone, &["-f", "deploy", "--target", target]);
+    check("git:HEAD").code(0);
+    check("git:HEAD~1").code(1).says("this clone is shallow").says("git fetch --deepen=50");
+    check("git:main").code(1).says("git fetch --depth=1 origin main, then name it FETCH_HEAD");
+    check("git:origin/main").code(1).says("git fetch --depth=1 origin main:refs/remotes/origin/main");
+    git(&clone, &["fetch", "-q", "--depth=1", "origin", "main:refs/remotes/origin/main"]);
+    check("git:origin/main").code(3).says(REMOVED);
+    check("git:FETCH_HEAD").code(3).says(REMOVED);
+    check("git:main").code(1).says("did you mean origin/main?");
+    check("git:origin/main...").code(1).says("which is shallow").says("git fetch --unshallow");
+    git(&clone, &["fetch", "-q", "--unshallow"]);
+    check("git:origin/main...").code(3).says(REMOVED);
+}
+
+#[test]
+fn a_partial_clone_fetches_what_it_needs() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    repository.git(&["config", "uploadpack.allowFilter", "true"]);
+    repository.git(&["config", "uploadpack.allowAnySHA1InWant", "true"]);
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    repository.commit();
+    let clone = repository.clone(&["--filter=blob:none"]);
+    check_in(&clone, &["-f", "deploy", "--target", "git:HEAD~1"]).code(3).says(REMOVED);
+    // Without its remote it cannot, and says so.
+    let offline = repository.folder.path().join("offline");
+    fs::create_dir(&offline).unwrap();
+    fs::remove_dir_all(&clone).unwrap();
+    let clone = repository.clone(&["--filter=blob:none"]);
+    fs::rename(repository.root(), offline.join("moved")).unwrap();
+    check_in(&clone, &["-f", "deploy", "--target", "git:HEAD~1"]).code(1).says("git failed: ");
+}
+
+#[test]
+fn a_submodule_is_said_and_not_followed() {
+    let (inner, outer) = (Repository::with_crd(&["keep"]), Repository::with_crd(&["keep"]));
+    let inner = inner.root();
+    outer.git(&["submodule", "--quiet", "add", inner.to_str().unwrap(), "deploy/sub"]);
+    outer.commit();
+    fs::remove_dir_all(outer.root().join("deploy/sub")).unwrap();
+    let check = |target: &str| outer.check(&["-f", "deploy", "--target", target]);
+    check("git:main").code(0).says("notice: main:deploy/sub: a submodule, whose files are not read");
+    for path in ["deploy/sub", "deploy/sub/deploy"] {
+        let refused = check(&format!("git:main:{path}"));
+        refused.code(1).says("deploy/sub is a submodule").says("run gantry in deploy/sub");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_lead_to_what_the_commit_has_there() {
+    use std::os::unix::fs::symlink;
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    let root = repository.root();
+    fs::create_dir(root.join("links")).unwrap();
+    symlink("../deploy/crds/crd.yaml", root.join("links/crd.yaml")).unwrap();
+    symlink("nowhere", root.join("links/broken.yaml")).unwrap();
+    symlink("../deploy", root.join("links/folder.yaml")).unwrap();
+    symlink("deploy/crds", root.join("current")).unwrap();
+    repository.commit();
+    fs::create_dir(root.join("out")).unwrap();
+    symlink("/etc/hostname", root.join("out/host.yaml")).unwrap();
+    repository.commit();
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
+    let linked = check("git:HEAD:links");
+    linked.code(3).says(REMOVED).says("HEAD:links/broken.yaml: a link that leads nowhere");
+    linked.says("HEAD:links/folder.yaml: a link to a directory, not followed");
+    check("git:HEAD:current").code(3).says(REMOVED);
+    check("git:HEAD:current/crd.yaml").code(3).says(REMOVED);
+    check("git:HEAD:links/crd.yaml").code(3).says(REMOVED);
+    check("git:HEAD:out").code(1).says("a link out of the repository, to /etc/hostname");
+    // `-f` may itself be such a link.
+    repository.check(&["-f", "current", "--target", "git:HEAD"]).code(3).says(REMOVED);
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_its_commit() {
+    let repository = Repository::new();
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n";
+    repository.write("lfs/crd.yaml", pointer);
+    repository.write("latin/crd.yaml", b"a: 1\nb: \xe9t\xe9\n");
+    repository.write("broken/crd.yaml", "a: [1\n");
+    repository.write("broken/list.yaml", "- 1\n");
+    repository.write("twice/a.yaml", crd(&["a"]));
+    repository.write("twice/b.yaml", crd(&["b"]));
+    repository.write("deploy/crd.yaml", crd(&["a"]));
+    repository.commit();
+    let check = |path: &str| repository.check(&["-f", "deploy", "--target", &format!("git:main:{path}")]);
+    check("lfs").code(1).says("a pointer of Git LFS").says("main:lfs/crd.yaml");
+    check("latin").code(1).says("the file is not UTF-8: byte 8 is 0xE9").says("main:latin/crd.yaml:2");
+    check("broken").code(1).says("main:broken/crd.yaml").says("main:broken/list.yaml");
+    check("twice").code(1).says("is defined twice in this commit").says("main:twice/b.yaml");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let repository = Repository::new();
+    for name in [&b"caf\xe9.yaml"[..], b"a\nb.yaml", b"*.yaml", b":(top)x.yaml", b"-r.yaml", b"\x1b[31mred.yaml"] {
+        let field = name.iter().map(|byte| format!("f{byte}")).collect::<String>();
+        let folder = repository.root().join("deploy");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(std::ffi::OsStr::from_bytes(name)), crd_named(&field, &["x"])).unwrap();
+    }
+    repository.commit();
+    let unchanged = repository.check(&["-f", "deploy", "--target", "git:main", "-o", "json"]);
+    unchanged.code(0);
+    assert_eq!(unchanged.changes().iter().filter(|(action, _)| action == "unchanged").count(), 6);
+    for (path, number) in [(":(top)x.yaml", 1), ("*.yaml", 1), ("-r.yaml", 1), ("a\nb.yaml", 1)] {
+        let target = format!("git:main:deploy/{path}");
+        let one = repository.check(&["-f", "deploy", "--target", &target, "-o", "json"]);
+        assert_eq!(one.changes().iter().filter(|(action, _)| action == "unchanged").count(), number, "{path}");
+    }
+    repository.write(":(top)deploy", crd_named("magic", &["x"]));
+    repository.commit();
+    let magic = repository.check(&["-f", ":(top)deploy", "--target", "git:main", "-o", "json"]);
+    assert_eq!(magic.changes(), [("unchanged".into(), "magic.test.example.com".into())]);
+    let red = repository.check(&["-f", "deploy", "--target", "git:main:deploy/\u{1b}[31m.yaml"]);
+    red.code(1);
+    assert!(!red.stderr.contains('\u{1b}'), "{}", red.stderr);
+}
+
+#[test]
+fn git_says_itself_why_it_does_not_read_a_repository() {
+    let repository = Repository::with_crd(&["keep"]);
+    let arguments = ["check", "-f", "deploy", "--target", "git:main"];
+    let mut foreign = command(&repository.root(), &arguments);
+    foreign.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
+    ended(foreign)
+        .code(1)
+        .says("detected dubious ownership in repository at")
+        .says("git config --global --add safe.directory");
+    let mut missing = command(&repository.root(), &arguments);
+    missing.env("PATH", repository.folder.path());
+    ended(missing).code(1).says("git is not installed");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("crd.yaml"), crd(&["keep"])).unwrap();
+    let mut nowhere = command(folder.path(), &["check", "-f", "crd.yaml", "--target", "git:main"]);
+    nowhere.env("GIT_CEILING_DIRECTORIES", folder.path().parent().unwrap());
+    ended(nowhere).code(1).says("the working directory is not in a git repository");
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_of_the_repository_is_run_and_nothing_is_written() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let repository = Repository::with_crd(&["keep"]);
+    let ran = repository.folder.path().join("ran");
+    let program = format!("#!/bin/sh\ntouch '{}'\n", ran.display());
+    for hook in ["post-checkout", "post-index-change", "reference-transaction", "pre-auto-gc"] {
+        let hook = repository.root().join(".git/hooks").join(hook);
+        fs::create_dir_all(hook.parent().unwrap()).unwrap();
+        fs::write(&hook, &program).unwrap();
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let script = repository.folder.path().join("program");
+    fs::write(&script, &program).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = script.to_str().unwrap();
+    for key in ["core.pager", "core.fsmonitor", "filter.x.smudge", "diff.x.textconv", "alias.cat-file", "core.editor"] {
+        repository.git(&["config", key, script]);
+    }
+    repository.write(".gitattributes", "*.yaml filter=x diff=x text eol=crlf\n");
+    let before = fs::read(repository.root().join(".git/index")).unwrap();
+    let mut check = command(&repository.root(), &["check", "-f", "deploy", "--target", "git:main"]);
+    check.env("GIT_PAGER", script).env("PAGER", script).env("GIT_EXTERNAL_DIFF", script);
+    ended(check).code(0).says("1 object unchanged");
+    assert!(!ran.exists());
+    assert_eq!(fs::read(repository.root().join(".git/index")).unwrap(), before);
+}
+
+#[test]
+fn a_bundle_is_read_as_one() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    let annotations = "annotations: {operators.operatorframework.io.bundle.mediatype.v1: registry+v1, \
+        operators.operatorframework.io.bundle.package.v1: p, \
+        operators.operatorframework.io.bundle.manifests.v1: manifests/}\n";
+    repository.write("bundle/metadata/annotations.yaml", annotations);
+    repository.write("bundle/manifests/crd.txt", crd(&["keep", "gone"]));
+    repository.write("bundle/tests/not-a-manifest.yaml", "[]\n");
+    repository.commit();
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    repository.check(&["-f", "deploy", "--target", "git:main:bundle"]).code(3).says(REMOVED);
+}
+
+#[test]
+fn a_commit_answers_as_the_folder_of_its_files() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    let object =
+        "apiVersion: test.example.com/v1\nkind: Kindsamples\nmetadata: {name: one, namespace: a}\nspec: {gone: x}\n";
+    repository.write("deploy/object.yaml", object);
+    repository
+        .write("deploy/secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: geheim}\n");
+    repository.commit();
+    let desired = repository.folder.path().join("desired.yaml");
+    fs::write(&desired, crd(&["keep"])).unwrap();
+    let checks = "CRDUpgradeSafety,CustomResourceValidation,PermissionValidation,ConversionWebhook,DeletionSafety";
+    let report = |target: &str| {
+        let flags = ["-f", desired.to_str().unwrap(), "--preflight", checks, "-o", "json", "--target", target];
+        let mut report = repository.check(&flags).report();
+        report["target"].take();
+        report.to_string().replace("a commit has no users", "a folder has no users")
+    };
+    let (of_folder, of_commit) = (report("dir:deploy"), report("git:HEAD:deploy"));
+    assert!(of_folder.contains("gone") && !of_folder.contains("geheim"), "{of_folder}");
+    assert_eq!(of_commit, of_folder);
+}
