@@ -15,6 +15,7 @@ mod output;
 mod permissions;
 mod prepare;
 mod rename;
+mod snapshot;
 mod verdict;
 mod write;
 
@@ -40,6 +41,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Apps(args) => Box::pin(apps::run(args, host)).await,
         Command::Inspect(args) => Box::pin(apps::inspect(args, host)).await,
         Command::Permissions(args) => Box::pin(permissions::run(args, host)).await,
+        Command::Snapshot(args) => Box::pin(snapshot::run(args, host)).await,
         Command::Catalog(args) => return Box::pin(catalog::run(args, host)).await,
         Command::Rules(args) => rules(args, host),
         Command::Config(args) => match &args.command {

@@ -42,6 +42,8 @@ pub enum Command {
     Diff(DiffArgs),
     /// Print the minimal RBAC that a deploy needs, as manifests ready to apply
     Permissions(PermissionsArgs),
+    /// Write what is live to a folder, to check against it later or elsewhere: --target dir:DIR
+    Snapshot(SnapshotArgs),
     /// Look into catalogs of operators: packages, channels, versions, and the ways between them
     Catalog(CatalogArgs),
     /// List the checks and their rules, or explain one
@@ -483,6 +485,54 @@ pub struct PermissionsArgs {
     /// The name of the Roles, ClusterRoles and bindings
     #[arg(long, value_name = "NAME", default_value = "gantry-deploy")]
     pub name: String,
+}
+
+#[derive(Debug, Args)]
+pub struct SnapshotArgs {
+    /// The folder: a new one, an empty one, or an earlier snapshot, which is replaced
+    #[arg(short = 'o', long = "output", value_name = "DIR", required = true)]
+    pub output: PathBuf,
+
+    /// Only the live objects that these manifests name, and the CRDs of their kinds; can be repeated [default: all CRDs]
+    #[arg(short = 'f', long = "file", value_name = "PATH")]
+    pub files: Vec<String>,
+
+    /// Also all custom resources of these CRDs
+    #[arg(long)]
+    pub objects: bool,
+
+    /// Leave out what cannot be read; without this flag nothing is written then
+    #[arg(long)]
+    pub skip_unreadable: bool,
+
+    #[command(flatten)]
+    pub config: ConfigFlags,
+
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// Which target, for a command that may do without manifests.
+#[derive(Debug, Args)]
+pub struct TargetArgs {
+    /// The target: a cluster, a folder of manifests that represents one, or the manifests of a commit
+    #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]")]
+    pub target: Option<TargetSpec>,
+
+    /// The kubeconfig context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The namespace for namespaced objects whose manifest has none
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub namespace: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ pub mod bundles;
 pub mod conflicts;
 pub mod filter;
 pub mod graph;
-mod kinds;
+pub(crate) mod kinds;
 pub mod only_defaults;
 mod order;
 pub mod owner;

@@ -9,7 +9,7 @@ use super::before::{self, Before};
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
 use crate::app::label;
-use crate::cli::{AppFlags, ConfigFlags, InputArgs};
+use crate::cli::{AppFlags, ConfigFlags, InputArgs, TargetArgs};
 use crate::cluster::{Connection, Impersonate, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::manifest::{Input, Loaded};
@@ -41,6 +41,18 @@ pub fn overrides(input: &InputArgs) -> Overrides {
         namespace: input.namespace.clone(),
         catalogs: input.catalogs.clone(),
         allow_exec: input.config.allow_exec,
+        ..Overrides::default()
+    }
+}
+
+/// The same for a command that may do without manifests.
+pub fn overrides_of_target(target: &TargetArgs, config: &ConfigFlags) -> Overrides {
+    Overrides {
+        target: target.target.clone(),
+        kubeconfig: target.kubeconfig.clone(),
+        context: target.context.clone(),
+        namespace: target.namespace.clone(),
+        allow_exec: config.allow_exec,
         ..Overrides::default()
     }
 }

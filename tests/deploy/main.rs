@@ -28,6 +28,7 @@ mod order;
 mod owners;
 mod read_ahead;
 mod report;
+mod snapshot;
 mod strategies;
 #[cfg(unix)]
 mod terminal;

@@ -55,7 +55,7 @@ pub(super) fn list(root: &Path) -> Result<Listing, Problem> {
     Ok(listing)
 }
 
-fn has_manifest_extension(path: &Path) -> bool {
+pub(super) fn has_manifest_extension(path: &Path) -> bool {
     path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
 }
 

@@ -18,6 +18,7 @@ mod kinds;
 mod list;
 mod merge;
 mod names;
+pub mod snapshot;
 mod state;
 mod uid;
 

@@ -1,0 +1,330 @@
+//! Writes live objects as a folder that a dir target reads: one file for each object, and the same bytes for the same
+//! objects.
+//!
+//! The objects are first written to a folder beside the one that is named, as there may be more of them than memory. Only
+//! when all are there do they take their places: a snapshot that could not be completed changes nothing.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{document, files, names};
+use crate::problem::{Error, Problem, Result};
+use crate::resource::{Live, ObjectRef};
+
+/// The file that says that a folder is a snapshot, and which files are part of it. No target reads it: it has no extension of
+/// manifests.
+const MARKER: &str = ".gantry-snapshot";
+const HEAD: &str =
+    "# Made by gantry snapshot, which replaces the files that are listed here. Keep this file with them.\n";
+
+/// A snapshot that is being made.
+pub struct SnapshotFolder {
+    folder: PathBuf,
+    staged: TempDir,
+    /// The files that were staged.
+    names: Mutex<BTreeSet<String>>,
+    /// Those of the snapshot that was there before.
+    before: BTreeSet<String>,
+    /// Whether the folder is there.
+    exists: bool,
+}
+
+/// What became of the files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    pub created: usize,
+    pub changed: usize,
+    pub unchanged: usize,
+    pub removed: usize,
+}
+
+impl SnapshotFolder {
+    /// Begins a snapshot.
+    ///
+    /// # Errors
+    /// The folder has other content, or cannot be written.
+    pub fn begin(folder: &Path) -> Result<Self> {
+        let shown = folder.display();
+        let unwritable = |error: io::Error| {
+            Error::usage(Problem::new(format!("cannot write to {shown}: {error}")).help("name another folder: -o DIR"))
+        };
+        let (before, exists) = match fs::read_dir(folder) {
+            Ok(entries) => (before(folder, entries)?, true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (BTreeSet::new(), false),
+            Err(error) => return Err(unwritable(error)),
+        };
+        // Beside it, so that the files get to their places by their names alone.
+        let parent = match folder.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        fs::create_dir_all(parent).map_err(unwritable)?;
+        let parent = if exists { folder.canonicalize().map_err(unwritable)? } else { parent.join("x") };
+        let parent = parent.parent().unwrap_or(Path::new("/")).to_owned();
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".gantry-snapshot.");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            // What the umask leaves of it: the folder may stay.
+            builder.permissions(fs::Permissions::from_mode(0o777));
+        }
+        let staged = builder.tempdir_in(parent).map_err(unwritable)?;
+        Ok(SnapshotFolder { folder: folder.to_owned(), staged, names: Mutex::default(), before, exists })
+    }
+
+    /// Writes an object to its file, and answers the file's name. What is a Secret is refused.
+    pub fn add(&self, live: &Live) -> std::result::Result<String, Problem> {
+        let mut value = live.raw.value();
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let (Some(api_version), Some(kind), Some(name)) = (text("/apiVersion"), text("/kind"), text("/metadata/name"))
+        else {
+            return Err(Problem::new("the target answered an object without a kind or a name"));
+        };
+        let object = ObjectRef { api_version, kind, namespace: text("/metadata/namespace"), name };
+        if object.is_secret() {
+            return Err(Problem::new(format!("{object} is a Secret, which no snapshot holds")));
+        }
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            // It counts writes of the whole cluster, and a folder makes its own.
+            metadata.remove("resourceVersion");
+            metadata.remove("selfLink");
+        }
+        value.sort_all_objects();
+        let name = names::file_name(&object);
+        let text = document::alone(&name, &value)?;
+        let path = self.staged.path().join(&name);
+        fs::write(&path, text).map_err(|error| self.cannot_write(&error))?;
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        Ok(name)
+    }
+
+    /// Takes back what was added, as of a list that begins again.
+    pub fn forget(&self, names: &[String]) {
+        let mut staged = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            let _ = fs::remove_file(self.staged.path().join(name));
+            staged.remove(name);
+        }
+    }
+
+    /// Puts all files in their places, each in one step, and removes those of the snapshot before that are no longer part of
+    /// it. A folder that was not there appears as a whole.
+    pub fn publish(self) -> Result<Written> {
+        let SnapshotFolder { folder, staged, names, before, exists } = self;
+        let names = names.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let failed = |error: io::Error| {
+            let problem = Problem::new(format!("cannot write to {}: {error}", folder.display()));
+            Error::failed(problem.help("the snapshot is not complete; run the command again"))
+        };
+        let mut written = Written::default();
+        if !exists {
+            written.created = names.len();
+            fs::write(staged.path().join(MARKER), marker(&names)).map_err(failed)?;
+            fs::rename(staged.path(), &folder).map_err(failed)?;
+            // There is nothing left to remove.
+            let _ = staged.keep();
+            return Ok(written);
+        }
+        // Whenever this ends, the next run knows all files for its own.
+        let all: BTreeSet<String> = names.union(&before).cloned().collect();
+        put(&folder, MARKER, &marker(&all)).map_err(failed)?;
+        for name in &names {
+            let (from, to) = (staged.path().join(name), folder.join(name));
+            let is_file = to.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+            if is_file && same(&from, &to).map_err(failed)? {
+                written.unchanged += 1;
+                continue;
+            }
+            *(if is_file { &mut written.changed } else { &mut written.created }) += 1;
+            fs::rename(&from, &to).map_err(failed)?;
+        }
+        for stale in before.difference(&names) {
+            match fs::remove_file(folder.join(stale)) {
+                Ok(()) => written.removed += 1,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        put(&folder, MARKER, &marker(&names)).map_err(failed)?;
+        Ok(written)
+    }
+
+    fn cannot_write(&self, error: &io::Error) -> Problem {
+        let problem = Problem::new(format!("cannot write beside {}: {error}", self.folder.display()));
+        problem.help("name another folder: -o DIR")
+    }
+}
+
+/// The files of the snapshot that a folder is.
+fn before(folder: &Path, entries: fs::ReadDir) -> Result<BTreeSet<String>> {
+    let shown = folder.display();
+    let marker = match fs::read_to_string(folder.join(MARKER)) {
+        Ok(marker) => Some(marker),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(Error::usage(Problem::new(format!("cannot read {shown}/{MARKER}: {error}")))),
+    };
+    // The marker may come with a repository. It is believed of files alone that a snapshot could have made.
+    let listed: BTreeSet<String> =
+        marker.iter().flat_map(|marker| marker.lines()).filter(|line| is_ours(line)).map(str::to_owned).collect();
+    for entry in entries {
+        let entry = entry.map_err(|error| Error::usage(Problem::new(format!("cannot read {shown}: {error}"))))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let is_manifest = files::has_manifest_extension(&entry.path());
+        let message = match &marker {
+            None => format!("{shown} is not empty and no snapshot: it has {}", crate::manifest::shown(&name)),
+            // It would be part of the cluster that the folder stands for.
+            Some(_) if (is_folder || is_manifest) && !listed.contains(&name) => {
+                format!("{shown} has {}, which is not part of its snapshot", crate::manifest::shown(&name))
+            }
+            Some(_) => continue,
+        };
+        return Err(Error::usage(Problem::new(message).help("move it away, or name another folder: -o DIR")));
+    }
+    Ok(listed)
+}
+
+/// Whether a name is one that [`names::file_name`] gives: within the folder and a manifest.
+fn is_ours(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._%~".contains(&byte);
+    name.bytes().all(plain) && name.ends_with(".yaml") && !name.starts_with('.')
+}
+
+fn marker(names: &BTreeSet<String>) -> String {
+    let mut text = HEAD.to_owned();
+    for name in names {
+        text.push_str(name);
+        text.push('\n');
+    }
+    text
+}
+
+/// Replaces a file in one step; a link is replaced itself.
+fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
+    let temporary = tempfile::Builder::new()
+        .prefix(".gantry-")
+        .suffix(".tmp")
+        .make_in(folder, |path| fs::File::options().write(true).create_new(true).open(path))?;
+    fs::write(temporary.path(), text)?;
+    temporary.persist(folder.join(name)).map_err(|failed| failed.error)?;
+    Ok(())
+}
+
+fn same(one: &Path, other: &Path) -> io::Result<bool> {
+    Ok(fs::metadata(one)?.len() == fs::metadata(other)?.len() && fs::read(one)? == fs::read(other)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::resource::RawObject;
+
+    fn live(kind: &str, name: &str, extra: &str) -> Live {
+        let value = json!({"kind": kind, "apiVersion": "v1", "z": extra, "a": {"c": 1, "b": "y"},
+            "metadata": {"resourceVersion": extra, "name": name, "uid": "u"}});
+        Live { raw: RawObject::from_value(&value), uid: "u".into(), resource_version: "1".into() }
+    }
+
+    fn snapshot(folder: &Path, objects: &[Live]) -> Result<Written> {
+        let snapshot = SnapshotFolder::begin(folder)?;
+        for object in objects {
+            snapshot.add(object).unwrap();
+        }
+        snapshot.publish()
+    }
+
+    fn list(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_snapshot_replaces_the_one_before_and_nothing_else() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("deep/live");
+        let (a, b) = (live("ConfigMap", "a", "1"), live("ConfigMap", "b", "1"));
+        let written = snapshot(&folder, &[a.clone(), b.clone()]).unwrap();
+        assert_eq!(written, Written { created: 2, ..Written::default() });
+        assert_eq!(list(&folder), [MARKER, "configmap_a.yaml", "configmap_b.yaml"]);
+        assert_eq!(list(&parent.path().join("deep")), ["live"]);
+        let text = fs::read_to_string(folder.join("configmap_a.yaml")).unwrap();
+        assert_eq!(
+            text,
+            "a:\n  b: \"y\"\n  c: 1\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  uid: u\nz: \"1\"\n"
+        );
+
+        fs::write(folder.join("README.md"), "mine").unwrap();
+        let written = snapshot(&folder, &[a, live("ConfigMap", "c", "1")]).unwrap();
+        assert_eq!(written, Written { created: 1, unchanged: 1, removed: 1, changed: 0 });
+        assert_eq!(list(&folder), [MARKER, "README.md", "configmap_a.yaml", "configmap_c.yaml"]);
+        let written = snapshot(&folder, &[live("ConfigMap", "a", "2"), live("ConfigMap", "c", "1")]).unwrap();
+        assert_eq!((written.changed, written.unchanged), (1, 1));
+
+        fs::write(folder.join("own.yaml"), "a: 1").unwrap();
+        let refused = snapshot(&folder, &[]).unwrap_err().to_string();
+        assert!(refused.ends_with("has own.yaml, which is not part of its snapshot"), "{refused}");
+        assert_eq!(list(parent.path()), ["deep"]);
+    }
+
+    #[test]
+    fn what_is_no_snapshot_is_left_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        for file in ["a.yaml", "notes.txt"] {
+            let folder = parent.path().join(file).join("folder");
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(file), "").unwrap();
+            assert!(snapshot(&folder, &[]).unwrap_err().to_string().contains("is not empty and no snapshot"));
+            assert_eq!(list(&folder), [file]);
+        }
+        // A marker of somebody else leads nowhere.
+        let folder = parent.path().join("marked");
+        fs::create_dir(&folder).unwrap();
+        let precious = parent.path().join("precious.yaml");
+        fs::write(&precious, "").unwrap();
+        fs::write(folder.join(MARKER), format!("../precious.yaml\n{}\n.yaml\n", precious.display())).unwrap();
+        snapshot(&folder, &[]).unwrap();
+        assert!(precious.exists());
+    }
+
+    #[test]
+    fn a_snapshot_that_is_not_completed_changes_nothing() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("live");
+        let begun = SnapshotFolder::begin(&folder).unwrap();
+        begun.add(&live("ConfigMap", "a", "1")).unwrap();
+        let name = begun.add(&live("ConfigMap", "b", "1")).unwrap();
+        begun.forget(&[name]);
+        assert!(begun.add(&live("Secret", "s", "geheim")).is_err());
+        drop(begun);
+        assert_eq!(list(parent.path()), Vec::<String>::new());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_the_folder_is_replaced_and_not_followed() {
+        let parent = tempfile::tempdir().unwrap();
+        let (folder, outside) = (parent.path().join("live"), parent.path().join("outside"));
+        snapshot(&folder, &[live("ConfigMap", "a", "1"), live("ConfigMap", "b", "1")]).unwrap();
+        fs::write(&outside, "mine").unwrap();
+        for name in [MARKER, "configmap_a.yaml"] {
+            fs::copy(folder.join(name), parent.path().join("kept")).unwrap();
+            fs::remove_file(folder.join(name)).unwrap();
+            let to = if name == MARKER { parent.path().join("kept") } else { outside.clone() };
+            std::os::unix::fs::symlink(to, folder.join(name)).unwrap();
+            snapshot(&folder, &[live("ConfigMap", "a", "2")]).unwrap();
+            assert!(!folder.join(name).is_symlink());
+        }
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
+    }
+}

@@ -1,0 +1,274 @@
+//! `gantry snapshot`: what is live, as a folder for `--target dir:`.
+//!
+//! The CRDs of the target, or those that the manifests concern together with the live objects that the manifests name; with
+//! `--objects`, the custom resources of these CRDs, too. A Secret is never part of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt, stream};
+
+use super::host::Host;
+use super::interrupt::until;
+use super::prepare::{complete, connection, impersonate, loader, overrides_of_target, read_input};
+use crate::cli::SnapshotArgs;
+use crate::cluster::dir::snapshot::{SnapshotFolder, Written};
+use crate::cluster::{self, ListError, ListRequest, Target, Wanted};
+use crate::config::{Loader, Overrides, Settings};
+use crate::crd::Crd;
+use crate::manifest::Loaded;
+use crate::plan::owner::Taken;
+use crate::plan::{self, PlanOptions, Prefetch, kinds};
+use crate::preflight::registry;
+use crate::problem::{Error, Problem, Result};
+use crate::resource::{Live, RawObject, Resource};
+use crate::text;
+use crate::ui::progress::{Progress, Stage};
+
+/// Objects on a page.
+const PAGE: u32 = 500;
+/// Kinds that are listed at the same time.
+const AT_ONCE: usize = 4;
+
+/// What was written, as text.
+pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
+    let input = match args.files.as_slice() {
+        [] => None,
+        files => Some(read_input(files, host).await?),
+    };
+    let overrides = Overrides {
+        user: args.identity.user.clone(),
+        groups: args.identity.groups.clone(),
+        ..overrides_of_target(&args.target, &args.config)
+    };
+    let loader = Loader { overrides, ..loader(&args.config, host) };
+    let configs: Vec<_> = input.iter().flat_map(|input| input.configs()).cloned().collect();
+    let loaded = loader.load(&configs, &registry::known())?;
+    host.notices(&loaded.notices);
+    let settings = loaded.settings;
+    let manifests = match input {
+        Some(input) => Some(complete(input.read().map_err(Error::Failed)?, configs.len())?),
+        None => None,
+    };
+    // Before the first request.
+    let folder = SnapshotFolder::begin(&host.working_directory.join(&args.output))?;
+
+    let progress = Progress::new(host.stderr_is_terminal);
+    let stop = host.stop.clone();
+    let work = async {
+        let connection = connection(&settings, impersonate(&settings)?);
+        let target = Target::open(&settings.target, &connection, &args.files).await?;
+        let mut taking = Taking {
+            target: &target,
+            folder: &folder,
+            stage: progress.stage("reading live objects", None),
+            crds: Vec::new(),
+            objects: 0,
+            unread: Vec::new(),
+            notices: target.notices().to_vec(),
+        };
+        match manifests {
+            Some(manifests) => taking.those_of(manifests, &settings).await?,
+            None => taking.all_crds().await?,
+        }
+        if args.objects {
+            taking.custom_resources().await;
+        }
+        let Taking { crds, objects, unread, notices, .. } = taking;
+        Ok((target.describe(), crds.len(), objects, unread, notices))
+    };
+    let (described, crds, objects, mut unread, mut notices) = until(&stop, work).await?;
+    unread.sort();
+    unread.dedup();
+    if !unread.is_empty() && !args.skip_unreadable {
+        let help = "nothing was written; grant the right, or leave such objects out with --skip-unreadable";
+        let explain = |problem: Problem| match problem.help {
+            Some(own) => Problem { help: Some(format!("{own}; {help}")), ..problem },
+            None => problem.help(help),
+        };
+        return Err(Error::Failed(unread.into_iter().map(explain).collect()));
+    }
+    notices.extend(unread.into_iter().map(|problem| {
+        let message = format!("left out of the snapshot: {}", problem.message);
+        Problem { message, help: None, ..problem }
+    }));
+    host.notices(&notices);
+    let Written { created, changed, unchanged, removed } = folder.publish()?;
+    let mut what = vec![text::count(crds, "CRD")];
+    if objects > 0 {
+        what.push(text::count(objects, "other object"));
+    }
+    let files = [(created, "new"), (changed, "changed"), (unchanged, "unchanged"), (removed, "removed")];
+    let files: Vec<String> =
+        files.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
+    let files = if files.is_empty() { String::new() } else { format!(" ({})", files.join(", ")) };
+    let output = args.output.display().to_string();
+    let output = text::sanitize(&output);
+    Ok(format!(
+        "Snapshot of {described}\nWrote {} to {output}{files}\nCheck against it: gantry check -f MANIFESTS --target dir:{output}\n",
+        what.join(" and ")
+    ))
+}
+
+/// A snapshot on its way.
+struct Taking<'a> {
+    target: &'a Target,
+    folder: &'a SnapshotFolder,
+    stage: Stage,
+    crds: Vec<Custom>,
+    /// Files of other objects.
+    objects: usize,
+    /// What cannot be read.
+    unread: Vec<Problem>,
+    notices: Vec<Problem>,
+}
+
+/// A kind whose CRD is part of the snapshot.
+struct Custom {
+    name: String,
+    /// Where its objects are listed: at the version that they are stored at where that is served, else at another one.
+    /// `None` where none is served.
+    resource: Option<Resource>,
+}
+
+impl Custom {
+    fn of(live: &Live) -> std::result::Result<Self, Problem> {
+        let crd = Crd::read(&live.raw).map_err(|error| Problem::new(format!("a live CRD cannot be read: {error}")))?;
+        let storage = crd.storage().filter(|version| version.served).map(|version| crd.resource(&version.name));
+        let resource = storage.or_else(|| crd.resources().next());
+        Ok(Custom { name: crd.name, resource })
+    }
+}
+
+impl Taking<'_> {
+    /// Every CRD.
+    async fn all_crds(&mut self) -> Result<()> {
+        let resource = Resource::crd();
+        let take = |live: &Live| Custom::of(live);
+        match list(self.target, self.folder, &resource, &self.stage, take).await {
+            Ok((crds, _)) => self.crds = crds,
+            Err(problem) => self.unread.push(problem),
+        }
+        Ok(())
+    }
+
+    /// The live objects that the manifests name, and the CRDs of their kinds.
+    async fn those_of(&mut self, manifests: Loaded, settings: &Settings) -> Result<()> {
+        let options = PlanOptions {
+            namespace: settings.namespace.as_deref(),
+            field_manager: &settings.field_manager,
+            goes_on_unread: true,
+            keep_unplaced: true,
+            settles_doubts: false,
+            taken: &Taken::new(&settings.take_ownership),
+            rebases: &settings.rules.rebases,
+            app: None,
+            known: &BTreeMap::new(),
+            as_applied: &BTreeMap::new(),
+            keeps_answers: false,
+        };
+        let plan = plan::build(manifests, Prefetch::none(), self.target, options, &|_, _| ()).await?;
+        self.unread.extend(plan.unread());
+        let mut crds: BTreeSet<String> = BTreeSet::new();
+        let mut secrets = 0;
+        for change in &plan.changes {
+            let resource = &change.resource;
+            if change.desired.object.is_crd() {
+                crds.insert(change.desired.object.name.clone());
+                continue;
+            }
+            if !kinds::is_built_in(&resource.group) {
+                crds.insert(format!("{}.{}", resource.plural, resource.group));
+            }
+            match &change.live {
+                Some(_) if change.desired.object.is_secret() => secrets += 1,
+                Some(live) => {
+                    self.folder.add(live).map_err(Error::failed)?;
+                    self.objects += 1;
+                }
+                None => {}
+            }
+        }
+        if secrets > 0 {
+            let notice = Problem::new(format!("left out of the snapshot: {}", text::count(secrets, "Secret")));
+            self.notices.push(notice.help("no snapshot holds Secrets; a check against it takes them for new"));
+        }
+        let wanted: Vec<Wanted> = crds.iter().map(|name| Wanted::crd(name)).collect();
+        for read in self.target.read_each(&wanted, &|_, _| ()).await? {
+            match read {
+                Ok(Some(live)) => {
+                    self.folder.add(&live).map_err(Error::failed)?;
+                    self.crds.push(Custom::of(&live).map_err(Error::failed)?);
+                }
+                Ok(None) => {}
+                Err(problem) => self.unread.push(problem),
+            }
+        }
+        Ok(())
+    }
+
+    /// The custom resources of these CRDs.
+    async fn custom_resources(&mut self) {
+        let (target, folder, stage) = (self.target, self.folder, &self.stage);
+        let unserved = self.crds.iter().filter(|custom| custom.resource.is_none());
+        self.notices.extend(unserved.map(|custom| {
+            let name = text::sanitize(&custom.name);
+            Problem::new(format!("left out of the snapshot: objects of {name}, of which no version is served"))
+        }));
+        let listed = self
+            .crds
+            .iter()
+            .filter_map(|custom| custom.resource.as_ref())
+            .map(|resource| async move { list(target, folder, resource, stage, |_| Ok(())).await });
+        let listed: Vec<_> = stream::iter(listed).buffer_unordered(AT_ONCE).collect().await;
+        for of_one in listed {
+            match of_one {
+                Ok((_, new)) => self.objects += new,
+                Err(problem) => self.unread.push(problem),
+            }
+        }
+    }
+}
+
+/// An object of a list. Those of a folder are whole, and need not have what a server adds.
+fn live_of(target: &Target, item: &str, resource: &Resource) -> Option<Live> {
+    match target.is_server() {
+        true => cluster::listed(item, resource),
+        false => Some(Live { raw: RawObject::new(item), uid: String::new(), resource_version: String::new() }),
+    }
+}
+
+/// Writes the objects of a resource. Answers what `take` makes of each, and how many there are.
+async fn list<T>(
+    target: &Target,
+    folder: &SnapshotFolder,
+    resource: &Resource,
+    stage: &Stage,
+    take: impl Fn(&Live) -> std::result::Result<T, Problem>,
+) -> std::result::Result<(Vec<T>, usize), Problem> {
+    let mut pages = target.list(&ListRequest::of(resource, PAGE));
+    let (mut taken, mut names) = (Vec::new(), Vec::new());
+    loop {
+        match pages.next().await {
+            Ok(Some(page)) => {
+                for item in page.items() {
+                    let live = live_of(target, item, resource).ok_or_else(|| {
+                        Problem::new(format!("the list of {} has an object without a version", resource.plural))
+                    })?;
+                    taken.push(take(&live)?);
+                    names.push(folder.add(&live)?);
+                    stage.advance();
+                }
+            }
+            Ok(None) => return Ok((taken, names.len())),
+            Err(ListError::Expired) => {
+                folder.forget(&names);
+                taken.clear();
+                names.clear();
+            }
+            Err(error) => {
+                folder.forget(&names);
+                return Err(error.problem().cloned().unwrap_or_else(|| Problem::new("the list ended early")));
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! `gantry snapshot`: what is live on a real API server, as a folder to check against.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{Bed, ControlPlane, Gantry, Output, control_plane};
+
+/// What a checkout of a pipeline without credentials has.
+const SECRET: &str = "hunter2-geheim";
+
+fn snapshot(bed: &Bed, cp: &ControlPlane, user: &str, flags: &[&str]) -> Output {
+    bed.gantry(cp.kubeconfig(user), &["snapshot", "-o", "live"]).args(flags).run()
+}
+
+/// The files of a folder and what is in them.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
+    let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
+    entries.map(|path| (name(&path), fs::read_to_string(&path).expect("text"))).collect()
+}
+
+/// What the checks say of a deploy of these manifests.
+fn findings(bed: &Bed, cp: &ControlPlane, target: &str) -> (Option<i32>, Value, Value) {
+    let checks = "CRDUpgradeSafety,CustomResourceValidation";
+    let flags = ["check", "-f", "manifests.yaml", "--preflight", checks, "-o", "json", "--target", target];
+    let output = bed.gantry(cp.kubeconfig("admin"), &flags).run();
+    let mut report = output.report();
+    let changes = report["changes"].as_array().expect("changes").iter();
+    let changes = changes.map(|change| json!([change["action"], change["object"]["name"]])).collect();
+    (output.code, report["checks"].take(), changes)
+}
+
+#[test]
+fn a_check_against_the_snapshot_finds_what_one_against_the_server_finds() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let namespace = &bed.names.namespace;
+    let secret = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {namespace}}}\nstringData: {{key: {SECRET}}}\n"
+    );
+    let live = |fields: &str| {
+        [&bed.namespace(), &bed.crd(fields), &bed.config_map("kept", "a"), &bed.config_map("changed", "a"), &secret]
+            .map(String::as_str)
+            .join("---\n")
+    };
+    bed.write("manifests.yaml", &live("first: {type: string}, second: {type: string}"));
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0);
+    for number in 0..7 {
+        let path = format!("/apis/{}/v1/namespaces/{namespace}/samples", bed.names.group);
+        let object = json!({"apiVersion": format!("{}/v1", bed.names.group), "kind": "Sample",
+            "metadata": {"name": format!("s{number}")}, "first": "x", "second": format!("value-{number}")});
+        assert_eq!(cp.post(&path, &object).0, 201);
+    }
+    let changed = live("first: {type: string, maxLength: 0}").replace(
+        "data: {key: a}\n---\napiVersion: v1\nkind: Secret",
+        "data: {key: b}\n---\napiVersion: v1\nkind: Secret",
+    );
+    bed.write("manifests.yaml", &changed);
+    let taken = snapshot(&bed, cp, "admin", &["-f", "manifests.yaml", "--objects"]);
+    taken.code(0).stdout_contains("Wrote 1 CRD and 10 other objects to live (11 new)");
+    taken.stderr_contains("left out of the snapshot: 1 Secret");
+
+    let (code, checks, changes) = findings(&bed, cp, "kube");
+    assert_eq!(code, Some(3), "{checks}");
+    let rules = checks.to_string();
+    for rule in ["NoExistingFieldRemoved", "ExistingDataPruned", "ExistingObjectRefused"] {
+        assert!(rules.contains(rule), "{rule}: {rules}");
+    }
+    let of_snapshot = findings(&bed, cp, "dir:live");
+    assert_eq!(of_snapshot.1, checks);
+    // The Secret is the one object that no snapshot has.
+    let text = changes.to_string().replace(r#"["unchanged","s"]"#, r#"["create","s"]"#);
+    assert_eq!((of_snapshot.0, of_snapshot.2.to_string()), (code, text.clone()));
+    assert!(text.contains(r#"["unchanged","kept"]"#) && text.contains(r#"["update","changed"]"#), "{text}");
+
+    let folder = bed.folder.path().join("live");
+    let before = files(&folder);
+    let encoded = "aHVudGVyMi1nZWhlaW0=";
+    for (name, text) in &before {
+        let holds_none = !text.contains(SECRET) && !text.contains(encoded) && !text.contains(cp.token("admin"));
+        assert!(holds_none && !text.contains("resourceVersion:"), "{name}\n{text}");
+    }
+    // The same objects are the same bytes.
+    snapshot(&bed, cp, "admin", &["-f", "manifests.yaml", "--objects"]).code(0).stdout_contains("(11 unchanged)");
+    assert_eq!(files(&folder), before);
+    // Objects that are gone leave the folder.
+    let path = format!("/apis/{}/v1/namespaces/{namespace}/samples/s3", bed.names.group);
+    assert_eq!(cp.delete(&path).0, 200);
+    let again = snapshot(&bed, cp, "admin", &["-f", "manifests.yaml", "--objects"]);
+    again.code(0).stdout_contains("(10 unchanged, 1 removed)");
+    let gone: Vec<&String> = before.keys().filter(|name| !folder.join(name).exists()).collect();
+    assert_eq!(gone, [&format!("sample.{}_{namespace}_s3.yaml", bed.names.group)]);
+}
+
+#[test]
+fn all_crds_are_written_without_manifests() {
+    let cp = ControlPlane::start();
+    let bed = Bed::new();
+    let more: Vec<String> = (0..3)
+        .map(|number| {
+            bed.crd("first: {type: string}")
+                .replace("samples", &format!("more{number}"))
+                .replace("Sample", &format!("More{number}"))
+                .replace("singular: sample,", &format!("singular: more{number}a,"))
+        })
+        .collect();
+    let namespace = bed.namespace();
+    let secret = format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{key: {SECRET}}}\n");
+    bed.write(
+        "manifests.yaml",
+        &[&namespace, &secret, &bed.crd("first: {type: string}"), &more.join("---\n"), &bed.sample()]
+            .map(String::as_str)
+            .join("---\n"),
+    );
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0);
+    let folder = bed.folder.path().join("live");
+    let crds = snapshot(&bed, &cp, "admin", &[]);
+    crds.code(0).stdout_contains("Wrote 4 CRDs to live (4 new)");
+    let objects = snapshot(&bed, &cp, "admin", &["--objects"]);
+    objects.code(0).stdout_contains("Wrote 4 CRDs and 1 other object to live (1 new, 4 unchanged)");
+    for (name, text) in files(&folder) {
+        assert!(!text.contains(SECRET) && !text.contains(cp.token("admin")), "{name}\n{text}");
+    }
+    // A snapshot is a target like others, and so is a snapshot of it.
+    let copy =
+        Gantry::new().cwd(bed.folder.path()).args(["snapshot", "--objects", "--target", "dir:live", "-o", "copy"]);
+    copy.run().code(0).stdout_contains("Wrote 4 CRDs and 1 other object to copy (5 new)");
+    let crd = files(&folder)
+        [&format!("customresourcedefinition.apiextensions.k8s.io_samples.{}.yaml", bed.names.group)]
+        .clone();
+    assert!(crd.contains("storedVersions:") && crd.contains("managedFields:"), "{crd}");
+}
+
+#[test]
+fn what_cannot_be_read_leaves_no_snapshot_unless_it_is_left_out() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    bed.write("manifests.yaml", &[bed.namespace(), bed.crd("first: {type: string}"), bed.sample()].join("---\n"));
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0);
+    bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
+    let user = cp.user(&json!([{"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
+        "verbs": ["get", "list"]}]));
+    let folder = bed.folder.path().join("live");
+    let flags = ["-f", "manifests.yaml", "--objects"];
+    let refused = snapshot(&bed, cp, &user, &flags);
+    refused.code(1).stderr_contains("nothing was written").stderr_contains("--skip-unreadable");
+    assert!(!folder.exists());
+    assert_eq!(fs::read_dir(bed.folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    let partial = snapshot(&bed, cp, &user, &["-f", "manifests.yaml", "--objects", "--skip-unreadable"]);
+    partial.code(0).stderr_contains("notice: left out of the snapshot: ").stdout_contains("Wrote 1 CRD to live");
+    let nobody = snapshot(&bed, cp, "nobody", &[]);
+    nobody.code(1).stderr_contains("customresourcedefinitions");
+    assert_eq!(files(&folder).len(), 2);
+
+    fs::create_dir(bed.folder.path().join("own")).unwrap();
+    bed.write("own/crd.yaml", "mine: true\n");
+    let own = bed.gantry(cp.kubeconfig("admin"), &["snapshot", "-o", "own"]).run();
+    own.code(2).stderr_contains("own is not empty and no snapshot: it has crd.yaml");
+    assert_eq!(files(&bed.folder.path().join("own")), BTreeMap::from([("crd.yaml".into(), "mine: true\n".into())]));
+}
