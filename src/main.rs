@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal};
-use std::num::NonZero;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use clap::Parser;
 use gantry::cli::Cli;
 use gantry::date::Date;
-use gantry::parallel::STACK;
+use gantry::parallel::{STACK, processors};
 use gantry::run::{Host, Writes, run};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -98,7 +97,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The runtime with all the threads that it cannot do without.
 fn start() -> io::Result<Runtime> {
     let refused = || io::Error::new(io::ErrorKind::WouldBlock, "no more threads can be started");
-    let workers = std::thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS);
+    let workers = processors().min(WORKERS);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.enable_all().worker_threads(workers).thread_stack_size(STACK).thread_keep_alive(FOREVER);
     // tokio panics where the system refuses it a thread; with one that is there for work that blocks, such work waits.

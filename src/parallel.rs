@@ -2,6 +2,7 @@
 //! wait for the network.
 
 use std::num::NonZero;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The stack of each thread, in bytes of address space: a schema may be nested as deeply as JSON is read, and it is walked by
@@ -18,9 +19,15 @@ pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
     }
 }
 
+/// How many threads can run at the same time. The system is asked once: on Linux the answer takes a dozen files.
+pub fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get))
+}
+
 /// `work` over all items, on all cores, the answers in the items' order.
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
+    let threads = processors().min(items.len());
     if threads <= 1 {
         return items.iter().map(work).collect();
     }
