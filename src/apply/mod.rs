@@ -60,6 +60,8 @@ pub struct ApplyOptions {
     pub resource_timeout: Option<Duration>,
     /// Of Pods that are not ready the log is shown.
     pub shows_logs: bool,
+    /// APIServices count as ready whether or not their API answers.
+    pub ignores_api_services: bool,
     /// Somebody sees what is awaited and why.
     pub tells_waits: bool,
     /// When objects are ready, where their kind does not say.
@@ -426,6 +428,7 @@ impl<'a> Run<'a> {
             timeout: options.ready_timeout.unwrap_or_default(),
             resource_timeout: options.resource_timeout,
             shows_logs: options.shows_logs,
+            ignores_api_services: options.ignores_api_services,
             stop: self.stop.clone(),
             halted,
             keep_going: options.keep_going,

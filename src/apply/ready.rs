@@ -62,6 +62,8 @@ pub struct Wait<'a> {
     pub timeout: Duration,
     /// For all waits for one object together.
     pub resource_timeout: Option<Duration>,
+    /// See [`super::ApplyOptions::ignores_api_services`].
+    pub ignores_api_services: bool,
     /// See [`super::ApplyOptions::shows_logs`].
     pub shows_logs: bool,
     pub stop: watch::Receiver<bool>,
@@ -170,11 +172,21 @@ impl<'a> Wait<'a> {
                 let index = one.awaited.index;
                 let reached = |state| (index, Reached { state, after: begun.elapsed() });
                 match self.in_time(&one.verdict, &mut one.failing, one.begun) {
-                    state @ State::Ready { .. } => waited.states.push(reached(state)),
+                    state @ State::Ready { .. } => {
+                        if let State::Ready { note: Some(note) } = &state
+                            && is_noted(change)
+                        {
+                            waited.notices.push(notice(change, note));
+                        }
+                        waited.states.push(reached(state));
+                    }
+                    State::InProgress(reason) if self.ignores_api_services && is_api_service(change) => {
+                        waited.notices.push(notice(change, &reason));
+                        waited.states.push(reached(State::InProgress(reason)));
+                    }
                     State::Failed(reason) => failed.push(Progress { reason, ..one }),
                     State::InProgress(reason) if is_service(change) && begun.elapsed() >= LOAD_BALANCER => {
-                        let message = format!("{}: {reason}", change.desired.object);
-                        waited.notices.push(Problem::new(message).at(change.desired.origin.location()));
+                        waited.notices.push(notice(change, &reason));
                         waited.states.push(reached(State::InProgress(reason)));
                     }
                     State::InProgress(reason) => {
@@ -523,6 +535,24 @@ fn owns_pods(change: &Change) -> bool {
 
 fn is_pod(object: &ObjectRef) -> bool {
     object.group().is_empty() && object.kind == "Pod"
+}
+
+fn is_api_service(change: &Change) -> bool {
+    change.desired.object.group() == "apiregistration.k8s.io" && change.desired.object.kind == "APIService"
+}
+
+/// Kinds that are ready at once, and may not do what they are there for all the same.
+fn is_noted(change: &Change) -> bool {
+    let object = &change.desired.object;
+    matches!(
+        (object.group(), object.kind.as_str()),
+        ("autoscaling", "HorizontalPodAutoscaler") | ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy")
+    )
+}
+
+/// What is worth knowing of an object that nobody waits for any longer.
+fn notice(change: &Change, reason: &str) -> Problem {
+    Problem::new(format!("{}: {reason}", change.desired.object)).at(change.desired.origin.location())
 }
 
 fn is_service(change: &Change) -> bool {

@@ -143,6 +143,10 @@ pub struct FlowArgs {
     #[arg(long, value_name = "DURATION")]
     pub wait_resource_timeout: Option<String>,
 
+    /// Neither wait for APIServices nor stop because of those whose API does not answer
+    #[arg(long)]
+    pub ignore_failing_api_services: bool,
+
     /// Show what the container wrote last that keeps an awaited object from being ready
     #[arg(long)]
     pub logs: bool,
@@ -374,6 +378,7 @@ impl DeleteArgs {
             field_manager: None,
             app,
             wait: None,
+            ignore_failing_api_services: false,
             logs: false,
             keep_going: false,
             apply_timeout: None,

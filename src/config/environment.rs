@@ -40,6 +40,7 @@ pub struct Overrides {
     pub prune_max: Option<PruneMax>,
     pub wait: Option<Wait>,
     pub logs: bool,
+    pub ignore_failing_api_services: bool,
     /// A duration as text.
     pub keep_going: bool,
     pub apply_timeout: Option<String>,
@@ -185,6 +186,7 @@ impl Overrides {
             "pruneMax" => self.prune_max.map(|most| Some(most.to_string().into())),
             "wait" => self.wait.map(|wait| Some(keys::wait_value(wait))),
             "logs" => self.logs.then(|| Some(true.into())),
+            "ignoreFailingApiServices" => self.ignore_failing_api_services.then(|| Some(true.into())),
             "keepGoing" => self.keep_going.then(|| Some(true.into())),
             "timeouts.apply" => text(&self.apply_timeout),
             "timeouts.ready" => text(&self.wait_timeout),
@@ -272,6 +274,7 @@ mod tests {
             prune_max: Some(PruneMax::Share(50)),
             wait: Some(Wait::Crds),
             logs: true,
+            ignore_failing_api_services: true,
             keep_going: true,
             apply_timeout: Some("1m".into()),
             wait_timeout: Some("1m".into()),

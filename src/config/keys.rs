@@ -140,6 +140,7 @@ pub const KEYS: &[Key] = &[
     Key { path: "pruneMax", kind: Kind::PruneMax, reach: Reach::Files, default: None, flag: Some("--prune-max") },
     Key { path: "wait", kind: Kind::Wait, reach: Reach::Files, default: None, flag: Some("--wait") },
     Key { path: "logs", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--logs") },
+    Key { path: "ignoreFailingApiServices", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--ignore-failing-api-services") },
     Key { path: "keepGoing", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--keep-going") },
     Key { path: "timeouts.request", kind: Kind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
     Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },

@@ -104,6 +104,8 @@ pub(super) struct Raw {
     pub wait: Option<Value>,
     /// Whether a deploy shows what the container wrote last that keeps an awaited object from being ready.
     pub logs: Option<bool>,
+    /// Whether APIServices are not awaited, and those whose API does not answer keep no namespace from being deleted.
+    pub ignore_failing_api_services: Option<bool>,
     /// Whether a deploy goes on with what does not depend on an object that failed.
     pub keep_going: Option<bool>,
     /// Time limits.

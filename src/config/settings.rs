@@ -50,6 +50,8 @@ pub struct Settings {
     pub wait: Wait,
     /// A deploy shows what the container wrote last that keeps an awaited object from being ready.
     pub logs: bool,
+    /// APIServices are not awaited, and those whose API does not answer stop nothing.
+    pub ignore_failing_api_services: bool,
     /// A deploy goes on with what does not depend on an object that failed.
     pub keep_going: bool,
     /// Programs that the project file names may run.
@@ -129,6 +131,9 @@ impl Settings {
             prune_max: raw.prune_max.map(|text| text.parse()).transpose().map_err(|why| wrong("pruneMax", why))?,
             wait: raw.wait.map_or(Ok(by_default), |wait| keys::wait(&wait)).map_err(|why| wrong("wait", why))?,
             logs: raw.logs.ok_or_else(missing("logs"))?,
+            ignore_failing_api_services: raw
+                .ignore_failing_api_services
+                .ok_or_else(missing("ignoreFailingApiServices"))?,
             keep_going: raw.keep_going.ok_or_else(missing("keepGoing"))?,
             allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
             timeouts: Timeouts {

@@ -258,6 +258,8 @@ pub struct Plan {
     pub is_awaited: bool,
     /// A deploy of it shows logs of Pods that do not become ready.
     pub shows_logs: bool,
+    /// An API that does not answer keeps nothing from being deleted.
+    pub ignores_failing_apis: bool,
     /// Where objects without a namespace go, if neither flag nor configuration chose it for this run.
     pub assumed_namespace: Option<String>,
 }

@@ -326,6 +326,7 @@ fn configure(
         prune_max: args.app.prune_max,
         wait: args.wait,
         logs: args.logs,
+        ignore_failing_api_services: args.ignore_failing_api_services,
         keep_going: args.keep_going,
         apply_timeout: args.apply_timeout.clone(),
         wait_timeout: args.wait_timeout.clone(),

@@ -75,6 +75,7 @@ pub async fn look(
     filter::apply(showing.filters, &mut plan);
     conflicts::spare_others(&mut plan, target, &settings.field_manager).await;
     plan.is_awaited = super::app::waits(settings);
+    plan.ignores_failing_apis = settings.ignore_failing_api_services;
     plan.shows_logs = super::app::shows_logs(settings);
     let mut of_app = app.map(|managed| managed.plan(&mut plan, settings)).unwrap_or_default();
     if let Some(managed) = app {

@@ -13,28 +13,16 @@ fn findings(output: &Output) -> Vec<(String, u64, String)> {
 
 const CHECK: [&str; 4] = ["--preflight", "APIAvailability", "-o", "json"];
 
-/// An APIService whose backend does not exist, for a group of its own. It is gone when the value is dropped.
-struct DownApi(String);
-
-impl DownApi {
-    fn new(group: &str) -> Self {
-        let cp = control_plane();
-        let name = format!("v1.{group}");
-        let service = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name},
+/// An APIService whose backend does not exist, for a group of its own.
+fn down_api(cp: &ControlPlane, group: &str) {
+    let name = format!("v1.{group}");
+    let service = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name},
             "spec": {"group": group, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
                 "insecureSkipTLSVerify": true, "service": {"name": "nobody", "namespace": "default", "port": 443}}});
-        assert_eq!(cp.post("/apis/apiregistration.k8s.io/v1/apiservices", &service).0, 201);
-        eventually("the aggregated API is known and down", || {
-            (cp.get(&format!("/apis/{group}/v1")).0 == 503).then_some(())
-        });
-        DownApi(format!("/apis/apiregistration.k8s.io/v1/apiservices/{name}"))
-    }
-}
-
-impl Drop for DownApi {
-    fn drop(&mut self) {
-        control_plane().delete(&self.0);
-    }
+    assert_eq!(cp.post("/apis/apiregistration.k8s.io/v1/apiservices", &service).0, 201);
+    eventually("the aggregated API is known and down", || {
+        (cp.get(&format!("/apis/{group}/v1")).0 == 503).then_some(())
+    });
 }
 
 #[test]
@@ -91,9 +79,10 @@ first: x
 
 #[test]
 fn an_aggregated_api_that_is_down_is_could_not_check_and_hides_no_finding() {
-    let cp = control_plane();
+    // Its own: no namespace goes from a control plane with such an API.
+    let cp = &ControlPlane::start();
     let bed = Bed::new();
-    let down = DownApi::new(&bed.names.group);
+    down_api(cp, &bed.names.group);
     let here = format!(
         "apiVersion: {}/v1\nkind: Metric\nmetadata: {{name: m, namespace: default}}\n---\n{}",
         bed.names.group,
@@ -118,7 +107,6 @@ fn an_aggregated_api_that_is_down_is_could_not_check_and_hides_no_finding() {
     output.code(3);
     assert_eq!(findings(&output).len(), 1);
     assert_eq!(output.report()["checks"][0]["unchecked"].as_array().map(Vec::len), Some(1));
-    drop(down);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod check_as_deploy;
 mod command;
 mod controllers;
 mod diff;
+mod down_api;
 mod errors;
 mod extension_deletion;
 mod extensions;

@@ -287,6 +287,41 @@ fn a_terminal_shows_what_is_awaited_and_why_and_what_comes_then() {
 }
 
 #[test]
+fn what_is_ready_and_does_not_work_is_a_notice() {
+    let stage = Stage::new();
+    let name = stage.namespace().to_owned();
+    let matches = json!({"resourceRules": [{"apiGroups": ["none.example.com"], "apiVersions": ["v1"], "operations": ["*"],
+        "resources": ["*"]}]});
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name}, "spec": {"matchConstraints": matches, "validations": [{"expression": "true"}]}});
+    let scaler = |most: u8| {
+        let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+        stage.object(
+            "autoscaling/v2",
+            "HorizontalPodAutoscaler",
+            "web",
+            json!({}),
+            json!({"maxReplicas": most, "scaleTargetRef": target}),
+        )
+    };
+    stage.write(&[&policy, &scaler(2)]);
+    let running = stage.deploy(&[]).spawn();
+    let warning = json!({"fieldRef": "spec.validations[0].expression", "warning": "undefined field 'x'"});
+    status(&policy, json!({"observedGeneration": 1, "typeChecking": {"expressionWarnings": [warning]}}));
+    let output = running.wait();
+    output.code(0).contains_nowhere("ScalingActive");
+    output.stderr_contains(&format!(
+        "validatingadmissionpolicy.admissionregistration.k8s.io/{name}: type checking: spec.validations[0]"
+    ));
+    let inactive = json!({"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "no metrics"});
+    status(&scaler(2), json!({"currentReplicas": 0, "desiredReplicas": 0, "conditions": [inactive]}));
+    stage.write(&[&policy, &scaler(3)]);
+    let output = stage.deploy(&[]).run();
+    output.code(0).stderr_contains("FailedGetResourceMetric: no metrics").contains_nowhere("type checking");
+    control_plane().delete(&control_plane().path_of(&policy));
+}
+
+#[test]
 fn one_object_that_takes_too_long_ends_the_wait_or_lets_the_others_go_on() {
     let stage = Stage::new();
     let (slow, other) = (stage.deployment(), stage.deployment_named("other"));

@@ -14,35 +14,36 @@ fn what_is_shown_loads_again_and_means_the_same() {
     kind: Config
     preflightRules:
     - name: PermissionValidation
-      enabled: true        # project file gantry.yaml:4
+      enabled: true                  # project file gantry.yaml:4
       config:
-        user: "null"       # project file gantry.yaml:7
+        user: "null"                 # project file gantry.yaml:7
         verbs:
-          - get            # project file gantry.yaml:6
-          - "yes"          # project file gantry.yaml:6
-          - "a: b # c"     # project file gantry.yaml:6
+          - get                      # project file gantry.yaml:6
+          - "yes"                    # project file gantry.yaml:6
+          - "a: b # c"               # project file gantry.yaml:6
     - name: CRDUpgradeSafety
-      enabled: false       # project file gantry.yaml:8
+      enabled: false                 # project file gantry.yaml:8
       config:
-        mode: warn         # project file gantry.yaml:8
-    warnOnly: true         # environment GANTRY_WARN_ONLY
-    target: kube           # default
-    fieldManager: gantry   # default
-    forceConflicts: false  # default
-    logs: false            # default
-    keepGoing: false       # default
+        mode: warn                   # project file gantry.yaml:8
+    warnOnly: true                   # environment GANTRY_WARN_ONLY
+    target: kube                     # default
+    fieldManager: gantry             # default
+    forceConflicts: false            # default
+    logs: false                      # default
+    ignoreFailingApiServices: false  # default
+    keepGoing: false                 # default
     timeouts:
-      request: 1m30s       # project file gantry.yaml:9
-      established: 1m      # default
-      apply: 2m            # default
-      ready: 15m           # default
-      delete: 5m           # default
-      credentials: 1m      # default
-    allowExec: false       # default
-    redact: false          # default
+      request: 1m30s                 # project file gantry.yaml:9
+      established: 1m                # default
+      apply: 2m                      # default
+      ready: 15m                     # default
+      delete: 5m                     # default
+      credentials: 1m                # default
+    allowExec: false                 # default
+    redact: false                    # default
     output:
-      - human              # default
-    color: auto            # default
+      - human                        # default
+    color: auto                      # default
     "#);
     let mut again = Bed::new().raw_file("shown.yaml", &shown);
     again.loader.files.push("shown.yaml".into());

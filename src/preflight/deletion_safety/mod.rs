@@ -66,7 +66,7 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let looking = Looking::new(plan.deleted(), target);
     let mut found = Found::default();
     found.extend(crds::check(&looking).await);
-    found.extend(namespaces::check(&looking).await);
+    found.extend(namespaces::check(&looking, plan.ignores_failing_apis, context.notices).await);
     found.extend(volumes::check(&looking).await);
     let leaving = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
     let leaving = Looking::new(leaving, target);

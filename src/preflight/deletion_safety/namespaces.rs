@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt};
+use serde_json::Value;
 
 use super::rules::NAMESPACE_OBJECTS;
 use super::{Looking, Named, some, unread, violation};
 use crate::plan::removal::Removal;
-use crate::preflight::{CouldNotCheck, Found, Violation};
+use crate::preflight::{CouldNotCheck, Found, Notices, Violation};
 use crate::resource::Resource;
-use crate::text::count;
+use crate::text::{count, sanitize};
 
 /// Lists under way at the same time.
 const AT_ONCE: usize = 8;
@@ -29,7 +30,7 @@ fn is_kept(resource: &Resource) -> bool {
     resource.namespaced && !is_about_others
 }
 
-pub async fn check(looking: &Looking<'_>) -> Found {
+pub async fn check(looking: &Looking<'_>, ignores_failing_apis: bool, notices: &Notices) -> Found {
     let mut found = Found::default();
     let namespaces: Vec<&Removal> = looking.of_kind("", "Namespace").collect();
     if namespaces.is_empty() {
@@ -42,6 +43,13 @@ pub async fn check(looking: &Looking<'_>) -> Found {
             return found;
         }
     };
+    if !ignores_failing_apis {
+        match failing(looking).await {
+            Ok(failing) => found.unchecked.extend(unknown(&failing)),
+            // Only who may look at APIServices can be told of them.
+            Err(error) => notices.add(error.message),
+        }
+    }
     kinds.retain(is_kept);
     for removal in namespaces {
         match one(looking, removal, kinds.iter()).await {
@@ -50,6 +58,34 @@ pub async fn check(looking: &Looking<'_>) -> Found {
         }
     }
     found
+}
+
+/// The APIServices of other servers that do not answer. What is kept there nobody knows, and no namespace goes before they do.
+async fn failing(looking: &Looking<'_>) -> Result<Vec<String>, CouldNotCheck> {
+    let gather = |names: &mut Vec<String>, json: &str| {
+        let Ok(object) = serde_json::from_str::<Value>(json) else { return };
+        let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+        let is_available = conditions
+            .filter(|condition| condition["type"] == "Available")
+            .any(|condition| condition["status"] == "True");
+        if object["spec"]["service"].is_object() && !is_available {
+            names.extend(object["metadata"]["name"].as_str().map(|name| sanitize(name).into_owned()));
+        }
+    };
+    let resource = Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false);
+    Ok(looking.list(&resource, None, gather).await?.unwrap_or_default())
+}
+
+fn unknown(failing: &[String]) -> Option<CouldNotCheck> {
+    let [first, others @ ..] = failing else { return None };
+    let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+    let message = format!(
+        "what else the namespace holds is not known: apiservice.apiregistration.k8s.io/{first}{more} does not answer, and \
+         the API server finishes no deletion of a namespace until it does"
+    );
+    let help = "repair or delete the APIService; deploy without deleting: --prune=no; or do not look at such APIs: \
+        --ignore-failing-api-services";
+    Some(CouldNotCheck { message, help: Some(help.to_owned()) })
 }
 
 async fn one(

@@ -170,6 +170,7 @@ pub fn options(
         ready_timeout: waits(settings).then_some(settings.timeouts.ready),
         resource_timeout: settings.timeouts.resource,
         shows_logs: shows_logs(settings),
+        ignores_api_services: settings.ignore_failing_api_services,
         tells_waits: false,
         wait_rules: settings.rules.waits.iter().cloned().chain(predicted).collect(),
         written,

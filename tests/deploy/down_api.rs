@@ -1,0 +1,63 @@
+//! An aggregated API whose server does not answer: it stops no deploy that has nothing of it.
+
+use serde_json::{Value, json};
+
+use crate::support::{Bed, ControlPlane, eventually};
+use crate::waiting::Stage;
+
+/// An APIService without a backend. The control plane is the test's own: with such an API no namespace is ever deleted.
+fn api_service() -> Value {
+    json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.down.example.com"},
+        "spec": {"group": "down.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
+            "insecureSkipTLSVerify": true, "service": {"name": "nobody", "namespace": "default", "port": 443}}})
+}
+
+fn is_known_and_down(cp: &ControlPlane) {
+    eventually("the aggregated API is known and down", || (cp.get("/apis/down.example.com/v1").0 == 503).then_some(()));
+}
+
+#[test]
+fn an_api_that_is_down_stops_only_what_has_to_do_with_it() {
+    let cp = ControlPlane::start();
+    let stage = Stage::on(&cp);
+    let deploy = |flags: &[&str]| stage.deploy_as(cp.kubeconfig("admin"), flags).run();
+    let exists = |name: &str| cp.get(&stage.bed.config_map_path(name)).0 == 200;
+    let (stays, goes) = (stage.config_map("stays", json!({})), stage.config_map("goes", json!({})));
+    let other = Bed::new().names.namespace;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}});
+    stage.write(&[&stays, &goes, &namespace]);
+    deploy(&[]).code(0);
+
+    // The APIService is one of the app, and never becomes available.
+    stage.write(&[&stays, &goes, &namespace, &api_service()]);
+    let output = deploy(&["--wait-timeout=1s"]);
+    output.code(5).stdout_contains("apiservice.apiregistration.k8s.io/v1.down.example.com is not ready after 1s: ");
+    let output = deploy(&["--ignore-failing-api-services"]);
+    output
+        .code(0)
+        .stderr_contains("notice: ")
+        .stderr_contains("apiservice.apiregistration.k8s.io/v1.down.example.com: ");
+    is_known_and_down(&cp);
+
+    // Members are found, diffed and deleted all the same.
+    stage.write(&[&stays, &namespace, &api_service()]);
+    deploy(&["--wait=crds", "--prune=yes"]).code(0).stdout_contains("1 deleted");
+    assert!(exists("stays") && !exists("goes"));
+    let inspect = ["inspect", "-a", "shop", "-n", stage.namespace()];
+    stage.bed.gantry(cp.kubeconfig("admin"), &inspect).run().code(0).stdout_contains("ServiceNotFound: ");
+
+    // A namespace may hold objects of that API, and stays until it answers.
+    stage.write(&[&stays, &api_service()]);
+    let output = deploy(&["--wait=crds", "--prune=yes"]);
+    output.code(1).stdout_contains("what else the namespace holds is not known");
+    output.stdout_contains("v1.down.example.com does not").stdout_contains("--ignore-failing-api-services");
+    assert_eq!(cp.get(&format!("/api/v1/namespaces/{other}")).1["metadata"]["deletionTimestamp"], Value::Null);
+    // The API server does not finish it, which is said, too.
+    std::fs::write(
+        stage.bed.folder.path().join("gantry.yaml"),
+        "{apiVersion: gantry.dev/v1alpha1, kind: Config, ignoreFailingApiServices: true, timeouts: {delete: 1s}}",
+    )
+    .expect("write a file");
+    let output = deploy(&["--prune=yes"]);
+    output.code(5).stdout_contains(&format!("namespace/{other} is being deleted since"));
+}
