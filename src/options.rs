@@ -24,6 +24,10 @@ pub enum Format {
     Human,
     Json,
     Sarif,
+    Junit,
+    Markdown,
+    Github,
+    Gitlab,
 }
 
 /// How commands answer that make no report.

@@ -5,17 +5,17 @@
 //! anybody is asked; [`write_outcome`] says how it ended. Both are functions of the report: where an excerpt is to be
 //! shown, [`Excerpts`] gives the line. All text of the report is untrusted and goes through [`crate::text`].
 
-mod causes;
+pub(super) mod causes;
 mod checks;
 mod diffs;
 mod excerpt;
-mod finding;
+pub(super) mod finding;
 mod findings;
-mod flow;
-mod groups;
-mod outcome;
-mod pen;
-mod plan;
+pub(super) mod flow;
+pub(super) mod groups;
+pub(super) mod outcome;
+pub(super) mod pen;
+pub(super) mod plan;
 mod problems;
 mod sources;
 #[cfg(test)]

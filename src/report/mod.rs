@@ -1,17 +1,22 @@
 //! The report: everything a run found out, as data.
 //!
-//! Every output format is a function of a [`Report`] ([`human`], [`json`], [`sarif`]). The field names are a contract that others
+//! Every output format is a function of a [`Report`], in a file or folder of its own. The field names are a contract that others
 //! build on; `docs/report.schema.json` is generated from these types and a test holds it fresh. Nothing here
 //! depends on the clock or on iteration order: the same input gives the same bytes.
 
 pub mod catalog;
+pub mod github;
+pub mod gitlab;
 pub mod human;
 pub mod json;
+pub mod junit;
+pub mod markdown;
 mod places;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod sarif;
 mod surroundings;
+mod words;
 
 use std::sync::Arc;
 

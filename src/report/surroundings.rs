@@ -1,5 +1,6 @@
 //! What a format for programs or browsers has to know beside the report.
 
+use super::human::Purpose;
 use super::places::Places;
 use crate::finding::Severity;
 
@@ -8,6 +9,7 @@ use crate::finding::Severity;
 pub struct Surroundings<'a> {
     pub rules: &'a dyn Rules,
     pub places: &'a Places,
+    pub purpose: Purpose,
 }
 
 /// What rules say of themselves.
@@ -56,7 +58,7 @@ pub mod tests {
         write: fn(&crate::report::Report, Surroundings<'_>, &mut dyn std::io::Write) -> std::io::Result<()>,
     ) -> String {
         let places = Places::new("/repo/deploy".as_ref(), "/repo".as_ref());
-        let around = Surroundings { rules: &One, places: &places };
+        let around = Surroundings { rules: &One, places: &places, purpose: Purpose::Check };
         let mut out = Vec::new();
         write(report, around, &mut out).expect("in memory");
         String::from_utf8(out).expect("text")

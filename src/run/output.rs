@@ -13,7 +13,9 @@ use crate::options::{ColorChoice, Format, OutputSpec, TargetSpec};
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
-use crate::report::{ErrorEntry, Outcome, Places, Report, RuleText, Rules, Surroundings, json, sarif};
+use crate::report::{
+    ErrorEntry, Outcome, Places, Report, RuleText, Rules, Surroundings, github, gitlab, json, junit, markdown, sarif,
+};
 use crate::ui;
 
 /// More notices at a time are counted, not shown (unless `verbose`).
@@ -198,7 +200,7 @@ impl Output {
             failed.extend(human.err());
         }
         let places = Places::new(&host.working_directory, root_of(&host.working_directory));
-        let around = Surroundings { rules: &OfGantry, places: &places };
+        let around = Surroundings { rules: &OfGantry, places: &places, purpose: self.options.purpose };
         for spec in &self.specs {
             let Some(write) = whole(spec.format) else { continue };
             let written = match &spec.file {
@@ -257,6 +259,10 @@ fn whole(format: Format) -> Option<WriteWhole> {
         Format::Human => None,
         Format::Json => Some(|report, _, out| json::write(report, out)),
         Format::Sarif => Some(sarif::write),
+        Format::Junit => Some(junit::write),
+        Format::Markdown => Some(markdown::write),
+        Format::Github => Some(github::write),
+        Format::Gitlab => Some(gitlab::write),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every format that is written as a whole, and the file that it is written to here.
-const FORMATS: &[&str] = &["json", "sarif"];
+const FORMATS: &[&str] = &["json", "sarif", "junit", "markdown", "github", "gitlab"];
 
 /// A repository with manifests and a folder that represents a cluster, both below `deploy/`.
 fn repository() -> TempDir {
@@ -69,6 +69,26 @@ fn one_run_writes_every_format() {
     }
     let rules = sarif["runs"][0]["tool"]["driver"]["rules"].as_array().expect("rules");
     assert!(rules.iter().all(|rule| rule["help"]["markdown"].as_str().is_some_and(|text| text.len() > 100)));
+
+    let gitlab = json(&written, "gitlab");
+    let entries = gitlab.as_array().expect("a list");
+    assert_eq!(entries.len(), findings.len());
+    for (entry, result) in entries.iter().zip(results) {
+        assert_eq!(entry["location"]["path"], "deploy/breaking/bakery.yaml");
+        assert_eq!(entry["fingerprint"], result["partialFingerprints"]["gantryFinding/v1"]);
+    }
+    let github = of(&written, "github");
+    let place = "file=deploy/breaking/bakery.yaml,line=45,col=17";
+    assert!(github.starts_with(&format!("::error {place},title=NoMinimumTightened::")), "{github}");
+    assert!(
+        github.ends_with("::notice title=gantry::Would be blocked: 11 errors in 3 objects. Nothing was written.\n")
+    );
+    let junit = of(&written, "junit");
+    let case = "<testcase name=\"customresourcedefinition/cakes.bakery.example.com\" classname=\"CRDUpgradeSafety\"";
+    assert!(junit.contains(case) && junit.contains("tests=\"3\" skipped=\"0\" failures=\"3\""), "{junit}");
+    let markdown = of(&written, "markdown");
+    assert!(markdown.starts_with("### gantry: Would be blocked: 11 errors in 3 objects."), "{markdown}");
+    assert!(markdown.contains("<details><summary>4 <code>NoMinimumTightened</code>: minimum added"), "{markdown}");
 }
 
 #[test]
@@ -107,4 +127,8 @@ fn what_could_not_be_checked_is_in_every_format() {
     assert_eq!(invocation["executionSuccessful"], false);
     let told = invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().expect("a message");
     assert!(told.contains("lost could not check"), "{told}");
+    assert!(of(&written, "junit").contains("<error message=\"could not check: "));
+    assert!(of(&written, "markdown").contains("#### Not checked\n\n- `lost`: `"));
+    assert!(of(&written, "github").starts_with("::error title=lost could not check::"));
+    assert_eq!(json(&written, "gitlab")[0]["check_name"], "lost");
 }

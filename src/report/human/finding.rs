@@ -226,7 +226,7 @@ fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::
 }
 
 /// The object, the versions and the field: what to look for in the cluster.
-fn where_in(cause: &Cause<'_>) -> String {
+pub fn where_in(cause: &Cause<'_>) -> String {
     let object = cause.finding.object.as_ref().map(name);
     let versions = Some(cause.versions()).filter(|versions| !versions.is_empty());
     let words: Vec<String> = [object, versions, cause.finding.path.clone()]
@@ -283,7 +283,7 @@ fn also(block: &Block<'_>, said: &Shown, options: &HumanOptions) -> Vec<String> 
 }
 
 /// Who is affected, and how.
-fn phrase(breaks: Breaks) -> (&'static str, &'static str) {
+pub fn phrase(breaks: Breaks) -> (&'static str, &'static str) {
     match breaks {
         Breaks::StoredObjects => ("stored objects", "the server refuses invalid ones when they are next written"),
         Breaks::Writers => ("writers", "the server refuses or drops what they send today"),
@@ -374,7 +374,8 @@ fn proofs(facts: &[&Cause<'_>], options: &HumanOptions) -> Vec<String> {
     lines
 }
 
-fn witness(witness: &Witness) -> Vec<String> {
+/// `accepted today, refused with this change: …`
+pub fn witness_fate(witness: &Witness) -> String {
     let today = match witness.live {
         WitnessVerdict::Accepted => "accepted today",
         WitnessVerdict::Refused => "refused today",
@@ -395,7 +396,11 @@ fn witness(witness: &Witness) -> Vec<String> {
     let through = witness.subresource.as_deref().map_or_else(String::new, |subresource| {
         format!(", written through the {} subresource", text::sanitize(subresource))
     });
-    let mut lines = vec![format!("{today}, {tomorrow}{through}{message}")];
+    format!("{today}, {tomorrow}{through}{message}")
+}
+
+fn witness(witness: &Witness) -> Vec<String> {
+    let mut lines = vec![witness_fate(witness)];
     let object = flow::of(&witness.object, LONGEST_WITNESS);
     match &witness.old_object {
         Some(old) => {

@@ -56,6 +56,13 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
     pen.line(&format!("{word}{rest}"))
 }
 
+/// The last line: how the run ended.
+pub fn verdict(report: &Report, purpose: Purpose) -> String {
+    let began = report.changes.iter().any(|change| change.result.is_some());
+    let (word, rest) = last_line(report, purpose, began);
+    format!("{word}{rest}")
+}
+
 /// What became of each object, and how it ended.
 pub fn write_fate(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     fates(report, options, pen)?;

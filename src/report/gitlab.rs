@@ -1,0 +1,145 @@
+//! The findings as a report on code quality (`-o gitlab`), which GitLab shows beside the lines of a merge request.
+//!
+//! GitLab compares it with that of the target branch by fingerprint and takes each fingerprint only once. The format has no
+//! place for what could not be checked; it is an entry of its own, so that it is not taken for nothing.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::places::Place;
+use super::{Report, Surroundings, json, words};
+use crate::finding::{Finding, Fingerprint, Severity};
+use crate::hash::fnv128;
+
+#[derive(Serialize)]
+struct Entry {
+    description: String,
+    check_name: String,
+    fingerprint: String,
+    severity: &'static str,
+    location: Location,
+}
+
+#[derive(Serialize)]
+struct Location {
+    path: String,
+    lines: Lines,
+}
+
+#[derive(Serialize)]
+struct Lines {
+    begin: usize,
+}
+
+/// Writes the report.
+pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let somewhere = || location(around.places.somewhere(report));
+    for (check, message, _) in words::unchecked(report) {
+        let name = words::line(&check.name, 100);
+        let description = format!("{name} could not check: {message}");
+        entries.push(stopped(description, name, somewhere()));
+    }
+    for error in &report.errors {
+        let at = error.source.as_ref().map_or_else(somewhere, |source| location(around.places.of(source)));
+        entries.push(stopped(words::line(&error.message, 1000), "gantry".to_owned(), at));
+    }
+    let mut times = BTreeMap::new();
+    for finding in report.checks.iter().flat_map(|check| &check.findings) {
+        // What somebody has accepted is no problem to be fixed.
+        let Some(severity) = severity(finding.severity) else { continue };
+        let number = times.entry(Fingerprint::of(finding)).and_modify(|number| *number += 1).or_insert(0_usize);
+        entries.push(Entry {
+            description: description(finding),
+            check_name: words::line(&finding.rule, 100),
+            fingerprint: Fingerprint::of(finding).numbered(*number).to_string(),
+            severity,
+            location: location(around.places.of_finding(finding, report)),
+        });
+    }
+    json::write_value(&entries, out)
+}
+
+/// What is no finding and stops a deploy all the same.
+fn stopped(description: String, check_name: String, location: Location) -> Entry {
+    let fingerprint = format!("{:032x}", fnv128(format!("{check_name}\n{description}").as_bytes()));
+    Entry { description, check_name, fingerprint, severity: "blocker", location }
+}
+
+fn description(finding: &Finding) -> String {
+    let inside = words::inside(finding);
+    let inside = if inside.is_empty() { inside } else { format!(" ({inside})") };
+    format!("{}{inside}: {}", words::object(finding), words::message(finding))
+}
+
+/// GitLab's word; `None` for what is not reported.
+fn severity(severity: Severity) -> Option<&'static str> {
+    match severity {
+        Severity::Error => Some("blocker"),
+        Severity::Warning => Some("minor"),
+        Severity::Info => Some("info"),
+        Severity::Waived => None,
+    }
+}
+
+fn location(place: Place) -> Location {
+    Location { path: place.path, lines: Lines { begin: place.line.unwrap_or(1) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::report::samples;
+    use crate::report::surroundings::tests::written;
+
+    fn entries(report: &Report) -> Vec<Value> {
+        serde_json::from_str(&written(report, write)).expect("a list")
+    }
+
+    #[test]
+    fn a_finding_has_what_gitlab_asks_for() {
+        let entries = entries(&samples::blocked());
+        let description = "customresourcedefinition/samples.test.example.com (v1alpha1, ^.spec.pollInterval): field \
+            spec.pollInterval may not be removed from v1alpha1";
+        let fingerprint = Fingerprint::of(&samples::removed_field("v1alpha1", 1)).to_string();
+        assert_eq!(
+            entries[0],
+            json!({
+                "description": description,
+                "check_name": "NoExistingFieldRemoved",
+                "fingerprint": fingerprint,
+                "severity": "blocker",
+                "location": {"path": "deploy/manifests/crd.yaml", "lines": {"begin": 24}},
+            })
+        );
+    }
+
+    #[test]
+    fn every_fingerprint_is_there_once() {
+        for (name, mut report) in samples::all() {
+            let again = report.checks.first().map(|check| check.findings.clone()).unwrap_or_default();
+            report.checks.iter_mut().take(1).for_each(|check| check.findings.extend(again.clone()));
+            let entries = entries(&report);
+            let all: BTreeSet<&str> = entries.iter().map(|entry| entry["fingerprint"].as_str().unwrap()).collect();
+            assert_eq!(all.len(), entries.len(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_checked_is_there_and_what_is_waived_is_not() {
+        let unchecked = entries(&samples::could_not_check());
+        assert_eq!(
+            (&unchecked[0]["check_name"], &unchecked[0]["severity"]),
+            (&json!("PermissionValidation"), &json!("blocker"))
+        );
+        let mut waived = samples::blocked();
+        waived.checks[0].findings.iter_mut().for_each(|finding| finding.severity = Severity::Waived);
+        assert!(entries(&waived).is_empty());
+    }
+}

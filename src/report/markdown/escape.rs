@@ -1,0 +1,75 @@
+//! Untrusted text in Markdown. Inside code nothing is markup: no emphasis, no link, no mention, no reference to an issue.
+
+/// The text as code within a line. The text has no line breaks.
+pub fn code(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let ticks = "`".repeat(longest_run(text) + 1);
+    // The reader takes one space off either end if both are there.
+    let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
+    format!("{ticks}{space}{text}{space}{ticks}")
+}
+
+/// The text as a block of code.
+pub fn fence(text: &str, language: &str) -> String {
+    let ticks = "`".repeat(longest_run(text).max(2) + 1);
+    format!("{ticks}{language}\n{text}\n{ticks}")
+}
+
+/// The text in HTML.
+pub fn html(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A sentence of gantry's own, in which there may be names.
+pub fn words(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | ':' | ';' | '(' | ')' | '-' | '/') {
+            // No reader takes a character that is written by its number for markup.
+            out.push_str(&format!("&#{};", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// How many backticks stand together at most.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_ends_the_code_that_it_is_in() {
+        assert_eq!(code("a"), "`a`");
+        assert_eq!(code("a `b` c"), "``a `b` c``");
+        assert_eq!(code("`"), "`` ` ``");
+        assert_eq!(code("``x"), "``` ``x ```");
+        assert_eq!(code(""), "");
+        assert_eq!(fence("a", "yaml"), "```yaml\na\n```");
+        assert_eq!(fence("````", ""), "`````\n````\n`````");
+    }
+
+    #[test]
+    fn markup_in_words_is_written_by_number() {
+        assert_eq!(words("Failed: a@b [x](y) *z* <i>."), "Failed: a&#64;b &#91;x&#93;(y) &#42;z&#42; &#60;i&#62;.");
+        assert_eq!(html("<a b='c' d=\"e\">&"), "&lt;a b=&#39;c&#39; d=&quot;e&quot;&gt;&amp;");
+    }
+}

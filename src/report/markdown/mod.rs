@@ -1,0 +1,273 @@
+//! The report as Markdown (`-o markdown`), for a comment on a pull request or the summary of a job.
+//!
+//! The verdict comes first, then an overview of the checks, then the findings, folded by rule: errors before warnings, the first of
+//! each rule whole and a line for each other. Code hosts take a limited length only, so that what does not fit is counted, errors
+//! last; no text is cut off in the middle.
+
+mod escape;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use self::escape::{code, fence, html, words as bare};
+use super::human::causes::{Cause, ObjectCauses};
+use super::human::groups::{self, Block, Kind};
+use super::human::{finding as human, outcome, plan};
+use super::{Report, Surroundings, words};
+use crate::finding::{CheckReport, CheckStatus, Severity};
+use crate::text;
+
+/// The longest report, in characters. GitHub takes comments of 65,536.
+pub const LONGEST: usize = 60_000;
+/// What is kept free for the sentence that says what was left out.
+const TAIL: usize = 400;
+/// Checks in the overview, and what could not be checked or stopped the run: of more there is a number.
+const CHECKS: usize = 50;
+const TOLD: usize = 20;
+const LONGEST_LINE: usize = 400;
+/// Further places of one finding that are named.
+const PLACES: usize = 5;
+
+/// Writes the report.
+pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let causes = ObjectCauses::of(report);
+    let mut page = Page { text: head(report, &causes, around), room: 0 };
+    page.room = (LONGEST - TAIL).saturating_sub(page.text.chars().count());
+    let mut left = Vec::new();
+    for severity in [Severity::Error, Severity::Warning] {
+        let kinds = groups::kinds(&causes, severity);
+        let total: usize = kinds.iter().map(Kind::len).sum();
+        // Before an error is left out every warning is.
+        let shown = if left.is_empty() { page.kinds(&kinds, severity, around) } else { 0 };
+        if shown < total {
+            left.push(text::count(total - shown, words::severity(severity)));
+        }
+    }
+    if left.is_empty() {
+        page.accepted(&causes);
+    }
+    if !left.is_empty() {
+        let are = if left.len() == 1 && left[0].starts_with("1 ") { "is" } else { "are" };
+        page.text.push_str(&format!(
+            "\n{} {are} left out here: `-o json` and `-o html` have them all.\n",
+            left.join(" and ")
+        ));
+    }
+    out.write_all(page.text.as_bytes())
+}
+
+/// The verdict, the target, the checks, and whatever is no finding.
+fn head(report: &Report, causes: &[ObjectCauses<'_>], around: Surroundings<'_>) -> String {
+    let mut text = format!("### gantry: {}\n", bare(&outcome::verdict(report, around.purpose)));
+    if !report.target.is_empty() {
+        let plan = plan::counts(&report.changes);
+        let plan = if plan.is_empty() { plan } else { format!(", plan: {}", bare(&plan)) };
+        text.push_str(&format!("\nTarget {}{plan}\n", code(&words::line(&report.target, 200))));
+    }
+    if !report.checks.is_empty() {
+        text.push_str("\n| check | verdict | errors | warnings | infos | waived |\n|---|---|--:|--:|--:|--:|\n");
+        for check in report.checks.iter().take(CHECKS) {
+            text.push_str(&row(check, causes));
+        }
+        if report.checks.len() > CHECKS {
+            text.push_str(&format!("\nand {} more checks\n", report.checks.len() - CHECKS));
+        }
+    }
+    let told = |lines: Vec<String>, title: &str| {
+        let shown = lines.iter().take(TOLD).map(|line| format!("- {line}\n")).collect::<String>();
+        let more = if lines.len() > TOLD { format!("- and {} more\n", lines.len() - TOLD) } else { String::new() };
+        if lines.is_empty() { String::new() } else { format!("\n#### {title}\n\n{shown}{more}") }
+    };
+    let line = |text: &str| code(&words::line(text, LONGEST_LINE));
+    let unchecked =
+        words::unchecked(report).map(|(check, message, _)| format!("{}: {}", line(&check.name), line(&message)));
+    let skipped = report.checks.iter().filter(|check| check.status == CheckStatus::Skipped);
+    let skipped = skipped.map(|check| {
+        format!("{} was skipped: {}", line(&check.name), line(check.message.as_deref().unwrap_or("no reason given")))
+    });
+    text.push_str(&told(unchecked.chain(skipped).collect(), "Not checked"));
+    let errors = report.errors.iter().map(|error| {
+        let at = error.source.as_ref().map(|source| format!("{}: ", line(&words::place(source)))).unwrap_or_default();
+        let help = error.help.as_ref().map(|help| format!(" ({})", line(help))).unwrap_or_default();
+        format!("{at}{}{help}", line(&error.message))
+    });
+    text.push_str(&told(errors.collect(), "What stopped the run"));
+    text
+}
+
+/// A check in the overview.
+fn row(check: &CheckReport, causes: &[ObjectCauses<'_>]) -> String {
+    let number = |severity| {
+        let of_check = causes.iter().flat_map(|object| &object.causes).filter(|cause| cause.check == check.name);
+        of_check.filter(|cause| cause.severity() == severity).count()
+    };
+    let status = match check.status {
+        CheckStatus::Passed | CheckStatus::Warned => words::status(check).to_owned(),
+        _ => format!("**{}**", words::status(check)),
+    };
+    let [errors, warnings, infos, waived] =
+        [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived].map(number);
+    // In a table a bar ends the cell, whatever it is in.
+    let name = code(&words::line(&check.name, 60)).replace('|', "\\|");
+    format!("| {name} | {status} | {errors} | {warnings} | {infos} | {waived} |\n")
+}
+
+/// What is written so far, and how many characters may follow.
+struct Page {
+    text: String,
+    room: usize,
+}
+
+impl Page {
+    /// Adds text if there is room for it.
+    fn add(&mut self, text: &str) -> bool {
+        let length = text.chars().count();
+        let fits = length <= self.room;
+        if fits {
+            self.text.push_str(text);
+            self.room -= length;
+        }
+        fits
+    }
+
+    /// The findings of one severity, folded by rule. Answers how many are shown.
+    fn kinds(&mut self, kinds: &[Kind<'_>], severity: Severity, around: Surroundings<'_>) -> usize {
+        let title = if severity == Severity::Error { "\n#### Errors\n" } else { "\n#### Warnings\n" };
+        if kinds.is_empty() || !self.add(title) {
+            return 0;
+        }
+        // So that each has its first finding before any has all of them.
+        let firsts: Vec<String> = kinds.iter().map(|kind| opened(kind, around)).collect();
+        let mut needed: usize = firsts.iter().map(|first| first.chars().count() + END.len()).sum();
+        let mut shown = 0;
+        for (at, (kind, first)) in kinds.iter().zip(&firsts).enumerate() {
+            needed -= first.chars().count() + END.len();
+            if self.room < first.chars().count() + END.len() || !self.add(first) {
+                continue;
+            }
+            shown += kind.blocks[0].len();
+            let spare = self.room.saturating_sub(needed + END.len());
+            let mut share = spare / (kinds.len() - at);
+            for block in &kind.blocks[1..] {
+                let line = line(block);
+                let length = line.chars().count();
+                if length > share {
+                    continue;
+                }
+                share -= length;
+                shown += if self.add(&line) { block.len() } else { 0 };
+            }
+            self.add(END);
+        }
+        shown
+    }
+
+    /// What nobody has to do anything about, if there is room.
+    fn accepted(&mut self, causes: &[ObjectCauses<'_>]) {
+        for severity in [Severity::Info, Severity::Waived] {
+            let found: Vec<&Cause<'_>> =
+                causes.iter().flat_map(|object| &object.causes).filter(|cause| cause.severity() == severity).collect();
+            if found.is_empty() {
+                continue;
+            }
+            let title = match severity {
+                Severity::Info => text::count(found.len(), "info"),
+                _ => format!("{} {}", found.len(), words::severity(severity)),
+            };
+            if !self.add(&format!("\n<details><summary>{title}</summary>\n\n")) {
+                continue;
+            }
+            self.room = self.room.saturating_sub(END.len());
+            for cause in found {
+                let finding = cause.finding;
+                let why = words::accepted(finding).map(|why| format!(" ({})", code(&text::cut(&why, LONGEST_LINE))));
+                self.add(&format!(
+                    "- {} {}: {}{}\n",
+                    code(&words::line(&finding.rule, 100)),
+                    code(&words::object(finding)),
+                    code(&words::line(&cause.message(), LONGEST_LINE)),
+                    why.unwrap_or_default()
+                ));
+            }
+            self.text.push_str(END);
+        }
+    }
+}
+
+const END: &str = "\n</details>\n";
+
+/// The fold of a rule with its first finding.
+fn opened(kind: &Kind<'_>, around: Surroundings<'_>) -> String {
+    let block = &kind.blocks[0];
+    let summary = around.rules.rule(kind.rule).map(|rule| format!(": {}", html(&rule.summary))).unwrap_or_default();
+    let rule = html(&words::line(kind.rule, 100));
+    format!("\n<details><summary>{} <code>{rule}</code>{summary}</summary>\n\n{}", kind.len(), whole(block))
+}
+
+/// One finding with everything about it.
+fn whole(block: &Block<'_>) -> String {
+    let mut text = String::new();
+    for fact in &block.first().facts {
+        text.push_str(&format!("- {}\n", code(&words::line(&fact.message(), 500))));
+    }
+    let cause = block.first().cause();
+    let finding = cause.finding;
+    let mut note = |label: &str, texts: Vec<String>| {
+        for note in texts.into_iter().filter(|note| !note.is_empty()) {
+            text.push_str(&format!("- {label}: {note}\n"));
+        }
+    };
+    let at = finding.source.as_ref().map(|source| format!(" at {}", code(&words::place(source)))).unwrap_or_default();
+    note("in", vec![format!("{}{at}", code(&words::line(&human::where_in(cause), 500)))]);
+    let others: Vec<String> = block.places[1..].iter().map(|place| place_of(place.cause())).collect();
+    let more = others.len().saturating_sub(PLACES);
+    let mut also: Vec<String> = others.into_iter().take(PLACES).collect();
+    also.extend((more > 0).then(|| format!("{more} more")));
+    note("also in", vec![also.join(", ")]);
+    let mut breaks: Vec<String> = block.first().facts.iter().flat_map(|fact| words::breaks(fact.finding)).collect();
+    breaks.sort();
+    breaks.dedup();
+    note("breaks", breaks);
+    note("objects", finding.evidence.iter().map(|found| code(&words::line(&found.message, 500))).collect());
+    note("proof", words::proven(finding).map(str::to_owned).into_iter().collect());
+    let witness = block.first().facts.iter().find_map(|fact| fact.finding.witnesses.first());
+    note("proof", witness.map(|witness| code(&words::fate(witness))).into_iter().collect());
+    let mut steps: Vec<String> = Vec::new();
+    for step in block.first().facts.iter().flat_map(|fact| words::steps(fact.finding)) {
+        let step = code(step.trim());
+        if !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    note("next", steps);
+    if let Some(witness) = witness {
+        let before = witness.old_object.iter().map(|old| format!("# before\n{}\n# after\n", words::yaml(old)));
+        let object = format!("{}{}", before.collect::<String>(), words::yaml(&witness.object));
+        text.push_str(&format!("\n{}\n", fence(&object, "yaml")));
+    }
+    text
+}
+
+/// A finding beside the first of its rule.
+fn line(block: &Block<'_>) -> String {
+    let cause = block.first().cause();
+    let facts: Vec<String> = block.first().facts.iter().map(|fact| fact.fact().into_owned()).collect();
+    let others = match block.places.len() - 1 {
+        0 => String::new(),
+        others => format!(" (also in {})", text::count(others, "other object")),
+    };
+    let place = cause.finding.source.as_ref().map(|source| format!(" at {}", code(&words::place(source))));
+    format!(
+        "- {}{}: {}{others}\n",
+        code(&words::line(&human::where_in(cause), 500)),
+        place.unwrap_or_default(),
+        code(&words::line(&facts.join("; "), LONGEST_LINE)),
+    )
+}
+
+fn place_of(cause: &Cause<'_>) -> String {
+    let object = cause.finding.object.as_ref().map(human::name).unwrap_or_default();
+    let at = cause.finding.source.as_ref().map(|source| format!(" ({})", code(&words::place(source))));
+    format!("{}{}", code(&words::line(&object, 300)), at.unwrap_or_default())
+}

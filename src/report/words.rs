@@ -1,0 +1,141 @@
+//! Sentences that several formats share. What they say of untrusted text is made harmless here; what a format has to escape
+//! beside that is its own matter.
+
+use super::Report;
+use super::human::finding::{phrase, witness_fate};
+use super::human::flow;
+use crate::finding::{CheckReport, CheckStatus, Finding, Severity, Source, Verdict, Witness};
+use crate::text;
+
+/// Longer messages are cut: `-o json` has all of them.
+const LONGEST_MESSAGE: usize = 500;
+const LONGEST_HELP: usize = 2000;
+/// A witness is written out up to this many characters.
+const LONGEST_WITNESS: usize = 2000;
+
+/// `error`, `warning`, …
+pub fn severity(severity: Severity) -> &'static str {
+    super::human::pen::severity(severity).0
+}
+
+/// What is wrong, on one line.
+pub fn message(finding: &Finding) -> String {
+    line(&finding.message, LONGEST_MESSAGE)
+}
+
+/// The object, as kubectl names it.
+pub fn object(finding: &Finding) -> String {
+    finding.object.as_ref().map_or_else(|| "the plan".to_owned(), |object| line(&object.to_string(), 300))
+}
+
+/// The version and the path: `v1, ^.spec.x`. Empty where a finding is about the whole object.
+pub fn inside(finding: &Finding) -> String {
+    let parts: Vec<String> =
+        [&finding.version, &finding.path].into_iter().flatten().map(|part| line(part, LONGEST_MESSAGE)).collect();
+    parts.join(", ")
+}
+
+/// `file:line:column`
+pub fn place(source: &Source) -> String {
+    let file = if &*source.file == "-" { "<stdin>".to_owned() } else { line(&source.file, 1000) };
+    match (source.line, source.column) {
+        (0, _) => file,
+        (line, None) => format!("{file}:{line}"),
+        (line, Some(column)) => format!("{file}:{line}:{column}"),
+    }
+}
+
+/// Who is affected and how, each in a sentence.
+pub fn breaks(finding: &Finding) -> Vec<String> {
+    let said = finding.breaks.iter().map(|breaks| phrase(*breaks));
+    said.map(|(who, how)| format!("{who}: {how}")).collect()
+}
+
+/// The steps to take, a line each.
+pub fn steps(finding: &Finding) -> Vec<String> {
+    let help = text::cut(&finding.help, LONGEST_HELP);
+    help.lines().map(|step| text::sanitize(step).into_owned()).filter(|step| !step.trim().is_empty()).collect()
+}
+
+/// What becomes of a witness.
+pub fn fate(witness: &Witness) -> String {
+    text::cut(&witness_fate(witness), LONGEST_MESSAGE).into_owned()
+}
+
+/// A witness, in one line of YAML.
+pub fn yaml(object: &serde_json::Value) -> String {
+    flow::of(object, LONGEST_WITNESS)
+}
+
+/// What is proven where there is no witness.
+pub fn proven(finding: &Finding) -> Option<&'static str> {
+    match finding.verdict? {
+        _ if !finding.witnesses.is_empty() => None,
+        Verdict::Undecided => Some("undecided: some objects may break, so the change is not called safe"),
+        Verdict::Equal | Verdict::Widening => {
+            Some("harmless: every object that is valid today stays valid and unchanged")
+        }
+        _ => None,
+    }
+}
+
+/// Why a finding is accepted.
+pub fn accepted(finding: &Finding) -> Option<String> {
+    let waived = finding.waived.as_ref().filter(|_| finding.severity == Severity::Waived)?;
+    let until = waived.expires.as_ref().map(|day| format!(" (until {day})")).unwrap_or_default();
+    Some(line(&format!("{}{until}", waived.reason), LONGEST_HELP))
+}
+
+/// A finding as plain text, for readers that know no markup.
+pub fn plain(finding: &Finding) -> String {
+    let mut lines = vec![format!("{}[{}] {}", severity(finding.severity), line(&finding.rule, 100), message(finding))];
+    let mut note = |label: &str, texts: &[String]| {
+        for (at, text) in texts.iter().filter(|text| !text.is_empty()).enumerate() {
+            lines.push(format!("  {:7} {text}", if at == 0 { label } else { "" }));
+        }
+    };
+    note("at", &finding.source.iter().map(place).collect::<Vec<_>>());
+    note("in", &[inside(finding)]);
+    note("breaks", &breaks(finding));
+    for witness in finding.witnesses.iter().take(1) {
+        let mut proof = vec![fate(witness)];
+        proof.extend(witness.old_object.iter().map(|old| format!("before: {}", yaml(old))));
+        proof.push(yaml(&witness.object));
+        note("proof", &proof);
+    }
+    note("proof", &proven(finding).map(str::to_owned).into_iter().collect::<Vec<_>>());
+    note("objects", &finding.evidence.iter().map(|found| line(&found.message, LONGEST_MESSAGE)).collect::<Vec<_>>());
+    note("why", &accepted(finding).into_iter().collect::<Vec<_>>());
+    note("next", &steps(finding));
+    lines.join("\n")
+}
+
+/// Everything that checks could not look at: the name of the check, what, and the next step.
+pub fn unchecked(report: &Report) -> impl Iterator<Item = (&CheckReport, String, Option<String>)> {
+    report.checks.iter().flat_map(|check| {
+        check.unchecked.iter().map(move |unchecked| {
+            let help = unchecked.help.as_deref();
+            (
+                check,
+                line(&unchecked.message, 1000),
+                help.map(|help| text::cut(&text::sanitize_block(help), LONGEST_HELP).into_owned()),
+            )
+        })
+    })
+}
+
+/// What a check amounts to, in a word.
+pub fn status(check: &CheckReport) -> &'static str {
+    match check.status {
+        CheckStatus::Passed => "passed",
+        CheckStatus::Warned => "warned",
+        CheckStatus::Blocked => "blocked",
+        CheckStatus::Skipped => "skipped",
+        CheckStatus::Failed => "could not check",
+    }
+}
+
+/// Untrusted text as one line of at most so many characters.
+pub fn line(text: &str, most: usize) -> String {
+    text::cut(&text::sanitize(text), most).into_owned()
+}
