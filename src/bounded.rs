@@ -14,6 +14,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The whole of a file, which may be a pipe.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_up_to(path, MOST_BYTES)
+}
+
+/// The whole of a file that may have so many bytes.
+pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if path.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
@@ -21,7 +26,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = path.to_owned();
     // A thread that waits for ever in `open` or `read` ends with the process.
     thread::Builder::new().spawn(move || {
-        let _ = send.send(read_here(&file));
+        let _ = send.send(read_here(&file, most));
     })?;
     receive.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         let seconds = PATIENCE.as_secs();
@@ -35,11 +40,11 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     })
 }
 
-fn read_here(path: &Path) -> io::Result<Vec<u8>> {
+fn read_here(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let mebibytes = MOST_BYTES >> 20;
+    std::fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let mebibytes = most >> 20;
         return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is longer than {mebibytes} MiB")));
     }
     Ok(bytes)

@@ -2,6 +2,7 @@
 
 mod app;
 mod apps;
+mod baseline;
 mod before;
 mod catalog;
 mod diffs;

@@ -155,6 +155,12 @@ pub struct FlowArgs {
     #[arg(long)]
     pub warn_only: bool,
 
+    /// Findings that this JSON report of an earlier run has, too, are known and do not count, unless they got worse
+    ///
+    /// deploy then writes in spite of them. What could not be checked is never known.
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+
     /// Show what changes in each object, line by line; with =full also the whole of each object that is created
     #[arg(long, value_name = "changes|full", num_args = 0..=1, require_equals = true, default_missing_value = "changes")]
     pub diff: Option<DiffKind>,
@@ -385,6 +391,7 @@ impl DeleteArgs {
             wait_timeout: None,
             wait_resource_timeout: None,
             warn_only: self.warn_only,
+            baseline: None,
             diff: None,
             filter: Vec::new(),
             detailed_exitcode: false,

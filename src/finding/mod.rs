@@ -4,6 +4,7 @@
 //! know these types and not each other. The field names are a contract; see [`crate::report`].
 
 mod action;
+mod baseline;
 mod check;
 mod complaint;
 mod evidence;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::problem::Location;
 use crate::resource::ObjectRef;
 pub use action::{Action, ApplyResult};
+pub use baseline::{Baseline, BaselineEntry, BaselineState};
 pub use check::{CheckReport, CheckStatus, Coverage, Suppressed, Unchecked};
 pub use complaint::Complaint;
 pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, EvidenceObject, Examined};
@@ -72,6 +74,8 @@ pub enum Severity {
     Info,
     /// A waiver of the configuration lets it pass: see `waived`.
     Waived,
+    /// The report of `--baseline` has it, too, and it is no worse than there: see `baselineState`.
+    Known,
 }
 
 /// What is proven of a schema node of the live CRD beside that of the desired one.
@@ -117,9 +121,12 @@ pub struct Finding {
     pub rule: String,
     /// What it means for the deploy.
     pub severity: Severity,
-    /// The severity that it would have if it were not waived.
+    /// The severity that it would have if it were neither waived nor known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_severity: Option<Severity>,
+    /// What became of it since the report of `--baseline`. Absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_state: Option<BaselineState>,
     /// The object it is about. Absent where the finding is about no single object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,

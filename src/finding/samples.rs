@@ -28,6 +28,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         rule: rule.into(),
         severity,
         original_severity: None,
+        baseline_state: None,
         object: Some(object),
         source: None,
         label: None,

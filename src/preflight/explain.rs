@@ -269,6 +269,7 @@ fn severity(severity: Severity) -> &'static str {
         Severity::Warning => "warning",
         Severity::Info => "info",
         Severity::Waived => "waived",
+        Severity::Known => "known",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs the enabled checks and turns what they say into findings: placed in the manifests, weighed by `mode`, waived.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
@@ -10,13 +10,16 @@ use super::objects::Objects;
 use super::olm::Olm;
 use super::proofs::{Proofs, Proven};
 use super::registry::{self, CHECKS};
-use super::superseded;
+use super::superseded::{self, LeftOut};
 use super::waive::Waivers;
 use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::config::CustomCheck;
-use crate::finding::{CheckReport, CheckStatus, ExtensionEntry, Finding, Mode, Severity, Source, Unchecked};
+use crate::finding::{
+    Baseline, BaselineEntry, CheckReport, CheckStatus, ExtensionEntry, Finding, Fingerprint, Mode, Severity, Source,
+    Unchecked,
+};
 use crate::manifest::Spans;
 use crate::plan::{Plan, upgraded_crds};
 use crate::problem::Problem;
@@ -37,6 +40,8 @@ pub struct RunOptions<'a> {
     pub field_manager: &'a str,
     pub force_conflicts: bool,
     pub waivers: Waivers<'a>,
+    /// Findings that count no more.
+    pub baseline: Option<&'a Baseline>,
     pub catalogs: Catalogs<'a>,
     /// The checks that the configuration defines, whether they run or not: their names are those of rules, too.
     pub custom_checks: &'a [CustomCheck],
@@ -53,12 +58,23 @@ pub struct Ran {
     pub notices: Vec<Problem>,
     /// What becomes of the ClusterExtensions of the plan.
     pub extensions: Vec<ExtensionEntry>,
+    /// How the findings compare with those of the baseline.
+    pub baseline: Option<BaselineEntry>,
 }
 
 /// Runs all checks, whatever each of them finds.
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
-    let RunOptions { warn_only, redact, field_manager, force_conflicts, waivers, catalogs, custom_checks, stage } =
-        options;
+    let RunOptions {
+        warn_only,
+        redact,
+        field_manager,
+        force_conflicts,
+        waivers,
+        baseline,
+        catalogs,
+        custom_checks,
+        stage,
+    } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Arc::new(Proofs::new(Proven, upgraded_crds(&plan.changes).count()));
     let objects = Arc::new(Objects::new(checks.iter().map(|enabled| enabled.check.wants())));
@@ -97,11 +113,16 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
     let problems = waive(&mut reports, waivers, custom_checks);
-    superseded::leave_out(&mut reports);
+    let left_out = superseded::leave_out(&mut reports);
+    let baseline = baseline.map(|baseline| {
+        let entry = baseline.apply(&mut reports);
+        settle(&mut reports, &left_out);
+        entry
+    });
     if redact {
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
-    let mut ran = Ran { reports, problems, notices: Vec::new(), extensions: Vec::new() };
+    let mut ran = Ran { reports, problems, notices: Vec::new(), extensions: Vec::new(), baseline };
     for told in notices.iter().map(Notices::take) {
         ran.notices.extend(told.notices);
         ran.extensions.extend(told.extensions);
@@ -141,9 +162,28 @@ fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, custom_checks: &[Cus
     problems
 }
 
+/// Known findings neither block nor warn, and neither does what they tell of in another check's place.
+fn settle(reports: &mut [CheckReport], left_out: &[LeftOut]) {
+    let findings = reports.iter().flat_map(|report| &report.findings);
+    let known: BTreeSet<Fingerprint> =
+        findings.filter(|finding| finding.severity == Severity::Known).map(Fingerprint::of).collect();
+    for (at, report) in reports.iter_mut().enumerate() {
+        if !matches!(report.status, CheckStatus::Blocked | CheckStatus::Warned) {
+            continue;
+        }
+        let told = left_out.iter().filter(|left| left.of == at && !known.contains(&left.told_by));
+        let severities = report.findings.iter().map(|finding| finding.severity).chain(told.map(|left| left.severity));
+        report.status = amount(severities, !report.unchecked.is_empty());
+    }
+}
+
 /// What findings amount to, together with whether something could not be checked.
 fn status(findings: &[Finding], unchecked: bool) -> CheckStatus {
-    match findings.iter().map(|finding| finding.severity).min() {
+    amount(findings.iter().map(|finding| finding.severity), unchecked)
+}
+
+fn amount(severities: impl Iterator<Item = Severity>, unchecked: bool) -> CheckStatus {
+    match severities.min() {
         Some(Severity::Error) => CheckStatus::Blocked,
         _ if unchecked => CheckStatus::Failed,
         Some(Severity::Warning) => CheckStatus::Warned,
@@ -233,6 +273,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
             rule: violation.rule.into_owned(),
             severity: weighed(violation.severity),
             original_severity: None,
+            baseline_state: None,
             semantic: violation.semantic.map(weighed).filter(|semantic| *semantic != weighed(violation.severity)),
             not_written: violation.severity == Severity::Error && mode == Mode::Error && !is_written,
             object: object.clone(),
@@ -298,6 +339,24 @@ mod tests {
     }
 
     #[test]
+    fn a_check_whose_findings_others_tell_is_known_with_them() {
+        use crate::finding::samples;
+        let known = Finding { severity: Severity::Known, ..samples::removed_field("v1", 1) };
+        let told_by = Fingerprint::of(&known);
+        let check = |name, findings| samples::check(name, CheckStatus::Blocked, findings);
+        let reports = || [check("AdmissionDryRun", Vec::new()), check("CustomResourceValidation", vec![known.clone()])];
+        let statuses = |left_out: &[LeftOut]| {
+            let mut reports = reports();
+            settle(&mut reports, left_out);
+            reports.map(|report| report.status)
+        };
+        let left = LeftOut { of: 0, severity: Severity::Error, told_by };
+        assert_eq!(statuses(&[left]), [CheckStatus::Passed, CheckStatus::Passed]);
+        let other = LeftOut { told_by: told_by.numbered(1), ..left };
+        assert_eq!(statuses(&[left, other]), [CheckStatus::Blocked, CheckStatus::Passed]);
+    }
+
+    #[test]
     fn what_takes_long_to_find_out_holds_up_no_other_check() {
         let (tell, told) = channel();
         let enabled = |name: &str, check: Box<dyn Check>| Enabled { name: name.into(), mode: Mode::Error, check };
@@ -312,6 +371,7 @@ mod tests {
             field_manager: "gantry",
             force_conflicts: false,
             waivers: Waivers { list: &[], today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH) },
+            baseline: None,
             catalogs: Catalogs::none(),
             custom_checks: &[],
             stage: &stage,

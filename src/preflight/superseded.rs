@@ -11,41 +11,56 @@ use std::collections::BTreeMap;
 
 use super::entry::Superseded;
 use super::registry;
-use crate::finding::{CheckReport, Finding, Severity};
+use crate::finding::{CheckReport, Finding, Fingerprint, Severity};
 use crate::text;
 
-/// Leaves out of each report what another one tells as loudly.
-pub fn leave_out(reports: &mut [CheckReport]) {
+/// A finding that was left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The report that it was of.
+    pub of: usize,
+    pub severity: Severity,
+    /// The finding that tells the same.
+    pub told_by: Fingerprint,
+}
+
+/// Leaves out of each report what another one tells as loudly, and answers what that was.
+pub fn leave_out(reports: &mut [CheckReport]) -> Vec<LeftOut> {
+    let mut left_out = Vec::new();
     for by in 0..reports.len() {
         let Some(check) = registry::find(&reports[by].name) else { continue };
         for superseded in check.supersedes {
             if let Some(of) = reports.iter().position(|report| report.name == superseded.check) {
-                leave_out_of(reports, of, by, superseded);
+                left_out.extend(leave_out_of(reports, of, by, superseded));
             }
         }
     }
+    left_out
 }
 
-fn leave_out_of(reports: &mut [CheckReport], of: usize, by: usize, superseded: &Superseded) {
+fn leave_out_of(reports: &mut [CheckReport], of: usize, by: usize, superseded: &Superseded) -> Vec<LeftOut> {
     let mut told: BTreeMap<String, Vec<&Finding>> = BTreeMap::new();
     for finding in &reports[by].findings {
         told.entry(place(finding)).or_default().push(finding);
     }
-    let is_told = |theirs: &Finding| {
-        let others = told.get(&place(theirs)).into_iter().flatten();
+    let teller = |theirs: &Finding| {
+        let mut others = told.get(&place(theirs)).into_iter().flatten().filter(|_| theirs.rule == superseded.rule);
         let is_loud = |ours: &Finding| ours.severity <= theirs.severity && theirs.severity <= Severity::Warning;
-        theirs.rule == superseded.rule && others.into_iter().any(|ours| is_loud(ours) && is_same(ours, theirs))
+        let ours = others.find(|ours| is_loud(ours) && is_same(ours, theirs))?;
+        Some(LeftOut { of, severity: theirs.severity, told_by: Fingerprint::of(ours) })
     };
-    let mut is_told = reports[of].findings.iter().map(is_told).collect::<Vec<_>>().into_iter();
-    let count = is_told.as_slice().iter().filter(|is_told| **is_told).count();
+    let mut tellers = reports[of].findings.iter().map(teller).collect::<Vec<_>>().into_iter();
+    let left_out: Vec<LeftOut> = tellers.as_slice().iter().flatten().copied().collect();
+    let count = left_out.len();
     if count == 0 {
-        return;
+        return left_out;
     }
     let verb = if count == 1 { "is" } else { "are" };
     let message = format!("{} {verb} reported by {}", text::count(count, "finding"), reports[by].name);
     // Its status stays what it is: it did find them.
-    reports[of].findings.retain(|_| is_told.next() != Some(true));
+    reports[of].findings.retain(|_| !matches!(tellers.next(), Some(Some(_))));
     reports[of].message = Some(message);
+    left_out
 }
 
 /// Whether both are about what the server has against the object.

@@ -36,7 +36,8 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
         let title = format!("{} was skipped", words::line(&check.name, 100));
         command(out, "warning", None, &title, check.message.as_deref().unwrap_or("no reason given"))?;
     }
-    command(out, "notice", None, "gantry", &outcome::verdict(report, around.purpose))
+    let baseline = words::baseline(report).map(|line| format!(" {line}")).unwrap_or_default();
+    command(out, "notice", None, "gantry", &format!("{}{baseline}", outcome::verdict(report, around.purpose)))
 }
 
 fn message(finding: &Finding) -> String {

@@ -49,7 +49,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     let mut times = BTreeMap::new();
     for finding in report.checks.iter().flat_map(|check| &check.findings) {
         // What somebody has accepted is no problem to be fixed.
-        let Some(severity) = severity(finding.severity) else { continue };
+        let Some(severity) = severity(finding) else { continue };
         let number = times.entry(Fingerprint::of(finding)).and_modify(|number| *number += 1).or_insert(0_usize);
         entries.push(Entry {
             description: description(finding),
@@ -75,8 +75,10 @@ fn description(finding: &Finding) -> String {
 }
 
 /// GitLab's word; `None` for what is not reported.
-fn severity(severity: Severity) -> Option<&'static str> {
-    match severity {
+fn severity(finding: &Finding) -> Option<&'static str> {
+    match finding.severity {
+        // It is as it is in the target branch, where it is reported, too.
+        Severity::Known => severity(&Finding { severity: finding.severity_if_unaccepted(), ..finding.clone() }),
         Severity::Error => Some("blocker"),
         Severity::Warning => Some("minor"),
         Severity::Info => Some("info"),

@@ -101,7 +101,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::report::{API_VERSION, samples};
+    use crate::report::{API_VERSION, KIND, samples};
 
     /// The JSON Schema (draft 2020-12) of what [`write`] writes.
     fn schema() -> Value {
@@ -112,7 +112,7 @@ mod tests {
             schema.extend(generated.into_iter().filter(|(key, _)| key != "title"));
         }
         // The types know these two only as text.
-        for (name, value) in [("apiVersion", API_VERSION), ("kind", "Report")] {
+        for (name, value) in [("apiVersion", API_VERSION), ("kind", KIND)] {
             let description = schema["properties"][name]["description"].take();
             schema["properties"][name] = json!({"description": description, "const": value});
         }
@@ -219,7 +219,7 @@ mod tests {
             names(&serde_json::to_value(report).expect("a value"), &mut seen);
         }
         let expected = "action adopted affected affectedManifests affectedObjects apiVersion approximate breaks bundle catalog changes channels checks column container count coverage created deleted desired diff documented \
-            error errors evidence examined examples explain extensions fact file findings fromManifest help infos installed installedByOlm is kind label line lines live log managers manifests message mode name namespace notWritten notices \
+            error errors evidence examined examples explain extensions fact file findings fromManifest help infos installed installedByOlm is kind known label line lines live log managers manifests message mode name namespace notWritten notices \
             object objects of oldObject omitted orphaned outcome package path pinned pod proven read replaced resolved result rule semantic severity skipped source status subresource summary \
             suppressed target text unchanged unchecked unlisted updated value verdict version waived warnings witnesses";
         assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), expected);
@@ -247,8 +247,8 @@ mod tests {
             Action::Unknown,
         ];
         assert_eq!(said(&actions), "create update adopt replace unchanged delete orphan skip installedByOlm unknown");
-        let severities = [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived];
-        assert_eq!(said(&severities), "error warning info waived");
+        let severities = [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived, Severity::Known];
+        assert_eq!(said(&severities), "error warning info waived known");
         let breaks = [Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data, Breaks::Behaviour];
         assert_eq!(said(&breaks), "storedObjects writers readers data behaviour");
         use Verdict::{DataLoss, Equal, Incomparable, Narrowing, Undecided, Widening};

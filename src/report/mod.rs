@@ -25,13 +25,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::diff::Diff;
 use crate::finding::redact::without_values;
-use crate::finding::{Action, ApplyResult, CheckReport, ExtensionEntry, Severity, Source};
+use crate::finding::{Action, ApplyResult, BaselineEntry, CheckReport, ExtensionEntry, Severity, Source};
 use crate::problem::{Log, Problem};
 use crate::resource::ObjectRef;
 pub use places::Places;
 pub use surroundings::{RuleText, Rules, Surroundings};
 
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
+pub const KIND: &str = "Report";
 
 /// How the run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +77,9 @@ pub struct Report {
     pub extensions: Vec<ExtensionEntry>,
     /// The preflight checks of the run, each with its findings.
     pub checks: Vec<CheckReport>,
+    /// How the findings compare with those of the report that `--baseline` names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<BaselineEntry>,
     /// What stopped the run, apart from findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorEntry>,
@@ -193,6 +197,9 @@ pub struct Summary {
     pub warnings: usize,
     /// Findings of severity `waived`.
     pub waived: usize,
+    /// Findings of severity `known`.
+    #[serde(default)]
+    pub known: usize,
     /// Findings of severity `info`.
     pub infos: usize,
     /// Objects that are created.
@@ -224,7 +231,7 @@ impl Default for Report {
     fn default() -> Self {
         Report {
             api_version: API_VERSION.into(),
-            kind: "Report".into(),
+            kind: KIND.into(),
             outcome: Outcome::Failed,
             target: String::new(),
             changes: Vec::new(),
@@ -232,6 +239,7 @@ impl Default for Report {
             waits: Vec::new(),
             extensions: Vec::new(),
             checks: Vec::new(),
+            baseline: None,
             errors: Vec::new(),
             warnings: Vec::new(),
             notices: Vec::new(),
@@ -251,6 +259,7 @@ impl Report {
                 Severity::Warning => summary.warnings += 1,
                 Severity::Info => summary.infos += 1,
                 Severity::Waived => summary.waived += 1,
+                Severity::Known => summary.known += 1,
             }
         }
         for change in &self.changes {

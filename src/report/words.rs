@@ -4,7 +4,7 @@
 use super::Report;
 use super::human::finding::{phrase, witness_fate};
 use super::human::flow;
-use crate::finding::{CheckReport, CheckStatus, Finding, Severity, Source, Verdict, Witness};
+use crate::finding::{BaselineEntry, CheckReport, CheckStatus, Finding, Severity, Source, Verdict, Witness};
 use crate::text;
 
 /// Longer messages are cut: `-o json` has all of them.
@@ -122,6 +122,18 @@ pub fn unchecked(report: &Report) -> impl Iterator<Item = (&CheckReport, String,
             )
         })
     })
+}
+
+/// What the baseline has come to: `Compared with old.json: 11 known findings do not count, 1 is new or worse, 2 are gone.`
+pub fn baseline(report: &Report) -> Option<String> {
+    let BaselineEntry { file, new, unchanged, updated, absent } = report.baseline.as_ref()?;
+    let verb = if *unchanged == 1 { "does" } else { "do" };
+    let known = format!("{} {verb} not count", text::count(*unchanged, "known finding"));
+    let are = |number: usize| if number == 1 { "is" } else { "are" };
+    let rest = [(new + updated, "new or worse"), (*absent, "gone")];
+    let rest = rest.into_iter().filter(|(number, _)| *number > 0);
+    let rest: Vec<String> = rest.map(|(number, what)| format!(", {number} {} {what}", are(number))).collect();
+    Some(format!("Compared with {}: {known}{}.", line(file, 200), rest.concat()))
 }
 
 /// What a check amounts to, in a word.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use super::app::{self, Deployed};
+use super::baseline;
 use super::diffs;
 use super::host::{Exit, Host};
 use super::interrupt::until;
@@ -136,6 +137,7 @@ async fn steps(
     let input = read_input(&args.input.files, host).await?;
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let (settings, mut enabled, input) = configure(args, writes, input, host, output, report)?;
+    let baseline = args.baseline.as_deref().map(|file| baseline::read(file, &host.working_directory)).transpose()?;
     if matches!(goal, Goal::Diff) && args.input.preflight.is_empty() {
         enabled.clear();
     }
@@ -190,6 +192,7 @@ async fn steps(
     let checking = Checking {
         enabled: &enabled,
         waivers: Waivers { list: &settings.waivers, today: host.today },
+        baseline: baseline.as_ref(),
         catalogs: Catalogs {
             sources: &settings.catalogs,
             working_directory: &host.working_directory,
@@ -340,7 +343,9 @@ fn configure(
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, settings.redact, host)?;
-    output.spare(&read_files(&loader, &settings, &input, host), &settings.target, host)?;
+    let mut read = read_files(&loader, &settings, &input, host);
+    read.extend(args.baseline.iter().map(|file| host.working_directory.join(file)));
+    output.spare(&read, &settings.target, host)?;
     for source in input.sources() {
         output.add_source(source.clone());
     }

@@ -9,7 +9,7 @@ use crate::app::versions::VERSIONED;
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::config::Settings;
-use crate::finding::{CheckStatus, Source};
+use crate::finding::{Baseline, CheckStatus, Source};
 use crate::manifest::Manifest;
 use crate::plan::filter::{self, Filter};
 use crate::plan::removal::Removal;
@@ -28,6 +28,7 @@ pub struct Checking<'a> {
     pub app: Option<&'a Managed>,
     pub enabled: &'a [Enabled],
     pub waivers: Waivers<'a>,
+    pub baseline: Option<&'a Baseline>,
     pub catalogs: Catalogs<'a>,
     pub showing: Showing<'a>,
 }
@@ -51,7 +52,7 @@ pub async fn look(
     report: &mut Report,
 ) -> Result<(Plan, Foreseen, Vec<Problem>)> {
     let stage = progress.stage("reading live objects", None);
-    let Checking { enabled, waivers, catalogs, app, showing } = checking;
+    let Checking { enabled, waivers, baseline, catalogs, app, showing } = checking;
     let (id, none) = (app.map(|managed| managed.app.id()), BTreeMap::new());
     let options = PlanOptions {
         namespace: settings.namespace.as_deref(),
@@ -94,13 +95,15 @@ pub async fn look(
         field_manager: &settings.field_manager,
         force_conflicts: settings.force_conflicts,
         waivers,
+        baseline,
         catalogs,
         custom_checks: &settings.custom_checks,
         stage: &stage,
     };
-    let Ran { reports, problems, notices, extensions } = checks::run(enabled, &plan, target, options).await;
+    let Ran { reports, problems, notices, extensions, baseline } = checks::run(enabled, &plan, target, options).await;
     report.checks = reports;
     report.extensions = extensions;
+    report.baseline = baseline;
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
     let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;

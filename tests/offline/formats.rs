@@ -11,7 +11,7 @@ use tempfile::TempDir;
 const FORMATS: &[&str] = &["json", "sarif", "junit", "markdown", "github", "gitlab"];
 
 /// A repository with manifests and a folder that represents a cluster, both below `deploy/`.
-fn repository() -> TempDir {
+pub fn repository() -> TempDir {
     let folder = TempDir::new().expect("a folder");
     fs::create_dir(folder.path().join(".git")).expect("a folder");
     let deploy = folder.path().join("deploy");
@@ -24,7 +24,7 @@ fn repository() -> TempDir {
 }
 
 /// Runs gantry in `deploy/` of a repository.
-fn gantry(repository: &TempDir, arguments: &[&str]) -> Output {
+pub fn gantry(repository: &TempDir, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
     command.args(arguments).current_dir(repository.path().join("deploy"));
     command.env_clear().env("HOME", repository.path()).output().expect("gantry runs")

@@ -5,6 +5,7 @@
 #[allow(dead_code)]
 mod sentences;
 
+mod baseline;
 mod catalog;
 mod config_examples;
 mod crd_rules;

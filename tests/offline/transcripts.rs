@@ -96,7 +96,7 @@ fn the_worked_example_of_extensions_prints_what_the_page_says() {
 #[test]
 fn the_examples_of_formats_are_what_gantry_writes() {
     let ran = is_fresh("docs/formats.md", "docs/pictures");
-    assert_eq!(ran.len(), 5, "{ran:?}");
+    assert_eq!(ran.len(), 7, "{ran:?}");
 }
 
 /// Runs the commands of a page in a copy of a folder, and answers which there were.

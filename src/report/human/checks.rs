@@ -10,7 +10,7 @@ use super::findings::by_rule;
 use super::pen::{self, Pen};
 use super::{HumanOptions, finding};
 use crate::finding::{CheckReport, CheckStatus, Coverage, Severity, Suppressed};
-use crate::report::Report;
+use crate::report::{Report, words};
 use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
@@ -44,7 +44,10 @@ pub fn write(
             by_object(&name, check, causes, pen)?;
         }
     }
-    Ok(())
+    match words::baseline(report) {
+        Some(line) => pen.line(&line),
+        None => Ok(()),
+    }
 }
 
 fn name_of(check: &CheckReport) -> String {

@@ -179,7 +179,7 @@ pub fn place(
     let level = match severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
-        Severity::Info | Severity::Waived => Level::INFO,
+        Severity::Info | Severity::Waived | Severity::Known => Level::INFO,
     };
     let style = Style { level, color: pen.paint.is_on(), width: pen.width };
     let hide = hide || excerpts.line(&source.file, source.line).is_some_and(excerpt::names_secret);

@@ -43,7 +43,7 @@ pub fn write(
         is_whole: true,
     };
     let shown: &[Severity] = match (options.verbose, options.quiet) {
-        (true, _) => &[Severity::Error, Severity::Warning, Severity::Info, Severity::Waived],
+        (true, _) => &[Severity::Error, Severity::Warning, Severity::Info, Severity::Waived, Severity::Known],
         (false, true) => &[Severity::Error],
         (false, false) => &[Severity::Error, Severity::Warning],
     };

@@ -203,7 +203,8 @@ fn proven_harmless(report: &Report) -> Option<String> {
             && finding.semantic.is_some()
     };
     let blocks = |finding: &Finding| {
-        finding.severity != Severity::Waived && finding.semantic.unwrap_or(finding.severity) == Severity::Error
+        !matches!(finding.severity, Severity::Waived | Severity::Known)
+            && finding.semantic.unwrap_or(finding.severity) == Severity::Error
     };
     let harmless = causes.iter().filter(|cause| cause.findings().all(is_harmless)).count();
     if harmless == 0 {

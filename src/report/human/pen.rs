@@ -80,24 +80,27 @@ pub fn severity(severity: Severity) -> (&'static str, Role) {
         Severity::Warning => ("warning", Role::Warning),
         Severity::Info => ("info", Role::Info),
         Severity::Waived => ("waived", Role::Faint),
+        Severity::Known => ("known", Role::Faint),
     }
 }
 
 /// `1 error, 2 warnings`: the severities that occur, the worst first.
 pub fn severities(found: impl Iterator<Item = Severity>) -> String {
-    let mut counts = [0_usize; 4];
+    let mut counts = [0_usize; 5];
     for severity in found {
         counts[severity as usize] += 1;
     }
-    let [errors, warnings, infos, waived] = counts;
+    let [errors, warnings, infos, waived, known] = counts;
     let mut words = Vec::new();
     for (number, word) in [(errors, "error"), (warnings, "warning"), (infos, "info")] {
         if number > 0 {
             words.push(text::count(number, word));
         }
     }
-    if waived > 0 {
-        words.push(format!("{waived} waived"));
+    for (number, word) in [(waived, "waived"), (known, "known")] {
+        if number > 0 {
+            words.push(format!("{number} {word}"));
+        }
     }
     words.join(", ")
 }

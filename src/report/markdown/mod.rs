@@ -65,8 +65,11 @@ fn head(report: &Report, causes: &[ObjectCauses<'_>], around: Surroundings<'_>) 
         let plan = if plan.is_empty() { plan } else { format!(", plan: {}", bare(&plan)) };
         text.push_str(&format!("\nTarget {}{plan}\n", code(&words::line(&report.target, 200))));
     }
+    text.extend(words::baseline(report).map(|line| format!("\n{}\n", bare(&line))));
     if !report.checks.is_empty() {
-        text.push_str("\n| check | verdict | errors | warnings | infos | waived |\n|---|---|--:|--:|--:|--:|\n");
+        text.push_str(
+            "\n| check | verdict | errors | warnings | infos | waived | known |\n|---|---|--:|--:|--:|--:|--:|\n",
+        );
         for check in report.checks.iter().take(CHECKS) {
             text.push_str(&row(check, causes));
         }
@@ -106,11 +109,11 @@ fn row(check: &CheckReport, causes: &[ObjectCauses<'_>]) -> String {
         CheckStatus::Passed | CheckStatus::Warned => words::status(check).to_owned(),
         _ => format!("**{}**", words::status(check)),
     };
-    let [errors, warnings, infos, waived] =
-        [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived].map(number);
+    let [errors, warnings, infos, waived, known] =
+        [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived, Severity::Known].map(number);
     // In a table a bar ends the cell, whatever it is in.
     let name = code(&words::line(&check.name, 60)).replace('|', "\\|");
-    format!("| {name} | {status} | {errors} | {warnings} | {infos} | {waived} |\n")
+    format!("| {name} | {status} | {errors} | {warnings} | {infos} | {waived} | {known} |\n")
 }
 
 /// What is written so far, and how many characters may follow.
@@ -165,7 +168,7 @@ impl Page {
 
     /// What nobody has to do anything about, if there is room.
     fn accepted(&mut self, causes: &[ObjectCauses<'_>]) {
-        for severity in [Severity::Info, Severity::Waived] {
+        for severity in [Severity::Info, Severity::Waived, Severity::Known] {
             let found: Vec<&Cause<'_>> =
                 causes.iter().flat_map(|object| &object.causes).filter(|cause| cause.severity() == severity).collect();
             if found.is_empty() {

@@ -14,7 +14,7 @@ fn the_verdict_is_the_first_line() {
     let blocked = written(&samples::blocked(), write);
     assert!(blocked.starts_with("### gantry: Would be blocked: 1 error. Nothing was written.\n"), "{blocked}");
     for part in [
-        "| `CRDUpgradeSafety` | **blocked** | 1 | 0 | 0 | 0 |",
+        "| `CRDUpgradeSafety` | **blocked** | 1 | 0 | 0 | 0 | 0 |",
         "<details><summary>1 <code>NoExistingFieldRemoved</code>: A field is removed</summary>",
         "- `field spec.pollInterval may not be removed from v1alpha1 and v1beta1`",
         "- in: `samples.test.example.com, v1alpha1 and v1beta1, ^.spec.pollInterval` at `manifests/crd.yaml:24:17`",

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::finding::BaselineState;
+
 /// The root of a file.
 #[derive(Serialize)]
 pub struct Log {
@@ -113,6 +115,8 @@ pub struct SarifResult {
     pub rule_id: String,
     pub rule_index: usize,
     pub level: Level,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline_state: Option<BaselineState>,
     pub message: Text,
     pub locations: [Location; 1],
     pub partial_fingerprints: BTreeMap<&'static str, String>,

@@ -119,6 +119,7 @@ fn result(finding: &Finding, rule_index: usize, report: &Report, places: &Places
         rule_id: one_line(&finding.rule),
         rule_index,
         level: level(finding.severity_if_unaccepted()),
+        baseline_state: finding.baseline_state,
         message: message(finding).into(),
         locations: [Location { logical_locations: logical(finding).into_iter().collect(), ..location(&place) }],
         partial_fingerprints: BTreeMap::from([
@@ -188,7 +189,7 @@ fn invocation(report: &Report, places: &Places) -> Invocation {
 fn level(severity: Severity) -> Level {
     match severity {
         Severity::Error => Level::Error,
-        Severity::Warning | Severity::Waived => Level::Warning,
+        Severity::Warning | Severity::Waived | Severity::Known => Level::Warning,
         Severity::Info => Level::Note,
     }
 }
