@@ -28,6 +28,7 @@ pub enum Format {
     Markdown,
     Github,
     Gitlab,
+    Html,
 }
 
 /// How commands answer that make no report.

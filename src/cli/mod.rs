@@ -177,7 +177,7 @@ pub struct FlowArgs {
     #[arg(long)]
     pub detailed_exitcode: bool,
 
-    /// The report's format (human, json, sarif, junit, markdown, github, gitlab), and a file to write it to; can be repeated [default: human]
+    /// The report's format (human, json, sarif, junit, markdown, github, gitlab, html), and a file to write it to; can be repeated [default: human]
     #[arg(short = 'o', long = "output", value_name = "FORMAT[=FILE]")]
     pub output: Vec<OutputSpec>,
 
@@ -332,7 +332,7 @@ pub struct DeleteArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// The report's format (human, json, sarif, junit, markdown, github, gitlab), and a file to write it to; can be repeated [default: human]
+    /// The report's format (human, json, sarif, junit, markdown, github, gitlab, html), and a file to write it to; can be repeated [default: human]
     #[arg(short = 'o', long = "output", value_name = "FORMAT[=FILE]")]
     pub output: Vec<OutputSpec>,
 

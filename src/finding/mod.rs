@@ -10,6 +10,7 @@ mod complaint;
 mod evidence;
 mod extension;
 mod fingerprint;
+mod keyword;
 pub mod redact;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -30,6 +31,7 @@ pub use complaint::Complaint;
 pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, EvidenceObject, Examined};
 pub use extension::{ExtensionEntry, ResolvedBundle};
 pub use fingerprint::Fingerprint;
+pub use keyword::KeywordChange;
 pub use witness::{Witness, WitnessVerdict};
 pub use wording::ForVersions;
 
@@ -148,6 +150,10 @@ pub struct Finding {
     /// What changed at the place, in a few words and without the place, for example `minItems added: 1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fact: Option<String>,
+    /// The keywords of the schema node of `path` that differ between the live and the desired CRD, by name. Of a node that is gone,
+    /// all that it had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schema_changes: Vec<KeywordChange>,
     /// What the API server says, where the finding is about that. Nothing writes it down.
     #[serde(skip)]
     #[schemars(skip)]

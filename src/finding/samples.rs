@@ -36,6 +36,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         path: None,
         message: message.into(),
         fact: None,
+        schema_changes: Vec::new(),
         complaint: None,
         documented: None,
         verdict: None,
@@ -97,6 +98,7 @@ pub fn removed_field(version: &str, line: usize) -> Finding {
             message: "spec.pollInterval is dropped".into(),
         }],
         fact: Some("removed".into()),
+        schema_changes: vec![KeywordChange::new("type", Some("\"string\""), None::<&str>)],
         help: wording.help.for_versions(version),
         explain: Some("NoExistingFieldRemoved".into()),
         ..finding(

@@ -39,8 +39,8 @@ use crate::cluster::service::ServiceUrl;
 use crate::config::CatalogSource;
 use crate::date::Date;
 use crate::finding::{
-    Affected, Breaks, Complaint, Coverage, Evidence, ExtensionEntry, ForVersions, Severity, Suppressed, Verdict,
-    Witness,
+    Affected, Breaks, Complaint, Coverage, Evidence, ExtensionEntry, ForVersions, KeywordChange, Severity, Suppressed,
+    Verdict, Witness,
 };
 use crate::parallel::apart;
 use crate::plan::Plan;
@@ -168,6 +168,8 @@ pub struct Violation {
     pub message: String,
     /// See [`crate::finding::Finding::fact`].
     pub fact: Option<String>,
+    /// See [`crate::finding::Finding::schema_changes`].
+    pub schema_changes: Vec<KeywordChange>,
     /// See [`crate::finding::Finding::complaint`].
     pub complaint: Option<Complaint>,
     /// See [`crate::finding::Finding::documented`].
@@ -241,6 +243,7 @@ impl Violation {
             path: None,
             message,
             fact: None,
+            schema_changes: Vec::new(),
             complaint: None,
             documented: None,
             breaks: doc.breaks.to_vec(),

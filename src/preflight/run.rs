@@ -283,6 +283,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
             path: violation.path,
             message: violation.message,
             fact: violation.fact,
+            schema_changes: violation.schema_changes,
             complaint: violation.complaint,
             documented: violation.documented,
             verdict: violation.verdict,

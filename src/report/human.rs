@@ -8,7 +8,7 @@
 pub(super) mod causes;
 mod checks;
 mod diffs;
-mod excerpt;
+pub(super) mod excerpt;
 pub(super) mod finding;
 mod findings;
 pub(super) mod flow;

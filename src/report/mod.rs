@@ -7,6 +7,7 @@
 pub mod catalog;
 pub mod github;
 pub mod gitlab;
+pub mod html;
 pub mod human;
 pub mod json;
 pub mod junit;

@@ -1,6 +1,6 @@
 //! What a format for programs or browsers has to know beside the report.
 
-use super::human::Purpose;
+use super::human::{Excerpts, Purpose};
 use super::places::Places;
 use crate::finding::Severity;
 
@@ -9,7 +9,10 @@ use crate::finding::Severity;
 pub struct Surroundings<'a> {
     pub rules: &'a dyn Rules,
     pub places: &'a Places,
+    pub excerpts: &'a dyn Excerpts,
     pub purpose: Purpose,
+    /// No line of a manifest is shown, unless it is a CRD's.
+    pub redact: bool,
 }
 
 /// What rules say of themselves.
@@ -37,6 +40,17 @@ pub struct RuleText {
 pub mod tests {
     use super::*;
 
+    /// Every file is at hand, and each line says its number.
+    pub struct Numbered;
+
+    const LINES: [&str; 4] = ["    line: 0", "    line: 1", "    line: 2", "    line: 3"];
+
+    impl Excerpts for Numbered {
+        fn line(&self, _: &str, line: usize) -> Option<&str> {
+            LINES.get(line % 4).copied()
+        }
+    }
+
     /// One rule is known.
     pub struct One;
 
@@ -58,7 +72,8 @@ pub mod tests {
         write: fn(&crate::report::Report, Surroundings<'_>, &mut dyn std::io::Write) -> std::io::Result<()>,
     ) -> String {
         let places = Places::new("/repo/deploy".as_ref(), "/repo".as_ref());
-        let around = Surroundings { rules: &One, places: &places, purpose: Purpose::Check };
+        let around =
+            Surroundings { rules: &One, places: &places, excerpts: &Numbered, purpose: Purpose::Check, redact: false };
         let mut out = Vec::new();
         write(report, around, &mut out).expect("in memory");
         String::from_utf8(out).expect("text")

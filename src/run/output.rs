@@ -14,7 +14,8 @@ use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
 use crate::report::{
-    ErrorEntry, Outcome, Places, Report, RuleText, Rules, Surroundings, github, gitlab, json, junit, markdown, sarif,
+    ErrorEntry, Outcome, Places, Report, RuleText, Rules, Surroundings, github, gitlab, html, json, junit, markdown,
+    sarif,
 };
 use crate::ui;
 
@@ -200,7 +201,13 @@ impl Output {
             failed.extend(human.err());
         }
         let places = Places::new(&host.working_directory, root_of(&host.working_directory));
-        let around = Surroundings { rules: &OfGantry, places: &places, purpose: self.options.purpose };
+        let around = Surroundings {
+            rules: &OfGantry,
+            places: &places,
+            excerpts: &self.sources,
+            purpose: self.options.purpose,
+            redact: self.options.redact,
+        };
         for spec in &self.specs {
             let Some(write) = whole(spec.format) else { continue };
             let written = match &spec.file {
@@ -263,6 +270,7 @@ fn whole(format: Format) -> Option<WriteWhole> {
         Format::Markdown => Some(markdown::write),
         Format::Github => Some(github::write),
         Format::Gitlab => Some(gitlab::write),
+        Format::Html => Some(html::write),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every format that is written as a whole, and the file that it is written to here.
-const FORMATS: &[&str] = &["json", "sarif", "junit", "markdown", "github", "gitlab"];
+const FORMATS: &[&str] = &["json", "sarif", "junit", "markdown", "github", "gitlab", "html"];
 
 /// A repository with manifests and a folder that represents a cluster, both below `deploy/`.
 pub fn repository() -> TempDir {
@@ -86,6 +86,16 @@ fn one_run_writes_every_format() {
     let junit = of(&written, "junit");
     let case = "<testcase name=\"customresourcedefinition/cakes.bakery.example.com\" classname=\"CRDUpgradeSafety\"";
     assert!(junit.contains(case) && junit.contains("tests=\"3\" skipped=\"0\" failures=\"3\""), "{junit}");
+    let html = of(&written, "html");
+    for part in [
+        "<h1 class=\"error\">Would be blocked: 11 errors in 3 objects. Nothing was written.</h1>",
+        // The lines of the manifest, and what of the schema node is not as it was.
+        "<mark>minimum</mark>: 0\n",
+        "<td><code>minimum</code></td><td class=\"removed\"><span class=\"faint\">absent</span></td>",
+        "About the rule: minimum added to a field, or raised",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
     let markdown = of(&written, "markdown");
     assert!(markdown.starts_with("### gantry: Would be blocked: 11 errors in 3 objects."), "{markdown}");
     assert!(markdown.contains("<details><summary>4 <code>NoMinimumTightened</code>: minimum added"), "{markdown}");
@@ -131,4 +141,5 @@ fn what_could_not_be_checked_is_in_every_format() {
     assert!(of(&written, "markdown").contains("#### Not checked\n\n- `lost`: `"));
     assert!(of(&written, "github").starts_with("::error title=lost could not check::"));
     assert_eq!(json(&written, "gitlab")[0]["check_name"], "lost");
+    assert!(of(&written, "html").contains("Could not be checked</h2><ul><li><b>lost</b>: "));
 }

@@ -89,6 +89,7 @@ fn violation(
         path: None,
         message,
         fact: None,
+        schema_changes: Vec::new(),
         complaint: None,
         documented: None,
         breaks: doc.breaks.to_vec(),

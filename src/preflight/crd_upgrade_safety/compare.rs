@@ -8,6 +8,7 @@ use super::node::{Change, NodePair, Place, RemovedNode, Transition};
 use super::rule::{Diagnosis, Judge, Rule, UNKNOWN_CHANGE};
 use super::rules::RULES;
 use crate::crd::{Crd, CrdPair, Fault, Malformed, Side, Unreadable, Version, steps};
+use crate::finding::KeywordChange;
 use crate::finding::wording::Wording;
 use crate::resource::Step;
 use crate::text::plain;
@@ -27,6 +28,8 @@ pub struct RuleViolation {
     pub path: Option<String>,
     /// The same as steps from the root of the version's schema; empty where the violation is about no node.
     pub node: Vec<Step>,
+    /// What of the node itself differs.
+    pub changes: Vec<KeywordChange>,
     pub said: Diagnosis,
 }
 
@@ -47,6 +50,7 @@ pub fn crd(pair: &CrdPair) -> Result<Vec<RuleViolation>, Malformed> {
             version: found.version,
             path: None,
             node: Vec::new(),
+            changes: Vec::new(),
             said: found.said,
         }));
     }
@@ -146,7 +150,7 @@ impl<'n> Walk<'_, 'n> {
         for rule in RULES {
             let Judge::Node(judge) = rule.judge else { continue };
             let Some(said) = judge(pair) else { continue };
-            let violation = violation(rule, pair.place, said);
+            let violation = violation(rule, pair.place, told(pair.changes), said);
             if rule.hides_others {
                 self.violations.push(violation);
                 return Below::Hidden;
@@ -202,7 +206,7 @@ impl<'n> Walk<'_, 'n> {
         let node = RemovedNode { place: &place, live };
         for rule in RULES {
             if let Judge::Removed(judge) = rule.judge {
-                self.violations.push(violation(rule, &place, judge(&node)));
+                self.violations.push(violation(rule, &place, told_of(live), judge(&node)));
             }
         }
     }
@@ -250,9 +254,23 @@ enum Below {
     Hidden,
 }
 
-fn violation(rule: &'static Rule, place: &Place, said: Diagnosis) -> RuleViolation {
+/// The changes of a node, for people.
+fn told(changes: &[Change]) -> Vec<KeywordChange> {
+    changes.iter().map(|change| KeywordChange::new(change.keyword, change.live, change.desired)).collect()
+}
+
+/// What a node had that is gone.
+fn told_of(live: &Map) -> Vec<KeywordChange> {
+    let judged = live.iter().filter(|(keyword, value)| judged(keyword, value));
+    let mut changes: Vec<KeywordChange> =
+        judged.map(|(keyword, value)| KeywordChange::new(keyword, Some(value), None::<&Json>)).collect();
+    changes.sort_by(|a, b| a.keyword.cmp(&b.keyword));
+    changes
+}
+
+fn violation(rule: &'static Rule, place: &Place, changes: Vec<KeywordChange>, said: Diagnosis) -> RuleViolation {
     let node = steps::below_schema(&place.steps).unwrap_or_default().to_vec();
-    RuleViolation { rule, version: Some(place.version.clone()), path: Some(place.path.clone()), node, said }
+    RuleViolation { rule, version: Some(place.version.clone()), path: Some(place.path.clone()), node, changes, said }
 }
 
 /// The keywords of a node itself that do not mean the same on both sides, sorted.

@@ -387,7 +387,7 @@ impl CrdUpgradeSafety {
         proof: Option<Proof>,
         evidence: Option<Evidence>,
     ) -> Result<Violation, Off> {
-        let RuleViolation { rule, version, path, said, .. } = violation;
+        let RuleViolation { rule, version, path, changes, said, .. } = violation;
         let doc = &rule.doc;
         let severity = decide::severity(rule, &said, path.is_none(), proof.as_ref(), &self.options);
         let is_cleared = evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
@@ -429,6 +429,7 @@ impl CrdUpgradeSafety {
             path,
             message: said.message.for_versions(&named),
             fact: said.fact,
+            schema_changes: changes,
             complaint: None,
             documented,
             breaks,
@@ -476,6 +477,7 @@ impl CrdUpgradeSafety {
             // crdify's line names the place, kapp's text does by itself.
             message: if self.options.preset == Preset::Kapp { flagged.text } else { flagged.documented.clone() },
             fact: None,
+            schema_changes: Vec::new(),
             complaint: None,
             documented: Some(flagged.documented),
             breaks: Vec::new(),

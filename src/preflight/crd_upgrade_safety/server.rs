@@ -67,6 +67,7 @@ pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Ru
         version,
         path,
         node: Vec::new(),
+        changes: Vec::new(),
         said: said(message, at),
     };
     definition::judge(live, desired, manager).into_iter().map(violation).collect()

@@ -153,6 +153,7 @@ impl Own {
             path: None,
             message,
             fact: None,
+            schema_changes: Vec::new(),
             complaint: None,
             documented: None,
             breaks: Vec::new(),

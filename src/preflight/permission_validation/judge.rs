@@ -238,6 +238,7 @@ fn violation(
         path: None,
         message,
         fact: None,
+        schema_changes: Vec::new(),
         complaint: None,
         documented: None,
         breaks: rule.breaks.to_vec(),

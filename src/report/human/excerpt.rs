@@ -73,6 +73,36 @@ pub fn draw(place: &Source, label: Option<&str>, excerpts: &dyn Excerpts, style:
     Some(Excerpt { text, gutter: place.line.to_string().len() })
 }
 
+/// A line of an excerpt.
+pub struct PlainLine {
+    pub number: usize,
+    /// Made harmless, and cut around the mark where it is long.
+    pub text: String,
+    /// The bytes that are meant.
+    pub mark: Option<Range<usize>>,
+}
+
+/// The line at `place`, the line of the enclosing key, and so many lines of the same document on either side; nothing where it is
+/// not at hand.
+pub fn lines(place: &Source, excerpts: &dyn Excerpts, context: usize) -> Vec<PlainLine> {
+    let Some(raw) = excerpts.line(&place.file, place.line) else { return Vec::new() };
+    let marked = ShownLine::of(raw, place.column.unwrap_or(0));
+    let plain = |number: usize| {
+        let raw = excerpts.line(&place.file, number).filter(|line| !line.starts_with("---"))?;
+        Some(PlainLine { number, text: ShownLine::of(raw, 1).text, mark: None })
+    };
+    let before = (place.line.saturating_sub(context)..place.line).rev().map_while(plain);
+    let mut lines: Vec<PlainLine> = before.collect();
+    let first = lines.last().map_or(place.line, |line| line.number);
+    if let Some((number, _)) = parent_of(place, raw, excerpts).filter(|(number, _)| *number < first) {
+        lines.extend(plain(number));
+    }
+    lines.reverse();
+    lines.push(PlainLine { number: place.line, text: marked.text, mark: Some(marked.mark) });
+    lines.extend((place.line + 1..=place.line + context).map_while(plain));
+    lines
+}
+
 /// A line as it is shown, and the bytes of it that are marked.
 struct ShownLine {
     text: String,
@@ -220,6 +250,26 @@ mod tests {
         assert_eq!(mark, "\"target\"");
         assert!(text.starts_with('…') && text.ends_with('…'), "{text}");
         assert!(text.chars().count() <= BEFORE + BEHIND + 2, "{}", text.len());
+    }
+
+    #[test]
+    fn lines_of_other_documents_are_not_shown() {
+        struct Lines(Vec<&'static str>);
+        impl Excerpts for Lines {
+            fn line(&self, _: &str, line: usize) -> Option<&str> {
+                self.0.get(line.checked_sub(1)?).copied()
+            }
+        }
+        let file = ["password: x", "---", "spec:", "  a: 1", "  b: 2", "---", "token: y"];
+        let place = |line, column| Source { file: "f".into(), line, column: Some(column) };
+        let shown = |line, context| {
+            let lines = lines(&place(line, 3), &Lines(file.to_vec()), context);
+            let mark = |line: &PlainLine| line.mark.clone().map(|mark| line.text[mark].to_owned());
+            lines.iter().map(|line| (line.number, mark(line))).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(4, 2), [(3, None), (4, Some("a".to_owned())), (5, None)]);
+        assert_eq!(shown(5, 0), [(3, None), (5, Some("b".to_owned()))]);
+        assert_eq!(shown(9, 2), []);
     }
 
     #[test]

@@ -48,9 +48,7 @@ pub fn write(
         let rule = text::sanitize(&fact.finding.rule);
         title(&format!("{word}[{}]", text::cut(&rule, 100)), role, &fact.message(), pen)?;
     }
-    // A Secret's values never reach any output.
-    let secret = finding.object.as_ref().is_some_and(ObjectRef::is_secret);
-    let hide = secret || options.redact && !finding.object.as_ref().is_some_and(ObjectRef::is_crd);
+    let hide = hides(finding, options.redact, excerpts);
     let gutter = place(finding.source.as_ref(), finding.label.as_deref(), finding.severity, hide, excerpts, pen)?;
 
     note("in", &[where_in(cause)], gutter, pen)?;
@@ -78,6 +76,15 @@ pub fn write(
         next.extend(advice);
     }
     note("next", &next, gutter, pen)
+}
+
+/// Whether no line of the manifest may be shown: a Secret's values never reach any output.
+pub fn hides(finding: &Finding, redact: bool, excerpts: &dyn Excerpts) -> bool {
+    let secret = finding.object.as_ref().is_some_and(ObjectRef::is_secret);
+    let names_secret = |source: &Source| excerpts.line(&source.file, source.line).is_some_and(excerpt::names_secret);
+    secret
+        || redact && !finding.object.as_ref().is_some_and(ObjectRef::is_crd)
+        || finding.source.as_ref().is_some_and(names_secret)
 }
 
 /// What to do about a fact, and where to read more about its rule unless that was said.

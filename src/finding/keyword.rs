@@ -1,0 +1,67 @@
+//! What of a schema node differs between the live and the desired CRD.
+
+use std::fmt::{self, Display, Write};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Longer values are cut: an enum may have thousands.
+const LONGEST: usize = 500;
+
+/// A keyword of a schema node that does not mean the same in the live and the desired CRD.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeywordChange {
+    /// Its name, for example `minimum`.
+    pub keyword: String,
+    /// Its value in the live CRD, as JSON, cut where it is long. Absent where the live node lacks the keyword.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<String>,
+    /// Its value in the desired CRD, as JSON, cut where it is long. Absent where the desired node lacks the keyword, or the
+    /// node itself is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired: Option<String>,
+}
+
+impl KeywordChange {
+    /// What became of a keyword, from values that are shown as JSON.
+    pub fn new(keyword: &str, live: Option<impl Display>, desired: Option<impl Display>) -> Self {
+        KeywordChange { keyword: keyword.to_owned(), live: live.map(short), desired: desired.map(short) }
+    }
+}
+
+/// The value as JSON, of which no more is written than is kept.
+fn short(value: impl Display) -> String {
+    let mut short = Short { text: String::new(), room: LONGEST };
+    if write!(short, "{value}").is_err() {
+        short.text.push('…');
+    }
+    short.text
+}
+
+struct Short {
+    text: String,
+    room: usize,
+}
+
+impl Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for c in text.chars() {
+            self.room = self.room.checked_sub(1).ok_or(fmt::Error)?;
+            self.text.push(c);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_cut() {
+        let of = |length: usize| KeywordChange::new("enum", Some("ä".repeat(length)), None::<&str>).live.unwrap();
+        assert_eq!(of(LONGEST), "ä".repeat(LONGEST));
+        assert_eq!(of(LONGEST + 1), format!("{}…", "ä".repeat(LONGEST)));
+    }
+}

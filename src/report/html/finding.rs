@@ -1,0 +1,160 @@
+//! One finding: what is wrong, where, what changed, who breaks, the proof, what to do.
+
+use maud::{Markup, html};
+
+use super::super::human::causes::Cause;
+use super::super::human::{excerpt, finding as human};
+use super::super::{Surroundings, json, words};
+use crate::finding::{AffectedObject, Finding, KeywordChange, Severity, Witness};
+use crate::text;
+
+/// Witnesses that are shown, and affected objects.
+const WITNESSES: usize = 5;
+const OBJECTS: usize = 20;
+/// A longer witness is shown short, and cannot be copied.
+const LONGEST_WITNESS: usize = 50_000;
+/// Lines beside the one that is meant, of a CRD.
+const CONTEXT: usize = 2;
+
+/// The finding, folded. `number` tells it from the others of the page.
+pub fn write(number: usize, cause: &Cause<'_>, around: Surroundings<'_>) -> Markup {
+    let finding = cause.finding;
+    let severity = words::severity(cause.severity());
+    let object = words::object(finding);
+    let rule = words::line(&finding.rule, 100);
+    let known = around.rules.rule(&finding.rule).or_else(|| around.rules.rule(finding.explain.as_deref()?));
+    let others = cause.others.iter().filter_map(|other| Some((other.version.as_deref()?, other.source.as_ref()?)));
+    html! {
+        details class="finding" data-severity=(severity) data-rule=(rule) data-object=(object) {
+            summary {
+                span class={ "word " (severity) } { (severity) } " " code { (rule) } " "
+                (words::line(&cause.message(), 500)) " " span class="faint" { (object) }
+            }
+            div class="body" {
+                dl {
+                    dt { "in" } dd { code { (words::line(&human::where_in(cause), 1000)) } }
+                    @if let Some(source) = &finding.source { dt { "at" } dd { code { (words::place(source)) } (excerpt(finding, around)) } }
+                    @for (version, source) in others {
+                        dt { "also" } dd { (words::line(version, 100)) " at " code { (words::place(source)) } }
+                    }
+                    @if !finding.schema_changes.is_empty() { dt { "schema" } dd { (schema(&finding.schema_changes)) } }
+                    @if !finding.breaks.is_empty() { dt { "breaks" } dd { ul { @for text in words::breaks(finding) { li { (text) } } } } }
+                    @if let Some(text) = words::proven(finding) { dt { "proof" } dd { (text) } }
+                    @for (at, witness) in finding.witnesses.iter().take(WITNESSES).enumerate() {
+                        dt { "proof" } dd { (proof(&format!("witness-{number}-{at}"), witness)) }
+                    }
+                    @if let Some(evidence) = &finding.evidence { dt { "objects" } dd { (words::line(&evidence.message, 500)) } }
+                    (affected(finding))
+                    @if let Some(severity) = finding.original_severity {
+                        dt { (words::severity(finding.severity)) }
+                        dd { "otherwise " (words::severity(severity)) @if let Some(why) = words::accepted(finding) { ": " (why) } }
+                    }
+                    @if finding.not_written && finding.severity == Severity::Warning {
+                        dt { "note" } dd { "a warning, because this deploy does not change the object" }
+                    }
+                    @let steps = steps(cause);
+                    @if !steps.is_empty() { dt { "next" } dd { ul { @for step in steps { li { (step) } } } } }
+                }
+                @if let Some(known) = known {
+                    details { summary { "About the rule: " (known.summary) } div class="body" { pre class="text" { (known.text) } } }
+                }
+            }
+        }
+    }
+}
+
+fn steps(cause: &Cause<'_>) -> Vec<String> {
+    let help = cause.help();
+    let help = text::cut(&help, 2000);
+    help.lines().map(|step| text::sanitize(step).into_owned()).filter(|step| !step.trim().is_empty()).collect()
+}
+
+/// The lines of the manifest that are meant, unless they may hold what no report shows.
+fn excerpt(finding: &Finding, around: Surroundings<'_>) -> Markup {
+    let is_crd = finding.object.as_ref().is_some_and(crate::resource::ObjectRef::is_crd);
+    let lines = finding.source.as_ref().filter(|_| !human::hides(finding, around.redact, around.excerpts));
+    let lines = lines.map(|source| excerpt::lines(source, around.excerpts, if is_crd { CONTEXT } else { 0 }));
+    let lines = lines.unwrap_or_default();
+    let wide = lines.iter().map(|line| line.number.to_string().len()).max().unwrap_or(0);
+    html! {
+        @if !lines.is_empty() {
+            pre {
+                @for line in &lines {
+                    span class="number-of-line" { (format!("{:>wide$} ", line.number)) }
+                    @match &line.mark {
+                        Some(mark) => { (line.text[..mark.start]) mark { (line.text[mark.clone()]) } (line.text[mark.end..]) }
+                        None => (line.text),
+                    }
+                    "\n"
+                }
+            }
+        }
+        @if let Some(label) = &finding.label { div class="faint" { (words::line(label, 200)) } }
+    }
+}
+
+/// The schema node, live beside desired.
+fn schema(changes: &[KeywordChange]) -> Markup {
+    let value = |value: &Option<String>| value.as_deref().map(|value| words::line(value, 600));
+    html! {
+        div class="scroll" {
+            table {
+                thead { tr { th { "keyword" } th { "live" } th { "desired" } } }
+                tbody {
+                    @for change in changes {
+                        tr {
+                            td { code { (words::line(&change.keyword, 100)) } }
+                            td class="removed" { @match value(&change.live) { Some(text) => { code { (text) } } None => { span class="faint" { "absent" } } } }
+                            td class="added" { @match value(&change.desired) { Some(text) => { code { (text) } } None => { span class="faint" { "absent" } } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An object that proves the finding, to be copied.
+fn proof(id: &str, witness: &Witness) -> Markup {
+    let old = witness.old_object.as_ref().map(|old| (format!("{id}-before"), old));
+    html! {
+        div { (words::fate(witness)) }
+        @if let Some((id, old)) = old { div { "before" } (object(&id, old)) div { "after" } }
+        (object(id, &witness.object))
+    }
+}
+
+fn object(id: &str, object: &serde_json::Value) -> Markup {
+    let mut json = Vec::new();
+    // Memory takes everything, and JSON is text.
+    let _ = json::write_value(object, &mut json);
+    let json = String::from_utf8_lossy(&json);
+    html! {
+        @if json.len() > LONGEST_WITNESS {
+            pre class="text" { (words::yaml(object)) }
+        } @else {
+            button type="button" class="copy" data-of=(id) { "Copy" }
+            pre id=(id) { (json) }
+        }
+    }
+}
+
+/// Objects that exist and suffer.
+fn affected(finding: &Finding) -> Markup {
+    let Some(affected) = &finding.affected else { return html! {} };
+    let shown = affected.objects.iter().take(OBJECTS);
+    let left = affected.count.saturating_sub(shown.len() as u64);
+    let named = |object: &AffectedObject| {
+        let namespace = object.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        let path = object.path.as_ref().map(|path| format!("  {path}")).unwrap_or_default();
+        let value = object.value.as_ref().map(|value| format!(": {value}")).unwrap_or_default();
+        words::line(&format!("{namespace}{}{path}{value}", object.name), 500)
+    };
+    html! {
+        dt { "objects" }
+        dd {
+            (text::thousands(affected.count)) " of " (text::thousands(affected.of)) " are affected"
+            ul { @for object in shown { li { code { (named(object)) } } } @if left > 0 { li { "and " (text::thousands(left)) " more" } } }
+        }
+    }
+}
