@@ -1,5 +1,5 @@
-//! What the reader of the block style (`crates/yaml/src/block`) brings: CRDs in the plain block style, and the same ones with
-//! an anchor in their first line, which that reader leaves to libyaml.
+//! What the readers of the block style and of JSON (`crates/yaml/src/{block,flow}`) bring: CRDs in the plain block style and as
+//! JSON, and the same ones with an anchor or a comment, which these readers leave to libyaml.
 //!
 //! Both are read in turns, and the shortest times are compared: what else the machine does only makes a run longer.
 
@@ -14,28 +14,35 @@ const BYTES: usize = 25_000;
 const TURNS: usize = 25;
 
 fn main() {
-    let block: Vec<String> = (0..CRDS)
-        .map(|number| serde_yaml::to_string(&support::crd(SEED, number, "bench.example.com", BYTES)))
-        .collect::<Result<_, _>>()
-        .expect("a CRD is valid YAML");
+    let crds: Vec<_> = (0..CRDS).map(|number| support::crd(SEED, number, "bench.example.com", BYTES)).collect();
+    let block: Vec<String> =
+        crds.iter().map(serde_yaml::to_string).collect::<Result<_, _>>().expect("a CRD is valid YAML");
     let anchored: Vec<String> =
         block.iter().map(|text| text.replacen("apiVersion: ", "apiVersion: &version ", 1)).collect();
-    for (block, anchored) in block.iter().zip(&anchored) {
-        assert_ne!(block, anchored);
-        assert_eq!(gantry_yaml::to_json(block), gantry_yaml::to_json(anchored), "both readers read the same");
+    let flow: Vec<String> = crds.iter().map(|crd| serde_json::to_string(crd).expect("a CRD is valid JSON")).collect();
+    // A comment is all that keeps it from being JSON.
+    let commented: Vec<String> = flow.iter().map(|text| format!("{text} # YAML")).collect();
+    for (fast, general) in block.iter().zip(&anchored).chain(flow.iter().zip(&commented)) {
+        assert_ne!(fast, general);
+        assert_eq!(gantry_yaml::to_json(fast), gantry_yaml::to_json(general), "both readers read the same");
     }
+    println!("{CRDS} CRDs into JSON, the shortest of {TURNS} turns");
+    compare("block style", &block, &anchored);
+    compare("JSON", &flow, &commented);
+}
 
-    let (mut fast, mut general) = (Duration::MAX, Duration::MAX);
+fn compare(style: &str, fast: &[String], general: &[String]) {
+    let (mut of_fast, mut of_general) = (Duration::MAX, Duration::MAX);
     for _ in 0..TURNS {
-        fast = fast.min(time(&block));
-        general = general.min(time(&anchored));
+        of_fast = of_fast.min(time(fast));
+        of_general = of_general.min(time(general));
     }
-    let bytes: usize = block.iter().map(String::len).sum();
+    let bytes: usize = fast.iter().map(String::len).sum();
     let speed = |time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
-    println!("{CRDS} CRDs, {:.1} MB of YAML into JSON, the shortest of {TURNS} turns", bytes as f64 / 1e6);
-    println!("block reader {:>7.2} ms {:>6.0} MB/s", fast.as_secs_f64() * 1e3, speed(fast));
-    println!("libyaml      {:>7.2} ms {:>6.0} MB/s", general.as_secs_f64() * 1e3, speed(general));
-    println!("ratio        {:>7.1}", general.as_secs_f64() / fast.as_secs_f64());
+    println!("{style}, {:.1} MB", bytes as f64 / 1e6);
+    println!("  reader of ours {:>7.2} ms {:>6.0} MB/s", of_fast.as_secs_f64() * 1e3, speed(of_fast));
+    println!("  libyaml        {:>7.2} ms {:>6.0} MB/s", of_general.as_secs_f64() * 1e3, speed(of_general));
+    println!("  ratio          {:>7.1}", of_general.as_secs_f64() / of_fast.as_secs_f64());
 }
 
 fn time(texts: &[String]) -> Duration {

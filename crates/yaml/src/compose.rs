@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use libyaml_safer::{Encoding, ErrorKind, Event, EventData, Parser, ScalarStyle};
 
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
-use super::{Error, block, guard};
+use super::{Error, block, flow, guard};
 
 /// A document that was read but not expanded: its nodes in the order of the text, each collection followed by its
 /// children. It takes a fraction of a tree's memory and gives JSON, a tree, or single places.
@@ -89,7 +89,7 @@ impl<'t> Document<'t> {
 
 /// Reads one document; `None` if there is nothing in it.
 pub(super) fn compose(text: &str) -> Result<Option<Document<'_>>, Error> {
-    match block::compose(text) {
+    match block::compose(text).or_else(|| flow::compose(text)) {
         Some(document) => Ok(Some(document)),
         None => compose_any(text),
     }

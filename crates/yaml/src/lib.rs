@@ -8,6 +8,7 @@
 mod block;
 mod compose;
 mod decode;
+mod flow;
 mod guard;
 mod json;
 mod limits;

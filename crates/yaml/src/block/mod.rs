@@ -15,7 +15,7 @@ use super::compose::{Document, Kind, Place, Raw};
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
 
 /// libyaml looks for the colon of a key in 1,024 bytes.
-const LONGEST_KEY: usize = 1000;
+pub(super) const LONGEST_KEY: usize = 1000;
 
 /// Reads a document of the block style; `None` for everything else, an empty document included.
 pub(super) fn compose(text: &str) -> Option<Document<'_>> {
@@ -29,7 +29,7 @@ pub(super) fn compose(text: &str) -> Option<Document<'_>> {
 }
 
 /// Whether every character is an ordinary one: no control characters, no line breaks besides `\n`, no byte order mark.
-fn is_ordinary(text: &str) -> bool {
+pub(super) fn is_ordinary(text: &str) -> bool {
     // In chunks without a branch, which a processor compares many at a time.
     let plain = |chunk: &[u8]| chunk.iter().fold(true, |plain, b| plain & (matches!(b, b' '..=b'~' | b'\n' | b'\t')));
     if text.as_bytes().chunks(64).all(plain) {

@@ -1,0 +1,239 @@
+//! JSON, read without a YAML parser.
+//!
+//! What a program writes as JSON is YAML of the flow style, which libyaml reads a character at a time. This reader takes JSON
+//! alone, and of that only what YAML has, too: it gives up (`None`) at a comment, at a surrogate pair, at whatever is wrong.
+//! Then libyaml reads the text, and has the words for what is wrong with it. So nothing is decided here: of what both read
+//! they make the same nodes, and the tests compare them.
+//!
+//! It is here for its speed: `cargo bench --bench yaml`.
+
+use std::borrow::Cow;
+
+use super::block::{LONGEST_KEY, is_ordinary};
+use super::compose::{Document, Kind, Place, Raw};
+use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
+
+/// Reads a document that is a JSON object or array; `None` for everything else.
+pub(super) fn compose(text: &str) -> Option<Document<'_>> {
+    let is_bracket = |byte: &u8| matches!(byte, b'{' | b'[');
+    let first = text.bytes().find(|byte| !matches!(byte, b' ' | b'\n'))?;
+    if !is_bracket(&first) || text.len() > MAX_BYTES || !is_ordinary(text) {
+        return None;
+    }
+    let nodes = Vec::with_capacity(text.len() / 32);
+    let mut reader =
+        Reader { text, bytes: text.as_bytes(), at: 0, line: 0, line_start: 0, wide: 0, nodes, open: Vec::new() };
+    reader.run()?;
+    Document::of(reader.nodes)
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    at: usize,
+    /// From 0.
+    line: u32,
+    line_start: usize,
+    /// Bytes of the line so far that begin no character: columns count characters.
+    wide: usize,
+    nodes: Vec<Raw<'t>>,
+    open: Vec<Open>,
+}
+
+/// A collection that is not closed yet.
+struct Open {
+    node: u32,
+    is_list: bool,
+}
+
+impl<'t> Reader<'t> {
+    fn run(&mut self) -> Option<()> {
+        self.blanks();
+        loop {
+            // A value.
+            match *self.bytes.get(self.at)? {
+                bracket @ (b'{' | b'[') => {
+                    let is_list = bracket == b'[';
+                    let at = self.place();
+                    self.open.push(Open { node: u32::try_from(self.nodes.len()).ok()?, is_list });
+                    (self.open.len() <= MAX_DEPTH).then_some(())?;
+                    let kind = if is_list { Kind::Sequence { next: 0 } } else { Kind::Mapping { next: 0 } };
+                    self.push(kind, at, self.at)?;
+                    self.at += 1;
+                    self.blanks();
+                    let is_empty = *self.bytes.get(self.at)? == if is_list { b']' } else { b'}' };
+                    if !is_empty {
+                        if !is_list {
+                            self.key()?;
+                        }
+                        continue;
+                    }
+                }
+                b'"' => self.string()?,
+                _ => self.literal()?,
+            }
+            // What follows it.
+            loop {
+                self.blanks();
+                let Some(&byte) = self.bytes.get(self.at) else { return self.open.is_empty().then_some(()) };
+                let is_list = self.open.last()?.is_list;
+                match byte {
+                    b',' => {
+                        self.at += 1;
+                        self.blanks();
+                        if !is_list {
+                            self.key()?;
+                        }
+                        break;
+                    }
+                    b']' if is_list => self.close()?,
+                    b'}' if !is_list => self.close()?,
+                    _ => return None,
+                }
+            }
+        }
+    }
+
+    fn close(&mut self) -> Option<()> {
+        let opened = self.open.pop()?;
+        self.at += 1;
+        let next_index = u32::try_from(self.nodes.len()).ok()?;
+        let raw = &mut self.nodes[opened.node as usize];
+        raw.end = u32::try_from(self.at).ok()?;
+        if let Kind::Sequence { next } | Kind::Mapping { next } = &mut raw.kind {
+            *next = next_index;
+        }
+        Some(())
+    }
+
+    /// A key, its colon, and what is before the value.
+    fn key(&mut self) -> Option<()> {
+        (*self.bytes.get(self.at)? == b'"').then_some(())?;
+        let start = self.at;
+        self.string()?;
+        // For YAML the colon has to be on the line of the key.
+        while *self.bytes.get(self.at)? == b' ' {
+            self.at += 1;
+        }
+        (*self.bytes.get(self.at)? == b':' && self.at - start <= LONGEST_KEY).then_some(())?;
+        self.at += 1;
+        self.blanks();
+        Some(())
+    }
+
+    fn string(&mut self) -> Option<()> {
+        let (place, start) = (self.place(), self.at);
+        let mut out: Option<String> = None;
+        let mut run = start + 1;
+        let mut at = run;
+        loop {
+            // Inside of a string a line break or a tab is no JSON.
+            let length = self.bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\' | b'\n' | b'\t'))?;
+            at += length;
+            match self.bytes[at] {
+                b'"' => break,
+                b'\\' => {
+                    let out = out.get_or_insert_default();
+                    out.push_str(&self.text[run..at]);
+                    let (character, length) = escaped(&self.bytes[at + 1..])?;
+                    out.push(character);
+                    at += 1 + length;
+                    run = at;
+                }
+                _ => return None,
+            }
+        }
+        let rest = &self.text[run..at];
+        let value = match out {
+            None => Cow::Borrowed(rest),
+            Some(out) => Cow::Owned(out + rest),
+        };
+        self.at = at + 1;
+        self.wide += self.bytes[start..self.at].iter().filter(|byte| (0x80..0xc0).contains(*byte)).count();
+        self.push(Kind::Scalar { value, tag: None, plain: false }, place, self.at)
+    }
+
+    /// A number, `true`, `false` or `null`.
+    fn literal(&mut self) -> Option<()> {
+        let (place, start) = (self.place(), self.at);
+        let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+        let length = self.bytes[start..].iter().take_while(is_part).count();
+        let text = &self.text[start..start + length];
+        (matches!(text, "true" | "false" | "null") || is_number(text.as_bytes())).then_some(())?;
+        self.at = start + length;
+        self.push(Kind::Scalar { value: Cow::Borrowed(text), tag: None, plain: true }, place, self.at)
+    }
+
+    fn push(&mut self, kind: Kind<'t>, at: Place, end: usize) -> Option<()> {
+        (self.nodes.len() < MAX_NODES).then_some(())?;
+        self.nodes.push(Raw { kind, at, end: u32::try_from(end).ok()? });
+        Some(())
+    }
+
+    fn blanks(&mut self) {
+        while let Some(byte) = self.bytes.get(self.at) {
+            match byte {
+                b' ' | b'\t' => self.at += 1,
+                b'\n' => {
+                    self.at += 1;
+                    (self.line, self.line_start, self.wide) = (self.line + 1, self.at, 0);
+                }
+                _ => break,
+            }
+        }
+    }
+
+    fn place(&self) -> Place {
+        // The length of the text was looked at, so that no number is cut.
+        Place { line: self.line, column: (self.at - self.line_start - self.wide) as u32, start: self.at as u32 }
+    }
+}
+
+/// What stands behind a backslash, and how many bytes that takes.
+fn escaped(bytes: &[u8]) -> Option<(char, usize)> {
+    let character = match bytes.first()? {
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        byte @ (b'"' | b'\\' | b'/') => char::from(*byte),
+        b'u' => {
+            let digits = bytes.get(1..5).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+            let code = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+            return Some((char::from_u32(code)?, 5));
+        }
+        _ => return None,
+    };
+    Some((character, 1))
+}
+
+/// As JSON has it: `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`
+fn is_number(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let whole = digits(text);
+    if whole == 0 || whole > 1 && text[0] == b'0' {
+        return false;
+    }
+    let mut rest = &text[whole..];
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let length = digits(fraction);
+        if length == 0 {
+            return false;
+        }
+        rest = &fraction[length..];
+    }
+    if let [b'e' | b'E', exponent @ ..] = rest {
+        let exponent = match exponent {
+            [b'+' | b'-', exponent @ ..] => exponent,
+            _ => exponent,
+        };
+        let length = digits(exponent);
+        return length > 0 && length == exponent.len();
+    }
+    rest.is_empty()
+}
+
+#[cfg(test)]
+mod tests;
