@@ -96,6 +96,8 @@ struct Metadata {
 #[derive(Debug, Default)]
 pub struct Members {
     pub found: Vec<Found>,
+    /// The kinds that were listed.
+    pub kinds: Vec<Arc<Resource>>,
     /// Kinds that could not be listed: there may be more.
     pub unread: Vec<Problem>,
 }
@@ -178,7 +180,8 @@ impl Record {
                     .help("is an aggregated API down? kubectl get apiservices")
             }));
         }
-        let resources = listable.into_iter().filter(is_used).map(Arc::new);
+        let resources: Vec<Arc<Resource>> = listable.into_iter().filter(is_used).map(Arc::new).collect();
+        members.kinds.clone_from(&resources);
         let answers: Vec<_> =
             stream::iter(resources).map(|kind| self.list(kind, target)).buffer_unordered(IN_FLIGHT).collect().await;
         for answer in answers {
@@ -193,6 +196,25 @@ impl Record {
         Ok(members)
     }
 
+    /// Those in which kapp last deployed, and that of the record.
+    fn namespaces(&self) -> BTreeSet<&str> {
+        let last = self.spec.last_change.as_ref().and_then(|change| change.namespaces.as_ref());
+        last.into_iter().flatten().chain(&self.object.namespace).map(String::as_str).collect()
+    }
+
+    /// Kinds and namespaces of its members: where it is enough to list them, and of its record.
+    pub fn places(&self, members: &Members) -> BTreeSet<(Arc<Resource>, Option<String>)> {
+        let of_kind = |kind: &Arc<Resource>| -> Vec<(Arc<Resource>, Option<String>)> {
+            if !kind.namespaced {
+                return vec![(kind.clone(), None)];
+            }
+            let found = members.found.iter().filter(|found| found.resource == *kind);
+            let namespaces = found.filter_map(|found| found.object.namespace.as_deref()).chain(self.namespaces());
+            namespaces.map(|namespace| (kind.clone(), Some(namespace.to_owned()))).collect()
+        };
+        members.kinds.iter().flat_map(of_kind).collect()
+    }
+
     /// The objects of one kind: of all namespaces, and without that right of those in which kapp last deployed.
     async fn list(&self, resource: Arc<Resource>, target: &Target) -> std::result::Result<Vec<Found>, Problem> {
         let selector = format!("{KAPP_APP}={}", self.id);
@@ -204,11 +226,8 @@ impl Record {
         };
         let mut answer = list(None).await;
         if resource.namespaced && matches!(answer, Err(ListError::Forbidden { .. })) {
-            let last = self.spec.last_change.as_ref().and_then(|change| change.namespaces.as_ref());
-            let namespaces: BTreeSet<&str> =
-                last.into_iter().flatten().chain(&self.object.namespace).map(String::as_str).collect();
             let mut all = Vec::new();
-            for namespace in namespaces {
+            for namespace in self.namespaces() {
                 match list(Some(namespace)).await {
                     Ok(found) => all.extend(found),
                     Err(error) => {

@@ -480,6 +480,10 @@ pub struct PermissionsArgs {
     #[arg(short = 'a', long, value_name = "NAME")]
     pub app: Option<String>,
 
+    /// Also what it takes to take over the app of kapp of this name [default: that of --app]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", requires = "app")]
+    pub from_kapp: Option<String>,
+
     /// Also what it takes to show the logs of Pods
     #[arg(long)]
     pub logs: bool,

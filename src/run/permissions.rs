@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::host::Host;
 use super::interrupt::until;
 use super::prepare::{complete, connection, loader, overrides, read_input};
-use crate::app::{App, config_maps};
+use crate::app::{App, config_maps, kapp};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::olm::cluster_extension::Extension;
@@ -27,8 +27,7 @@ use crate::preflight::proofs::Proofs;
 use crate::preflight::{Check, FindLookups, Lookup, UNKNOWN_LOOKUPS, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::{self, Atom};
-use crate::resource::Live;
-use crate::resource::Resource;
+use crate::resource::{Live, ObjectRef, Resource};
 use crate::text;
 
 /// The manifests, as text.
@@ -132,6 +131,10 @@ async fn print(
     if let Some(app) = &settings.app {
         let app = App::new(app, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
         needs.extend(needs_of_app(&app, plan));
+        if let Some(name) = &args.from_kapp {
+            let name = if name.is_empty() { &app.name } else { name };
+            needs.extend(needs_of_kapp(name, &app, target).await?);
+        }
     }
     if super::app::waits(settings) {
         needs.extend(of_waiting(plan, Occasion::Always));
@@ -146,7 +149,8 @@ async fn print(
         text::count(plan.changes.len(), "object"),
         if names.is_empty() { "no check".to_owned() } else { names.join(", ") }
     );
-    Ok((format!("{head}{}{yaml}", unknown_parameters(plan, &needs)), unknown))
+    let namespaces = if settings.app.is_some() { namespaces_of(plan) } else { String::new() };
+    Ok((format!("{head}{namespaces}{}{yaml}", unknown_parameters(plan, &needs)), unknown))
 }
 
 /// What OLM needs to install the bundles, for the service account that it installs them with.
@@ -196,18 +200,9 @@ async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan,
 
 /// What a deploy of an app needs beside the deploy: to find its members, to delete those that leave, and to keep its record.
 fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
-    let need = |change, namespace: Option<&str>, resource: &Resource, name: Option<&str>, verb: &str| {
-        let atom = Atom::Resource {
-            group: resource.group.clone(),
-            resource: resource.plural.clone(),
-            name: name.map(str::to_owned),
-            verb: verb.to_owned(),
-        };
-        let right = Right::Request { atom, version: resource.version.clone() };
-        Need { change, namespace: namespace.map(str::to_owned), right }
-    };
     let mut needs = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
+        needs.extend(needs_to_delete(index, &change.desired.object));
         let namespace = change.desired.object.namespace.as_deref();
         for verb in ["get", "list", "delete"] {
             needs.push(need(index, namespace, &change.resource, None, verb));
@@ -220,6 +215,84 @@ fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
         }
     }
     needs
+}
+
+fn need(change: usize, namespace: Option<&str>, resource: &Resource, name: Option<&str>, verb: &str) -> Need {
+    let atom = Atom::Resource {
+        group: resource.group.clone(),
+        resource: resource.plural.clone(),
+        name: name.map(str::to_owned),
+        verb: verb.to_owned(),
+    };
+    let right = Right::Request { atom, version: resource.version.clone() };
+    Need { change, namespace: namespace.map(str::to_owned), right }
+}
+
+/// What `DeletionSafety` looks up when this object is deleted, and cannot do without. To know what a namespace holds would take the
+/// right to list everything in it: see [`namespaces_of`].
+fn needs_to_delete(change: usize, object: &ObjectRef) -> Vec<Need> {
+    let admission = |kind: &str, plural: &str| Resource::built_in("admissionregistration.k8s.io", kind, plural, false);
+    match (object.group(), object.kind.as_str()) {
+        _ if object.is_crd() => {
+            // The name of a CRD is its plural and its group.
+            let (plural, group) = object.name.split_once('.').unwrap_or((&object.name, ""));
+            vec![need(change, None, &Resource::built_in(group, "", plural, true), None, "list")]
+        }
+        ("", "PersistentVolumeClaim") => {
+            let volumes = Resource::built_in("", "PersistentVolume", "persistentvolumes", false);
+            vec![need(change, None, &volumes, None, "get")]
+        }
+        ("", "Service") => {
+            let callers = [
+                admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+                admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+                Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false),
+                Resource::crd(),
+            ];
+            callers.iter().map(|resource| need(change, None, resource, None, "list")).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A comment on the right that is left out of those.
+fn namespaces_of(plan: &Plan) -> String {
+    let namespaces = plan.changes.iter().filter(|change| change.desired.object.is_namespace());
+    let word = |change: &Change| {
+        format!(
+            "# To delete {} when it leaves the app also takes list on every kind in it, and on APIServices.\n",
+            text::sanitize(&change.desired.object.to_string())
+        )
+    };
+    namespaces.map(word).collect()
+}
+
+/// What it takes to take over an app of kapp: to find its members, to write or delete them, and to delete its record.
+async fn needs_of_kapp(name: &str, app: &App, target: &Target) -> std::result::Result<Vec<Need>, Problem> {
+    let first = |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
+    let Some(record) = kapp::Record::read(name, &app.namespace, target).await.map_err(first)? else {
+        let problem = Problem::new(format!("there is no app {name} of kapp in namespace {}", app.namespace));
+        return Err(problem.help("kapp ls -A lists those that there are"));
+    };
+    let members = record.members(target).await.map_err(first)?;
+    if let Some(problem) = members.unread.first() {
+        return Err(problem.clone());
+    }
+    let mut needs = Vec::new();
+    for (resource, namespace) in record.places(&members) {
+        // Kinds of which it has nothing are listed, too.
+        let has_some = members.found.iter().any(|found| found.resource == resource);
+        let verbs: &[&str] = if has_some { &["get", "list", "patch", "delete"] } else { &["list"] };
+        for verb in verbs {
+            needs.push(need(0, namespace.as_deref(), &resource, None, verb));
+        }
+    }
+    needs.extend(members.found.iter().flat_map(|found| needs_to_delete(0, &found.object)));
+    // The changes of the app have names of their own.
+    for verb in ["get", "list", "delete"] {
+        needs.push(need(0, Some(&app.namespace), &config_maps(), None, verb));
+    }
+    Ok(needs)
 }
 
 /// A comment on rights that go further than the person who grants them will expect.

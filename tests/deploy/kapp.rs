@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::support::rights::{grant, printed_with};
 use crate::support::{Bed, Output, Proxy, When, control_plane};
 use serde_json::{Value, json};
 
@@ -303,6 +304,31 @@ fn an_app_of_kapp_is_taken_over_as_a_whole() {
 }
 
 #[cfg(unix)]
+#[test]
+fn the_rights_to_take_over_an_app_of_kapp_are_printed() {
+    let stage = Stage::new();
+    let (cp, namespace) = (control_plane(), &stage.bed.names.namespace);
+    let objects = stage.workloads("example.com/web:1");
+    // Of the others nobody here would collect the Pods.
+    stage.kapp_deploys(&[objects[0].clone(), objects[3].clone(), stage.config_map("settings", "1")]);
+    stage.kapp_records(&KINDS);
+    // The Service leaves; its kind is in the record of kapp alone.
+    let staying = [objects[0].clone(), stage.config_map("settings", "1")];
+    stage.write(&staying);
+    let arguments = ["permissions", "-f", "manifests.yaml", "-n", namespace, "--from-kapp"];
+    stage.bed.gantry(cp.kubeconfig("admin"), &arguments).run().code(2).stderr_contains("--app");
+    let of_app = ["-a", "shop", "-n", namespace];
+    let print = |flags: &[&str]| printed_with(&stage.bed, cp, "nobody-yet", &[&of_app, flags].concat());
+    assert!(!print(&[]).contains("services"), "the manifests have none");
+
+    let user = cp.user(&json!([]));
+    grant(cp, &user, &printed_with(&stage.bed, cp, &user, &[&of_app[..], &["--from-kapp"]].concat()));
+    let deploy = stage.arguments("deploy", &["--from-kapp", "--prune=kapp", "--prune-max=100%"]);
+    let output = stage.bed.gantry(cp.kubeconfig(&user), &deploy).run();
+    output.code(0).stdout_contains("2 adopted").stdout_contains("1 deleted");
+    assert!(!stage.config_map_is_there("shop.apps.k14s.io") && !stage.config_map_is_there("shop-change-x7s2k"));
+}
+
 #[test]
 fn on_a_terminal_the_question_counts_what_kapp_would_have_deleted() {
     let stage = Stage::new();
