@@ -10,7 +10,7 @@ mod checks;
 mod diffs;
 pub(super) mod excerpt;
 pub(super) mod finding;
-mod findings;
+pub(super) mod findings;
 pub(super) mod flow;
 pub(super) mod groups;
 pub(super) mod outcome;

@@ -75,6 +75,7 @@ fn excerpt(finding: &Finding, around: Surroundings<'_>) -> Markup {
     let lines = finding.source.as_ref().filter(|_| !human::hides(finding, around.redact, around.excerpts));
     let lines = lines.map(|source| excerpt::lines(source, around.excerpts, if is_crd { CONTEXT } else { 0 }));
     let lines = lines.unwrap_or_default();
+    let indent = lines.iter().filter_map(|line| indent(&line.text)).min().unwrap_or(0);
     let wide = lines.iter().map(|line| line.number.to_string().len()).max().unwrap_or(0);
     html! {
         @if !lines.is_empty() {
@@ -82,8 +83,10 @@ fn excerpt(finding: &Finding, around: Surroundings<'_>) -> Markup {
                 @for line in &lines {
                     span class="number-of-line" { (format!("{:>wide$} ", line.number)) }
                     @match &line.mark {
-                        Some(mark) => { (line.text[..mark.start]) mark { (line.text[mark.clone()]) } (line.text[mark.end..]) }
-                        None => (line.text),
+                        Some(mark) if mark.start >= indent => {
+                            (line.text[indent..mark.start]) mark { (line.text[mark.clone()]) } (line.text[mark.end..])
+                        }
+                        _ => (line.text.get(indent..).unwrap_or_default()),
                     }
                     "\n"
                 }
@@ -91,6 +94,12 @@ fn excerpt(finding: &Finding, around: Surroundings<'_>) -> Markup {
         }
         @if let Some(label) = &finding.label { div class="faint" { (words::line(label, 200)) } }
     }
+}
+
+/// How many spaces a line begins with, unless there is nothing else in it.
+fn indent(text: &str) -> Option<usize> {
+    let rest = text.trim_start_matches(' ');
+    (!rest.is_empty()).then_some(text.len() - rest.len())
 }
 
 /// The schema node, live beside desired.

@@ -173,7 +173,7 @@ impl Findings<'_> {
 }
 
 /// What of `total` each of these gets: as much as it wants, and where that is too much in all, nobody more than needs be.
-fn shares(wanted: &[usize], total: usize) -> Vec<usize> {
+pub fn shares(wanted: &[usize], total: usize) -> Vec<usize> {
     let mut left = total;
     let mut shares = vec![0; wanted.len()];
     let mut order: Vec<usize> = (0..wanted.len()).collect();

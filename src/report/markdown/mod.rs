@@ -12,6 +12,7 @@ use std::io::{self, Write};
 
 use self::escape::{code, fence, html, words as bare};
 use super::human::causes::{Cause, ObjectCauses};
+use super::human::findings::shares;
 use super::human::groups::{self, Block, Kind};
 use super::human::{finding as human, outcome, plan};
 use super::{Report, Surroundings, words};
@@ -141,25 +142,30 @@ impl Page {
             return 0;
         }
         // So that each has its first finding before any has all of them.
-        let firsts: Vec<String> = kinds.iter().map(|kind| opened(kind, around)).collect();
-        let mut needed: usize = firsts.iter().map(|first| first.chars().count() + END.len()).sum();
+        let length = |text: &str| text.chars().count();
+        let mut spare = self.room;
+        let mut first = |kind: &Kind<'_>| {
+            let first = opened(kind, around);
+            spare = spare.checked_sub(length(&first) + END.len())?;
+            Some(first)
+        };
+        let firsts: Vec<Option<String>> = kinds.iter().map(&mut first).collect();
+        let lines: Vec<Vec<String>> = kinds.iter().map(|kind| kind.blocks[1..].iter().map(line).collect()).collect();
+        let wanted = lines.iter().zip(&firsts).map(|(lines, first)| match first {
+            Some(_) => lines.iter().map(|line| length(line)).sum(),
+            None => 0,
+        });
+        let shares = shares(&wanted.collect::<Vec<usize>>(), spare);
         let mut shown = 0;
-        for (at, (kind, first)) in kinds.iter().zip(&firsts).enumerate() {
-            needed -= first.chars().count() + END.len();
-            if self.room < first.chars().count() + END.len() || !self.add(first) {
-                continue;
-            }
+        for (((kind, first), lines), mut share) in kinds.iter().zip(firsts).zip(lines).zip(shares) {
+            let Some(first) = first else { continue };
+            self.add(&first);
             shown += kind.blocks[0].len();
-            let spare = self.room.saturating_sub(needed + END.len());
-            let mut share = spare / (kinds.len() - at);
-            for block in &kind.blocks[1..] {
-                let line = line(block);
-                let length = line.chars().count();
-                if length > share {
-                    continue;
-                }
-                share -= length;
-                shown += if self.add(&line) { block.len() } else { 0 };
+            for (block, line) in kind.blocks[1..].iter().zip(lines) {
+                let Some(left) = share.checked_sub(length(&line)) else { continue };
+                share = left;
+                self.add(&line);
+                shown += block.len();
             }
             self.add(END);
         }
