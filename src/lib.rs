@@ -32,6 +32,7 @@ pub mod problem;
 mod program;
 mod rbac;
 mod readiness;
+mod render;
 mod report;
 pub mod resource;
 pub mod run;

@@ -70,6 +70,12 @@ pub struct InputArgs {
     #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]")]
     pub target: Option<TargetSpec>,
 
+    /// Make the manifests of each -f with a program, {dir} standing for the folder: 'kustomize build {dir}'
+    ///
+    /// With --target git:REV, the same program makes those of the commit, from all files of the commit.
+    #[arg(long, value_name = "COMMAND")]
+    pub render: Option<String>,
+
     /// The kubeconfig context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
@@ -358,6 +364,7 @@ impl DeleteArgs {
             config,
             preflight: Vec::new(),
             target: None,
+            render: None,
             context,
             kubeconfig,
             namespace: namespace.clone(),

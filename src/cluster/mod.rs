@@ -25,6 +25,7 @@ use crate::crd::versions;
 use crate::options::TargetSpec;
 use crate::problem::{Problem, Result};
 use crate::rbac::{Atom, PolicyRule};
+use crate::render::Render;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 pub use managers::{FieldConflict, Operation, client_side_tool};
 
@@ -274,6 +275,15 @@ pub struct Connection {
     pub credentials_timeout: Option<Duration>,
 }
 
+/// Where the manifests come from. A commit is read as they are.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Desired<'a> {
+    /// The arguments of `-f`: their paths are read of a commit for which no other is named.
+    pub files: &'a [String],
+    /// The program that makes the manifests.
+    pub render: Option<&'a Render>,
+}
+
 /// The identity that requests are made as, by somebody who may (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Impersonate {
@@ -324,13 +334,12 @@ pub enum Target {
 }
 
 impl Target {
-    /// Makes the target ready. Reads the kubeconfig, the folder or the commit; sends no request. `manifests` are the
-    /// arguments of `-f`: of a commit, their paths are read where it names no other.
-    pub async fn open(spec: &TargetSpec, connection: &Connection, manifests: &[String]) -> Result<Target> {
+    /// Makes the target ready. Reads the kubeconfig, the folder or the commit; sends no request.
+    pub async fn open(spec: &TargetSpec, connection: &Connection, desired: Desired<'_>) -> Result<Target> {
         Ok(match spec {
             TargetSpec::Kube => Target::Kube(kube::KubeTarget::open(connection).await?),
             TargetSpec::Dir(path) => Target::Dir(dir::DirTarget::open(path)?),
-            TargetSpec::Git(spec) => Target::Git(git::GitTarget::open(spec, manifests).await?),
+            TargetSpec::Git(spec) => Target::Git(git::GitTarget::open(spec, desired).await?),
         })
     }
 

@@ -298,6 +298,10 @@ impl Reader<'_> {
                         "a kubeconfig can run programs, and this file is part of the project; use -c FILE or \
                             --kubeconfig"
                     }
+                    Some("--render") => {
+                        "this file is part of the project and may not name a program to run; use --render, -c FILE or the \
+                            user file"
+                    }
                     Some("--allow-exec") => {
                         "this file is part of the project and cannot allow its own programs; use --allow-exec, or the \
                             user file"

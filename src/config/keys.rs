@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::app;
 use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
 use crate::problem::not_one_of;
+use crate::render::Render;
 
 use super::catalogs::CATALOGS;
 use super::duration;
@@ -59,6 +60,8 @@ pub enum Kind {
     /// A string that is not empty.
     Text,
     FieldManager,
+    /// A program and its arguments, as [`Render`] takes them.
+    Command,
     Namespace,
     /// A file; in a config file, relative to that file's folder.
     File,
@@ -126,6 +129,7 @@ pub const KEYS: &[Key] = &[
     Key { path: "additionalLabels", kind: Kind::Labels, reach: Reach::Manifests, default: None, flag: None },
     Key { path: "warnOnly", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--warn-only") },
     Key { path: "target", kind: Kind::Target, reach: Reach::Files, default: Some("kube"), flag: Some("--target") },
+    Key { path: "render", kind: Kind::Command, reach: Reach::OwnFiles, default: None, flag: Some("--render") },
     Key { path: "kubeconfig", kind: Kind::File, reach: Reach::OwnFiles, default: None, flag: Some("--kubeconfig") },
     Key { path: "context", kind: Kind::Text, reach: Reach::Files, default: None, flag: Some("--context") },
     Key { path: "as", kind: Kind::Text, reach: Reach::OwnFiles, default: None, flag: Some("--as") },
@@ -254,6 +258,7 @@ impl Kind {
             Kind::Duration => duration(text).map(drop),
             Kind::Color => color(text).map(drop),
             Kind::Target => text.parse::<TargetSpec>().map(drop),
+            Kind::Command => text.parse::<Render>().map(drop),
             Kind::Namespace => namespace(text),
             Kind::App => app::check_name(text),
             Kind::Prune => prune(text).map(drop),

@@ -38,6 +38,7 @@ use std::path::{Path, PathBuf};
 
 use crate::manifest::Origin;
 use crate::problem::{Error, Problem, Result};
+use crate::render::Render;
 
 pub use catalogs::{CatalogContent, CatalogSource};
 pub use check::{AmongManifests, ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck, KnownKind};
@@ -114,6 +115,16 @@ impl Loader {
         let settings =
             Settings::new(merged, checks, own, (waivers, rules, catalogs), switches).map_err(Error::usage)?;
         Ok(Loaded { settings, notices: reading.notices })
+    }
+
+    /// What makes the manifests, which is to be known before there are any. What is wrong with the configuration is said by
+    /// [`Loader::load`].
+    pub(crate) fn render(&self) -> Option<Render> {
+        let mut reading = self.read_files();
+        reading.add(environment::environment(&self.environment, &self.unreadable_environment).0);
+        reading.add(self.overrides.layer());
+        let texts = reading.layers.iter().rev().filter_map(|layer| layer.values.get("render")?.as_str());
+        texts.map(str::to_owned).next()?.parse().ok()
     }
 
     /// Reads the Config documents among the manifests, but for those of files that are configuration already. Answers

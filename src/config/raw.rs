@@ -110,6 +110,9 @@ pub(super) struct Raw {
     pub keep_going: Option<bool>,
     /// Time limits.
     pub timeouts: Option<RawTimeouts>,
+    /// A program that makes manifests of each folder of -f, with {dir} for the folder: kustomize build {dir}. Not allowed in
+    /// gantry.yaml.
+    pub render: Option<String>,
     /// Run the programs (exec) that gantry.yaml names as checks. Not allowed in gantry.yaml.
     pub allow_exec: Option<bool>,
     /// Paths and kinds of value instead of values of objects, in every output.

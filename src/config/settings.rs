@@ -13,6 +13,7 @@ use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
 use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
 use crate::problem::Problem;
+use crate::render::Render;
 
 /// The configuration of a run: merged, complete and valid.
 #[derive(Debug, Clone)]
@@ -56,6 +57,8 @@ pub struct Settings {
     pub keep_going: bool,
     /// Programs that the project file names may run.
     pub allow_exec: bool,
+    /// What makes the manifests.
+    pub render: Option<Render>,
     pub timeouts: Timeouts,
     /// No output holds a value of an object.
     pub redact: bool,
@@ -135,6 +138,7 @@ impl Settings {
                 .ignore_failing_api_services
                 .ok_or_else(missing("ignoreFailingApiServices"))?,
             keep_going: raw.keep_going.ok_or_else(missing("keepGoing"))?,
+            render: raw.render.map(|text| text.parse()).transpose().map_err(|why| wrong("render", why))?,
             allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
             timeouts: Timeouts {
                 request: limit("timeouts.request", limits.request)?,

@@ -52,9 +52,9 @@ pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usi
 }
 
 impl Gathered {
-    /// One text that is in memory already.
-    pub fn of(source: Arc<Source>) -> Self {
-        Gathered { sources: vec![source], ..Gathered::default() }
+    /// Texts that are in memory already.
+    pub fn of(sources: Vec<Arc<Source>>) -> Self {
+        Gathered { sources, ..Gathered::default() }
     }
 
     /// Standard input can be read once; a second `-` adds nothing.

@@ -43,7 +43,15 @@ impl Input {
     /// Reads all files, directories and standard input (`-`) that `arguments` name. [`Input::read`] returns what goes
     /// wrong here together with its own problems.
     pub fn open(arguments: &[String], stdin: &mut Option<impl Read>) -> Input {
-        let mut gathered = files::gather(arguments, stdin, MAX_SOURCE_BYTES);
+        Self::of(arguments, files::gather(arguments, stdin, MAX_SOURCE_BYTES))
+    }
+
+    /// Texts that were made of what the arguments name.
+    pub fn made(arguments: &[String], sources: Vec<Arc<Source>>) -> Input {
+        Self::of(arguments, Gathered::of(sources))
+    }
+
+    fn of(arguments: &[String], mut gathered: Gathered) -> Input {
         let cut = in_parallel(&gathered.sources, |source| {
             let pieces = documents::split(&source.text, MAX_DOCUMENTS)?;
             // An object knows which document of its file it is. Empty ones do not count, so those before it are read.
@@ -215,7 +223,7 @@ fn too_many(source: &Source) -> Problem {
 impl From<Arc<Source>> for Input {
     /// One text that is in memory already.
     fn from(source: Arc<Source>) -> Input {
-        let mut gathered = Gathered::of(source.clone());
+        let mut gathered = Gathered::of(vec![source.clone()]);
         let pieces = documents::split(&source.text, MAX_DOCUMENTS);
         if pieces.is_none() {
             gathered.problems.push(too_many(&source));

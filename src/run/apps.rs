@@ -15,7 +15,7 @@ use crate::app::members::{self, Facts, Found};
 use crate::app::{App, Parent, check_name, config_maps, parent};
 use crate::apply::delete;
 use crate::cli::{AppsArgs, AppsCommand, ClusterArgs, InspectArgs};
-use crate::cluster::{ListRequest, Target};
+use crate::cluster::{Desired, ListRequest, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::finding::Action;
 use crate::options::{ListFormat, TargetSpec};
@@ -48,7 +48,8 @@ pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Setting
     if settings.target != TargetSpec::Kube {
         return Err(Error::usage(Problem::new("a folder or commit that stands in for a cluster keeps no apps")));
     }
-    let target = Target::open(&settings.target, &connection(&settings, impersonate(&settings)?), &[]).await?;
+    let target =
+        Target::open(&settings.target, &connection(&settings, impersonate(&settings)?), Desired::default()).await?;
     Ok((settings, target))
 }
 

@@ -134,7 +134,8 @@ async fn steps(
 ) -> Result<Exit> {
     let (deploy, deletes) = (goal.deploy(), matches!(goal, Goal::Delete(_)));
     // Everything that can be wrong in the configuration is said before the first request.
-    let input = read_input(&args.input.files, host).await?;
+    let render = Loader { overrides: overrides(&args.input), ..loader(&args.input.config, host) };
+    let input = read_input(&args.input.files, &render, host).await?;
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let (settings, mut enabled, input) = configure(args, writes, input, host, output, report)?;
     let baseline = args.baseline.as_deref().map(|file| baseline::read(file, &host.working_directory)).transpose()?;

@@ -19,7 +19,7 @@ use crate::plan::bundles::Bundle;
 use crate::plan::owner::Taken;
 use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 
-use crate::cluster::Target;
+use crate::cluster::{Desired, Target};
 use crate::preflight::permission_validation::{
     Grants, Need, Needed, Occasion, Right, Subject, needed_by_olm, needs_of, of_logs, of_waiting,
 };
@@ -32,7 +32,6 @@ use crate::text;
 
 /// The manifests, as text.
 pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
-    let input = read_input(&args.input.files, host).await?;
     let overrides = Overrides {
         user: args.user.clone(),
         groups: args.groups.clone(),
@@ -41,6 +40,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
         ..overrides(&args.input)
     };
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
+    let input = read_input(&args.input.files, &loader, host).await?;
     let loaded = loader.load(input.configs(), &registry::known())?;
     host.notices(&loaded.notices);
     let settings = loaded.settings;
@@ -49,7 +49,8 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
 
     let stop = host.stop.clone();
     let work = async {
-        let target = Target::open(&settings.target, &connection(&settings, None), &args.input.files).await?;
+        let desired = Desired { files: &args.input.files, render: settings.render.as_ref() };
+        let target = Target::open(&settings.target, &connection(&settings, None), desired).await?;
         let options = PlanOptions {
             namespace: settings.namespace.as_deref(),
             field_manager: &settings.field_manager,

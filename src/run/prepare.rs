@@ -1,7 +1,8 @@
 //! From arguments to what a run works on: manifests, settings, and the target, opened.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use futures::{FutureExt, try_join};
 
@@ -10,16 +11,40 @@ use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
 use crate::app::label;
 use crate::cli::{AppFlags, ConfigFlags, InputArgs, TargetArgs};
-use crate::cluster::{Connection, Impersonate, Target};
+use crate::cluster::{Connection, Desired, Impersonate, Target};
 use crate::config::{Loader, Overrides, Settings};
-use crate::manifest::{Input, Loaded};
+use crate::manifest::{Input, Loaded, shown};
 use crate::parallel::apart;
 use crate::plan::{Prefetch, graph};
 use crate::problem::{Error, Problem, Result};
 use crate::ui::progress::Progress;
 
+/// Reads the texts of the manifests, or has them made where the configuration names a program for that.
+pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> Result<Input> {
+    let Some(render) = loader.render() else { return read_files_of(files, host).await };
+    let mut sources = Vec::new();
+    let mut problems = Vec::new();
+    for file in files {
+        if file == "-" {
+            let problem = Problem::new("standard input cannot be rendered: a program renders folders");
+            return Err(Error::usage(problem.help("render it before: kustomize build DIR | gantry check -f -")));
+        }
+        let from = shown(file);
+        let running = render.run(OsStr::new(file), &host.working_directory, &from);
+        let made = tokio::select! {
+            made = running => made,
+            () = interrupt(&host.stop) => return Err(interrupted()),
+        };
+        match made {
+            Ok(source) => sources.push(Arc::new(source)),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(Input::made(files, sources)) } else { Err(Error::Failed(problems)) }
+}
+
 /// Reads the texts of the manifests, on a thread of its own: standard input may be a pipe into which nobody writes.
-pub async fn read_input(files: &[String], host: &mut Host) -> Result<Input> {
+async fn read_files_of(files: &[String], host: &mut Host) -> Result<Input> {
     let (files, mut stdin) = (files.to_vec(), host.stdin.take());
     let reading = tokio::task::spawn_blocking(move || (Input::open(&files, &mut stdin), stdin));
     let read = tokio::select! {
@@ -36,6 +61,7 @@ pub fn overrides(input: &InputArgs) -> Overrides {
     Overrides {
         preflight: input.preflight.clone(),
         target: input.target.clone(),
+        render: input.render.clone(),
         kubeconfig: input.kubeconfig.clone(),
         context: input.context.clone(),
         namespace: input.namespace.clone(),
@@ -71,6 +97,7 @@ pub fn loader(flags: &ConfigFlags, host: &Host) -> Loader {
 /// Every file that the run reads, which no report may be written over.
 pub fn read_files(loader: &Loader, settings: &Settings, input: &Input, host: &Host) -> Vec<PathBuf> {
     let manifests = input.sources().iter().map(|source| PathBuf::from(&*source.name));
+    let arguments = input.arguments().iter().map(PathBuf::from);
     let kubeconfig = settings.kubeconfig.iter().cloned();
     let variable = |name: &str| {
         let text = host.environment.get(name).map(OsString::from);
@@ -79,7 +106,8 @@ pub fn read_files(loader: &Loader, settings: &Settings, input: &Input, host: &Ho
     let listed = variable("KUBECONFIG").unwrap_or_default();
     let from_environment = std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty());
     let at_home = variable("HOME").map(|home| Path::new(&home).join(".kube").join("config"));
-    let files = manifests.chain(loader.every_file()).chain(kubeconfig).chain(from_environment).chain(at_home);
+    let files =
+        manifests.chain(arguments).chain(loader.every_file()).chain(kubeconfig).chain(from_environment).chain(at_home);
     files.map(|file| host.working_directory.join(file)).collect()
 }
 
@@ -134,7 +162,7 @@ pub async fn open(
 ) -> Result<Opened> {
     let connection = connection(settings, impersonate(settings)?);
     let Some(input) = input else {
-        let target = Target::open(&settings.target, &connection, &[]).await?;
+        let target = Target::open(&settings.target, &connection, Desired::default()).await?;
         return Ok(Opened { loaded: Loaded::default(), target, ahead: Prefetch::none(), before: None });
     };
     let names = input.foreseen_crds();
@@ -150,7 +178,8 @@ pub async fn open(
         Ok(loaded)
     };
     let opening = async {
-        let target = Target::open(&settings.target, &connection, &arguments).await?;
+        let desired = Desired { files: &arguments, render: settings.render.as_ref() };
+        let target = Target::open(&settings.target, &connection, desired).await?;
         let stage = progress.stage("reading live objects", None);
         if let Some(Last { flags, input }) = &last
             && let Some(before) = before::look_ahead(settings, flags, input, &target).await?

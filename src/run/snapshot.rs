@@ -12,7 +12,7 @@ use super::interrupt::until;
 use super::prepare::{complete, connection, impersonate, loader, overrides_of_target, read_input};
 use crate::cli::SnapshotArgs;
 use crate::cluster::dir::snapshot::{SnapshotFolder, Written};
-use crate::cluster::{self, ListError, ListRequest, Target, Wanted};
+use crate::cluster::{self, Desired, ListError, ListRequest, Target, Wanted};
 use crate::config::{Loader, Overrides, Settings};
 use crate::crd::Crd;
 use crate::manifest::Loaded;
@@ -31,16 +31,16 @@ const AT_ONCE: usize = 4;
 
 /// What was written, as text.
 pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
-    let input = match args.files.as_slice() {
-        [] => None,
-        files => Some(read_input(files, host).await?),
-    };
     let overrides = Overrides {
         user: args.identity.user.clone(),
         groups: args.identity.groups.clone(),
         ..overrides_of_target(&args.target, &args.config)
     };
     let loader = Loader { overrides, ..loader(&args.config, host) };
+    let input = match args.files.as_slice() {
+        [] => None,
+        files => Some(read_input(files, &loader, host).await?),
+    };
     let configs: Vec<_> = input.iter().flat_map(|input| input.configs()).cloned().collect();
     let loaded = loader.load(&configs, &registry::known())?;
     host.notices(&loaded.notices);
@@ -55,8 +55,9 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
     let progress = Progress::new(host.stderr_is_terminal);
     let stop = host.stop.clone();
     let work = async {
+        let desired = Desired { files: &args.files, render: settings.render.as_ref() };
         let connection = connection(&settings, impersonate(&settings)?);
-        let target = Target::open(&settings.target, &connection, &args.files).await?;
+        let target = Target::open(&settings.target, &connection, desired).await?;
         let mut taking = Taking {
             target: &target,
             folder: &folder,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use crate::support::{ControlPlane, Proxy, When, control_plane, eventually, isolated};
-use gantry::cluster::{Connection, ListError, ListRequest, MissingRight, Page, Pages, Target};
+use gantry::cluster::{Connection, Desired, ListError, ListRequest, MissingRight, Page, Pages, Target};
 use gantry::options::TargetSpec;
 use gantry::resource::Resource;
 use serde_json::{Value, json};
@@ -31,7 +31,9 @@ impl Lister {
 
     fn open(spec: &TargetSpec, connection: &Connection) -> Self {
         let runtime = Runtime::new().unwrap();
-        let target = runtime.block_on(Target::open(spec, connection, &[])).unwrap_or_else(|error| panic!("{error}"));
+        let target = runtime
+            .block_on(Target::open(spec, connection, Desired::default()))
+            .unwrap_or_else(|error| panic!("{error}"));
         Lister { runtime, target }
     }
 

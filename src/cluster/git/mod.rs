@@ -4,6 +4,7 @@
 //! the way there. They are read as those of a folder ([`super::dir`]), which decides what they mean.
 
 mod blobs;
+mod checkout;
 mod command;
 mod paths;
 mod repository;
@@ -12,6 +13,7 @@ mod tree;
 use self::blobs::Blobs;
 use self::repository::{Commit, Repository};
 use self::tree::{Depth, Gathering};
+use super::Desired;
 use super::dir::State;
 use crate::manifest::MAX_SOURCE_BYTES;
 use crate::options::GitSpec;
@@ -27,24 +29,46 @@ pub struct GitTarget {
 }
 
 impl GitTarget {
-    /// Reads the manifests of the commit below the path of the target, or below those of `manifests` (the arguments of
-    /// `-f`). Paths that are not there yet are an empty cluster, which is said.
-    pub async fn open(spec: &GitSpec, manifests: &[String]) -> Result<Self> {
+    /// Reads the manifests of the commit below the path of the target, or below those of `-f`. Paths that are not there yet
+    /// are an empty cluster, which is said.
+    pub async fn open(spec: &GitSpec, desired: Desired<'_>) -> Result<Self> {
         let repository = Repository::find().await.map_err(Error::failed)?;
-        let wanted = paths::wanted(spec, manifests, repository.work_tree.as_deref())?;
+        let wanted = paths::wanted(spec, desired.files, repository.work_tree.as_deref())?;
         let commit = repository.commit(&spec.revision).await.map_err(Error::failed)?;
-        let is_whole = wanted.iter().any(|wanted| wanted.path.is_empty());
+        // What is rendered may build on any file.
+        let is_whole = desired.render.is_some() || wanted.iter().any(|wanted| wanted.path.is_empty());
+        let checkout = desired.render.is_some().then(|| tempfile::Builder::new().prefix("gantry-commit.").tempdir());
+        let checkout = checkout.transpose().map_err(|error| no_folder(&error))?;
+        let root = checkout.as_ref().map(|checkout| checkout.path().to_owned());
         let paths: Vec<&[u8]> = wanted.iter().filter(|_| !is_whole).map(|wanted| wanted.path.as_slice()).collect();
         let entries = tree::list(&commit.hash, &paths, Depth::Files, b"").await.map_err(Error::failed)?;
         let mut gathering = Gathering::new(&commit, &repository);
-        let gathered = &mut gathering;
+        let mut present = Vec::new();
+        let (gathered, to_render) = (&mut gathering, &mut present);
         let read = command::converse(&Blobs::COMMAND, |stdin, stdout| {
             Box::pin(async move {
                 let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES)?;
-                gathered.gather(&wanted, &entries, &mut blobs).await
+                let Some(root) = root else { return gathered.gather(&wanted, &entries, &mut blobs).await };
+                *to_render = gathered.present(&wanted, &entries, &mut blobs).await?;
+                if !to_render.is_empty() {
+                    gathered.problems.extend(checkout::write(&entries, &mut blobs, &root).await?);
+                }
+                Ok(())
             })
         });
         read.await.map_err(|failed| Error::failed(failed.problem()))?;
+        if let (Some(render), Some(checkout), true) = (desired.render, &checkout, gathering.problems.is_empty()) {
+            // Other relative paths of the command lead to the same files, of the commit.
+            let from = checkout.path().join(repository.prefix());
+            std::fs::create_dir_all(&from).map_err(|error| no_folder(&error))?;
+            for path in present {
+                let folder = checkout.path().join(command::os(&path));
+                match render.run(folder.as_os_str(), &from, &gathering.name(&path)).await {
+                    Ok(source) => gathering.made(&path, source),
+                    Err(problem) => gathering.problems.push(problem),
+                }
+            }
+        }
         let Gathering { sources, mut problems, notices, .. } = gathering;
         if !problems.is_empty() {
             problems.sort();
@@ -70,6 +94,11 @@ impl GitTarget {
     pub(super) fn state(&self) -> &State {
         &self.state
     }
+}
+
+fn no_folder(error: &std::io::Error) -> Error {
+    let problem = Problem::new(format!("no temporary folder can be made for the files of the commit: {error}"));
+    Error::failed(problem.help("name one with space in TMPDIR"))
 }
 
 /// Why nothing is written.

@@ -48,6 +48,16 @@ impl Repository {
         Ok(Repository { is_shallow, work_tree })
     }
 
+    /// The working directory, from the root of the repository.
+    pub fn prefix(&self) -> PathBuf {
+        let current = std::env::current_dir().and_then(|folder| folder.canonicalize());
+        let within = current
+            .ok()
+            .zip(self.work_tree.as_ref())
+            .and_then(|(folder, root)| folder.strip_prefix(root).map(PathBuf::from).ok());
+        within.unwrap_or_default()
+    }
+
     /// The commit that a revision names.
     pub async fn commit(&self, revision: &GitRevision) -> Result<Commit, Problem> {
         match revision {

@@ -29,6 +29,7 @@ pub enum Mode {
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub mode: Mode,
+    pub is_executable: bool,
     pub hash: String,
     pub path: Vec<u8>,
 }
@@ -69,7 +70,7 @@ pub async fn list(tree: &str, paths: &[&[u8]], depth: Depth, prefix: &[u8]) -> R
             [] => line[end + 1..].to_vec(),
             prefix => [prefix, b"/", &line[end + 1..]].concat(),
         };
-        Some(Entry { mode, hash: hash.to_owned(), path })
+        Some(Entry { mode, is_executable: bits == "100755", hash: hash.to_owned(), path })
     };
     let lines = answer.split(|byte| *byte == 0).filter(|line| !line.is_empty());
     lines
@@ -104,7 +105,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// A path of the commit as messages and reports show it, and as `git show` takes it.
-    fn name(&self, path: &[u8]) -> String {
+    pub fn name(&self, path: &[u8]) -> String {
         shown(&format!("{}:{}", self.commit.name, String::from_utf8_lossy(path)))
     }
 
@@ -114,6 +115,28 @@ impl<'a> Gathering<'a> {
 
     fn ask(&self, path: &[u8]) -> Ask {
         Ask::Path { commit: self.commit.hash.clone(), path: path.to_vec() }
+    }
+
+    /// The paths that are there, for a program that renders them; the others are an empty cluster, which is said.
+    pub async fn present(
+        &mut self,
+        wanted: &[Wanted],
+        entries: &[Entry],
+        blobs: &mut Blobs,
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        let mut present = Vec::new();
+        for wanted in wanted {
+            match entries.iter().any(|entry| is_within(&entry.path, &wanted.path)) {
+                true => present.push(wanted.path.clone()),
+                false => self.absent(wanted, blobs).await?,
+            }
+        }
+        Ok(present)
+    }
+
+    /// Keeps a text that was made of the files at a path.
+    pub fn made(&mut self, path: &[u8], source: Source) {
+        self.sources.push((command::os(path).into(), Arc::new(source)));
     }
 
     async fn find(&mut self, wanted: &Wanted, entries: &[Entry], blobs: &mut Blobs) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! The catalogs of a cluster for `gantry catalog`.
 
-use crate::cluster::Target;
+use crate::cluster::{Desired, Target};
 use crate::config::Settings;
 use crate::olm::cluster_catalog::{self, ClusterCatalog};
 use crate::problem::{Error, Problem, Result};
@@ -24,7 +24,8 @@ const NAME_ONE: &str = "name one with --catalog NAME=PATH, or with catalogs in g
 pub async fn find(settings: &Settings) -> Result<Live> {
     let none = || Problem::new("there is no catalog to look into").help(NAME_ONE);
     let found = async {
-        let target = Target::open(&settings.target, &connection(settings, impersonate(settings)?), &[]).await?;
+        let target =
+            Target::open(&settings.target, &connection(settings, impersonate(settings)?), Desired::default()).await?;
         let catalogs = cluster_catalog::list(&target).await?;
         Ok((target, catalogs))
     };

@@ -1,0 +1,136 @@
+//! All files of a commit in a folder of their own, for a program that renders them.
+//!
+//! They are written from the commit as they are: no filter and no hook is run, and git does not know of the folder.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::blobs::{Ask, Blobs, Content};
+use super::command;
+use super::tree::{Entry, Mode};
+use crate::manifest::shown;
+use crate::problem::Problem;
+use crate::program::Failure;
+
+/// The most bytes of all files.
+const MOST_BYTES: usize = 2 << 30;
+
+/// Writes the files below `root`. What cannot be written is a problem.
+pub async fn write(entries: &[Entry], blobs: &mut Blobs, root: &Path) -> Result<Vec<Problem>, Failure> {
+    let mut problems = Vec::new();
+    let mut folders = BTreeSet::new();
+    let (mut asks, mut files) = (Vec::new(), Vec::new());
+    for entry in entries {
+        if !is_safe(&entry.path) {
+            problems.push(problem(entry, "a path that no checkout has"));
+            continue;
+        }
+        let path = root.join(command::os(&entry.path));
+        let folder = if entry.mode == Mode::Submodule { Some(path.as_path()) } else { path.parent() };
+        if let Some(folder) = folder.filter(|folder| folders.insert(folder.to_path_buf()))
+            && let Err(error) = fs::create_dir_all(folder)
+        {
+            problems.push(problem(entry, &format!("cannot be written: {error}")));
+        }
+        if matches!(entry.mode, Mode::File | Mode::Link) {
+            asks.push(Ask::Hash(entry.hash.clone()));
+            files.push((entry, path));
+        }
+    }
+    let mut links = Vec::new();
+    let mut total = 0;
+    let keep = |index: usize, content: Content| {
+        let (entry, path): &(&Entry, PathBuf) = &files[index];
+        let Content::File(bytes) = content else {
+            problems.push(problem(entry, "too large, or not in this clone"));
+            return;
+        };
+        let before = total;
+        total += bytes.len();
+        if total > MOST_BYTES {
+            // Said once.
+            if before <= MOST_BYTES {
+                problems.push(problem(entry, "the files of the commit are larger than 2 GiB in all"));
+            }
+        } else if entry.mode == Mode::Link {
+            links.push((*entry, path.clone(), bytes));
+        } else if let Err(error) = file(path, &bytes, entry.is_executable) {
+            problems.push(problem(entry, &format!("cannot be written: {error}")));
+        }
+    };
+    blobs.read(&asks, keep).await?;
+    // Last, so that no file is written through one.
+    for (entry, path, to) in links.into_iter().filter(|(entry, _, to)| stays_within(&entry.path, to)) {
+        if let Err(error) = link(&to, &path) {
+            problems.push(problem(entry, &format!("the link cannot be written: {error}")));
+        }
+    }
+    Ok(problems)
+}
+
+fn problem(entry: &Entry, message: &str) -> Problem {
+    Problem::new(format!("{} at the commit: {message}", shown(&String::from_utf8_lossy(&entry.path))))
+}
+
+fn file(path: &Path, bytes: &[u8], is_executable: bool) -> io::Result<()> {
+    let mut options = fs::File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(if is_executable { 0o755 } else { 0o644 });
+    }
+    #[cfg(not(unix))]
+    let _ = is_executable;
+    io::Write::write_all(&mut options.open(path)?, bytes)
+}
+
+#[cfg(unix)]
+fn link(to: &[u8], path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(command::os(to), path)
+}
+
+/// As git does where there are no links.
+#[cfg(not(unix))]
+fn link(to: &[u8], path: &Path) -> io::Result<()> {
+    fs::write(path, to)
+}
+
+/// Whether a path leads to a place below the folder, and to none that git itself keeps.
+fn is_safe(path: &[u8]) -> bool {
+    let leads_elsewhere = |step: &[u8]| {
+        matches!(step, b"" | b"." | b"..")
+            || step.eq_ignore_ascii_case(b".git")
+            || cfg!(windows) && step.iter().any(|byte| matches!(byte, b'\\' | b':'))
+    };
+    !path.split(|byte| *byte == b'/').any(leads_elsewhere)
+}
+
+/// Whether a link leads to a place below the folder: upwards first, and never upwards again, as what is in between may be a
+/// link itself.
+fn stays_within(path: &[u8], to: &[u8]) -> bool {
+    let depth = path.iter().filter(|byte| **byte == b'/').count();
+    let steps: Vec<&[u8]> = to.split(|byte| *byte == b'/').collect();
+    let is_up = |step: &&&[u8]| **step == b"..";
+    let first = steps.iter().take_while(|step| matches!(**step, b".." | b".")).filter(is_up).count();
+    !to.starts_with(b"/") && !to.contains(&0) && first == steps.iter().filter(is_up).count() && first <= depth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_leads_out_of_the_folder() {
+        assert!(is_safe(b"a/b.yaml") && is_safe(b"..a/.gitignore"));
+        for path in [&b"../a"[..], b"a/../b", b"/a", b"a//b", b".git/config", b"a/.GIT/x", b"."] {
+            assert!(!is_safe(path), "{}", String::from_utf8_lossy(path));
+        }
+        assert!(stays_within(b"a/b", b"../c") && stays_within(b"a", b"b/c") && stays_within(b"a/b/c", b"./../../x"));
+        for to in [&b"/etc"[..], b"../../x", b"x/../../y", b"x/../y"] {
+            assert!(!stays_within(b"a/b", to), "{}", String::from_utf8_lossy(to));
+        }
+    }
+}

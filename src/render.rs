@@ -1,0 +1,123 @@
+//! Manifests that a program makes of a folder (`--render`): `kustomize build {dir}`, `helm template {dir}`.
+//!
+//! The command is the user's: it comes from the command line, the environment, the user's own configuration file or one of
+//! `-c`, never from what comes with the manifests. It is started directly and not by a shell.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use process_wrap::tokio::CommandWrap;
+
+use crate::manifest::{self, Source, shown};
+use crate::problem::Problem;
+use crate::program::{self, Failure};
+use crate::text;
+
+/// What stands for the folder.
+const DIR: &str = "{dir}";
+/// A renderer may fetch what it builds on.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// The longest answer.
+const MOST_BYTES: usize = 256 << 20;
+/// Of what it says on standard error, so many characters of the end are shown.
+const SHOWN: usize = 1000;
+
+/// A program that renders folders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Render {
+    words: Vec<String>,
+}
+
+impl std::str::FromStr for Render {
+    type Err = String;
+
+    /// Splits the command as a POSIX shell would, without doing anything else of what a shell does.
+    fn from_str(command: &str) -> Result<Self, String> {
+        let words = shlex::split(command).ok_or_else(|| format!("{command:?} has a quote that is not closed"))?;
+        match words.first() {
+            None => Err("the command is empty".into()),
+            Some(program) if program.contains(DIR) => Err(format!("{command:?} names no program before {DIR}")),
+            _ if !words.iter().any(|word| word.contains(DIR)) => {
+                Err(format!("{command:?} does not say where the folder stands: write {DIR} in its place"))
+            }
+            _ => Ok(Render { words }),
+        }
+    }
+}
+
+impl Render {
+    /// What it makes of a folder. `from` is the folder (or the commit and folder) as the user knows it.
+    pub async fn run(&self, folder: &OsStr, working_directory: &Path, from: &str) -> Result<Source, Problem> {
+        let mut words = self.words.iter().map(|word| with_folder(word, folder));
+        let program = words.next().unwrap_or_default();
+        let mut command = CommandWrap::with_new(program, |command| {
+            command.args(words).current_dir(working_directory);
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        });
+        program::as_group(&mut command);
+        let (answer, said) = program::run(command, None, TIMEOUT, MOST_BYTES).await;
+        let answer = answer.map_err(|failure| self.failed(&failure, &said, from))?;
+        let name = format!("{from} (rendered)");
+        Ok(Source { text: manifest::text(&name, answer)?, name: name.into() })
+    }
+
+    fn failed(&self, failure: &Failure, said: &str, from: &str) -> Problem {
+        let program = format!("{:?}, which renders {from},", shown(self.words.first().map_or("", String::as_str)));
+        // Why it failed comes last.
+        let start = said.char_indices().rev().nth(SHOWN - 1).map_or(0, |(start, _)| start);
+        let lines: Vec<&str> = said[start..].lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let said = text::sanitize(&lines.join(" | ")).into_owned();
+        let colon = if said.is_empty() { "" } else { ": " };
+        let seconds = TIMEOUT.as_secs();
+        let (message, help) = match failure {
+            Failure::NotStarted(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                ("is not installed".to_owned(), "install it, or name its path in --render")
+            }
+            Failure::NotStarted(error) => (format!("cannot be started: {error}"), "check the command of --render"),
+            Failure::TimedOut => {
+                (format!("did not end within {seconds} s and was stopped{colon}{said}"), "run it manually")
+            }
+            Failure::TooLong => (
+                format!("printed more than {} MiB and was stopped", MOST_BYTES >> 20),
+                "it must print manifests: run it manually",
+            ),
+            Failure::Ended(status) => (format!("failed ({status}){colon}{said}"), "run it manually in that folder"),
+            Failure::Broken(error) => (format!("cannot be read: {error}"), "run it manually"),
+        };
+        Problem::new(format!("{program} {message}")).help(help)
+    }
+}
+
+/// A word with the folder in its place. What the folder is called is never looked at: it stays one argument.
+fn with_folder(word: &str, folder: &OsStr) -> OsString {
+    let mut parts = word.split(DIR);
+    let mut whole = OsString::from(parts.next().unwrap_or_default());
+    for part in parts {
+        // A folder called `-x` is no option.
+        if whole.is_empty() && folder.to_string_lossy().starts_with('-') {
+            whole.push("./");
+        }
+        whole.push(folder);
+        whole.push(part);
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_words_of_which_one_has_the_folder() {
+        let render: Render = "sh -c 'cat \"$1\"/*.yaml' render {dir}".parse().unwrap();
+        assert_eq!(render.words, ["sh", "-c", "cat \"$1\"/*.yaml", "render", "{dir}"]);
+        for wrong in ["", " ", "kustomize build", "{dir}", "a 'b {dir}"] {
+            assert!(wrong.parse::<Render>().is_err(), "{wrong}");
+        }
+        let folder = OsStr::new("a b; $(x)");
+        assert_eq!(with_folder("--in={dir}/{dir}", folder), "--in=a b; $(x)/a b; $(x)");
+        assert_eq!(with_folder("{dir}", OsStr::new("-x")), "./-x");
+    }
+}
