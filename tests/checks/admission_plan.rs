@@ -329,6 +329,15 @@ fn what_two_checks_find_is_told_once() {
         let report = output.code(3).report();
         assert_eq!(rules(&report["checks"][0]), ["error ObjectInvalid"; 3], "{output}");
     }
+    // What is known there is known here, too.
+    run(&[checks, "-o", "json=base.json", "--dry-run"]).code(3);
+    let output = run(&[checks, "--baseline", "base.json", "-o", "json", "--dry-run"]);
+    let report = output.code(0).report();
+    assert_eq!(
+        rules(&report["checks"][1]),
+        ["known ManifestObjectRefused", "known ManifestObjectRefused", "known ManifestUnknownField"]
+    );
+    assert_eq!((&report["checks"][0]["status"], &report["summary"]["known"]), (&json!("passed"), &json!(3)));
 }
 
 #[test]
