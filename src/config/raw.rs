@@ -118,7 +118,10 @@ pub(super) struct Raw {
     /// Paths and kinds of value instead of values of objects, in every output.
     pub redact: Option<bool>,
     /// The formats of the report, each as FORMAT or FORMAT=FILE.
-    #[schemars(length(min = 1), inner(regex(pattern = r"^(human|json)(=.+)?$")))]
+    #[schemars(
+        length(min = 1),
+        inner(regex(pattern = r"^(human|json|sarif|junit|markdown|github|gitlab|html)(=.+)?$"))
+    )]
     pub output: Option<Vec<String>>,
     /// When the terminal output is coloured.
     #[schemars(with = "Option<RawColor>")]

@@ -22,6 +22,7 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["conversion-webhook.yaml"], Mode::Error, None),
     (&["crdify.yaml"], Mode::Error, None),
     (&["app.yaml"], Mode::Error, None),
+    (&["pipeline-reports.yaml"], Mode::Error, None),
     (&["extensions.yaml"], Mode::Error, None),
     (&["kapp.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml"], Mode::Error, Some("closed")),
@@ -69,6 +70,15 @@ fn an_app_has_a_record_and_limits() {
     // Ten of forty are more than a fifth of them.
     let most = settings.prune_max.expect("a limit");
     assert!(most.allows(8, 40) && !most.allows(10, 40));
+}
+
+#[test]
+fn a_pipeline_keeps_reports_in_files() {
+    let outputs = load(&["pipeline-reports.yaml"]).settings.output;
+    let files: Vec<_> = outputs.iter().filter_map(|output| output.file.as_deref()?.to_str()).collect();
+    let expected = ["gantry.json", "gantry.sarif", "gantry.xml", "gantry.html"].map(|name| folder().join(name));
+    assert!(files.iter().zip(&expected).all(|(file, expected)| expected.ends_with(file)), "{files:?}");
+    assert_eq!((outputs.len(), files.len()), (5, 4));
 }
 
 #[test]

@@ -123,6 +123,22 @@ fn values_of_secrets_and_control_characters_reach_no_format() {
 }
 
 #[test]
+fn a_configuration_may_name_every_format() {
+    use clap::ValueEnum;
+    let schema = gantry::config::schema(&gantry::preflight::registry::known());
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let formats: Vec<String> = gantry::options::Format::value_variants()
+        .iter()
+        .map(|format| format.to_possible_value().expect("a name").get_name().to_owned())
+        .collect();
+    assert_eq!(formats, [&["human"], FORMATS].concat());
+    let config =
+        |output: &str| serde_json::json!({"apiVersion": "gantry.dev/v1alpha1", "kind": "Config", "output": [output]});
+    assert!(formats.iter().all(|format| validator.is_valid(&config(&format!("{format}=out")))));
+    assert!(!validator.is_valid(&config("xml")));
+}
+
+#[test]
 fn what_could_not_be_checked_is_in_every_format() {
     let repository = repository();
     let deploy = repository.path().join("deploy");

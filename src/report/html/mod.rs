@@ -24,6 +24,8 @@ use crate::text;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
+/// Findings on the page, the worst first. With more of them no browser is quick, and `-o json` has all.
+const MOST: usize = 5000;
 const SEVERITIES: [Severity; 5] =
     [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived, Severity::Known];
 
@@ -64,9 +66,12 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
                     (entries("What stopped the run", &report.errors))
                     @if !causes.is_empty() {
                         h2 { "Findings" }
-                        (filter(&causes))
+                        (filter(&causes[..causes.len().min(MOST)]))
                         p role="status" class="faint" { span id="shown" { (text::count(causes.len(), "finding")) } " " span id="copied" {} }
-                        @for (number, cause) in causes.iter().enumerate() { (finding::write(number, cause, around)) }
+                        @for (number, cause) in causes.iter().take(MOST).enumerate() { (finding::write(number, cause, around)) }
+                        @if causes.len() > MOST {
+                            p { (text::count(causes.len() - MOST, "more finding")) " left out here: -o json has all." }
+                        }
                     }
                     (changes(report))
                     (entries("Warnings", &report.warnings))

@@ -106,6 +106,21 @@ fn hostile_text_stays_text() {
 }
 
 #[test]
+fn of_very_many_findings_the_worst_are_shown() {
+    let of = |severity| Finding {
+        severity,
+        witnesses: Vec::new(),
+        ..samples::finding("R", severity, samples::crd("x"), "m")
+    };
+    let findings = (0..MOST).map(|_| of(Severity::Warning)).chain([of(Severity::Error), of(Severity::Error)]).collect();
+    let check = samples::check("C", CheckStatus::Blocked, findings);
+    let page = written(&samples::report(Outcome::Blocked, Vec::new(), vec![check]), write);
+    assert_eq!(page.matches("<details class=\"finding\"").count(), MOST);
+    assert_eq!(page.matches("<details class=\"finding\" data-severity=\"error\"").count(), 2);
+    assert!(page.contains("2 more findings left out here: -o json has all."));
+}
+
+#[test]
 fn a_secret_is_shown_by_no_line() {
     let of_secret = |object| {
         let finding = Finding {
