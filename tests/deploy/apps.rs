@@ -198,6 +198,13 @@ fn one_key_never_deletes() {
     shop.deploy(&["--prune=yes", "--prune-adopted"]).code(0);
     assert!(shop.get("adopted").is_none());
     assert_eq!(shop.inventory(), names(["stays"]));
+
+    // What was let go belongs to nobody, so that another app may take it in.
+    shop.config_maps(&["kept", "orphan"]);
+    let arguments = ["deploy", "-f", "manifests.yaml", "-a", "other", "-n", &shop.bed.names.namespace, "-o", "json"];
+    let report = shop.bed.gantry(control_plane().kubeconfig("admin"), &arguments).run().code(0).report();
+    assert_eq!(report["summary"]["adopted"], 2);
+    assert_ne!(shop.get("kept").unwrap()["metadata"]["labels"][PART_OF], id);
 }
 
 #[test]
