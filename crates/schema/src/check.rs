@@ -201,7 +201,7 @@ impl Checker {
         match &node.additional {
             Additional::Absent | Additional::Any => {}
             Additional::Forbidden => {
-                for key in sorted_keys(map).filter(|key| !node.properties.contains_key(*key)) {
+                for key in sorted_keys(map).filter(|key| !node.properties.contains_key(key)) {
                     let detail = format!("{}.{key} in body is a forbidden property", path.openapi());
                     found.add(FieldError::openapi(
                         path,
@@ -213,7 +213,7 @@ impl Checker {
                 }
             }
             Additional::Schema(entry) => {
-                for key in sorted_keys(map).filter(|key| !node.properties.contains_key(*key)) {
+                for key in sorted_keys(map).filter(|key| !node.properties.contains_key(key)) {
                     self.child(entry, map, key, &Path::Key(path, key), old, found);
                 }
             }
@@ -226,7 +226,7 @@ impl Checker {
                 }
             }
         } else {
-            for (name, child) in &node.properties {
+            for (name, child) in node.properties.iter() {
                 self.child(child, map, name, &Path::Name(path, name), old, found);
             }
         }

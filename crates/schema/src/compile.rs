@@ -153,10 +153,11 @@ impl<'a> Compiler<'a> {
 
     fn structure(&mut self, map: &Map<String, Value>, node: &mut Node, spine: Spine) -> Result<(), CompileError> {
         if let Some(properties) = self.object(map, "properties")? {
-            for (name, schema) in properties {
+            let of = |(name, schema): (&String, &Value)| {
                 let child = self.below(format!(".properties[{name}]"), |c| c.node(schema, spine.property(name)))?;
-                node.properties.insert(name.clone(), child);
-            }
+                Ok((name.as_str().into(), child))
+            };
+            node.properties = properties.iter().map(of).collect::<Result<_, CompileError>>()?;
         }
         node.additional = match map.get("additionalProperties") {
             None | Some(Value::Null) => Additional::Absent,

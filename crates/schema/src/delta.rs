@@ -4,12 +4,11 @@
 //! pruned, filled in and judged alike. Of such a part only the defaults are left, without which what is around it could
 //! not be judged.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::compile::sum_up;
 use super::node::{Additional, Bounds, ListType, Node};
+use super::properties::Properties;
 use crate::{self as schema, Sense};
 
 /// Takes out of `node`, compiled from `schema`, what `other` says just so. The node itself is taken to differ.
@@ -18,7 +17,7 @@ pub fn narrow(node: &mut Node, schema: &Value, other: &Value) {
     if node.combined.is_some() {
         return;
     }
-    for (name, child) in &mut node.properties {
+    for (name, child) in node.properties.iter_mut() {
         below(child, at(schema, &["properties", name]), at(other, &["properties", name]));
     }
     if let Some(child) = node.items.as_deref_mut() {
@@ -73,8 +72,7 @@ fn forgotten(node: Node) -> Node {
 fn pairing(node: &Node) -> Option<Box<Node>> {
     let is_map = node.list_type == ListType::Map;
     let leaf = |child: &Node| Node { is_forgotten: true, pairing: pairing(child), ..Node::default() };
-    let properties: BTreeMap<String, Node> =
-        node.properties.iter().map(|(name, child)| (name.clone(), leaf(child))).collect();
+    let properties: Properties = node.properties.iter().map(|(name, child)| (name.into(), leaf(child))).collect();
     let entries = node.additional.schema().map(leaf);
     let is_plain = !is_map
         && !node.preserve_unknown
@@ -132,7 +130,7 @@ pub fn is_settled(value: &Value, node: Option<&Node>, keeps: bool, is_resource: 
                     (None, _) => is_settled(value, None, false, false),
                 }
             };
-            let is_missing = |(name, child): (&String, &Node)| child.default.is_some() && !map.contains_key(name);
+            let is_missing = |(name, child): (&str, &Node)| child.default.is_some() && !map.contains_key(name);
             map.iter().all(of_child)
                 && !node.is_some_and(|node| node.has_defaults && node.properties.iter().any(is_missing))
         }

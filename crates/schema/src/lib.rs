@@ -52,6 +52,7 @@ mod node;
 mod number;
 mod objectmeta;
 mod path;
+mod properties;
 mod prune;
 pub mod quantity;
 pub mod re2;
@@ -180,7 +181,7 @@ impl Schema {
 
     /// The fields of an object that the schema describes.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
-        self.root.properties.keys().map(String::as_str)
+        self.root.properties.keys()
     }
 
     /// Whether a field of an object can make a difference: for what [`Schema::compile_beside`] gives some cannot, and

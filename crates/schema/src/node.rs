@@ -3,7 +3,6 @@
 //! A node of a real CRD mostly has a type and properties; what is rare lies behind one box each, so that the hundreds of
 //! thousands of nodes of a large cluster stay small.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -11,6 +10,7 @@ use serde_json::Value;
 use super::enumeration::Enumeration;
 use super::formats::Format;
 use super::number::NumberRules;
+use super::properties::Properties;
 use super::re2::Pattern;
 use super::rules::Rules;
 
@@ -133,7 +133,7 @@ pub struct Node {
     /// `x-kubernetes-map-type` and the like do not matter here; the list type decides uniqueness and correlation.
     pub list_type: ListType,
     pub map_keys: Vec<String>,
-    pub properties: BTreeMap<String, Node>,
+    pub properties: Properties,
     pub additional: Additional,
     pub items: Option<Box<Node>>,
     pub required: Vec<String>,

@@ -173,7 +173,7 @@ fn weigh(value: &Value, node: Option<&Node>) -> u64 {
             });
             let missing = node
                 .into_iter()
-                .flat_map(|node| &node.properties)
+                .flat_map(|node| node.properties.iter())
                 .filter(|(name, child)| child.default.is_some() && !map.contains_key(*name));
             let missing = missing.map(|(name, child)| ENTRY + name.len() as u64 + u64::from(child.default_weight));
             there.chain(missing).fold(VALUE + ENTRY, u64::saturating_add)
@@ -200,7 +200,7 @@ fn fill(value: &mut Value, node: &Node, path: &Path, told: &mut Option<&mut Vec<
 }
 
 fn fill_object(map: &mut Map<String, Value>, node: &Node, path: &Path, told: &mut Option<&mut Vec<Defaulted>>) {
-    for (name, child) in &node.properties {
+    for (name, child) in node.properties.iter() {
         let Some(default) = &child.default else { continue };
         if map.get(name).is_some_and(|v| !v.is_null() || child.nullable) {
             continue;
@@ -211,7 +211,7 @@ fn fill_object(map: &mut Map<String, Value>, node: &Node, path: &Path, told: &mu
         }
         let mut value = default.as_ref().clone();
         fill(&mut value, child, &path, &mut None);
-        map.insert(name.clone(), value);
+        map.insert(name.to_owned(), value);
     }
     for (key, value) in map.iter_mut() {
         let path = Path::Name(path, key);

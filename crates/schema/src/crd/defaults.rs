@@ -62,7 +62,7 @@ fn unpruned(schema: &Props, node: &Node) -> bool {
         || schema
             .properties
             .iter()
-            .any(|(name, schema)| node.properties.get(*name).is_some_and(|node| unpruned(schema, node)))
+            .any(|(name, schema)| node.properties.get(name).is_some_and(|node| unpruned(schema, node)))
 }
 
 /// The nearest resource above, and the way from it.
@@ -128,7 +128,7 @@ impl Walk<'_> {
         }
         let properties = &Path::Name(path, "properties");
         for (name, property) in schema.properties.iter() {
-            let Some(child) = node.properties.get(*name) else { continue };
+            let Some(child) = node.properties.get(name) else { continue };
             let is_metadata = is_resource && matches!(*name, "metadata" | "apiVersion" | "kind");
             let above = above.below(Step::Child(name));
             self.node(property, child, &above, false, in_metadata || is_metadata, &Path::Key(properties, name));
