@@ -6,9 +6,9 @@
 
 use serde_json::Value;
 
+use super::by_name::ByName;
 use super::compile::sum_up;
 use super::node::{Additional, Bounds, ListType, Node};
-use super::properties::Properties;
 use crate::{self as schema, Sense};
 
 /// Takes out of `node`, compiled from `schema`, what `other` says just so. The node itself is taken to differ.
@@ -72,7 +72,8 @@ fn forgotten(node: Node) -> Node {
 fn pairing(node: &Node) -> Option<Box<Node>> {
     let is_map = node.list_type == ListType::Map;
     let leaf = |child: &Node| Node { is_forgotten: true, pairing: pairing(child), ..Node::default() };
-    let properties: Properties = node.properties.iter().map(|(name, child)| (name.into(), leaf(child))).collect();
+    let properties: ByName<Box<str>, Node> =
+        node.properties.iter().map(|(name, child)| (name.into(), leaf(child))).collect();
     let entries = node.additional.schema().map(leaf);
     let is_plain = !is_map
         && !node.preserve_unknown

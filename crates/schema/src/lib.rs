@@ -32,6 +32,7 @@
 
 #![deny(missing_docs)]
 
+mod by_name;
 pub mod cel;
 mod check;
 mod compile;
@@ -52,7 +53,6 @@ mod node;
 mod number;
 mod objectmeta;
 mod path;
-mod properties;
 mod prune;
 pub mod quantity;
 pub mod re2;

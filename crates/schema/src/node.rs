@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::by_name::ByName;
 use super::enumeration::Enumeration;
 use super::formats::Format;
 use super::number::NumberRules;
-use super::properties::Properties;
 use super::re2::Pattern;
 use super::rules::Rules;
 
@@ -133,7 +133,7 @@ pub struct Node {
     /// `x-kubernetes-map-type` and the like do not matter here; the list type decides uniqueness and correlation.
     pub list_type: ListType,
     pub map_keys: Vec<String>,
-    pub properties: Properties,
+    pub properties: ByName<Box<str>, Node>,
     pub additional: Additional,
     pub items: Option<Box<Node>>,
     pub required: Vec<String>,

@@ -129,7 +129,7 @@ impl Walk<'_> {
         let properties = &Path::Name(path, "properties");
         for (name, property) in schema.properties.iter() {
             let Some(child) = node.properties.get(name) else { continue };
-            let is_metadata = is_resource && matches!(*name, "metadata" | "apiVersion" | "kind");
+            let is_metadata = is_resource && matches!(name, "metadata" | "apiVersion" | "kind");
             let above = above.below(Step::Child(name));
             self.node(property, child, &above, false, in_metadata || is_metadata, &Path::Key(properties, name));
         }

@@ -1,6 +1,6 @@
 //! A schema of a CRD as the API has it: every keyword, also those that are refused.
 
-use std::collections::BTreeMap;
+use crate::by_name::ByName;
 
 use serde_json::Value;
 
@@ -38,12 +38,12 @@ pub struct Props<'v> {
     pub one_of: Given<Vec<Props<'v>>>,
     pub any_of: Given<Vec<Props<'v>>>,
     pub not: Option<Box<Props<'v>>>,
-    pub properties: Given<BTreeMap<&'v str, Props<'v>>>,
+    pub properties: Given<ByName<&'v str, Props<'v>>>,
     pub additional: Option<Box<Additional<'v>>>,
-    pub pattern_properties: Given<BTreeMap<&'v str, Props<'v>>>,
-    pub dependencies: Given<BTreeMap<&'v str, Dependency<'v>>>,
+    pub pattern_properties: Given<ByName<&'v str, Props<'v>>>,
+    pub dependencies: Given<ByName<&'v str, Dependency<'v>>>,
     pub additional_items: Option<Box<Additional<'v>>>,
-    pub definitions: Given<BTreeMap<&'v str, Props<'v>>>,
+    pub definitions: Given<ByName<&'v str, Props<'v>>>,
     pub external_docs: Option<(&'v str, &'v str)>,
     pub example: Option<&'v Value>,
     pub preserve_unknown: Option<bool>,
@@ -196,7 +196,7 @@ fn map<'v, T>(
     object: Object<'v>,
     key: &str,
     read: impl Fn(&'v Value) -> Decoded<T>,
-) -> Decoded<Given<BTreeMap<&'v str, T>>> {
+) -> Decoded<Given<ByName<&'v str, T>>> {
     let items = object.object(key, |map| {
         map.entries().map(|(name, value)| Ok((name, within(&format!("[{name}]"), read(value))?))).collect()
     })?;

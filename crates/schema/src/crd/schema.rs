@@ -246,7 +246,7 @@ impl Walk<'_, '_> {
         for (name, property) in schema.properties.iter() {
             let path = &Path::Key(properties, name);
             let scope = &scope.property(schema, name, property);
-            if (is_root || schema.embedded) && matches!(*name, "metadata" | "kind" | "apiVersion") {
+            if (is_root || schema.embedded) && matches!(name, "metadata" | "kind" | "apiVersion") {
                 let mut inner = Place { in_metadata: true, ..inner.clone() };
                 if is_root {
                     inner = inner.without_defaults(format!("in top-level {name}"));

@@ -1,6 +1,6 @@
 //! How Go's `json.Marshal` writes the structures of the API: messages quote them whole.
 
-use std::collections::BTreeMap;
+use crate::by_name::ByName;
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -44,11 +44,11 @@ fn given<T>(items: &[T], is_given: bool, show: impl Fn(&T) -> String) -> String 
     if is_given { list(items, show) } else { "null".to_owned() }
 }
 
-fn map<T>(items: &BTreeMap<&str, T>, is_given: bool, show: impl Fn(&T) -> String) -> String {
+fn map<T>(items: &ByName<&str, T>, is_given: bool, show: impl Fn(&T) -> String) -> String {
     if !is_given {
         return "null".to_owned();
     }
-    let entry = |(name, item): (&&str, &T)| format!("{}:{}", gotext::json(&Value::from(*name)), show(item));
+    let entry = |(name, item): (&str, &T)| format!("{}:{}", gotext::json(&Value::from(name)), show(item));
     format!("{{{}}}", items.iter().map(entry).collect::<Vec<_>>().join(","))
 }
 
@@ -117,7 +117,7 @@ fn column(column: &Column) -> String {
 pub fn props(schema: &Props) -> String {
     let json = |value: &&Value| gotext::json(value);
     let schemas = |schemas: &super::decode::Given<Vec<Props>>| given(schemas, schemas.is_given, props);
-    let map_of = |schemas: &super::decode::Given<BTreeMap<&str, Props>>| map(schemas, schemas.is_given, props);
+    let map_of = |schemas: &super::decode::Given<ByName<&str, Props>>| map(schemas, schemas.is_given, props);
     Fields::new()
         .value("ID", schema.id)
         .value("Schema", schema.schema)

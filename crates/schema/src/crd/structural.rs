@@ -156,7 +156,7 @@ fn metadata(schema: &Props, level: Level, properties: &Path, errors: &mut Errors
 }
 
 fn says_names_only(metadata: &Props) -> bool {
-    let names_only = metadata.properties.keys().all(|name| matches!(*name, "name" | "generateName"));
+    let names_only = metadata.properties.keys().all(|name| matches!(name, "name" | "generateName"));
     let mut rest = metadata.clone();
     rest.kind = "";
     rest.default = None;
