@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal};
 use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use gantry::cli::Cli;
 use gantry::date::Date;
 use gantry::parallel::{STACK, processors};
@@ -17,7 +18,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = parse();
     let runtime = match enough_files().and_then(|()| start()) {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -74,6 +75,15 @@ fn main() -> ExitCode {
     // A plugin or a request that still hangs must not keep the process.
     runtime.shutdown_background();
     ExitCode::from(code as u8)
+}
+
+/// The command line. As a plugin of kubectl it is called what the user typed.
+fn parse() -> Cli {
+    let program = std::env::args_os().next().map(PathBuf::from);
+    let is_plugin = program.as_deref().and_then(Path::file_stem).is_some_and(|name| name == "kubectl-gantry");
+    let command = Cli::command();
+    let command = if is_plugin { command.bin_name("kubectl gantry") } else { command };
+    Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
 }
 
 /// The files, pipes and connections that the smallest run opens at the same time, and some more: where they are not to

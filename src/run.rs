@@ -5,6 +5,7 @@ mod apps;
 mod baseline;
 mod before;
 mod catalog;
+mod command_line;
 mod diffs;
 mod file;
 mod flow;
@@ -44,6 +45,9 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Permissions(args) => Box::pin(permissions::run(args, host)).await,
         Command::Snapshot(args) => Box::pin(snapshot::run(args, host)).await,
         Command::Catalog(args) => return Box::pin(catalog::run(args, host)).await,
+        Command::Completions { shell } => Ok(command_line::completions(*shell)),
+        Command::Man { folder } => command_line::man(folder, host),
+        Command::CompleteWords { words } => Ok(command_line::words(words)),
         Command::Rules(args) => rules(args, host),
         Command::Config(args) => match &args.command {
             ConfigCommand::Schema => Ok(pretty(&config::schema(&registry::known()))),

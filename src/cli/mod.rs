@@ -50,6 +50,22 @@ pub enum Command {
     Rules(RulesArgs),
     /// Show the merged configuration, or its JSON Schema
     Config(ConfigArgs),
+    /// Print the script that completes this command line in a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages to a folder
+    Man {
+        /// The folder, for example /usr/local/share/man/man1
+        folder: PathBuf,
+    },
+    /// What may stand in place of the last word, in the format of kubectl's plugins
+    #[command(hide = true)]
+    CompleteWords {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
 }
 
 /// What every command that looks at a target has in common: what is read, and where it goes.

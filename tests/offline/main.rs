@@ -16,6 +16,7 @@ mod formats;
 mod fuzz_seeds;
 mod git;
 mod messages;
+mod packaging;
 mod pictures;
 mod preset_verdicts;
 mod reports;

@@ -1,0 +1,157 @@
+//! What other tools load: completion scripts, manual pages, the plugin of kubectl, and the files for code hosts.
+#![cfg(unix)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const GANTRY: &str = env!("CARGO_BIN_EXE_gantry");
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn gantry(arguments: &[&str]) -> String {
+    let output = Command::new(GANTRY).args(arguments).output().expect("gantry");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    text(&output)
+}
+
+fn yaml(file: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
+    serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// A repository whose working tree is as its one commit, on a branch that a pipeline has fetched.
+fn repository(folder: &Path) {
+    let crd = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    fs::create_dir(folder.join("deploy")).unwrap();
+    fs::write(folder.join("deploy/a.yaml"), crd).unwrap();
+    let user = ["-c", "user.name=test", "-c", "user.email=test@example.com"];
+    for arguments in [
+        &["init", "-q", "-b", "main"][..],
+        &["add", "-A"],
+        &["commit", "-q", "-m", "one"],
+        &["update-ref", "refs/remotes/origin/main", "HEAD"],
+    ] {
+        let git = Command::new("git")
+            .args(user)
+            .args(arguments)
+            .current_dir(folder)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .status();
+        assert!(git.expect("git").success(), "{arguments:?}");
+    }
+}
+
+/// Runs a script as a code host would, in such a repository.
+fn run(script: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
+    let programs = Path::new(GANTRY).parent().unwrap().display();
+    let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script])
+        .current_dir(folder)
+        .env("PATH", path)
+        .env("HOME", folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null");
+    bash.envs(variables.iter().copied()).output().expect("bash")
+}
+
+#[test]
+fn bash_completes_commands_and_flags() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("gantry.bash");
+    fs::write(&script, gantry(&["completions", "bash"])).unwrap();
+    for (words, expected) in [("gantry snap", "snapshot"), ("gantry check --redac", "--redact")] {
+        let count = words.split(' ').count() - 1;
+        let last = words.rsplit(' ').next().unwrap();
+        let complete = format!(
+            "set -e; source '{}'; complete -p gantry >/dev/null; COMP_WORDS=({words}); COMP_CWORD={count}; \
+             _gantry gantry '{last}' '' || true; echo \"${{COMPREPLY[@]}}\"",
+            script.display()
+        );
+        let output = run(&complete, folder.path(), &[]);
+        assert_eq!(text(&output).trim(), expected, "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    for shell in ["zsh", "fish", "powershell", "elvish"] {
+        assert!(gantry(&["completions", shell]).contains("snapshot"), "{shell}");
+    }
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    gantry(&["man", pages.to_str().unwrap()]);
+    for page in ["gantry.1", "gantry-check.1", "gantry-snapshot.1", "gantry-config-show.1"] {
+        let text = fs::read_to_string(pages.join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+        assert!(text.contains(".SH NAME"), "{page}");
+    }
+    assert!(!pages.join("gantry-complete-words.1").exists());
+}
+
+#[test]
+fn as_a_plugin_it_is_called_what_the_user_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = folder.path().join("kubectl-gantry");
+    std::os::unix::fs::symlink(GANTRY, &plugin).unwrap();
+    let help = text(&Command::new(&plugin).args(["check", "--help"]).output().unwrap());
+    assert!(help.contains("Usage: kubectl gantry check [OPTIONS]"), "{help}");
+    let wrong = Command::new(&plugin).args(["check", "--no-such"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("kubectl gantry check"));
+    assert!(gantry(&["check", "--help"]).contains("Usage: gantry check [OPTIONS]"));
+    let completer = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/kubectl_complete-gantry");
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let completed = Command::new(completer).args(["snap"]).env("PATH", path).output().unwrap();
+    assert_eq!(text(&completed), "snapshot\n:4\n");
+    let krew = yaml("packaging/krew/gantry.yaml");
+    assert_eq!(krew["kind"], "Plugin");
+    let platforms = krew["spec"]["platforms"].as_array().unwrap();
+    assert!(platforms.iter().all(|platform| platform["bin"] == "kubectl-gantry" && platform["sha256"].is_string()));
+}
+
+#[test]
+fn the_action_compares_a_pull_request_with_its_base() {
+    let action = yaml("action.yml");
+    let steps = action["runs"]["steps"].as_array().unwrap();
+    let check = steps.iter().find(|step| step["id"] == "check").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    repository(folder.path());
+    let (summary, output) = (folder.path().join("summary"), folder.path().join("output"));
+    let variables = [
+        ("FILES", "deploy/\n"),
+        ("TARGET", ""),
+        ("BASE", "main"),
+        ("MORE", ""),
+        ("SARIF", "gantry.sarif"),
+        ("GITHUB_STEP_SUMMARY", summary.to_str().unwrap()),
+        ("GITHUB_OUTPUT", output.to_str().unwrap()),
+    ];
+    let script = check["run"].as_str().unwrap();
+    let passed = run(script, folder.path(), &variables);
+    assert!(passed.status.success(), "{}{}", text(&passed), String::from_utf8_lossy(&passed.stderr));
+    assert!(folder.path().join("gantry.sarif").exists() && fs::metadata(&summary).unwrap().len() > 0);
+    fs::write(folder.path().join("deploy/a.yaml"), "a: [").unwrap();
+    assert_eq!(run(script, folder.path(), &variables).status.code(), Some(1), "the exit code is gantry's");
+    let names: Vec<&String> = check["env"].as_object().unwrap().keys().collect();
+    assert!(names.iter().all(|name| variables.iter().any(|(known, _)| known == name)), "{names:?}");
+}
+
+#[test]
+fn the_job_for_gitlab_and_the_hook_compare_with_a_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    repository(folder.path());
+    let job = &yaml("packaging/gitlab/gantry.yml")["gantry"];
+    let variables = [("MANIFESTS", "deploy/"), ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "main")];
+    let passed = run(job["script"][0].as_str().unwrap(), folder.path(), &variables);
+    assert!(passed.status.success(), "{}{}", text(&passed), String::from_utf8_lossy(&passed.stderr));
+    let reports = job["artifacts"]["reports"].as_object().unwrap();
+    assert!(reports.values().all(|file| folder.path().join(file.as_str().unwrap()).exists()), "{reports:?}");
+    let hooks = yaml(".pre-commit-hooks.yaml");
+    let entry = format!("{} -f deploy", hooks[0]["entry"].as_str().unwrap());
+    let passed = run(&entry, folder.path(), &[]);
+    assert!(passed.status.success(), "{}", String::from_utf8_lossy(&passed.stderr));
+}
