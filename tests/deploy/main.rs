@@ -17,6 +17,7 @@ mod extension_deletion;
 mod extensions;
 mod first_install;
 mod harness;
+mod job;
 mod kapp;
 mod kapp_config;
 mod kube_list;
