@@ -24,7 +24,7 @@ Exit codes:
   2  usage or configuration error, found before any request
   3  blocked by a preflight check; nothing was written
   4  only with --detailed-exitcode: check and diff found changes to make, deploy made changes
-  5  written, but something that was deleted is not gone in time";
+  5  written, but something is not ready, or what was deleted is not gone, in time";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

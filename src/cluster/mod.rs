@@ -361,7 +361,8 @@ impl Target {
     pub fn notices(&self) -> &[Problem] {
         match self {
             Target::Git(target) => target.notices(),
-            Target::Kube(_) | Target::Dir(_) => &[],
+            Target::Dir(target) => target.notices(),
+            Target::Kube(_) => &[],
         }
     }
 

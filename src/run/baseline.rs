@@ -36,7 +36,9 @@ pub fn read(name: &Path, working_directory: &Path) -> Result<Baseline> {
         let message = format!("--baseline is not a JSON report: {}", crate::text::plain(&error));
         Error::usage(Problem::new(message).at(at).help(HELP))
     };
-    let head: Head = serde_json::from_slice(&bytes).map_err(wrong)?;
+    // Some shells write one when a report is sent to a file.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let head: Head = serde_json::from_slice(bytes).map_err(wrong)?;
     match (head.api_version.as_deref(), head.kind.as_deref()) {
         (Some(API_VERSION), Some(KIND)) => {}
         (Some(version), Some(KIND)) => {
@@ -44,6 +46,6 @@ pub fn read(name: &Path, working_directory: &Path) -> Result<Baseline> {
         }
         _ => return Err(cannot(format!("it is not a report: it lacks kind: {KIND}"))),
     }
-    let report: Report = serde_json::from_slice(&bytes).map_err(wrong)?;
+    let report: Report = serde_json::from_slice(bytes).map_err(wrong)?;
     Ok(Baseline::new(shown, report.checks))
 }

@@ -72,7 +72,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
             None => taking.all_crds().await?,
         }
         if args.objects {
-            taking.custom_resources().await;
+            taking.custom_resources().await?;
         }
         let Taking { crds, objects, unread, notices, .. } = taking;
         Ok((target.describe(), crds.len(), objects, unread, notices))
@@ -145,15 +145,18 @@ impl Taking<'_> {
     async fn all_crds(&mut self) -> Result<()> {
         let resource = Resource::crd();
         let take = |live: &Live| Custom::of(live);
-        match list(self.target, self.folder, &resource, &self.stage, take).await {
-            Ok((crds, _)) => self.crds = crds,
-            Err(problem) => self.unread.push(problem),
-        }
+        // Without them there is no snapshot, whatever may be left out.
+        let listed = list(self.target, self.folder, &resource, &self.stage, take).await;
+        self.crds = listed.map_err(|error| Error::failed(error.into_problem()))?.0;
         Ok(())
     }
 
     /// The live objects that the manifests name, and the CRDs of their kinds.
-    async fn those_of(&mut self, manifests: Loaded, settings: &Settings) -> Result<()> {
+    async fn those_of(&mut self, mut manifests: Loaded, settings: &Settings) -> Result<()> {
+        // They are not even read: no right to that is needed.
+        let all = manifests.manifests.len();
+        manifests.manifests.retain(|manifest| !manifest.object.is_secret());
+        let secrets = all - manifests.manifests.len();
         let options = PlanOptions {
             namespace: settings.namespace.as_deref(),
             field_manager: &settings.field_manager,
@@ -169,8 +172,15 @@ impl Taking<'_> {
         };
         let plan = plan::build(manifests, Prefetch::none(), self.target, options, &|_, _| ()).await?;
         self.unread.extend(plan.unread());
+        for unplaced in &plan.unplaced {
+            let problem = unplaced.problem.clone();
+            match unplaced.is_down {
+                true => self.unread.push(problem),
+                // Nothing of it is live.
+                false => self.notices.push(Problem { help: None, ..problem }),
+            }
+        }
         let mut crds: BTreeSet<String> = BTreeSet::new();
-        let mut secrets = 0;
         for change in &plan.changes {
             let resource = &change.resource;
             if change.desired.object.is_crd() {
@@ -181,7 +191,6 @@ impl Taking<'_> {
                 crds.insert(format!("{}.{}", resource.plural, resource.group));
             }
             match &change.live {
-                Some(_) if change.desired.object.is_secret() => secrets += 1,
                 Some(live) => {
                     self.folder.add(live).map_err(Error::failed)?;
                     self.objects += 1;
@@ -208,7 +217,7 @@ impl Taking<'_> {
     }
 
     /// The custom resources of these CRDs.
-    async fn custom_resources(&mut self) {
+    async fn custom_resources(&mut self) -> Result<()> {
         let (target, folder, stage) = (self.target, self.folder, &self.stage);
         let unserved = self.crds.iter().filter(|custom| custom.resource.is_none());
         self.notices.extend(unserved.map(|custom| {
@@ -221,12 +230,17 @@ impl Taking<'_> {
             .filter_map(|custom| custom.resource.as_ref())
             .map(|resource| async move { list(target, folder, resource, stage, |_| Ok(())).await });
         let listed: Vec<_> = stream::iter(listed).buffer_unordered(AT_ONCE).collect().await;
+        let mut failed = Vec::new();
         for of_one in listed {
             match of_one {
                 Ok((_, new)) => self.objects += new,
-                Err(problem) => self.unread.push(problem),
+                Err(Unlisted::Refused(problem)) => self.unread.push(problem),
+                Err(Unlisted::Failed(problem)) => failed.push(problem),
             }
         }
+        failed.sort();
+        failed.dedup();
+        if failed.is_empty() { Ok(()) } else { Err(Error::Failed(failed)) }
     }
 }
 
@@ -238,6 +252,31 @@ fn live_of(target: &Target, item: &str, resource: &Resource) -> Option<Live> {
     }
 }
 
+/// Why the objects of a resource are not in the snapshot.
+enum Unlisted {
+    /// The server answers, and does not give them: `--skip-unreadable` leaves them out.
+    Refused(Problem),
+    Failed(Problem),
+}
+
+impl Unlisted {
+    fn of(error: &ListError) -> Self {
+        let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list ended early"));
+        match error {
+            ListError::Forbidden { .. } | ListError::NotServed(_) | ListError::Conversion { .. } => {
+                Self::Refused(problem)
+            }
+            ListError::Expired | ListError::Other(_) => Self::Failed(problem),
+        }
+    }
+
+    fn into_problem(self) -> Problem {
+        match self {
+            Self::Refused(problem) | Self::Failed(problem) => problem,
+        }
+    }
+}
+
 /// Writes the objects of a resource. Answers what `take` makes of each, and how many there are.
 async fn list<T>(
     target: &Target,
@@ -245,7 +284,7 @@ async fn list<T>(
     resource: &Resource,
     stage: &Stage,
     take: impl Fn(&Live) -> std::result::Result<T, Problem>,
-) -> std::result::Result<(Vec<T>, usize), Problem> {
+) -> std::result::Result<(Vec<T>, usize), Unlisted> {
     let mut pages = target.list(&ListRequest::of(resource, PAGE));
     let (mut taken, mut names) = (Vec::new(), Vec::new());
     loop {
@@ -253,10 +292,11 @@ async fn list<T>(
             Ok(Some(page)) => {
                 for item in page.items() {
                     let live = live_of(target, item, resource).ok_or_else(|| {
-                        Problem::new(format!("the list of {} has an object without a version", resource.plural))
+                        let message = format!("the list of {} has an object without a version", resource.plural);
+                        Unlisted::Failed(Problem::new(message))
                     })?;
-                    taken.push(take(&live)?);
-                    names.push(folder.add(&live)?);
+                    taken.push(take(&live).map_err(Unlisted::Failed)?);
+                    names.push(folder.add(&live).map_err(Unlisted::Failed)?);
                     stage.advance();
                 }
             }
@@ -268,7 +308,7 @@ async fn list<T>(
             }
             Err(error) => {
                 folder.forget(&names);
-                return Err(error.problem().cloned().unwrap_or_else(|| Problem::new("the list ended early")));
+                return Err(Unlisted::of(&error));
             }
         }
     }

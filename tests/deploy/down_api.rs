@@ -46,6 +46,12 @@ fn an_api_that_is_down_stops_only_what_has_to_do_with_it() {
     let inspect = ["inspect", "-a", "shop", "-n", stage.namespace()];
     stage.bed.gantry(cp.kubeconfig("admin"), &inspect).run().code(0).stdout_contains("ServiceNotFound: ");
 
+    // What it has cannot be told, so that no snapshot goes without it in silence.
+    let of_it = "apiVersion: down.example.com/v1\nkind: Thing\nmetadata: {name: a, namespace: default}\n";
+    stage.bed.write("thing.yaml", of_it);
+    let snapshot = ["snapshot", "-o", "live", "-f", "thing.yaml"];
+    stage.bed.gantry(cp.kubeconfig("admin"), &snapshot).run().code(1).stderr_contains("down.example.com/v1");
+
     // A namespace may hold objects of that API, and stays until it answers.
     stage.write(&[&stays, &api_service()]);
     let output = deploy(&["--wait=crds", "--prune=yes"]);

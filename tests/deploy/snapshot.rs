@@ -151,9 +151,27 @@ fn what_cannot_be_read_leaves_no_snapshot_unless_it_is_left_out() {
     assert_eq!(fs::read_dir(bed.folder.path()).unwrap().count(), 1, "nothing is left beside it");
     let partial = snapshot(&bed, cp, &user, &["-f", "manifests.yaml", "--objects", "--skip-unreadable"]);
     partial.code(0).stderr_contains("notice: left out of the snapshot: ").stdout_contains("Wrote 1 CRD to live");
-    let nobody = snapshot(&bed, cp, "nobody", &[]);
+    // Without the CRDs, or without a server, there is nothing that could be left out.
+    let nobody = snapshot(&bed, cp, "nobody", &["--skip-unreadable"]);
     nobody.code(1).stderr_contains("customresourcedefinitions");
+    let closed = "{apiVersion: v1, kind: Config, current-context: a, users: [{name: a, user: {token: x}}],\n  \
+        clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], contexts: [{name: a, context: {cluster: a, user: a}}]}";
+    bed.write("closed.kubeconfig", closed);
+    let away = ["snapshot", "-o", "live", "--objects", "--skip-unreadable"];
+    bed.gantry(bed.folder.path().join("closed.kubeconfig"), &away)
+        .run()
+        .code(1)
+        .stderr_contains("refused the connection");
     assert_eq!(files(&folder).len(), 2);
+
+    // A Secret is not even read.
+    let secret = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {}}}\nstringData: {{key: {SECRET}}}\n",
+        bed.names.namespace
+    );
+    bed.write("manifests.yaml", &[bed.crd("first: {type: string}"), secret].join("---\n"));
+    let without = snapshot(&bed, cp, &user, &["-f", "manifests.yaml"]);
+    without.code(0).stderr_contains("left out of the snapshot: 1 Secret");
 
     fs::create_dir(bed.folder.path().join("own")).unwrap();
     bed.write("own/crd.yaml", "mine: true\n");

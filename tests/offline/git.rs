@@ -385,6 +385,9 @@ fn links_lead_to_what_the_commit_has_there() {
     symlink("nowhere", root.join("links/broken.yaml")).unwrap();
     symlink("../deploy", root.join("links/folder.yaml")).unwrap();
     symlink("deploy/crds", root.join("current")).unwrap();
+    fs::create_dir(root.join("more")).unwrap();
+    symlink("../deploy/crds", root.join("more/shared")).unwrap();
+    symlink("../deploy/crds/crd.yaml", root.join("more/README")).unwrap();
     repository.commit();
     fs::create_dir(root.join("out")).unwrap();
     symlink("/etc/hostname", root.join("out/host.yaml")).unwrap();
@@ -394,6 +397,13 @@ fn links_lead_to_what_the_commit_has_there() {
     let linked = check("git:HEAD:links");
     linked.code(3).says(REMOVED).says("HEAD:links/broken.yaml: a link that leads nowhere");
     linked.says("HEAD:links/folder.yaml: a link to a directory, not followed");
+    let unread = "/shared: a link to a directory, not followed: nothing of it counts as live";
+    check("git:HEAD:more").code(0).says(&format!("HEAD:more{unread}"));
+    let more = format!("dir:{}", root.join("more").display());
+    check(&more).code(0).says(unread);
+    symlink("nowhere", root.join("more/broken.yaml")).unwrap();
+    check(&more).code(1).says("broken.yaml");
+    fs::remove_file(root.join("more/broken.yaml")).unwrap();
     check("git:HEAD:current").code(3).says(REMOVED);
     check("git:HEAD:current/crd.yaml").code(3).says(REMOVED);
     check("git:HEAD:links/crd.yaml").code(3).says(REMOVED);

@@ -18,6 +18,8 @@ pub(super) struct Listing {
     pub manifests: Vec<PathBuf>,
     /// Temporary files of a run that was killed while it wrote.
     pub leftovers: Vec<PathBuf>,
+    /// Links to folders, which are not followed.
+    pub links: Vec<PathBuf>,
     /// The names of everything directly in the folder, in lower case.
     pub names: BTreeSet<String>,
 }
@@ -45,14 +47,22 @@ pub(super) fn list(root: &Path) -> Result<Listing, Problem> {
                 folders.push(path);
             } else if name.starts_with(TEMPORARY_PREFIX) && name.ends_with(TEMPORARY_SUFFIX) {
                 listing.leftovers.push(path);
-            } else if path.is_file() && has_manifest_extension(&path) {
+            } else if path.is_dir() {
+                listing.links.push(path);
+            } else if has_manifest_extension(&path) && (path.is_file() || is_dangling(&path)) {
+                // Reading a link that leads nowhere says so.
                 listing.manifests.push(path);
             }
         }
     }
     listing.manifests.sort_unstable();
     listing.leftovers.sort_unstable();
+    listing.links.sort_unstable();
     Ok(listing)
+}
+
+fn is_dangling(path: &Path) -> bool {
+    path.is_symlink() && !path.exists()
 }
 
 pub(super) fn has_manifest_extension(path: &Path) -> bool {

@@ -36,13 +36,14 @@ pub use self::list::DirPages;
 use self::state::Identity;
 pub(super) use self::state::State;
 use super::{Apply, ApplyError, Gvk, ListRequest, Pin, Unmark, Wanted};
-use crate::problem::{Error, Problem, Result};
+use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{Live, ObjectRef, Resource};
 
 /// An opened folder. It may be shared: writes go one after another.
 pub struct DirTarget {
     root: PathBuf,
     state: Mutex<State>,
+    notices: Vec<Problem>,
 }
 
 impl DirTarget {
@@ -63,7 +64,18 @@ impl DirTarget {
                     .help("a dir target is a folder of manifests that represents a cluster"),
             ));
         }
-        Ok(DirTarget { root: path.to_owned(), state: Mutex::new(State::open(path)?) })
+        let state = State::open(path)?;
+        let notice = |link: &PathBuf| {
+            let problem = Problem::new("a link to a directory, not followed: nothing of it counts as live");
+            problem.at(Location { file: crate::manifest::shown(&link.to_string_lossy()), line: 0, column: 0 })
+        };
+        let notices = state.links.iter().map(notice).collect();
+        Ok(DirTarget { root: path.to_owned(), state: Mutex::new(state), notices })
+    }
+
+    /// What to know of how the folder was read.
+    pub fn notices(&self) -> &[Problem] {
+        &self.notices
     }
 
     pub fn describe(&self) -> String {

@@ -138,6 +138,8 @@ pub(in crate::cluster) struct State {
     files: Files,
     index: Index,
     pub leftovers: Vec<PathBuf>,
+    /// Links to folders, of which nothing is read.
+    pub links: Vec<PathBuf>,
     /// The names of everything directly in the folder, in lower case: file systems differ in whether case matters.
     names: BTreeSet<String>,
     /// When the folder's own list of names last changed, as of the last look or our last write.
@@ -238,6 +240,7 @@ impl State {
         }
         self.files = files;
         self.leftovers = listing.leftovers;
+        self.links = listing.links;
         self.names = listing.names;
         self.changed = changed;
         self.until_look = self.files.len().max(FEWEST_BETWEEN_LOOKS);

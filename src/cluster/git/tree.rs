@@ -191,6 +191,13 @@ impl<'a> Gathering<'a> {
                     self.notices.push(notice.help("its manifests are in another repository: run gantry there"));
                     continue;
                 }
+                // A link to a folder may have any name.
+                Mode::Link if !is_manifest && bundle.is_none() && !path.contains(&b'\n') => {
+                    if matches!(one(blobs, self.ask(path)).await?, Content::Folder(_)) {
+                        self.notices.push(link_to_folder().at(self.at(path)));
+                    }
+                    continue;
+                }
                 _ if !is_manifest => continue,
                 Mode::File | Mode::Folder => Ask::Hash(entry.hash.clone()),
                 Mode::Link if path.contains(&b'\n') => {
@@ -281,7 +288,7 @@ impl<'a> Gathering<'a> {
                 return self.problems.push(problem("too large to read".into()).help("split it into several files"));
             }
             Content::Folder(_) => {
-                return self.notices.push(problem("a link to a directory, not followed".into()));
+                return self.notices.push(link_to_folder().at(self.at(path)));
             }
             Content::Nothing => {
                 return self.notices.push(problem("a link that leads nowhere at this commit, not read".into()));
@@ -309,6 +316,11 @@ impl<'a> Gathering<'a> {
             Err(problem) => self.problems.push(problem),
         }
     }
+}
+
+fn link_to_folder() -> Problem {
+    Problem::new("a link to a directory, not followed: nothing of it counts as live")
+        .help("name where it leads: --target git:REV:PATH")
 }
 
 async fn one(blobs: &mut Blobs, ask: Ask) -> Result<Content, Failure> {

@@ -6,7 +6,7 @@ use super::causes::{Cause, ObjectCauses};
 use super::pen::Pen;
 use super::{Excerpts, HumanOptions, Purpose, plan, problems};
 use crate::finding::{ApplyResult, CheckStatus, Finding, Severity, Verdict};
-use crate::report::{Outcome, Report};
+use crate::report::{Outcome, Report, WaitState};
 use crate::text;
 use crate::ui::color::Role;
 
@@ -167,7 +167,9 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
                 .filter(|check| check.status == CheckStatus::Failed)
                 .map(|check| text::cut(&text::sanitize(&check.name), 60).into_owned())
                 .collect();
+            let is_unready = report.waits.iter().any(|wait| wait.state != WaitState::Ready);
             match unchecked.is_empty() {
+                true if is_unready => line("Not ready.", " Nothing had to be written.".into()),
                 true => line("Failed.", " Nothing was written.".into()),
                 false => line(
                     "Failed",
