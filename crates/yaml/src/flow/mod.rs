@@ -1,9 +1,9 @@
 //! JSON, read without a YAML parser.
 //!
 //! What a program writes as JSON is YAML of the flow style, which libyaml reads a character at a time. This reader takes JSON
-//! alone, and of that only what YAML has, too: it gives up (`None`) at a comment, at a surrogate pair, at whatever is wrong.
-//! Then libyaml reads the text, and has the words for what is wrong with it. So nothing is decided here: of what both read
-//! they make the same nodes, and the tests compare them.
+//! alone, and of that only what YAML has, too: it gives up (`None`) at a comment or at whatever is wrong. Then libyaml reads
+//! the text, and has the words for what is wrong with it. So nothing is decided here: of what both read they make the same
+//! nodes, and the tests compare them. Surrogate pairs alone, which many programs write for emoji, libyaml does not read.
 //!
 //! It is here for its speed: `cargo bench --bench yaml`.
 
@@ -199,13 +199,23 @@ fn escaped(bytes: &[u8]) -> Option<(char, usize)> {
         b'f' => '\u{c}',
         byte @ (b'"' | b'\\' | b'/') => char::from(*byte),
         b'u' => {
-            let digits = bytes.get(1..5).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
-            let code = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-            return Some((char::from_u32(code)?, 5));
+            let first = code_unit(bytes)?;
+            if let Some(character) = char::from_u32(u32::from(first)) {
+                return Some((character, 5));
+            }
+            // Two of them make one character; YAML knows no such pairs.
+            let second = code_unit(bytes.get(5..)?.strip_prefix(b"\\")?)?;
+            return Some((char::decode_utf16([first, second]).next()?.ok()?, 11));
         }
         _ => return None,
     };
     Some((character, 1))
+}
+
+/// `u` and four digits.
+fn code_unit(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.strip_prefix(b"u")?.get(..4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// As JSON has it: `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`

@@ -53,7 +53,10 @@ fn what_is_more_or_less_than_json_is_left_to_libyaml() {
         "{\"a\": nulls}",
         "{\"a\": \"x\ty\"}",
         "{\"a\": \"x\ny\"}",
-        "{\"a\": \"\\ud83d\\ude00\"}",
+        "{\"a\": \"\\ud83d\"}",
+        "{\"a\": \"\\ud83dx\"}",
+        "{\"a\": \"\\ud83d\\ud83d\"}",
+        "{\"a\": \"\\ude00\\ud83d\"}",
         "{\"a\": \"\\x\"}",
         "{\"a\": \"\\u+123\"}",
         "{\"a\": [1}",
@@ -73,6 +76,17 @@ fn what_is_more_or_less_than_json_is_left_to_libyaml() {
     assert!(!is_read(&format!("{{\"{key}\": 1}}")));
     let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     assert!(is_read(&deep(MAX_DEPTH)) && !is_read(&deep(MAX_DEPTH + 1)));
+}
+
+#[test]
+fn a_surrogate_pair_is_one_character_as_json_has_it_and_what_follows_keeps_its_place() {
+    let text = r#"{"a": "x\ud83d\uDE00y",
+        "b": 1}"#;
+    let json = crate::to_json(text).unwrap().unwrap().text;
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+    let document = crate::Document::read(text).unwrap().unwrap();
+    let (_, span) = document.locate([crate::Step::Key("b")]);
+    assert_eq!((span.line, span.column), (2, 9));
 }
 
 fn value() -> impl Strategy<Value = Value> {
