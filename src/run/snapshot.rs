@@ -190,12 +190,9 @@ impl Taking<'_> {
             if !kinds::is_built_in(&resource.group) {
                 crds.insert(format!("{}.{}", resource.plural, resource.group));
             }
-            match &change.live {
-                Some(live) => {
-                    self.folder.add(live).map_err(Error::failed)?;
-                    self.objects += 1;
-                }
-                None => {}
+            if let Some(live) = &change.live {
+                self.folder.add(live).map_err(Error::failed)?;
+                self.objects += 1;
             }
         }
         if secrets > 0 {
