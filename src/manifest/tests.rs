@@ -162,6 +162,11 @@ fn json_is_read_alone_and_in_a_row() {
     let emoji = object("a").replace("\"a\"", "\"a\",\"x\":\"\\ud83d\\ude00\"");
     let loaded = from_text(&format!("\n{emoji}")).unwrap();
     assert_eq!(loaded.manifests[0].raw.value()["metadata"]["x"], "😀");
+    let place = Spans::of(&loaded.manifests[0].origin).locate(&["metadata".into()]);
+    assert_eq!((place.depth, place.location.line), (1, 2));
+    // A key that is too long for YAML.
+    let long = object("a").replace("\"a\"", &format!("\"a\",\"{}\":1", "k".repeat(1100)));
+    let loaded = from_text(&format!("\n{long}")).unwrap();
     assert_eq!(Spans::of(&loaded.manifests[0].origin).locate(&["metadata".into()]).depth, 0);
     assert_eq!(problems(&format!("{}\n{{\"a\": }}x", object("a"))).len(), 1);
 }
