@@ -30,7 +30,7 @@ impl Fingerprint {
     }
 
     fn with(finding: &Finding, fact: Option<&str>) -> Self {
-        // The version that an object is written at is no part of what it is.
+        // The version that an object is written at does not identify it.
         let (group, kind, namespace, name) = match &finding.object {
             Some(object) => {
                 (Some(object.group()), Some(object.kind.as_str()), object.namespace.as_deref(), Some(&object.name))

@@ -18,7 +18,7 @@ pub struct Places {
     root: PathBuf,
 }
 
-/// A file, and where in it, as a code host is told of it.
+/// A file and a place in it, as code hosts name them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// With `/` between its parts; relative to the root where it is below that.

@@ -25,7 +25,7 @@ struct Head {
 /// The findings of an earlier report. `name` is the file as it was given.
 ///
 /// # Errors
-/// It cannot be read, or is no report of this version: a usage error.
+/// It cannot be read, or it is not a report of this version: a usage error.
 pub fn read(name: &Path, working_directory: &Path) -> Result<Baseline> {
     let shown = name.display().to_string();
     let cannot = |why: String| Error::usage(Problem::new(format!("--baseline {shown}: {why}")).help(HELP));

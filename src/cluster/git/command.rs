@@ -1,7 +1,7 @@
 //! Runs the user's own `git`, which only reads.
 //!
 //! It is started directly and never through a shell. It finds the repository as it always does (the working directory,
-//! `GIT_DIR` and the like), pages nothing, asks nobody and takes no locks. None of the commands that are run here runs a
+//! `GIT_DIR` and the like), pages nothing, asks nobody and locks nothing. None of the commands that are run here runs a
 //! hook or a filter. In a partial clone git fetches what is missing, as it does for `git show`.
 
 use std::ffi::{OsStr, OsString};

@@ -168,7 +168,7 @@ impl<'a> Gathering<'a> {
                 Err(problem) => self.problems.push(problem),
             },
             Content::Nothing => self.absent(wanted, blobs).await?,
-            // Read with the others, where all else that may be wrong is told.
+            // Read with the others, where everything else that may be wrong is reported.
             _ => drop(self.asks.insert(path.clone(), self.ask(path))),
         }
         Ok(())

@@ -48,7 +48,7 @@ fn many(errors: usize, warnings: usize) -> Report {
     samples::report(Outcome::Blocked, Vec::new(), vec![check])
 }
 
-/// How many findings are told of, in full or in a line.
+/// How many findings are shown, in full or in a line.
 fn shown(text: &str) -> usize {
     text.lines().filter(|line| line.starts_with("- ") && line.contains("^.spec.longlong")).count()
 }

@@ -1,0 +1,329 @@
+//! What a deploy is of, where it goes and how: `deploy`, `check`, and what looks at the same.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+use crate::options::{ColorChoice, DiffKind, OutputSpec, PruneFlag, PruneMax, TargetSpec, Wait};
+use crate::plan::filter::Filter;
+
+/// What every command that looks at a target has in common: what is read, and where it goes.
+#[derive(Debug, Args)]
+pub struct InputArgs {
+    /// Manifests: a file, a directory (read recursively) or - for standard input; can be repeated
+    #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
+    pub files: Vec<String>,
+
+    #[command(flatten)]
+    pub config: ConfigFlags,
+
+    /// Run exactly these preflight checks, whatever the configuration enables; can be repeated
+    #[arg(long, value_name = "CHECK,…")]
+    pub preflight: Vec<String>,
+
+    /// The target: a cluster, a folder of manifests that represents one, or, to compare with, the manifests of a commit
+    #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]")]
+    pub target: Option<TargetSpec>,
+
+    /// Make the manifests of each -f with a program, {dir} standing for the folder: 'kustomize build {dir}'
+    ///
+    /// With --target git:REV, the same program makes those of the commit, from all files of the commit.
+    #[arg(long, value_name = "COMMAND")]
+    pub render: Option<String>,
+
+    /// The kubeconfig context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The namespace for namespaced objects whose manifest has none
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub namespace: Option<String>,
+
+    /// A catalog that ClusterExtensions are resolved from: a file, a folder or a URL with file-based catalogs; can be
+    /// repeated, beside those of the configuration
+    #[arg(long = "catalog", value_name = "NAME=PATH|URL")]
+    pub catalogs: Vec<String>,
+}
+
+/// What `deploy` and `check` have in common.
+#[derive(Debug, Args)]
+pub struct FlowArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+
+    /// Take ownership of fields that other field managers own
+    #[arg(long)]
+    pub force_conflicts: bool,
+
+    /// Take over objects that another tool owns: all, or those that match KIND/NAME; can be repeated
+    #[arg(
+        long,
+        value_name = "PATTERN,…",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "*",
+        value_delimiter = ','
+    )]
+    pub take_ownership: Vec<String>,
+
+    /// Services and PodDisruptionBudgets that kapp deployed no longer select by the label of its app
+    #[arg(long)]
+    pub drop_kapp_selector: bool,
+
+    /// The field manager name under which the cluster records the applied fields [default: gantry]
+    #[arg(long, value_name = "NAME")]
+    pub field_manager: Option<String>,
+
+    #[command(flatten)]
+    pub app: AppFlags,
+
+    /// Wait until what a deploy writes is ready; exit code 5 where it is not [default: true with --app, else crds]
+    #[arg(long, value_name = "true|crds|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub wait: Option<Wait>,
+
+    /// When an object fails, go on with what does not depend on it
+    #[arg(long)]
+    pub keep_going: bool,
+
+    /// How long to try again while a webhook does not answer, for example 30s [default: 2m]
+    #[arg(long, value_name = "DURATION")]
+    pub apply_timeout: Option<String>,
+
+    /// How long to wait, for example 10m [default: 15m]
+    #[arg(long, value_name = "DURATION")]
+    pub wait_timeout: Option<String>,
+
+    /// How long to wait for one object, for example 5m [default: as long as for all]
+    #[arg(long, value_name = "DURATION")]
+    pub wait_resource_timeout: Option<String>,
+
+    /// Neither wait for APIServices nor stop because of those whose API does not answer
+    #[arg(long)]
+    pub ignore_failing_api_services: bool,
+
+    /// Show what the container wrote last that keeps an awaited object from being ready
+    #[arg(long)]
+    pub logs: bool,
+
+    /// Turn every finding into a warning ("could not check" stays an error)
+    #[arg(long)]
+    pub warn_only: bool,
+
+    /// Findings that this JSON report of an earlier run has, too, are known and do not count, unless they got worse
+    ///
+    /// deploy then writes although they exist. What could not be checked is never known.
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+
+    /// Show what changes in each object, line by line; with =full also the whole of each object that is created
+    #[arg(long, value_name = "changes|full", num_args = 0..=1, require_equals = true, default_missing_value = "changes")]
+    pub diff: Option<DiffKind>,
+
+    /// Only objects that have all of this, kind=Deployment,ns=web,op=update: the others are neither shown nor checked nor
+    /// written
+    ///
+    /// Keys are kind, name, ns, group and op (create, adopt, replace, update, unchanged, skip); * and ? are wildcards. Repeat the flag for
+    /// objects that match either. Not together with --app.
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub filter: Vec<Filter>,
+
+    /// Exit with 4 instead of 0 where there are changes to make, or deploy made some
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+
+    /// The report's format (human, json, sarif, junit, markdown, github, gitlab, html), and a file to write it to; can be repeated [default: human]
+    #[arg(short = 'o', long = "output", value_name = "FORMAT[=FILE]")]
+    pub output: Vec<OutputSpec>,
+
+    /// Colour on the terminal [default: auto]
+    #[arg(long, value_name = "WHEN")]
+    pub color: Option<ColorChoice>,
+
+    /// Show paths and types instead of the values of objects, in every output
+    #[arg(long)]
+    pub redact: bool,
+
+    /// Print only findings and errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print every finding and every object
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// The app that a deploy is of.
+#[derive(Debug, Args)]
+pub struct AppFlags {
+    /// The app that the objects belong to: what the manifests no longer have can be pruned
+    #[arg(id = "app", short = 'a', long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// The namespace that keeps the app's record [default: that of -n or the context]
+    #[arg(id = "app-namespace", long, value_name = "NAME")]
+    pub namespace: Option<String>,
+
+    /// Delete members of the app that the manifests no longer have [default: ask on a terminal, else no]
+    #[arg(long, value_name = "WHEN")]
+    pub prune: Option<PruneFlag>,
+
+    /// Delete at most so many members, or such a share of them [default: 10, or 30% if that is more]
+    #[arg(long, value_name = "N|P%")]
+    pub prune_max: Option<PruneMax>,
+
+    /// Also delete members that were there before the app
+    #[arg(long)]
+    pub prune_adopted: bool,
+
+    /// Take over the app of kapp of this name [default: that of --app] as a whole, and end it
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    pub from_kapp: Option<String>,
+
+    /// Leave the record of the app of kapp, though its objects are no longer kapp's
+    #[arg(long, requires = "from_kapp")]
+    pub keep_kapp_record: bool,
+
+    /// Take over the app's record from another tool that keeps it as its ApplySet; off a terminal only with --yes
+    #[arg(long)]
+    pub take_over_app: bool,
+
+    /// Go on although another deploy of the app began less than 15 minutes ago and has not ended
+    #[arg(long)]
+    pub break_lock: bool,
+}
+
+/// Whom to impersonate.
+#[derive(Debug, Clone, Args)]
+pub struct IdentityArgs {
+    /// Make every request as this user or service account (system:serviceaccount:NAMESPACE:NAME)
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+
+    /// Make every request as a member of this group, together with --as; can be repeated
+    #[arg(long = "as-group", value_name = "GROUP")]
+    pub groups: Vec<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ConfigFlags {
+    /// A configuration file, which overrides the project's gantry.yaml; can be repeated, later ones win
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    pub config_files: Vec<PathBuf>,
+
+    /// Run the programs that the project's gantry.yaml defines as checks; those of -c files need no flag
+    #[arg(long)]
+    pub allow_exec: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DeployArgs {
+    #[command(flatten)]
+    pub flow: FlowArgs,
+
+    /// Do not ask for confirmation
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+
+    /// Stop after the report and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub flow: FlowArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    #[command(flatten)]
+    pub flow: FlowArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct PermissionsArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+
+    /// The app that the objects belong to: to find, delete and keep on record what belongs to it takes more rights
+    #[arg(short = 'a', long, value_name = "NAME")]
+    pub app: Option<String>,
+
+    /// Also what it takes to take over the app of kapp of this name [default: that of --app]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", requires = "app")]
+    pub from_kapp: Option<String>,
+
+    /// Also what it takes to show the logs of Pods
+    #[arg(long)]
+    pub logs: bool,
+
+    /// For this user or service account (system:serviceaccount:NAMESPACE:NAME) [default: your own identity]
+    ///
+    /// This command itself makes its requests with your own identity.
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+
+    /// For this group, if --as is not given; can be repeated
+    #[arg(long = "as-group", value_name = "GROUP")]
+    pub groups: Vec<String>,
+
+    /// The name of the Roles, ClusterRoles and bindings
+    #[arg(long, value_name = "NAME", default_value = "gantry-deploy")]
+    pub name: String,
+}
+
+#[derive(Debug, Args)]
+pub struct SnapshotArgs {
+    /// The folder: a new one, an empty one, or an earlier snapshot, which is replaced
+    #[arg(short = 'o', long = "output", value_name = "DIR", required = true)]
+    pub output: PathBuf,
+
+    /// Only the live objects that these manifests name, and the CRDs of their kinds; can be repeated [default: all CRDs]
+    #[arg(short = 'f', long = "file", value_name = "PATH")]
+    pub files: Vec<String>,
+
+    /// Also all custom resources of these CRDs
+    #[arg(long)]
+    pub objects: bool,
+
+    /// Leave out what cannot be read; without this flag nothing is written then
+    #[arg(long)]
+    pub skip_unreadable: bool,
+
+    #[command(flatten)]
+    pub config: ConfigFlags,
+
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// Which target, for a command that may do without manifests.
+#[derive(Debug, Args)]
+pub struct TargetArgs {
+    /// The target: a cluster, a folder of manifests that represents one, or the manifests of a commit
+    #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]")]
+    pub target: Option<TargetSpec>,
+
+    /// The kubeconfig context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The namespace for namespaced objects whose manifest has none
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub namespace: Option<String>,
+}

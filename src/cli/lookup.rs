@@ -1,0 +1,101 @@
+//! What only answers: catalogs, rules, configuration.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::flow::{ConfigFlags, IdentityArgs};
+use crate::options::{CatalogFormat, ColorChoice, ListFormat, TargetSpec};
+
+#[derive(Debug, Args)]
+pub struct CatalogArgs {
+    /// A package; without it all packages are listed
+    pub package: Option<String>,
+
+    /// A channel of the package, or a bundle, or its version
+    pub item: Option<String>,
+
+    /// A catalog: a file, a folder or a URL with file-based catalogs; can be repeated, beside those of the configuration
+    #[arg(long = "catalog", value_name = "NAME=PATH|URL")]
+    pub catalogs: Vec<String>,
+
+    /// Only bundles that OLM v1 supports: with AllNamespaces and without webhooks, one line each
+    #[arg(long, conflicts_with_all = ["from", "item"])]
+    pub supported: bool,
+
+    /// Where one can go from this version or bundle of the package, over the edges of the channel that is named, or all
+    #[arg(long, value_name = "VERSION", requires = "package")]
+    pub from: Option<String>,
+
+    /// The shortest way to this version or bundle
+    #[arg(long, value_name = "VERSION", requires = "from")]
+    pub to: Option<String>,
+
+    /// The output format; json: the blobs of the catalog as they are, one on each line; mermaid, dot: the upgrade graph of
+    /// a package or channel as a picture [default: human]
+    #[arg(short = 'o', long = "output", value_name = "FORMAT")]
+    pub output: Option<CatalogFormat>,
+
+    #[command(flatten)]
+    pub config: ConfigFlags,
+
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+
+    /// Look into the ClusterCatalogs of this cluster, too; without any catalog, into those of the current context
+    #[arg(long, value_name = "kube|dir:PATH")]
+    pub target: Option<TargetSpec>,
+
+    /// The kubeconfig context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+}
+
+impl CatalogArgs {
+    /// Whether a flag says that a cluster is to be asked.
+    pub fn names_cluster(&self) -> bool {
+        let IdentityArgs { user, groups } = &self.identity;
+        let names = [&self.context, user].iter().any(|flag| flag.is_some());
+        names || self.target.is_some() || self.kubeconfig.is_some() || !groups.is_empty()
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct RulesArgs {
+    /// A check or a rule
+    pub name: Option<String>,
+
+    #[command(flatten)]
+    pub config: ConfigFlags,
+
+    /// Colour on the terminal [default: auto]
+    #[arg(long, value_name = "WHEN")]
+    pub color: Option<ColorChoice>,
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    pub command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print each value with the layer and the line that it comes from
+    Show {
+        #[command(flatten)]
+        config: ConfigFlags,
+        /// Manifests whose Config documents are included; can be repeated
+        #[arg(short = 'f', long = "file", value_name = "PATH")]
+        files: Vec<String>,
+        /// The output format [default: human]
+        #[arg(short = 'o', long = "output", value_name = "human|json")]
+        output: Option<ListFormat>,
+    },
+    /// Print the JSON Schema of configuration files
+    Schema,
+}
