@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal};
-use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,15 +20,7 @@ fn main() -> ExitCode {
     let cli = parse();
     let runtime = match enough_files().and_then(|()| start()) {
         Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("error: cannot start: {error}");
-            if cfg!(unix) {
-                eprintln!(
-                    "  = help: the limit on open files or threads may be too low for this process: see ulimit -a"
-                );
-            }
-            return ExitCode::from(1);
-        }
+        Err(error) => return ExitCode::from(cannot_start(&error) as u8),
     };
     let code = runtime.block_on(async {
         let (interrupt, stop) = watch::channel(false);
@@ -110,22 +101,30 @@ fn start() -> io::Result<Runtime> {
     let workers = processors().min(WORKERS);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.enable_all().worker_threads(workers).thread_stack_size(STACK).thread_keep_alive(FOREVER);
-    // tokio panics where the system refuses it a thread; with one that is there for work that blocks, such work waits.
+    // tokio panics where the system refuses it a thread, and would wait for those that it has.
     let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| ()));
-    let started = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        let runtime = builder.build()?;
-        let blocking = async { tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(|| ())).await };
-        match runtime.block_on(blocking) {
-            Ok(_) => Ok(runtime),
-            Err(_) => {
-                runtime.shutdown_background();
-                Err(refused())
-            }
-        }
-    }));
+    std::panic::set_hook(Box::new(move |_| std::process::exit(cannot_start(&refused()))));
+    let runtime = builder.build()?;
+    // With one thread that is there for work that blocks, such work waits where no more can be had.
+    let blocking = async { tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(|| ())).await };
+    let started = runtime.block_on(blocking);
     std::panic::set_hook(hook);
-    started.unwrap_or_else(|_| Err(refused()))
+    match started {
+        Ok(_) => Ok(runtime),
+        Err(_) => {
+            runtime.shutdown_background();
+            Err(refused())
+        }
+    }
+}
+
+/// Says why, and gives the exit code.
+fn cannot_start(error: &io::Error) -> i32 {
+    eprintln!("error: cannot start: {error}");
+    if cfg!(unix) {
+        eprintln!("  = help: the limit on open files or threads may be too low for this process: see ulimit -a");
+    }
+    1
 }
 
 /// Ctrl-C, and what the system sends to end a process. One that comes between two looks is not lost.

@@ -241,13 +241,13 @@ fn more_documents_than_a_cluster_holds_are_refused() {
 }
 
 /// 42,000 objects and 40 MB, a fifth of the largest stream that a run has to do with: the text is held, and little beside it.
-/// Much of the limit is what threads map and never touch.
+/// Much of the limit is what threads map and never touch, and the program itself, which is some 70 MiB without optimisation.
 #[cfg(unix)]
 #[test]
 fn very_many_objects_cost_little_more_than_their_text() {
     let value = "x".repeat(60);
     let data: String = (0..12).map(|key| format!("  key{key}: {value}\n")).collect();
-    let (code, said) = check_within(235, |out| {
+    let (code, said) = check_within(245, |out| {
         (0..42_000).try_for_each(|number| {
             write!(out, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config-{number}\ndata:\n{data}")
         })
