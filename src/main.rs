@@ -98,9 +98,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The runtime with all the threads that it cannot do without.
 fn start() -> io::Result<Runtime> {
     let refused = || io::Error::new(io::ErrorKind::WouldBlock, "no more threads can be started");
-    let workers = processors().min(WORKERS);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.enable_all().worker_threads(workers).thread_stack_size(STACK).thread_keep_alive(FOREVER);
+    builder.enable_all().thread_stack_size(STACK).thread_keep_alive(FOREVER);
+    // Where its own variable is set, tokio goes by that.
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        builder.worker_threads(processors().min(WORKERS));
+    }
     // tokio panics where the system refuses it a thread, and would wait for those that it has.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |_| std::process::exit(cannot_start(&refused()))));
