@@ -63,7 +63,7 @@ pub fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// Whether a terminal would do something else with `c` than show it in its place.
+/// Whether a terminal would do something else with `c` than show it in its place, or a reader of XML or HTML would refuse it.
 pub fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -74,6 +74,12 @@ pub fn is_hostile(c: char) -> bool {
             // Invisible: zero-width space, word joiner and its kin, byte order mark, interlinear and tag characters.
             | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        || is_noncharacter(c)
+}
+
+/// Whether Unicode keeps `c` from ever being a character. XML may not hold U+FFFE and U+FFFF, and HTML none of them.
+fn is_noncharacter(c: char) -> bool {
+    matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe
 }
 
 /// At most `max` characters of `text`; where something is left out the last one is `…`.
@@ -234,6 +240,10 @@ mod tests {
             ("a\u{202e}b\u{2066}c\u{200f}d", "a\\u{202e}b\\u{2066}c\\u{200f}d"),
             ("sep\u{2028}\u{2029}", "sep\\u{2028}\\u{2029}"),
             ("nel\u{85}", "nel\\u{85}"),
+            (
+                "none \u{fdd0}\u{fffe}\u{ffff}\u{1fffe}\u{10ffff}\u{fffd}",
+                "none \\u{fdd0}\\u{fffe}\\u{ffff}\\u{1fffe}\\u{10ffff}\u{fffd}",
+            ),
             ("tab\tnew\nline", "tab\\tnew\\nline"),
         ];
         for (text, shown) in cases {
