@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::super::human::causes::Cause;
 use super::super::human::{excerpt, finding as human};
 use super::super::{Surroundings, json, words};
+use super::rules::{Explained, anchor};
 use crate::finding::{AffectedObject, Finding, KeywordChange, Severity, Witness};
 use crate::text;
 
@@ -16,13 +17,12 @@ const LONGEST_WITNESS: usize = 50_000;
 /// Lines beside the one that is meant, of a CRD.
 const CONTEXT: usize = 2;
 
-/// The finding, folded. `number` tells it from the others of the page.
-pub fn write(number: usize, cause: &Cause<'_>, around: Surroundings<'_>) -> Markup {
+/// The finding, folded. `number` tells it from the others of the page, and `rules` are those that the page explains.
+pub fn write<'a>(number: usize, cause: &Cause<'a>, rules: &Explained<'a>, around: Surroundings<'_>) -> Markup {
     let finding = cause.finding;
     let severity = words::severity(cause.severity());
     let object = words::object(finding);
     let rule = words::line(&finding.rule, 100);
-    let known = around.rules.rule(&finding.rule).or_else(|| around.rules.rule(finding.explain.as_deref()?));
     let others = cause.others.iter().filter_map(|other| Some((other.version.as_deref()?, other.source.as_ref()?)));
     html! {
         details class="finding" data-severity=(severity) data-rule=(rule) data-object=(object) {
@@ -55,8 +55,8 @@ pub fn write(number: usize, cause: &Cause<'_>, around: Surroundings<'_>) -> Mark
                     @let steps = steps(cause);
                     @if !steps.is_empty() { dt { "next" } dd { ul { @for step in steps { li { (step) } } } } }
                 }
-                @if let Some(known) = known {
-                    details { summary { "About the rule: " (known.summary) } div class="body" { pre class="text" { (known.text) } } }
+                @if let Some((name, text)) = rules.of_finding(finding) {
+                    p { "About the rule: " a href={ "#" (anchor(name)) } { (text.summary) } }
                 }
             }
         }

@@ -5,6 +5,7 @@
 //! The templates are checked and compiled with the rest, and escape what they are given.
 
 mod finding;
+mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
+use self::rules::Explained;
 use super::human::causes::{Cause, ObjectCauses};
 use super::human::{outcome, plan};
 use super::{ErrorEntry, Outcome, Report, Surroundings, words};
@@ -34,6 +36,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     let objects = ObjectCauses::of(report);
     let mut causes: Vec<&Cause<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
     causes.sort_by_key(|cause| cause.severity());
+    let rules = Explained::of(causes.iter().take(MOST).map(|cause| cause.finding), around.rules);
     let verdict = outcome::verdict(report, around.purpose);
     let tone = match report.outcome {
         Outcome::Blocked | Outcome::Failed => "error",
@@ -68,7 +71,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
                         h2 { "Findings" }
                         (filter(&causes[..causes.len().min(MOST)]))
                         p role="status" class="faint" { span id="shown" { (text::count(causes.len(), "finding")) } " " span id="copied" {} }
-                        @for (number, cause) in causes.iter().take(MOST).enumerate() { (finding::write(number, cause, around)) }
+                        @for (number, cause) in causes.iter().take(MOST).enumerate() { (finding::write(number, cause, &rules, around)) }
                         @if causes.len() > MOST {
                             p { (text::count(causes.len() - MOST, "more finding")) " left out here: -o json has all." }
                         }
@@ -76,6 +79,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
                     (changes(report))
                     (entries("Warnings", &report.warnings))
                     (entries("Notices", &report.notices))
+                    (rules.write())
                 }
                 footer {
                     "gantry " (env!("CARGO_PKG_VERSION")) ". Keys: " kbd { "/" } " filter, " kbd { "j" } " and " kbd { "k" }

@@ -14,6 +14,8 @@ fn the_page_asks_for_nothing_and_runs_nothing_else() {
         assert_eq!((page.matches("<script").count(), page.matches("<style").count()), (1, 1), "{name}");
         let markup = without(&without(&page, "<script>", "</script>"), "<style>", "</style>");
         for tag in tags(&markup) {
+            // A link leads to a place on the page.
+            let tag = tag.strip_prefix("<a href=\"#").unwrap_or(tag);
             for part in [" on", " src=", " href=", " style=", " srcset=", " action=", " ping="] {
                 assert!(!attributes(tag).contains(part), "{name}: {tag}");
             }
@@ -59,7 +61,8 @@ fn a_finding_has_all_that_is_known_of_it() {
         "writers: the server refuses or drops what they send today",
         "<button type=\"button\" class=\"copy\" data-of=\"witness-0-0\">Copy</button><pre id=\"witness-0-0\">{\n",
         "keep spec.pollInterval in v1alpha1 and v1beta1 and mark it as deprecated",
-        "About the rule: A field is removed",
+        "About the rule: <a href=\"#rule-NoExistingFieldRemoved\">A field is removed</a>",
+        "<section id=\"rule-NoExistingFieldRemoved\"><h3><code>NoExistingFieldRemoved</code></h3>",
     ] {
         assert!(page.contains(part), "{part}: {}", without(&page, "<style>", "</style>"));
     }
@@ -73,7 +76,7 @@ fn a_finding_has_all_that_is_known_of_it() {
 
 #[test]
 fn hostile_text_stays_text() {
-    let hostile = "</script></style><script>alert(1)</script><img src=x onerror=alert(1)>\" ' & \u{1b}[2J\u{202e}";
+    let hostile = "</script></style><script>alert(1)</script><img src=x onerror=alert(1)>\" ' & \u{1b}[2J\u{202e}\u{fdd0}\u{ffff}";
     let mut report = samples::blocked();
     report.target = hostile.into();
     report.errors.push(ErrorEntry {
@@ -118,6 +121,19 @@ fn of_very_many_findings_the_worst_are_shown() {
     assert_eq!(page.matches("<details class=\"finding\"").count(), MOST);
     assert_eq!(page.matches("<details class=\"finding\" data-severity=\"error\"").count(), 2);
     assert!(page.contains("2 more findings left out here: -o json has all."));
+}
+
+#[test]
+fn a_rule_is_explained_once_however_many_findings_it_has() {
+    let of = |number| {
+        let object = samples::crd(&format!("x{number}.example.com"));
+        samples::finding("NoExistingFieldRemoved", Severity::Error, object, "m")
+    };
+    let findings = (0..100).map(of).collect();
+    let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
+    let page = written(&samples::report(Outcome::Blocked, Vec::new(), vec![check]), write);
+    assert_eq!(page.matches("About the rule: <a href").count(), 100);
+    assert_eq!(page.matches("NoExistingFieldRemoved: A field is removed").count(), 1);
 }
 
 #[test]
