@@ -99,10 +99,7 @@ impl Folder {
     /// Files beside the two folders that look like manifests.
     pub fn others(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
-        let is_manifest = |path: &PathBuf| {
-            let extension = path.extension().is_some_and(|found| super::EXTENSIONS.iter().any(|known| found == *known));
-            extension && path.is_file()
-        };
+        let is_manifest = |path: &PathBuf| super::is_manifest_file(path) && path.is_file();
         let mut names: Vec<String> = entries
             .map(|entry| entry.path())
             .filter(is_manifest)

@@ -16,8 +16,10 @@ use crate::problem::{Location, Problem};
 /// The largest file, and the longest standard input, that is read.
 pub const MAX_SOURCE_BYTES: usize = gantry_yaml::MAX_BYTES;
 
-/// The extensions of files that hold manifests.
-pub const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+/// Whether a file in a directory is read as manifests, by its name: one that the user names is, whatever it is called.
+pub fn is_manifest_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+}
 
 /// What was read, and what could not be.
 #[derive(Default)]
@@ -136,8 +138,7 @@ impl Gathered {
         };
         paths.sort();
         for path in paths {
-            let is_manifest =
-                path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known));
+            let is_manifest = is_manifest_file(&path);
             let Ok(own) = fs::symlink_metadata(&path) else { continue };
             if own.is_dir() {
                 if !self.is_bundle(&path, files) {
@@ -280,6 +281,12 @@ mod tests {
         assert!(gathered.sources.is_empty());
         let just = gather(&["-".to_owned()], &mut Some(io::repeat(b'#').take(3 << 20)), 3 << 20);
         assert_eq!(just.sources[0].text.len(), 3 << 20);
+    }
+
+    #[test]
+    fn manifests_are_known_by_their_extension() {
+        assert!(["a/b.yaml", "b.yml", "x.y.json"].iter().all(|path| is_manifest_file(path.as_ref())));
+        assert!(!["a/.yaml", "a.yaml/x", "yaml", "a.YAML"].iter().any(|path| is_manifest_file(path.as_ref())));
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 
 pub use bundles::{ANNOTATIONS, Bundle, MANIFESTS, says_bundle};
-pub use files::{EXTENSIONS, MAX_SOURCE_BYTES, text_of as text};
+pub use files::{MAX_SOURCE_BYTES, is_manifest_file, text_of as text};
 pub use input::Input;
 pub use spans::{Located, Spans};
 

@@ -8,7 +8,7 @@ use super::file;
 use super::host::Host;
 use crate::cli::FlowArgs;
 use crate::finding::{CheckReport, Severity};
-use crate::manifest::{EXTENSIONS, Source};
+use crate::manifest::{Source, is_manifest_file};
 use crate::options::{ColorChoice, Format, OutputSpec, TargetSpec};
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
@@ -100,7 +100,9 @@ impl Output {
             let Some(path) = &spec.file else { return true };
             let whole = host.working_directory.join(path);
             let is_within = |folder: &Path| {
-                whole.canonicalize().is_ok_and(|file| file.is_file() && is_manifest(&file) && file.starts_with(folder))
+                whole
+                    .canonicalize()
+                    .is_ok_and(|file| file.is_file() && is_manifest_file(&file) && file.starts_with(folder))
             };
             let is_read = |file: &&PathBuf| {
                 same_file::is_same_file(file, &whole).unwrap_or(false)
@@ -293,11 +295,6 @@ impl Rules for OfGantry {
             markdown: rule.markdown(),
         })
     }
-}
-
-/// Whether the file would be read where a folder of manifests is.
-fn is_manifest(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::manifest::EXTENSIONS;
+use crate::manifest::is_manifest_file;
 use crate::problem::Problem;
 
 const TEMPORARY_PREFIX: &str = ".gantry-";
@@ -49,7 +49,7 @@ pub(super) fn list(root: &Path) -> Result<Listing, Problem> {
                 listing.leftovers.push(path);
             } else if path.is_dir() {
                 listing.links.push(path);
-            } else if has_manifest_extension(&path) && (path.is_file() || is_dangling(&path)) {
+            } else if is_manifest_file(&path) && (path.is_file() || is_dangling(&path)) {
                 // Reading a link that leads nowhere says so.
                 listing.manifests.push(path);
             }
@@ -63,10 +63,6 @@ pub(super) fn list(root: &Path) -> Result<Listing, Problem> {
 
 fn is_dangling(path: &Path) -> bool {
     path.is_symlink() && !path.exists()
-}
-
-pub(super) fn has_manifest_extension(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
 }
 
 /// Keeps other processes from writing to the folder until it is dropped.

@@ -65,10 +65,7 @@ impl DirTarget {
             ));
         }
         let state = State::open(path)?;
-        let notice = |link: &PathBuf| {
-            let problem = Problem::new("a link to a directory, not followed: nothing of it counts as live");
-            problem.at(Location { file: crate::manifest::shown(&link.to_string_lossy()), line: 0, column: 0 })
-        };
+        let notice = |link: &PathBuf| unfollowed(crate::manifest::shown(&link.to_string_lossy()));
         let notices = state.links.iter().map(notice).collect();
         Ok(DirTarget { root: path.to_owned(), state: Mutex::new(state), notices })
     }
@@ -230,6 +227,12 @@ fn free_name(state: &State, name: &str) -> String {
         .chain(numbered)
         .find(|name| !state.is_taken(name))
         .unwrap_or_else(|| name.to_owned())
+}
+
+/// A link to a directory, which is not followed: it may lead round in a circle.
+pub(super) fn unfollowed(link: String) -> Problem {
+    let problem = Problem::new("a link to a directory, not followed: nothing of it counts as live");
+    problem.at(Location { file: link, line: 0, column: 0 })
 }
 
 fn remove_leftovers(state: &mut State) {

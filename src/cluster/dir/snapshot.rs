@@ -14,6 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{document, files, names};
+use crate::manifest::is_manifest_file;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, ObjectRef};
 
@@ -177,7 +178,7 @@ fn before(folder: &Path, entries: fs::ReadDir) -> Result<BTreeSet<String>> {
         let entry = entry.map_err(|error| Error::usage(Problem::new(format!("cannot read {shown}: {error}"))))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let is_manifest = files::has_manifest_extension(&entry.path());
+        let is_manifest = is_manifest_file(&entry.path());
         let message = match &marker {
             None => format!("{shown} is not empty and no snapshot: it has {}", crate::manifest::shown(&name)),
             // It would be part of the cluster that the folder stands for.

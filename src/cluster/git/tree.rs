@@ -5,14 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::blobs::{Ask, Blobs, Content};
 use super::command;
 use super::paths::Wanted;
 use super::repository::{Commit, Repository};
-use crate::manifest::{ANNOTATIONS, EXTENSIONS, MANIFESTS, Source, says_bundle, shown, text};
+use crate::cluster::dir::unfollowed;
+use crate::manifest::{ANNOTATIONS, MANIFESTS, Source, is_manifest_file, says_bundle, shown, text};
 use crate::problem::{Location, Problem, did_you_mean};
 use crate::program::Failure;
 
@@ -85,6 +86,8 @@ pub struct Gathering<'a> {
     repository: &'a Repository,
     /// What to read, by path.
     asks: BTreeMap<Vec<u8>, Ask>,
+    /// Links of which nothing is read: they are said where they lead to a folder.
+    links: BTreeMap<Vec<u8>, Ask>,
     pub sources: Vec<(PathBuf, Arc<Source>)>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
@@ -92,8 +95,8 @@ pub struct Gathering<'a> {
 
 impl<'a> Gathering<'a> {
     pub fn new(commit: &'a Commit, repository: &'a Repository) -> Self {
-        let (asks, sources, problems, notices) = Default::default();
-        Gathering { commit, repository, asks, sources, problems, notices }
+        let (asks, links, sources, problems, notices) = Default::default();
+        Gathering { commit, repository, asks, links, sources, problems, notices }
     }
 
     /// Finds and reads the manifests; `entries` are those below the paths.
@@ -183,7 +186,7 @@ impl<'a> Gathering<'a> {
             let bundle = bundles.iter().find(|bundle| is_within(path, bundle));
             let is_manifest = match bundle {
                 Some(bundle) => parent(path) == join(bundle, MANIFESTS.as_bytes()),
-                None => has_manifest_extension(path),
+                None => is_manifest_file(Path::new(&command::os(path))),
             };
             let ask = match entry.mode {
                 Mode::Submodule => {
@@ -193,9 +196,7 @@ impl<'a> Gathering<'a> {
                 }
                 // A link to a folder may have any name.
                 Mode::Link if !is_manifest && bundle.is_none() && !path.contains(&b'\n') => {
-                    if matches!(one(blobs, self.ask(path)).await?, Content::Folder(_)) {
-                        self.notices.push(link_to_folder().at(self.at(path)));
-                    }
+                    self.links.insert(path.clone(), self.ask(path));
                     continue;
                 }
                 _ if !is_manifest => continue,
@@ -275,8 +276,21 @@ impl<'a> Gathering<'a> {
 
     /// Reads what was found.
     async fn read(&mut self, blobs: &mut Blobs) -> Result<(), Failure> {
-        let (paths, asks): (Vec<Vec<u8>>, Vec<Ask>) = std::mem::take(&mut self.asks).into_iter().unzip();
-        blobs.read(&asks, |index, content| self.take(&paths[index], content)).await
+        let manifests = std::mem::take(&mut self.asks);
+        let links = std::mem::take(&mut self.links).into_iter().filter(|(path, _)| !manifests.contains_key(path));
+        let links: Vec<(Vec<u8>, Ask)> = links.collect();
+        let number = manifests.len();
+        let (paths, asks): (Vec<Vec<u8>>, Vec<Ask>) = manifests.into_iter().chain(links).unzip();
+        let take = |index: usize, content| match (index < number, &content) {
+            (true, _) => self.take(&paths[index], content),
+            (false, Content::Folder(_)) => self.notices.push(self.link_to_folder(&paths[index])),
+            (false, _) => {}
+        };
+        blobs.read(&asks, take).await
+    }
+
+    fn link_to_folder(&self, path: &[u8]) -> Problem {
+        unfollowed(self.name(path)).help("name where it leads: --target git:REV:PATH")
     }
 
     fn take(&mut self, path: &[u8], content: Content) {
@@ -288,7 +302,7 @@ impl<'a> Gathering<'a> {
                 return self.problems.push(problem("too large to read".into()).help("split it into several files"));
             }
             Content::Folder(_) => {
-                return self.notices.push(link_to_folder().at(self.at(path)));
+                return self.notices.push(self.link_to_folder(path));
             }
             Content::Nothing => {
                 return self.notices.push(problem("a link that leads nowhere at this commit, not read".into()));
@@ -316,11 +330,6 @@ impl<'a> Gathering<'a> {
             Err(problem) => self.problems.push(problem),
         }
     }
-}
-
-fn link_to_folder() -> Problem {
-    Problem::new("a link to a directory, not followed: nothing of it counts as live")
-        .help("name where it leads: --target git:REV:PATH")
 }
 
 async fn one(blobs: &mut Blobs, ask: Ask) -> Result<Content, Failure> {
@@ -378,16 +387,6 @@ fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     ends.chain([path.len()]).map(|end| &path[..end])
 }
 
-fn has_manifest_extension(path: &[u8]) -> bool {
-    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-    let end = |extension: &str| {
-        let stem = name.strip_suffix(extension.as_bytes()).and_then(|stem| stem.strip_suffix(b"."));
-        // As everywhere, `.yaml` alone is a name without an extension.
-        stem.is_some_and(|stem| !stem.is_empty())
-    };
-    EXTENSIONS.iter().any(|extension| end(extension))
-}
-
 /// What stands for a file in the repository while Git LFS keeps it.
 fn is_lfs_pointer(bytes: &[u8]) -> bool {
     bytes.len() < 1024 && bytes.starts_with(b"version https://git-lfs.github.com/spec/")
@@ -403,8 +402,5 @@ mod tests {
         assert!(!is_within(b"ab", b"a") && !is_within(b"a", b"a/b"));
         assert_eq!(ancestors(b"a/b/c").collect::<Vec<_>>(), [&b"a"[..], b"a/b", b"a/b/c"]);
         assert_eq!((parent(b"a/b"), parent(b"a")), (&b"a"[..], &b""[..]));
-        let manifests = [&b"a/b.yaml"[..], b"b.yml", b"x.y.json"];
-        assert!(manifests.iter().all(|path| has_manifest_extension(path)));
-        assert!(![&b"a/.yaml"[..], b"a.yaml/x", b"yaml", b"a.YAML"].iter().any(|path| has_manifest_extension(path)));
     }
 }
