@@ -1,7 +1,7 @@
 //! The files of the folder: which there are, and how one is replaced so that it is whole at every moment.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -73,6 +73,34 @@ pub(super) fn lock(root: &Path) -> Option<File> {
     let folder = File::open(root).ok()?;
     folder.lock().ok()?;
     Some(folder)
+}
+
+/// Whether a folder could be locked at once.
+pub(super) enum Lock {
+    Held(File),
+    /// By another process.
+    Taken,
+    /// The folder is gone, or no folder can be locked here.
+    Unknown,
+}
+
+impl Lock {
+    pub fn held(self) -> Option<File> {
+        match self {
+            Lock::Held(folder) => Some(folder),
+            Lock::Taken | Lock::Unknown => None,
+        }
+    }
+}
+
+/// Locks a folder unless somebody else has. The lock ends with the process, however it ends.
+pub(super) fn try_lock(folder: &Path) -> Lock {
+    let Ok(folder) = File::open(folder) else { return Lock::Unknown };
+    match folder.try_lock() {
+        Ok(()) => Lock::Held(folder),
+        Err(TryLockError::WouldBlock) => Lock::Taken,
+        Err(TryLockError::Error(_)) => Lock::Unknown,
+    }
 }
 
 /// Who may read a file that is made.

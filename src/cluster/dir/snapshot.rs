@@ -5,7 +5,7 @@
 //! when all are there do they take their places: a snapshot that could not be completed changes nothing.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{document, files, names};
+use super::files::{self, Lock};
+use super::{document, names};
 use crate::manifest::is_manifest_file;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, ObjectRef};
@@ -21,6 +22,8 @@ use crate::resource::{Live, ObjectRef};
 /// The file that says that a folder is a snapshot, and which files are part of it. No target reads it: it has no extension of
 /// manifests.
 const MARKER: &str = ".gantry-snapshot";
+/// What the folder is called that a snapshot is made in.
+const STAGED_PREFIX: &str = ".gantry-snapshot.";
 const HEAD: &str =
     "# Made by gantry snapshot, which replaces the files that are listed here. Keep this file with them.\n";
 
@@ -28,6 +31,8 @@ const HEAD: &str =
 pub struct SnapshotFolder {
     folder: PathBuf,
     staged: TempDir,
+    /// Held as long as the snapshot is being made, so that no other process takes it for a leftover.
+    _lock: Option<File>,
     /// The files that were staged.
     names: Mutex<BTreeSet<String>>,
     /// Those of the snapshot that was there before.
@@ -68,16 +73,9 @@ impl SnapshotFolder {
         fs::create_dir_all(parent).map_err(unwritable)?;
         let parent = if exists { folder.canonicalize().map_err(unwritable)? } else { parent.join("x") };
         let parent = parent.parent().unwrap_or(Path::new("/")).to_owned();
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".gantry-snapshot.");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            // What the umask leaves of it: the folder may stay.
-            builder.permissions(fs::Permissions::from_mode(0o777));
-        }
-        let staged = builder.tempdir_in(parent).map_err(unwritable)?;
-        Ok(SnapshotFolder { folder: folder.to_owned(), staged, names: Mutex::default(), before, exists })
+        remove_leftovers(&parent);
+        let (staged, lock) = stage(&parent).map_err(unwritable)?;
+        Ok(SnapshotFolder { folder: folder.to_owned(), staged, _lock: lock, names: Mutex::default(), before, exists })
     }
 
     /// Writes an object to its file, and answers the file's name. What is a Secret is refused.
@@ -118,7 +116,7 @@ impl SnapshotFolder {
     /// Puts all files in their places, each in one step, and removes those of the snapshot before that are no longer part of
     /// it. A folder that was not there appears as a whole.
     pub fn publish(self) -> Result<Written> {
-        let SnapshotFolder { folder, staged, names, before, exists } = self;
+        let SnapshotFolder { folder, staged, _lock, names, before, exists } = self;
         let names = names.into_inner().unwrap_or_else(PoisonError::into_inner);
         let failed = |error: io::Error| {
             let problem = Problem::new(format!("cannot write to {}: {error}", folder.display()));
@@ -160,6 +158,41 @@ impl SnapshotFolder {
     fn cannot_write(&self, error: &io::Error) -> Problem {
         let problem = Problem::new(format!("cannot write beside {}: {error}", self.folder.display()));
         problem.help("name another folder: -o DIR")
+    }
+}
+
+/// A folder for a snapshot, and the lock of it where folders can be locked.
+fn stage(parent: &Path) -> io::Result<(TempDir, Option<File>)> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(STAGED_PREFIX);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // What the umask leaves of it: the folder may stay.
+        builder.permissions(fs::Permissions::from_mode(0o777));
+    }
+    loop {
+        let staged = builder.tempdir_in(parent)?;
+        let lock = files::try_lock(staged.path());
+        // Another process may have taken it for a leftover before it was locked.
+        if staged.path().exists() && !matches!(lock, Lock::Taken) {
+            return Ok((staged, lock.held()));
+        }
+    }
+}
+
+/// Removes what snapshots left that were killed. Whether one is still being made is known by its lock: where folders cannot
+/// be locked, leftovers stay.
+fn remove_leftovers(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    let is_staged = |entry: &fs::DirEntry| {
+        entry.file_name().to_string_lossy().starts_with(STAGED_PREFIX)
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+    };
+    for leftover in entries.flatten().filter(is_staged) {
+        if let Lock::Held(_lock) = files::try_lock(&leftover.path()) {
+            let _ = fs::remove_dir_all(leftover.path());
+        }
     }
 }
 
@@ -309,6 +342,23 @@ mod tests {
         assert!(begun.add(&live("Secret", "s", "geheim")).is_err());
         drop(begun);
         assert_eq!(list(parent.path()), Vec::<String>::new());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_killed_snapshot_left_is_removed_and_one_that_is_being_made_is_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("live");
+        let killed = parent.path().join(".gantry-snapshot.killed");
+        fs::create_dir(&killed).unwrap();
+        fs::write(killed.join("configmap_a.yaml"), "a: 1").unwrap();
+        fs::write(parent.path().join(".gantry-snapshot.mine"), "a file").unwrap();
+        let other = SnapshotFolder::begin(&parent.path().join("other")).unwrap();
+        snapshot(&folder, &[live("ConfigMap", "a", "1")]).unwrap();
+        assert!(!killed.exists());
+        other.add(&live("ConfigMap", "b", "1")).unwrap();
+        other.publish().unwrap();
+        assert_eq!(list(parent.path()), [".gantry-snapshot.mine", "live", "other"]);
     }
 
     #[cfg(unix)]
