@@ -205,12 +205,6 @@ fn split_line(text: &str, columns: usize) -> (&str, Option<&str>) {
     }
 }
 
-/// serde's message without the place in a text that nobody sees.
-pub fn plain(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

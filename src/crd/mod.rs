@@ -22,13 +22,13 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::Value;
 
 pub use self::pair::{CrdPair, Malformed, Side, Sides};
 pub use self::unreadable::{Fault, Unreadable};
 use crate::resource::{RawObject, Resource};
-use crate::text::plain;
 use gantry_schema::json::{self, Json};
 use gantry_schema::{Scale, Sense, gotext, same_schema};
 
@@ -328,7 +328,7 @@ impl Version {
     /// A schema that is no JSON.
     pub fn schema_value(&self) -> Result<Value, String> {
         match self.schema() {
-            Some(text) => serde_json::from_str(text).map_err(|error| plain(&error)),
+            Some(text) => serde_json::from_str(text).map_err(|error| explain_json(&error)),
             None => Ok(serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
         }
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -13,7 +14,6 @@ use super::{
     Version, Webhook, steps,
 };
 use crate::resource::Step;
-use crate::text::plain;
 
 /// Only what somebody needs is read; everything else of a CRD (its managed fields above all) is passed over.
 #[derive(Deserialize)]
@@ -266,7 +266,7 @@ fn mistyped(text: &str) -> Unreadable {
                 Segment::Enum { .. } | Segment::Unknown => None,
             };
             let at = error.path().iter().filter_map(step).collect();
-            Unreadable { fault: Fault::Type(plain(error.inner())), at }
+            Unreadable { fault: Fault::Type(explain_json(error.inner())), at }
         }
     }
 }

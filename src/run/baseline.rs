@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use gantry_yaml::explain_json;
 use serde::Deserialize;
 
 use crate::bounded;
@@ -22,18 +23,22 @@ struct Head {
     kind: Option<String>,
 }
 
-/// The findings of an earlier report. `name` is the file as it was given.
+/// The findings of an earlier report. `name` is the file as it was given; standard input may be the manifests.
 ///
 /// # Errors
 /// It cannot be read, or it is not a report of this version: a usage error.
 pub fn read(name: &Path, working_directory: &Path) -> Result<Baseline> {
     let shown = name.display().to_string();
     let cannot = |why: String| Error::usage(Problem::new(format!("--baseline {shown}: {why}")).help(HELP));
+    if name == Path::new("-") {
+        let why = "it is read from a file, not from standard input".to_owned();
+        return Err(cannot(why));
+    }
     let bytes = bounded::read_up_to(&working_directory.join(name), MOST_BYTES);
     let bytes = bytes.map_err(|error| cannot(format!("cannot be read: {error}")))?;
     let wrong = |error: serde_json::Error| {
         let at = Location { file: shown.clone(), line: error.line(), column: error.column() };
-        let message = format!("--baseline is not a JSON report: {}", crate::text::plain(&error));
+        let message = format!("--baseline is not a JSON report: {}", explain_json(&error));
         Error::usage(Problem::new(message).at(at).help(HELP))
     };
     // Some shells write one when a report is sent to a file.

@@ -112,6 +112,7 @@ fn a_baseline_that_is_none_is_a_usage_error() {
         ("other.json", base.replace("\"Report\"", "\"Config\"")),
         ("half.json", base[..base.len() / 2].to_owned()),
         ("odd.json", base.replace("\"severity\": \"error\"", "\"severity\": \"fatal\"")),
+        ("list.json", "[]".to_owned()),
         ("deep.json", "[".repeat(100_000)),
         ("empty.json", String::new()),
     ] {
@@ -124,6 +125,8 @@ fn a_baseline_that_is_none_is_a_usage_error() {
         ("other.json", "it is not a report: it lacks kind: Report"),
         ("half.json", "half.json:"),
         ("odd.json", "unknown variant `fatal`"),
+        ("list.json", "--baseline is not a JSON report: invalid type: sequence, expected an object"),
+        ("-", "--baseline -: it is read from a file, not from standard input"),
         ("deep.json", "--baseline is not a JSON report: "),
         ("empty.json", "empty.json:1"),
     ] {

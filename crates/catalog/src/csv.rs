@@ -2,11 +2,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::bundle::{ClusterServiceVersion, Judgement, Known, Profile, Unchecked, judge};
-use crate::json::{Fields, plain};
+use crate::json::Fields;
 
 /// What is known of a ClusterServiceVersion.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,7 +47,7 @@ impl Csv {
 
     /// Reads the ClusterServiceVersion out of the value of an `olm.bundle.object`; `None` for another object.
     pub(crate) fn of_object(value: &RawValue, keeps_whole: bool) -> Result<Option<Csv>, String> {
-        let fields: Fields = serde_json::from_str(value.get()).map_err(|error| plain(&error))?;
+        let fields: Fields = serde_json::from_str(value.get()).map_err(|error| explain_json(&error))?;
         let data = fields.text("data")?;
         let bytes = STANDARD.decode(data.as_bytes()).map_err(|error| format!("data is not base64: {error}"))?;
         let text = String::from_utf8(bytes).map_err(|_| "data is not UTF-8".to_owned())?;
@@ -62,7 +63,7 @@ impl Csv {
     }
 
     fn of_text(text: &str, keeps_whole: bool) -> Result<Option<Csv>, String> {
-        let object: Object = serde_json::from_str(text).map_err(|error| plain(&error))?;
+        let object: Object = serde_json::from_str(text).map_err(|error| explain_json(&error))?;
         if object.kind != "ClusterServiceVersion" {
             return Ok(None);
         }
@@ -74,7 +75,7 @@ impl Csv {
 
     /// Reads the value of an `olm.csv.metadata`.
     pub(crate) fn of_metadata(value: &RawValue, keeps_whole: bool) -> Result<Csv, String> {
-        let metadata = serde_json::from_str::<Metadata>(value.get()).map_err(|error| plain(&error))?;
+        let metadata = serde_json::from_str::<Metadata>(value.get()).map_err(|error| explain_json(&error))?;
         let whole = || ClusterServiceVersion::read_metadata(value.get()).ok().map(Box::new);
         Ok(Csv { whole: keeps_whole.then(whole).flatten(), ..Csv::of(metadata) })
     }

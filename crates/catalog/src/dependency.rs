@@ -5,9 +5,9 @@
 
 use std::fmt;
 
+use gantry_yaml::explain_json;
 use serde::Deserialize;
 
-use crate::json::plain;
 use crate::property::Property;
 use crate::skip_range::SkipRange;
 use crate::version::Version;
@@ -172,7 +172,7 @@ pub fn provided<'p>(properties: impl IntoIterator<Item = &'p Property>) -> impl 
 }
 
 fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| plain(&error))
+    serde_json::from_str(text).map_err(|error| explain_json(&error))
 }
 
 #[derive(Deserialize)]

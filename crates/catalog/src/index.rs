@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gantry_yaml::explain_json;
 use serde_json::value::RawValue;
 
 use crate::blob::{Blob, Schema};
 use crate::csv::Csv;
-use crate::json::{Fields, compact, plain};
+use crate::json::{Fields, compact};
 use crate::package::{Bundle, Channel, Deprecation, Entry, PACKAGE, Package, REQUIRED};
 use crate::property::Property;
 
@@ -161,7 +162,8 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<(),
 }
 
 fn add_version(bundle: &mut Bundle, value: &RawValue) -> Result<(), String> {
-    let fields: Fields = serde_json::from_str(value.get()).map_err(|error| format!("{PACKAGE}: {}", plain(&error)))?;
+    let fields: Fields =
+        serde_json::from_str(value.get()).map_err(|error| format!("{PACKAGE}: {}", explain_json(&error)))?;
     // Of several, which is a mistake, the first one counts.
     if bundle.packages.is_empty() {
         bundle.version = fields.text("version")?.into_owned();

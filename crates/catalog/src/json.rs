@@ -27,7 +27,9 @@ impl<'a> Fields<'a> {
     /// The value of a field as `T`.
     pub fn parse<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, String> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        serde_json::from_str(value.get()).map(Some).map_err(|error| format!("{name}: {}", plain(&error)))
+        serde_json::from_str(value.get())
+            .map(Some)
+            .map_err(|error| format!("{name}: {}", gantry_yaml::explain_json(&error)))
     }
 
     /// A list, empty where there is none.
@@ -93,12 +95,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
         }
         deserializer.deserialize_str(Either)
     }
-}
-
-/// serde's message without the place in a text that nobody sees.
-pub(crate) fn plain(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what).to_owned()
 }
 
 /// JSON without the blanks between its parts; what is written stays as it is written.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Deserializer;
 
 use crate::blob::Blob;
-use crate::json::{Fields, plain};
+use crate::json::Fields;
 
 /// The longest blob that is read.
 pub const MOST_BYTES_OF_BLOB: usize = 32 << 20;
@@ -166,7 +166,7 @@ impl<R: Read> Stream<R> {
             };
             if !error.is_eof() || self.is_at_end {
                 let line = self.line + error.line().saturating_sub(1);
-                return Ok(Err(Error { line, message: plain(&error) }));
+                return Ok(Err(Error { line, message: yaml::explain_json(&error) }));
             }
             self.fill()?;
         }
@@ -186,7 +186,8 @@ impl<R: Read> Stream<R> {
                 .map_err(|error| Error { line: self.line + error.line.saturating_sub(1), message: error.message })?
                 .ok_or_else(|| self.error("object '' is missing root schema field"))?;
             let mut deserializer = Deserializer::from_str(&json.text);
-            let fields = Fields::deserialize(&mut deserializer).map_err(|error| self.error(plain(&error)))?;
+            let fields =
+                Fields::deserialize(&mut deserializer).map_err(|error| self.error(yaml::explain_json(&error)))?;
             let blob = Blob::new(&json.text, fields).map_err(|message| self.error(message))?;
             each(&blob).map_err(|message| self.error(message))?;
             self.consume(document.len());

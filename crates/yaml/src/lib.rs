@@ -19,6 +19,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 pub use compose::Document;
+pub use json::explain_json;
 pub use limits::{MAX_BYTES, MAX_DEPTH};
 
 /// Where a node starts. Lines and columns count from 1; columns count characters; `bytes` is the node's own text.

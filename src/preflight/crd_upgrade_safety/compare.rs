@@ -11,9 +11,9 @@ use crate::crd::{Crd, CrdPair, Fault, Malformed, Side, Unreadable, Version, step
 use crate::finding::KeywordChange;
 use crate::finding::wording::Wording;
 use crate::resource::Step;
-use crate::text::plain;
 use gantry_schema::keywords;
 use gantry_schema::{self as schema, Sense};
+use gantry_yaml::explain_json;
 
 /// Keywords that hold further nodes of the schema and nothing else. The walk goes through them, and each node is judged
 /// by itself. (`additionalProperties` is walked as well; what else it says has a rule.)
@@ -71,7 +71,7 @@ pub fn crd(pair: &CrdPair) -> Result<Vec<RuleViolation>, Malformed> {
 
 /// The schema of a version.
 pub(super) fn parse<'t>(text: &'t str, version: &Version, side: Side) -> Result<Json<'t>, Malformed> {
-    let unreadable = |error| Unreadable { fault: Fault::Type(plain(&error)), at: steps::schema(version.index) };
+    let unreadable = |error| Unreadable { fault: Fault::Type(explain_json(&error)), at: steps::schema(version.index) };
     Json::parse(text).map_err(|error| Malformed { side, error: unreadable(error) })
 }
 

@@ -105,11 +105,12 @@ impl ProgramAnswer {
             return Err("it is empty; write {\"results\": []} if nothing was found".to_owned());
         }
         let answer: ProgramAnswer = match text.trim_start().starts_with('{') {
-            true => serde_json::from_str(text).map_err(|error| error.to_string())?,
+            true => serde_json::from_str(text)
+                .map_err(|error| format!("line {}: {}", error.line(), yaml::explain_json(&error)))?,
             false => match yaml::parse(text).map_err(|error| format!("line {}: {}", error.line, error.message))? {
                 // A list would be taken for the members in their order.
                 Some(node) if node.to_value().is_array() => return Err("it is a list, not a mapping".to_owned()),
-                Some(node) => serde_json::from_value(node.to_value()).map_err(|error| error.to_string())?,
+                Some(node) => serde_json::from_value(node.to_value()).map_err(|error| yaml::explain_json(&error))?,
                 None => return Err("it is empty; write {\"results\": []} if nothing was found".to_owned()),
             },
         };

@@ -6,6 +6,7 @@ use gantry_catalog::bundle::{ApiDescription, ClusterServiceVersion};
 use gantry_catalog::dependency::{Api, Requirement, provided};
 use gantry_catalog::resolve::{InstalledBundle, Source, UpgradeConstraints, resolve};
 use gantry_catalog::{Bundle, Package, Property, Version, VersionRelease, classic};
+use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -396,7 +397,7 @@ fn properties(annotation: &str) -> Result<Vec<Property>, String> {
         kind: String,
         value: Value,
     }
-    let read: Properties = serde_json::from_str(annotation).map_err(|error| error.to_string())?;
+    let read: Properties = serde_json::from_str(annotation).map_err(|error| explain_json(&error))?;
     let property = |Typed { kind, value }: Typed| Property { kind, value: value.to_string() };
     Ok(read.properties.into_iter().map(property).collect())
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use gantry_yaml::explain_json;
 use serde::{Deserialize, Deserializer};
-
-use crate::json::plain;
 
 /// What a ClusterServiceVersion says, as far as anything here depends on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -175,7 +174,7 @@ impl ClusterServiceVersion {
     /// # Errors
     /// Fields of another type, which OLM cannot read either.
     pub fn read(json: &str) -> Result<Self, String> {
-        let Object { metadata, spec } = serde_json::from_str(json).map_err(|error| plain(&error))?;
+        let Object { metadata, spec } = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
         let install = spec.install.spec;
         Ok(ClusterServiceVersion {
             name: metadata.name,
@@ -215,7 +214,7 @@ impl ClusterServiceVersion {
             #[serde(default, deserialize_with = "or_default")]
             api_service_definitions: Apis,
         }
-        let metadata: Metadata = serde_json::from_str(json).map_err(|error| plain(&error))?;
+        let metadata: Metadata = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
         Ok(ClusterServiceVersion {
             skip_range: metadata.annotations.get("olm.skipRange").cloned().flatten().unwrap_or_default(),
             min_kube_version: metadata.min_kube_version,

@@ -13,6 +13,7 @@ mod judgement;
 mod tests;
 mod validators;
 
+use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -22,7 +23,7 @@ pub use cluster_service_version::{
 pub use judge::{judge, unsupported};
 pub use judgement::{Judgement, Known, Olm, Place, Profile, Reason, Step, Unchecked, Unsupported};
 
-use crate::json::{compact, plain};
+use crate::json::compact;
 use crate::property::Property;
 
 /// The annotation that says of which format a bundle is.
@@ -189,7 +190,7 @@ impl Bundle {
         struct Metadata {
             name: Option<String>,
         }
-        let head: Head = serde_json::from_str(json).map_err(|error| plain(&error))?;
+        let head: Head = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
         let name = head.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
         let (kind, file) = (head.kind.unwrap_or_default(), file.to_owned());
         // OLM looks at the kind alone.
@@ -242,7 +243,7 @@ fn list(
     of: impl for<'a> Fn(Lists<'a>) -> Option<Vec<Item<'a>>>,
 ) -> Result<Vec<Property>, Unreadable> {
     let Some(json) = text.map(|text| to_json(name, text)).transpose()?.flatten() else { return Ok(Vec::new()) };
-    let lists: Lists<'_> = serde_json::from_str(&json).map_err(|error| Unreadable::new(name, plain(&error)))?;
+    let lists: Lists<'_> = serde_json::from_str(&json).map_err(|error| Unreadable::new(name, explain_json(&error)))?;
     let property = |item: Item<'_>| Property {
         kind: item.kind,
         value: item.value.map_or_else(|| "null".to_owned(), |value| compact(value.get()).into_owned()),
@@ -252,7 +253,7 @@ fn list(
 
 fn parse_yaml<T: for<'a> Deserialize<'a>>(name: &str, text: &str) -> Result<Option<T>, Unreadable> {
     let Some(json) = to_json(name, text)? else { return Ok(None) };
-    serde_json::from_str(&json).map(Some).map_err(|error| Unreadable::new(name, plain(&error)))
+    serde_json::from_str(&json).map(Some).map_err(|error| Unreadable::new(name, explain_json(&error)))
 }
 
 fn to_json(name: &str, text: &str) -> Result<Option<String>, Unreadable> {

@@ -476,7 +476,15 @@ fn what_cannot_be_read_names_its_file() {
     assert_eq!(error(&large, &[]), "metadata/annotations.yaml:0: larger than the limit of 4 MiB");
     let mut wrong = csv();
     wrong["spec"]["installModes"] = json!("AllNamespaces");
-    assert!(error(ANNOTATIONS, &[("csv.yaml", wrong)]).starts_with("csv.yaml:0: invalid type: string"));
+    assert_eq!(
+        error(ANNOTATIONS, &[("csv.yaml", wrong.clone())]),
+        "csv.yaml:0: invalid type: string \"AllNamespaces\", expected a sequence"
+    );
+    wrong["spec"]["installModes"] = json!(["AllNamespaces"]);
+    assert_eq!(
+        error(ANNOTATIONS, &[("csv.yaml", wrong)]),
+        "csv.yaml:0: invalid type: string \"AllNamespaces\", expected an object"
+    );
     let texts = Texts { annotations: ANNOTATIONS, dependencies: Some("dependencies: 1"), ..Texts::default() };
     assert_eq!(Bundle::read(texts).unwrap_err().file, "metadata/dependencies.yaml");
     // Nothing at all is a bundle without a package.
