@@ -3,10 +3,14 @@
 //! Sources: `api/v1/clusterextension_types.go` of operator-controller; the `v1alpha1` of OpenShift 4.16, which has the same
 //! under other names, one channel, and no selector.
 
+use std::collections::BTreeMap;
+
 use gantry_catalog::resolve::{InstalledBundle, UpgradeConstraints, Wanted};
 use serde_json::Value;
 
 use super::cluster_catalog::GROUP;
+use crate::cluster::Target;
+use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource, Step};
 
 /// The labels that OLM v1 sets on what it manages: the kind and the name of what it manages it for.
@@ -131,6 +135,29 @@ impl Places {
 /// Whether an object is a ClusterExtension.
 pub fn is_one(object: &ObjectRef) -> bool {
     object.kind == KIND && object.group() == GROUP
+}
+
+/// A ClusterExtension that is live, with the bundle that it has installed.
+#[derive(Debug, Clone)]
+pub struct LiveExtension {
+    pub extension: Extension,
+    pub installed: Option<InstalledBundle>,
+}
+
+/// The ClusterExtensions of a target, by name; none where it does not serve the kind. They are read at the version `first`
+/// where that is served: a folder reads objects only at the version that they are written at.
+///
+/// # Errors
+/// They cannot be listed, most often for want of a right.
+pub async fn list(target: &Target, first: Option<&str>) -> Result<Vec<LiveExtension>, Problem> {
+    let versions: Vec<&str> = first.into_iter().chain(VERSIONS).collect();
+    let add = |extensions: &mut BTreeMap<String, LiveExtension>, json: &str| {
+        let Ok(value) = serde_json::from_str::<Value>(json) else { return };
+        let Some(extension) = Extension::of_listed(&value) else { return };
+        extensions.insert(extension.name.clone(), LiveExtension { extension, installed: installed(&value) });
+    };
+    let listed: Option<BTreeMap<_, _>> = super::gather(target, (GROUP, KIND), &versions, add).await?;
+    Ok(listed.unwrap_or_default().into_values().collect())
 }
 
 /// Where ClusterExtensions are served, at a version.

@@ -12,9 +12,7 @@ use serde_json::Value;
 use super::{Change, Plan};
 use crate::cluster::Target;
 use crate::manifest::{self, Manifest, Spans};
-use crate::olm;
-use crate::olm::cluster_catalog::GROUP;
-use crate::olm::cluster_extension::{Extension, KIND, SafetyOff, VERSIONS, is_one};
+use crate::olm::cluster_extension::{self, Extension, LiveExtension, SafetyOff, is_one};
 use crate::problem::{Location, Problem};
 use crate::resource::{RawObject, Resource};
 
@@ -92,21 +90,29 @@ impl Installer {
     }
 }
 
-/// The bundles of a plan and the objects that OLM would write of them, each where its ClusterExtension has it go. What could
-/// not be found out is a notice.
-pub(super) async fn open(
-    bundles: Vec<manifest::Bundle>,
-    others: &[Manifest],
-    target: &Target,
-) -> (Vec<Bundle>, Vec<Manifest>, Vec<Problem>) {
-    let mut notices = Vec::new();
+/// The bundles of a plan.
+#[derive(Default)]
+pub(super) struct Opened {
+    pub bundles: Vec<Bundle>,
+    /// The objects that OLM would write of them, each where its ClusterExtension has it go.
+    pub manifests: Vec<Manifest>,
+    /// What could not be found out.
+    pub notices: Vec<Problem>,
+    /// The ClusterExtensions of the target, where they were listed.
+    pub live: Option<Vec<LiveExtension>>,
+}
+
+/// Finds the ClusterExtension of each bundle.
+pub(super) async fn open(bundles: Vec<manifest::Bundle>, others: &[Manifest], target: &Target) -> Opened {
+    let mut opened = Opened::default();
     let mut installers: BTreeMap<String, Installer> = BTreeMap::new();
     // The first one counts: OLM installs a package once.
     for installer in others.iter().filter_map(Installer::of_manifest) {
         installers.entry(installer.extension.wanted.package.clone()).or_insert(installer);
     }
     if bundles.iter().any(|bundle| !installers.contains_key(bundle.package())) {
-        match list(target).await {
+        let version = others.iter().find(|manifest| is_one(&manifest.object));
+        match cluster_extension::list(target, version.map(|manifest| manifest.object.version())).await {
             Ok(live) => {
                 // Of one that is among the manifests the manifest counts, which may name another package now.
                 let named: BTreeSet<&str> = others
@@ -114,28 +120,28 @@ pub(super) async fn open(
                     .filter(|manifest| is_one(&manifest.object))
                     .map(|manifest| manifest.object.name.as_str())
                     .collect();
-                let live = live.into_iter().filter(|extension| !named.contains(extension.name.as_str()));
-                for extension in live {
-                    let package = extension.wanted.package.clone();
-                    installers.entry(package).or_insert(Installer { extension, at: None });
+                let extensions = live.iter().map(|live| &live.extension);
+                for extension in extensions.filter(|extension| !named.contains(extension.name.as_str())) {
+                    let installer = || Installer { extension: extension.clone(), at: None };
+                    installers.entry(extension.wanted.package.clone()).or_insert_with(installer);
                 }
+                opened.live = Some(live);
             }
             Err(problem) => {
                 let message = format!("ClusterExtensions cannot be listed: {}", problem.message);
                 let help = "add the ClusterExtension of the bundle to the manifests: it says in which namespace OLM \
                             installs it";
-                notices.push(Problem::new(message).help(help));
+                opened.notices.push(Problem::new(message).help(help));
             }
         }
     }
-    let (mut opened, mut manifests) = (Vec::new(), Vec::new());
     for manifest::Bundle { directory, content, csv, manifests: objects } in bundles {
         let installer = installers.get(&content.annotations.package).cloned();
         let bundle = Bundle { directory, content, csv, installer };
-        manifests.extend(objects.into_iter().map(|object| installed_in(object, bundle.namespace())));
-        opened.push(bundle);
+        opened.manifests.extend(objects.into_iter().map(|object| installed_in(object, bundle.namespace())));
+        opened.bundles.push(bundle);
     }
-    (opened, manifests, notices)
+    opened
 }
 
 /// The object as OLM writes it: whatever namespace it names, it goes to the one of the ClusterExtension.
@@ -228,14 +234,4 @@ pub fn served_too_late(plan: &Plan) -> Vec<Problem> {
             .help("deploy the ClusterExtension first, and these objects once it is installed")
     };
     late.into_iter().map(problem).collect()
-}
-
-/// The ClusterExtensions of a target, by name; none where it does not serve the kind.
-async fn list(target: &Target) -> Result<Vec<Extension>, Problem> {
-    let add = |extensions: &mut BTreeMap<String, Extension>, json: &str| {
-        let read = serde_json::from_str::<Value>(json).ok().and_then(|value| Extension::of_listed(&value));
-        extensions.extend(read.map(|extension| (extension.name.clone(), extension)));
-    };
-    let listed = olm::gather(target, (GROUP, KIND), &VERSIONS, add).await?;
-    Ok(listed.unwrap_or_default().into_values().collect())
 }

@@ -33,6 +33,7 @@ use crate::cluster::{self, Apply, DryRunError, OnRead, Pin, Read, Target, Wanted
 use crate::crd::Sides;
 pub use crate::finding::Action;
 use crate::manifest::{self, Loaded, Manifest};
+use crate::olm::cluster_extension::LiveExtension;
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
@@ -242,6 +243,8 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// The bundles that some of these are part of: see [`Manifest::bundle`].
     pub bundles: Vec<bundles::Bundle>,
+    /// The ClusterExtensions of the target, where they were listed for these.
+    pub live_extensions: Option<Vec<LiveExtension>>,
     /// What is worth knowing of how the plan was made.
     pub notices: Vec<Problem>,
     /// Empty unless [`PlanOptions::keep_unplaced`]. With any of these nothing can be written.
@@ -387,7 +390,7 @@ pub async fn build(
 ) -> Result<Plan> {
     // There may be very many manifests, of which there should not be two lists.
     let Desired { manifests: mut others, bundles } = desired.into();
-    let (bundles, of_bundles, notices) = match bundles.is_empty() {
+    let bundles::Opened { bundles, manifests: of_bundles, notices, live: live_extensions } = match bundles.is_empty() {
         true => Default::default(),
         false => bundles::open(bundles, &others, target).await,
     };
@@ -442,7 +445,17 @@ pub async fn build(
     let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());
     let keeps_answers = options.keeps_answers;
     let schemas = if keeps_answers { schemas } else { BTreeMap::new() };
-    Ok(Plan { changes, bundles, notices, unplaced, schemas, keeps_answers, assumed_namespace, ..Plan::default() })
+    Ok(Plan {
+        changes,
+        bundles,
+        live_extensions,
+        notices,
+        unplaced,
+        schemas,
+        keeps_answers,
+        assumed_namespace,
+        ..Plan::default()
+    })
 }
 
 fn place(resource: &Arc<Resource>, object: &ObjectRef) -> Place {

@@ -36,7 +36,6 @@ use self::rule::RuleDoc;
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::cluster::service::ServiceUrl;
-use crate::config::CatalogSource;
 use crate::date::Date;
 use crate::finding::{
     Affected, Breaks, Complaint, Coverage, Evidence, ExtensionEntry, ForVersions, KeywordChange, Severity, Suppressed,
@@ -71,8 +70,8 @@ pub struct Context<'a> {
     pub objects: Arc<objects::Objects>,
     /// The catalogs of the configuration.
     pub catalogs: Catalogs<'a>,
-    /// What the catalogs say, read once for all checks of one run.
-    pub olm: Arc<olm::Olm>,
+    /// OLM's objects and the catalogs, read once for all checks of one run.
+    pub olm: &'a olm::Olm<'a>,
     /// In UTC: what expires is measured by it.
     pub today: Date,
     /// Where to tell how far a check is that takes long.
@@ -268,6 +267,12 @@ pub struct CouldNotCheck {
     pub help: Option<String>,
 }
 
+impl From<Problem> for CouldNotCheck {
+    fn from(problem: Problem) -> Self {
+        CouldNotCheck { message: problem.message, help: problem.help }
+    }
+}
+
 /// What a check answers.
 #[derive(Debug)]
 pub enum Answer {
@@ -346,12 +351,7 @@ pub trait Check: Send + Sync {
     }
 
     /// What else it will look up, where what is live says what that is. Asks the target.
-    fn live_lookups<'a>(
-        &'a self,
-        _plan: &'a Plan,
-        _target: &'a Target,
-        _catalogs: &'a [CatalogSource],
-    ) -> LiveLookups<'a> {
+    fn live_lookups<'a>(&'a self, _plan: &'a Plan, _olm: &'a olm::Olm<'a>) -> LiveLookups<'a> {
         Box::pin(async { Ok(Vec::new()) })
     }
 

@@ -79,13 +79,12 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let proofs = Arc::new(Proofs::new(Proven, upgraded_crds(&plan.changes).count()));
     let objects = Arc::new(Objects::new(checks.iter().map(|enabled| enabled.check.wants())));
     let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
-    let live_lookups =
-        || checks.iter().map(|enabled| enabled.check.live_lookups(plan, target, catalogs.sources)).collect();
-    let olm = Arc::new(Olm::new(checks.iter().any(|enabled| enabled.check.looks_at_all_packages())));
+    let looks_at_all = checks.iter().any(|enabled| enabled.check.looks_at_all_packages());
+    let olm = &Olm::new(plan, target, catalogs.sources, looks_at_all);
+    let live_lookups = || checks.iter().map(|enabled| enabled.check.live_lookups(plan, olm)).collect();
     let unread = unread(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
         let (unread, proofs, objects) = (unread.clone(), Arc::clone(&proofs), Arc::clone(&objects));
-        let olm = Arc::clone(&olm);
         let context = Context {
             plan,
             target,
@@ -122,7 +121,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     if redact {
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
-    let mut ran = Ran { reports, problems, notices: Vec::new(), extensions: Vec::new(), baseline };
+    let mut ran = Ran { reports, problems, notices: olm.notices(), extensions: Vec::new(), baseline };
     for told in notices.iter().map(Notices::take) {
         ran.notices.extend(told.notices);
         ran.extensions.extend(told.extensions);

@@ -20,6 +20,7 @@ use crate::plan::owner::Taken;
 use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 
 use crate::cluster::{Desired, Target};
+use crate::preflight::olm::Olm;
 use crate::preflight::permission_validation::{
     Grants, Need, Needed, Occasion, Right, Subject, needed_by_olm, needs_of, of_logs, of_waiting,
 };
@@ -122,8 +123,9 @@ async fn print(
     let checks: Vec<Box<dyn Check>> = checks.collect();
     let mut lookups = lookups(&checks, plan).await;
     let mut unknown = Vec::new();
+    let olm = Olm::new(plan, target, &settings.catalogs, false);
     for check in &checks {
-        match check.live_lookups(plan, target, &settings.catalogs).await {
+        match check.live_lookups(plan, &olm).await {
             Ok(found) => lookups.extend(found),
             Err(problem) => unknown.push(problem),
         }

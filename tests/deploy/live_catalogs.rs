@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::olm::{NAMESPACE, Olm, SERVICE, package, path_of, served_at};
 use crate::support::rights::{grant, printed_with, replace};
-use crate::support::{Bed, Gantry, closed_port, control_plane};
+use crate::support::{Bed, Gantry, Proxy, closed_port, control_plane};
 
 fn packed(text: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -315,4 +315,40 @@ fn a_large_catalog_takes_little_memory() {
     let blob = json!({"schema": "olm.bundle", "package": "large", "name": "large.v1.0.0", "properties": [property]});
     olm.serve("plain", &json!({}), format!("{blob}\n").repeat(250));
     olm.gantry("admin", &["catalog"]).memory_limit(MOST_KIB).run().code(0).stdout_contains("large");
+}
+
+/// Three checks ask for them, and the plan where there is a bundle.
+#[test]
+fn extensions_and_catalogs_are_listed_once_in_a_run() {
+    let (olm, bed) = (Olm::alone(), Bed::new());
+    let cp = olm.control_plane();
+    olm.serve("a", &json!({}), package("alpha", "1.2.3"));
+    cp.apply_yaml(&bed.namespace());
+    let extension = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": bed.names.namespace},
+        "spec": {"namespace": bed.names.namespace, "serviceAccount": {"name": "installer"},
+            "source": {"sourceType": "Catalog", "catalog": {"packageName": "alpha"}}}});
+    for folder in ["metadata", "manifests"] {
+        std::fs::create_dir_all(bed.folder.path().join("manifests/other").join(folder)).expect("a folder");
+    }
+    bed.write("manifests/extension.yaml", &extension.to_string());
+    let listed_once = |code: i32| {
+        let proxy = Proxy::start(cp);
+        let checks = "ExtensionResolution,OperatorDependencies,PermissionValidation";
+        let arguments = ["check", "-f", "manifests", "--preflight", checks];
+        bed.gantry(proxy.kubeconfig("admin"), &arguments).run().code(code).stdout_contains("1.2.3");
+        for plural in ["clustercatalogs", "clusterextensions"] {
+            let path = format!("/apis/olm.operatorframework.io/v1/{plural}");
+            let lists = proxy.requests().into_iter().filter(|request| request.method == "GET" && request.path == path);
+            assert_eq!(lists.count(), 1, "{plural}");
+        }
+    };
+    listed_once(0);
+    let annotations = "annotations: {operators.operatorframework.io.bundle.mediatype.v1: registry+v1, \
+        operators.operatorframework.io.bundle.package.v1: other, \
+        operators.operatorframework.io.bundle.manifests.v1: manifests/}\n";
+    bed.write("manifests/other/metadata/annotations.yaml", annotations);
+    bed.write("manifests/other/manifests/map.yaml", &bed.config_map("of-bundle", "a"));
+    // It is no bundle that OLM would install.
+    listed_once(3);
 }

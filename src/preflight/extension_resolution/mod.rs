@@ -23,19 +23,18 @@ use gantry_catalog::{Package, crd_rule};
 use self::owners::Brought;
 use super::entry::CheckEntry;
 use super::olm::catalogs::{self, Content};
-use super::olm::{Asked, Selected, asked, contents_of, has_catalogs, selected};
+use super::olm::{self, Asked, OfPlan, Selected, contents_of, has_catalogs, selected};
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
 use super::{
     Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, LiveLookups, Lookup, Subject, Violation,
 };
-use crate::cluster::Target;
 use crate::cluster::service::ServiceUrl;
-use crate::config::{CatalogSource, ConfigReader};
+use crate::config::ConfigReader;
 use crate::finding::ExtensionEntry;
 use crate::olm::cluster_catalog;
 use crate::olm::cluster_extension;
-use crate::plan::{Change, Plan};
+use crate::plan::Plan;
 use crate::problem::Problem;
 use crate::resource::{Resource, Step};
 use crate::text::sanitize;
@@ -104,20 +103,15 @@ impl Check for ExtensionResolution {
         Box::new(move || found)
     }
 
-    fn live_lookups<'a>(
-        &'a self,
-        plan: &'a Plan,
-        target: &'a Target,
-        configured: &'a [CatalogSource],
-    ) -> LiveLookups<'a> {
-        Box::pin(live_lookups(plan, target, configured))
+    fn live_lookups<'a>(&'a self, _: &'a Plan, olm: &'a olm::Olm<'a>) -> LiveLookups<'a> {
+        Box::pin(live_lookups(olm))
     }
 }
 
 /// What is read whatever catalogs there are.
 fn lookups(plan: &Plan) -> Vec<Lookup> {
     let mut found = Vec::new();
-    for asked in asked(plan, UpgradeConstraints::Catalog) {
+    for asked in OfPlan::read(plan).asked {
         if found.is_empty() {
             let version = plan.changes[asked.change].resource.version.as_str();
             let catalogs = Resource { version: version.into(), ..cluster_catalogs() };
@@ -138,18 +132,18 @@ fn lookups(plan: &Plan) -> Vec<Lookup> {
 }
 
 /// The content of the catalogs that are selected, where catalogd serves it. A folder has no catalogd: there it is the usual one.
-async fn live_lookups(plan: &Plan, target: &Target, configured: &[CatalogSource]) -> Result<Vec<Lookup>, Problem> {
-    let asked = asked(plan, UpgradeConstraints::Catalog);
+async fn live_lookups(olm: &olm::Olm<'_>) -> Result<Vec<Lookup>, Problem> {
+    let asked = &olm.of_plan().asked;
     if asked.is_empty() {
         return Ok(Vec::new());
     }
-    let known = catalogs::known(plan, target, configured, &|_| ()).await?;
+    let known = olm.known().await?;
     let mut found: Vec<Lookup> = Vec::new();
-    for asked in &asked {
-        for known in selected(asked, &known).unwrap_or_default() {
+    for asked in asked {
+        for known in selected(asked, known).unwrap_or_default() {
             let url = match &known.content {
                 Content::Live(catalog) => catalog.service().ok(),
-                Content::Unknown(_) if !target.is_server() => ServiceUrl::parse(cluster_catalog::USUAL_BASE),
+                Content::Unknown(_) if !olm.is_of_server() => ServiceUrl::parse(cluster_catalog::USUAL_BASE),
                 _ => None,
             };
             let lookup = url.map(|url| Lookup::get_content(asked.change, &url));
@@ -173,15 +167,16 @@ fn cluster_catalogs() -> Resource {
 }
 
 async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNotCheck> {
-    let mut found = Found { violations: invalid(context.plan), unchecked: Vec::new() };
-    let invalid: BTreeSet<Subject> = found.violations.iter().map(|violation| violation.subject.clone()).collect();
-    let mut asked = asked(context.plan, options.constraints);
-    asked.retain(|asked| !invalid.contains(&Subject::Change(asked.change)));
+    let of_plan = context.olm.of_plan();
+    let mut found = Found { violations: invalid(of_plan), unchecked: Vec::new() };
+    let is_valid = |asked: &&Asked| of_plan.wrong.iter().all(|(change, ..)| *change != asked.change);
+    let asked: Vec<Asked> =
+        of_plan.asked.iter().filter(is_valid).map(|asked| constrained(asked, options.constraints)).collect();
     found.violations.extend(bundles::check(&asked, options.olm, &context));
     if asked.is_empty() {
         return Ok(found.into());
     }
-    let known = context.olm.known(&context).await?;
+    let known = context.olm.known().await?;
     let mut selections = Vec::new();
     for asked in &asked {
         match selected(asked, known) {
@@ -242,22 +237,24 @@ fn blame_deploy(violation: &mut Violation, plan: &Plan) {
     }
 }
 
+/// An extension that leaves updates to the catalog, with these constraints.
+fn constrained(asked: &Asked, constraints: UpgradeConstraints) -> Asked {
+    let mut asked = asked.clone();
+    if asked.extension.wanted.constraints == UpgradeConstraints::Catalog {
+        asked.extension.wanted.constraints = constraints;
+    }
+    asked
+}
+
 /// ClusterExtensions with fields that are not of their types.
-fn invalid(plan: &Plan) -> Vec<Violation> {
-    let changes = plan.changes.iter().enumerate();
-    let of_change = |(index, change): (usize, &Change)| {
-        let object = &change.desired.object;
-        let wrong = match cluster_extension::is_one(object) {
-            true => cluster_extension::wrong(object, &change.desired.raw.value()),
-            false => Vec::new(),
-        };
-        let help = "see the CRD: kubectl explain clusterextension.spec";
-        wrong
-            .into_iter()
-            .map(|(at, message)| violation(&rules::EXTENSION_INVALID, index, message, help.into(), at))
-            .collect::<Vec<_>>()
-    };
-    changes.flat_map(of_change).collect()
+fn invalid(of_plan: &OfPlan) -> Vec<Violation> {
+    let help = "see the CRD: kubectl explain clusterextension.spec";
+    let wrong = of_plan.wrong.iter();
+    wrong
+        .map(|(change, at, message)| {
+            violation(&rules::EXTENSION_INVALID, *change, message.clone(), help.into(), at.clone())
+        })
+        .collect()
 }
 
 /// What `opm validate` says of the package.

@@ -6,13 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gantry_catalog::bundle::{Olm, Unchecked};
-use serde_json::Value;
 
 use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE, SERVICE_ACCOUNT_MISSING};
 use super::{Asked, Found, violation};
 use crate::cluster::Wanted;
 use crate::olm::cluster_extension::{self, Extension, OWNER_KIND, OWNER_NAME};
-use crate::olm::{self, cluster_catalog};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::problem::Problem;
@@ -41,26 +39,19 @@ pub async fn check(asked: &[Asked], brought: &[Brought], olm: Olm, context: &Con
 
 /// The packages of the live ClusterExtensions that the plan leaves as they are, with their names.
 async fn others(asked: &[Asked], context: &Context<'_>) -> Result<Vec<(String, String)>, CouldNotCheck> {
-    let Some(first) = asked.first() else { return Ok(Vec::new()) };
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
     let ours: BTreeSet<&str> = asked.iter().map(|asked| asked.extension.name.as_str()).collect();
     let leaving = context.plan.removals.iter().filter(|removal| cluster_extension::is_one(&removal.object));
     let leaving: BTreeSet<&str> = leaving.map(|removal| removal.object.name.as_str()).collect();
-    let add = |all: &mut Vec<(String, String)>, json: &str| {
-        let read = serde_json::from_str::<Value>(json).ok().and_then(|value| Extension::of_listed(&value));
-        all.extend(read.map(|extension| (extension.name, extension.wanted.package)));
-    };
-    // A folder reads objects only at the version that they are written at.
-    let version = context.plan.changes[first.change].resource.version.as_str();
-    let kind = (cluster_catalog::GROUP, cluster_extension::KIND);
-    let listed = olm::gather(context.target, kind, &[version], add).await;
-    let all: Vec<(String, String)> = listed
-        .map_err(|Problem { message, help, .. }| CouldNotCheck {
-            message: format!("the ClusterExtensions cannot be listed: {message}"),
-            help,
-        })?
-        .unwrap_or_default();
+    let live = context.olm.live().await.map_err(|Problem { message, help, .. }| CouldNotCheck {
+        message: format!("the ClusterExtensions cannot be listed: {message}"),
+        help,
+    })?;
     let is_other = |name: &str| !ours.contains(name) && !leaving.contains(name);
-    Ok(all.into_iter().filter(|(name, _)| is_other(name)).collect())
+    let others = live.iter().map(|live| &live.extension).filter(|extension| is_other(&extension.name));
+    Ok(others.map(|extension| (extension.name.clone(), extension.wanted.package.clone())).collect())
 }
 
 /// Packages that two extensions ask for.

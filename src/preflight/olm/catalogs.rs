@@ -41,13 +41,16 @@ pub enum Content {
     Unknown(String),
 }
 
-/// Every catalog, by name: a ClusterCatalog says what it is, the configuration where its content is.
-pub async fn known(
-    plan: &Plan,
-    target: &Target,
-    configured: &[CatalogSource],
-    notice: &(dyn Fn(String) + Sync),
-) -> Result<Vec<Known>, Problem> {
+/// Every catalog, by name.
+#[derive(Debug)]
+pub(super) struct AllKnown {
+    pub catalogs: Vec<Known>,
+    /// What people should know of them.
+    pub notices: Vec<String>,
+}
+
+/// Finds every catalog: a ClusterCatalog says what it is, the configuration where its content is.
+pub(super) async fn known(plan: &Plan, target: &Target, configured: &[CatalogSource]) -> Result<AllKnown, Problem> {
     let live = cluster_catalog::list(target).await.map_err(|error| {
         let problem = error.problems().first().cloned().unwrap_or_else(|| Problem::new("no reason given"));
         Problem { message: format!("the ClusterCatalogs cannot be listed: {}", problem.message), ..problem }
@@ -94,10 +97,11 @@ pub async fn known(
             Known { name, labels, priority, available, content }
         })
         .collect();
+    let mut notices = Vec::new();
     for source in sources.into_values() {
         if has_objects {
             let name = &source.name;
-            notice(format!(
+            notices.push(format!(
                 "the catalog {name} of the configuration is not a ClusterCatalog of the target or of the manifests, so OLM does not know it"
             ));
         }
@@ -112,7 +116,7 @@ pub async fn known(
         });
     }
     known.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(known)
+    Ok(AllKnown { catalogs: known, notices })
 }
 
 /// Whether an object is a ClusterCatalog.

@@ -1,22 +1,27 @@
-//! What the checks of Operator Lifecycle Manager share: the ClusterExtensions and Subscriptions of the plan, and the catalogs
-//! that they are resolved from, which are read once in a run.
+//! What the checks of Operator Lifecycle Manager share: the ClusterExtensions of the plan, those that are live, and the catalogs
+//! that they are resolved from. Each is read once in a run.
 
 pub mod catalogs;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
-use gantry_catalog::resolve::{InstalledBundle, Source, UpgradeConstraints};
+use gantry_catalog::resolve::{InstalledBundle, Source};
 use gantry_catalog::{Csvs, Keep, Package};
 use tokio::sync::OnceCell;
 
-use self::catalogs::{Contents, Known};
+use self::catalogs::{AllKnown, Contents, Known};
 use super::{Context, CouldNotCheck};
+use crate::cluster::Target;
 use crate::cluster::selector::Selector;
-use crate::olm::cluster_extension::{self, Extension, installed};
+use crate::config::CatalogSource;
+use crate::olm::cluster_extension::{self, Extension, LiveExtension, installed};
 use crate::plan::Plan;
 use crate::problem::Problem;
+use crate::resource::Step;
 
 /// A ClusterExtension of the plan.
+#[derive(Debug, Clone)]
 pub struct Asked {
     /// Index into the plan.
     pub change: usize,
@@ -24,19 +29,33 @@ pub struct Asked {
     pub installed: Option<InstalledBundle>,
 }
 
-/// The ClusterExtensions of the plan. `constraints` are those of extensions that leave updates to the catalog.
-pub fn asked(plan: &Plan, constraints: UpgradeConstraints) -> Vec<Asked> {
-    let changes =
-        plan.changes.iter().enumerate().filter(|(_, change)| cluster_extension::is_one(&change.desired.object));
-    let read = changes.filter_map(|(index, change)| {
-        let mut extension = Extension::of(&change.desired.object, &change.desired.raw.value())?;
-        if extension.wanted.constraints == UpgradeConstraints::Catalog {
-            extension.wanted.constraints = constraints;
+/// The ClusterExtensions of a plan, as their manifests have them.
+#[derive(Debug, Default)]
+pub struct OfPlan {
+    pub asked: Vec<Asked>,
+    /// Fields that are not of their types: the change, the steps to the field, and what is wrong.
+    pub wrong: Vec<(usize, Vec<Step>, String)>,
+}
+
+impl OfPlan {
+    /// Reads the manifests.
+    pub fn read(plan: &Plan) -> OfPlan {
+        let mut of_plan = OfPlan::default();
+        for (index, change) in plan.changes.iter().enumerate() {
+            let object = &change.desired.object;
+            if !cluster_extension::is_one(object) {
+                continue;
+            }
+            let value = change.desired.raw.value();
+            let wrong = cluster_extension::wrong(object, &value).into_iter();
+            of_plan.wrong.extend(wrong.map(|(at, message)| (index, at, message)));
+            if let Some(extension) = Extension::of(object, &value) {
+                let installed = change.live.as_ref().and_then(|live| installed(&live.raw.value()));
+                of_plan.asked.push(Asked { change: index, extension, installed });
+            }
         }
-        let installed = change.live.as_ref().and_then(|live| installed(&live.raw.value()));
-        Some(Asked { change: index, extension, installed })
-    });
-    read.collect()
+        of_plan
+    }
 }
 
 /// A catalog that an extension selects, with what it says of the package.
@@ -53,31 +72,64 @@ impl Selected<'_> {
     }
 }
 
-/// What the catalogs say, for all checks of one run.
-#[derive(Debug, Default)]
-pub struct Olm {
+/// What all checks of one run ask of OLM's objects and of the catalogs. What it knows it reads when somebody first asks, and
+/// those who ask meanwhile wait for the answer.
+pub struct Olm<'a> {
+    plan: &'a Plan,
+    target: &'a Target,
+    /// The catalogs of the configuration.
+    configured: &'a [CatalogSource],
     /// Whether a check looks at all packages, and not only at those that are asked for.
     looks_at_all: bool,
-    known: OnceCell<Result<Vec<Known>, CouldNotCheck>>,
+    of_plan: OnceLock<OfPlan>,
+    known: OnceCell<Result<AllKnown, Problem>>,
+    live: OnceCell<Result<Vec<LiveExtension>, Problem>>,
     contents: OnceCell<Contents>,
 }
 
-impl Olm {
-    pub fn new(looks_at_all: bool) -> Olm {
-        Olm { looks_at_all, ..Olm::default() }
+impl<'a> Olm<'a> {
+    pub fn new(plan: &'a Plan, target: &'a Target, configured: &'a [CatalogSource], looks_at_all: bool) -> Olm<'a> {
+        let (of_plan, known, live, contents) = Default::default();
+        Olm { plan, target, configured, looks_at_all, of_plan, known, live, contents }
+    }
+
+    /// Whether the target is a server, which has catalogd.
+    pub fn is_of_server(&self) -> bool {
+        self.target.is_server()
+    }
+
+    /// The ClusterExtensions of the plan.
+    pub fn of_plan(&self) -> &OfPlan {
+        self.of_plan.get_or_init(|| OfPlan::read(self.plan))
+    }
+
+    /// Those that are live.
+    ///
+    /// # Errors
+    /// They cannot be listed.
+    pub async fn live(&self) -> Result<&[LiveExtension], Problem> {
+        if let Some(live) = &self.plan.live_extensions {
+            return Ok(live);
+        }
+        let first = self.of_plan().asked.first();
+        let version = first.map(|asked| self.plan.changes[asked.change].resource.version.as_str());
+        let list = || cluster_extension::list(self.target, version);
+        self.live.get_or_init(list).await.as_deref().map_err(Clone::clone)
     }
 
     /// Every catalog, by name.
     ///
     /// # Errors
     /// The ClusterCatalogs cannot be listed.
-    pub async fn known(&self, context: &Context<'_>) -> Result<&[Known], CouldNotCheck> {
-        let notice = |text| context.notices.add(text);
-        let list = || async {
-            let known = catalogs::known(context.plan, context.target, context.catalogs.sources, &notice).await;
-            known.map_err(|Problem { message, help, .. }| CouldNotCheck { message, help })
-        };
-        self.known.get_or_init(list).await.as_deref().map_err(Clone::clone)
+    pub async fn known(&self) -> Result<&[Known], Problem> {
+        let list = || catalogs::known(self.plan, self.target, self.configured);
+        self.known.get_or_init(list).await.as_ref().map(|all| all.catalogs.as_slice()).map_err(Clone::clone)
+    }
+
+    /// What is to be said of the catalogs, if somebody asked for them.
+    pub fn notices(&self) -> Vec<Problem> {
+        let all = self.known.get().and_then(|known| known.as_ref().ok());
+        all.into_iter().flat_map(|all| &all.notices).map(Problem::new).collect()
     }
 
     /// What is in them: in those that the ClusterExtensions of the plan select, or in all.
@@ -85,8 +137,8 @@ impl Olm {
     /// # Errors
     /// The ClusterCatalogs cannot be listed.
     pub async fn contents(&self, context: &Context<'_>) -> Result<&Contents, CouldNotCheck> {
-        let known = self.known(context).await?;
-        let asked = asked(context.plan, UpgradeConstraints::Catalog);
+        let known = self.known().await?;
+        let asked = &self.of_plan().asked;
         let packages: BTreeSet<String> = asked.iter().map(|asked| asked.extension.wanted.package.clone()).collect();
         let keep = Keep { properties_of: packages, all_properties: self.looks_at_all, csv: Csvs::Kept };
         let wanted: BTreeMap<&str, &Known> = match self.looks_at_all {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gantry_catalog::bundle::{ApiDescription, ClusterServiceVersion};
 use gantry_catalog::dependency::{Api, Requirement, provided};
-use gantry_catalog::resolve::{InstalledBundle, Source, UpgradeConstraints, resolve};
+use gantry_catalog::resolve::{InstalledBundle, Source, resolve};
 use gantry_catalog::{Bundle, Package, Property, Version, VersionRelease, classic};
 use gantry_yaml::explain_json;
 use serde::Deserialize;
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::finding::Action;
 use crate::olm;
-use crate::olm::cluster_extension::{self, Extension, installed};
+use crate::olm::cluster_extension::{self, LiveExtension};
 use crate::plan::bundles;
 use crate::preflight::olm::catalogs::Contents;
-use crate::preflight::olm::{Selected, asked, contents_of, selected};
+use crate::preflight::olm::{Selected, contents_of, selected};
 use crate::preflight::{Context, CouldNotCheck, Subject};
 use crate::problem::Problem;
 use crate::resource::ObjectRef;
@@ -162,14 +162,13 @@ pub struct Nodes {
 pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes, CouldNotCheck> {
     let mut nodes = Nodes::default();
     let mut problems = Vec::new();
-    let subscriptions = list(context, SUBSCRIPTION, CLASSIC, &["v1alpha1"]).await?;
+    let subscriptions = list(context, SUBSCRIPTION).await?;
     let live = Live { subscriptions, contents };
-    for json in list(context, CSV, CLASSIC, &["v1alpha1"]).await? {
+    for json in list(context, CSV).await? {
         nodes.before.extend(live.csv(&json, &mut problems));
     }
-    for json in list(context, cluster_extension::KIND, crate::olm::cluster_catalog::GROUP, &["v1", "v1alpha1"]).await? {
-        nodes.before.extend(live.extension(&json, &mut problems));
-    }
+    let of_olm_v1 = context.olm.live().await.map_err(|problem| unlisted(cluster_extension::KIND, problem))?;
+    nodes.before.extend(of_olm_v1.iter().filter_map(|extension| live.extension(extension, &mut problems)));
     let mut deployed = Vec::new();
     for (index, change) in context.plan.changes.iter().enumerate() {
         let object = &change.desired.object;
@@ -227,10 +226,10 @@ async fn extensions(
     problems: &mut Vec<String>,
 ) -> Result<Vec<Node>, CouldNotCheck> {
     let mut nodes = Vec::new();
-    let known = context.olm.known(context).await?;
-    for asked in asked(context.plan, UpgradeConstraints::Catalog) {
-        let Ok(selected) = selected(&asked, known) else { continue };
-        let Some(selected) = contents_of(&asked, &selected, contents) else { continue };
+    let known = context.olm.known().await?;
+    for asked in &context.olm.of_plan().asked {
+        let Ok(selected) = selected(asked, known) else { continue };
+        let Some(selected) = contents_of(asked, &selected, contents) else { continue };
         let sources: Vec<Source<'_>> = selected.iter().map(Selected::source).collect();
         // OLM v1 resolves no dependencies, and refuses a bundle that has some: here they are what is looked at.
         let name = &asked.extension.name;
@@ -318,10 +317,9 @@ impl Live<'_> {
         of_properties.or_else(of_subscription).or_else(of_label).unwrap_or_default()
     }
 
-    fn extension(&self, value: &Value, problems: &mut Vec<String>) -> Option<Node> {
-        let asked = Extension::of_listed(value)?;
-        let InstalledBundle { name, version, .. } = installed(value)?;
-        let package = asked.wanted.package;
+    fn extension(&self, live: &LiveExtension, problems: &mut Vec<String>) -> Option<Node> {
+        let InstalledBundle { name, version, .. } = live.installed.clone()?;
+        let package = live.extension.wanted.package.clone();
         let of_catalog = self.contents.values().filter_map(|read| read.as_ref().ok()).find_map(|catalog| {
             let package = catalog.packages.get(&package)?;
             Some((package, package.bundles.get(&name)?))
@@ -331,7 +329,7 @@ impl Live<'_> {
             // Nobody says what it provides.
             None => Node { name, package, version: Version::parse(&version).ok(), ..Node::default() },
         };
-        Some(Node { object: of_extension(&asked.name), ..node })
+        Some(Node { object: of_extension(&live.extension.name), ..node })
     }
 
     /// What classic OLM would install for a Subscription.
@@ -402,12 +400,13 @@ fn properties(annotation: &str) -> Result<Vec<Property>, String> {
     Ok(read.properties.into_iter().map(property).collect())
 }
 
-/// All objects of a kind of OLM; none where it is not served.
-async fn list(context: &Context<'_>, kind: &str, group: &str, versions: &[&str]) -> Result<Vec<Value>, CouldNotCheck> {
+/// All objects of a kind of classic OLM; none where it is not served.
+async fn list(context: &Context<'_>, kind: &str) -> Result<Vec<Value>, CouldNotCheck> {
     let add = |all: &mut Vec<Value>, json: &str| all.extend(serde_json::from_str::<Value>(json).ok());
-    let listed = olm::gather(context.target, (group, kind), versions, add).await;
-    listed.map(Option::unwrap_or_default).map_err(|Problem { message, help, .. }| CouldNotCheck {
-        message: format!("the operators that are live are not known: {kind}: {message}"),
-        help,
-    })
+    let listed = olm::gather(context.target, (CLASSIC, kind), &["v1alpha1"], add).await;
+    listed.map(Option::unwrap_or_default).map_err(|problem| unlisted(kind, problem))
+}
+
+fn unlisted(kind: &str, Problem { message, help, .. }: Problem) -> CouldNotCheck {
+    CouldNotCheck { message: format!("the operators that are live are not known: {kind}: {message}"), help }
 }

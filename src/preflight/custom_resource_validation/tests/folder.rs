@@ -45,7 +45,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
         let proofs = Arc::new(Proofs::new(Unproven, 1));
         let context = Context {
             catalogs: crate::catalog::Catalogs::none(),
-            olm: Arc::default(),
+            olm: &crate::preflight::olm::Olm::new(&plan, &target, &[], false),
             plan: &plan,
             target: &target,
             field_manager: "gantry",
