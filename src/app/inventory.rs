@@ -8,12 +8,15 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 
+use super::config_map::ConfigMap;
 use crate::resource::ObjectRef;
 
 /// From so many bytes on the lines are packed.
 const PACKED: usize = 512 << 10;
-/// An object of the API server has at most 1.5 MB, of which the inventory leaves some.
+/// An object of the API server has at most 1.5 MB, and a ConfigMap 1 MiB, of which the inventory leaves some.
 const MOST: usize = 900 << 10;
+/// Some hundred thousand members: nobody's app has more.
+pub const MOST_PARTS: usize = 16;
 /// Nobody's lines come to more; a text that unpacks to more is no inventory.
 const MOST_UNPACKED: u64 = 64 << 20;
 
@@ -61,59 +64,96 @@ pub fn group_kind(group: &str, kind: &str) -> String {
     if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
 }
 
-/// What the parent keeps: the text, and whether it is packed.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Encoded {
+/// Lines of members as an object keeps them: the text, and whether it is packed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
     pub text: String,
     pub packed: bool,
 }
 
-/// # Errors
-/// More members than one object of the server can hold.
-pub fn encode(members: &BTreeSet<Member>) -> Result<Encoded, String> {
-    let mut text = String::new();
-    for Member { group, kind, namespace, name, uid, adopted } in members {
-        let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-        let namespace = or_dash(namespace.as_deref().unwrap_or_default());
-        let adopted = if *adopted { " adopted" } else { "" };
-        let name = name.replace(' ', SPACE);
-        text.push_str(&format!("{} {kind} {namespace} {name} {uid}{adopted}\n", or_dash(group)));
+/// How an inventory is kept.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Inventory {
+    /// In the record.
+    Whole(Text),
+    /// In objects of its own: see [`super::parts`].
+    Split(Vec<Text>),
+}
+
+const PLAIN_KEY: &str = "inventory";
+const PACKED_KEY: &str = "inventory.gz";
+
+impl Text {
+    fn of_members<'m>(members: impl IntoIterator<Item = &'m Member>) -> Self {
+        let mut text = String::new();
+        for Member { group, kind, namespace, name, uid, adopted } in members {
+            let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+            let namespace = or_dash(namespace.as_deref().unwrap_or_default());
+            let adopted = if *adopted { " adopted" } else { "" };
+            let name = name.replace(' ', SPACE);
+            text.push_str(&format!("{} {kind} {namespace} {name} {uid}{adopted}\n", or_dash(group)));
+        }
+        if text.len() < PACKED {
+            return Text { text, packed: false };
+        }
+        let mut bytes = Vec::new();
+        // Neither memory nor a text in it has errors to give.
+        let _ = GzEncoder::new(text.as_bytes(), Compression::default()).read_to_end(&mut bytes);
+        Text { text: STANDARD.encode(bytes), packed: true }
     }
-    if text.len() < PACKED {
-        return Ok(Encoded { text, packed: false });
+
+    /// The text that a ConfigMap keeps; `None` where it keeps none.
+    pub fn of(config_map: &ConfigMap) -> Option<Self> {
+        let packed = config_map.value(PACKED_KEY);
+        let text = packed.or_else(|| config_map.value(PLAIN_KEY))?.to_owned();
+        Some(Text { text, packed: packed.is_some() })
     }
-    let mut bytes = Vec::new();
-    // Neither memory nor a text in it has errors to give.
-    let _ = GzEncoder::new(text.as_bytes(), Compression::default()).read_to_end(&mut bytes);
-    let text = STANDARD.encode(bytes);
-    match text.len() > MOST {
-        true => Err(format!("its inventory of {} objects does not fit into one ConfigMap", members.len())),
-        false => Ok(Encoded { text, packed: true }),
+
+    /// The key of `data` for it.
+    pub fn key(&self) -> &'static str {
+        if self.packed { PACKED_KEY } else { PLAIN_KEY }
     }
 }
 
 /// # Errors
-/// What is no inventory: the line that cannot be read.
-pub fn decode(text: &str, packed: bool) -> Result<BTreeSet<Member>, String> {
-    let unpacked;
-    let text = match packed {
-        false => text,
-        true => {
-            let bytes = STANDARD.decode(text.trim()).map_err(|_| "the inventory is not base64".to_owned())?;
-            let mut out = String::new();
-            let read = GzDecoder::new(&bytes[..]).take(MOST_UNPACKED + 1).read_to_string(&mut out);
-            let read = read.map_err(|_| "the inventory cannot be unpacked".to_owned())?;
-            if read as u64 > MOST_UNPACKED {
-                return Err("the inventory is too long".to_owned());
-            }
-            unpacked = out;
-            &unpacked
+/// More members than any app has.
+pub fn encode(members: &BTreeSet<Member>) -> Result<Inventory, String> {
+    let whole = Text::of_members(members);
+    if whole.text.len() <= MOST {
+        return Ok(Inventory::Whole(whole));
+    }
+    // Some names pack better than others, so that equal numbers of them may not do.
+    for count in whole.text.len().div_ceil(MOST)..=MOST_PARTS {
+        let members: Vec<&Member> = members.iter().collect();
+        let parts = members.chunks(members.len().div_ceil(count));
+        let texts: Vec<Text> = parts.map(|part| Text::of_members(part.iter().copied())).collect();
+        if texts.iter().all(|text| text.text.len() <= MOST) {
+            return Ok(Inventory::Split(texts));
         }
-    };
-    text.lines()
-        .enumerate()
-        .map(|(index, line)| member(line).ok_or_else(|| format!("line {} of the inventory", index + 1)))
-        .collect()
+    }
+    Err(format!("its inventory of {} objects does not fit into {MOST_PARTS} ConfigMaps", members.len()))
+}
+
+/// Reads an inventory, of which each text is a part.
+///
+/// # Errors
+/// What is no inventory: the line that cannot be read.
+pub fn decode(texts: &[Text]) -> Result<BTreeSet<Member>, String> {
+    let (mut members, mut left) = (BTreeSet::new(), MOST_UNPACKED);
+    for Text { text, packed } in texts {
+        let mut unpacked = String::new();
+        if *packed {
+            let bytes = STANDARD.decode(text.trim()).map_err(|_| "the inventory is not base64".to_owned())?;
+            let read = GzDecoder::new(&bytes[..]).take(left + 1).read_to_string(&mut unpacked);
+            read.map_err(|_| "the inventory cannot be unpacked".to_owned())?;
+        }
+        let text = if *packed { &unpacked } else { text };
+        left = left.checked_sub(text.len() as u64).ok_or("the inventory is too long")?;
+        for (index, line) in text.lines().enumerate() {
+            members.insert(member(line).ok_or_else(|| format!("line {} of the inventory", index + 1))?);
+        }
+    }
+    Ok(members)
 }
 
 fn member(line: &str) -> Option<Member> {
@@ -150,21 +190,50 @@ mod tests {
         (0..number).map(member).collect()
     }
 
-    #[test]
-    fn what_is_written_is_read_back() {
-        for number in [0, 1, 7, 10_000] {
-            let encoded = encode(&members(number)).unwrap();
-            assert_eq!((encoded.packed, encoded.text.len() < MOST), (number > 1000, true));
-            assert_eq!(decode(&encoded.text, encoded.packed), Ok(members(number)));
+    fn whole(members: &BTreeSet<Member>) -> Text {
+        match encode(members).unwrap() {
+            Inventory::Whole(text) => text,
+            Inventory::Split(_) => panic!("too many"),
         }
     }
 
     #[test]
+    fn what_is_written_is_read_back() {
+        for number in [0, 1, 7, 10_000] {
+            let text = whole(&members(number));
+            assert_eq!((text.packed, text.text.len() < MOST), (number > 1000, true));
+            assert_eq!(decode(&[text]), Ok(members(number)));
+        }
+    }
+
+    /// With names that do not pack.
+    fn long(number: usize) -> BTreeSet<Member> {
+        let name = |member: &Member| {
+            let hash = ring::digest::digest(&ring::digest::SHA512, member.name.as_bytes());
+            hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        members(number).into_iter().map(|member| Member { name: name(&member), ..member }).collect()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_split_the_same_way_every_time() {
+        let members = long(20_000);
+        let Ok(Inventory::Split(texts)) = encode(&members) else { panic!("not split") };
+        assert!(texts.len() > 1 && texts.iter().all(|text| text.text.len() <= MOST), "{}", texts.len());
+        assert_eq!(encode(&members), Ok(Inventory::Split(texts.clone())));
+        assert_eq!(decode(&texts).as_ref(), Ok(&members));
+        assert!(decode(&texts[1..]).unwrap().len() < members.len());
+        let many = encode(&long(200_000)).unwrap_err();
+        assert_eq!(many, "its inventory of 200000 objects does not fit into 16 ConfigMaps");
+    }
+
+    #[test]
     fn half_an_inventory_is_an_error_and_never_a_shorter_one() {
+        let decode = |text: &str, packed| decode(&[Text { text: text.to_owned(), packed }]);
         assert_eq!(decode("- ConfigMap prod a u\n- ConfigMap prod b\n", false), Err("line 2 of the inventory".into()));
         assert!(decode("- ConfigMap prod  u\n", false).is_err());
         assert!(decode("\n", false).is_err());
-        let whole = encode(&members(10_000)).unwrap().text;
+        let whole = whole(&members(10_000)).text;
         assert!(decode(&whole[..whole.len() / 8 * 4], true).is_err());
         assert!(decode("%", true).is_err());
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 use serde::Deserialize;
 
+use super::config_map::ConfigMap;
 use super::config_maps;
 use super::inventory::group_kind;
 use super::members::{Facts, Found, aggregated, read};
@@ -79,19 +80,6 @@ struct Used {
     kind: String,
 }
 
-#[derive(Deserialize)]
-struct ConfigMap {
-    metadata: Metadata,
-    #[serde(default)]
-    data: Option<BTreeMap<String, String>>,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    #[serde(default)]
-    labels: Option<BTreeMap<String, String>>,
-}
-
 /// What carries the label of an app of kapp.
 #[derive(Debug, Default)]
 pub struct Members {
@@ -132,13 +120,11 @@ impl Record {
             Problem::new(format!("{object} keeps no app of kapp: {why}"))
                 .help("name the app as kapp ls does: --from-kapp=NAME, in the namespace of -n")
         };
-        let ConfigMap { metadata, data } =
-            serde_json::from_str(&live.raw.json()).map_err(|error| wrong(error.to_string()))?;
-        if !metadata.labels.unwrap_or_default().contains_key(IS_APP) {
+        let config_map = ConfigMap::parse(&live.raw.json()).map_err(|error| wrong(error.to_string()))?;
+        if config_map.label(IS_APP).is_none() {
             return Err(wrong(format!("it has no label {IS_APP}")));
         }
-        let data = data.unwrap_or_default();
-        let spec: Spec = serde_json::from_str(data.get("spec").map_or("", String::as_str))
+        let spec: Spec = serde_json::from_str(config_map.value("spec").unwrap_or_default())
             .map_err(|error| wrong(format!("data.spec: {error}")))?;
         if spec.label_key != KAPP_APP || spec.label_value.is_empty() {
             return Err(wrong(format!("the label of its members is not {KAPP_APP}")));

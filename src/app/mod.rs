@@ -6,12 +6,14 @@
 //! label on the live object, and its uid in our inventory.
 
 pub mod children;
+mod config_map;
 pub mod inventory;
 pub mod kapp;
 pub mod label;
 pub mod last_applied;
 pub mod members;
 pub mod parent;
+pub mod parts;
 pub mod versions;
 
 use base64::Engine as _;

@@ -6,8 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::inventory::{self, Member, group_kind};
+use super::config_map::ConfigMap;
+use super::inventory::{self, Inventory, Member, Text, group_kind};
 use super::last_applied::LastApplied;
+use super::parts::{self, Existing, Parts};
 use super::{App, SUFFIX, config_maps};
 use crate::cluster::{Apply, ApplyError, Delete, DeleteError, Pin, Target, Wanted};
 use crate::problem::{Error, Problem, Result};
@@ -24,7 +26,13 @@ const LAST_APPLIED: &str = "last-applied";
 const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 
 /// The field manager of parents, whatever the deploy uses for members.
-const MANAGER: &str = "gantry";
+pub(super) const MANAGER: &str = "gantry";
+
+/// What stands for the inventory in a parent that has it in parts: who does not know them must not take it for an empty one.
+const SPLIT: (&str, &str) = ("inventory", "in the ConfigMaps that data.parts names");
+
+/// How often a parent is read again that is being written.
+const TRIES: u32 = 5;
 
 /// How long a run that began keeps others out.
 const LOCKED: SignedDuration = SignedDuration::from_mins(15);
@@ -82,6 +90,8 @@ pub struct Parent {
     /// The namespaces of all members, and perhaps more.
     pub namespaces: BTreeSet<String>,
     pub members: BTreeSet<Member>,
+    /// `None` where there is no other object that keeps something of it.
+    pub parts: Option<Parts>,
     pub last: Option<Last>,
     pub last_applied: Option<LastApplied>,
 }
@@ -95,41 +105,20 @@ pub struct Content {
     pub last: Last,
     /// `None` where nobody knows whether the members are as the manifests have them.
     pub last_applied: Option<LastApplied>,
-}
-
-#[derive(Deserialize)]
-struct ConfigMap {
-    metadata: Metadata,
-    #[serde(default)]
-    data: Option<BTreeMap<String, String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    name: String,
-    #[serde(default)]
-    uid: String,
-    #[serde(default)]
-    resource_version: String,
-    #[serde(default)]
-    namespace: Option<String>,
-    #[serde(default)]
-    labels: Option<BTreeMap<String, String>>,
-    #[serde(default)]
-    annotations: Option<BTreeMap<String, String>>,
+    /// Before the run ends there may be more members than one object can keep.
+    pub may_split: bool,
 }
 
 /// The app that a ConfigMap of a list keeps, as its name says, and the ConfigMap.
 pub fn app_of(json: &str) -> Option<(App, Live)> {
-    let ConfigMap { metadata, .. } = serde_json::from_str(json).ok()?;
-    let name = metadata.name.strip_suffix(SUFFIX)?.to_owned();
-    let app = App { name, namespace: metadata.namespace? };
-    if metadata.labels?.get(ID_LABEL) != Some(&app.id()) {
+    let config_map = ConfigMap::parse(json).ok()?;
+    let metadata = &config_map.metadata;
+    let app = App { name: metadata.name.strip_suffix(SUFFIX)?.to_owned(), namespace: metadata.namespace.clone()? };
+    if config_map.label(ID_LABEL) != Some(&app.id()) {
         return None;
     }
-    let live = Live { raw: RawObject::new(json), uid: metadata.uid, resource_version: metadata.resource_version };
-    Some((app, live))
+    let (uid, resource_version) = (metadata.uid.clone(), metadata.resource_version.clone());
+    Some((app, Live { raw: RawObject::new(json), uid, resource_version }))
 }
 
 impl Parent {
@@ -138,8 +127,10 @@ impl Parent {
     /// # Errors
     /// It cannot be read, or is not a parent of gantry's.
     pub async fn read(app: &App, target: &Target) -> Result<Option<Self>> {
-        let live = Self::live(app, target).await?;
-        live.map(|live| Self::of(app, live).map_err(Error::failed)).transpose()
+        match Self::live(app, target).await? {
+            Some(live) => Self::whole(app, live, target).await,
+            None => Ok(None),
+        }
     }
 
     /// Reads the parent of an app that is given up. A record that cannot be read is taken for an empty one: the label alone
@@ -149,14 +140,16 @@ impl Parent {
     /// It cannot be read at all, or is not a parent of gantry's.
     pub async fn read_to_forget(app: &App, target: &Target) -> Result<Option<Self>> {
         let Some(live) = Self::live(app, target).await? else { return Ok(None) };
-        match Self::of(app, live.clone()) {
-            Err(_) => {
+        match Self::whole(app, live.clone(), target).await {
+            Err(Error::Failed(_)) => {
                 let mut value = live.raw.value();
-                value["data"] = json!({});
+                // Parts are looked for, whatever it said of them.
+                let parts = value["data"].get(parts::KEY).and_then(|_| serde_json::to_string(&Parts::default()).ok());
+                value["data"] = parts.map_or(json!({}), |parts| json!({parts::KEY: parts}));
                 let live = Live { raw: RawObject::from_value(&value), ..live };
-                Self::of(app, live).map(Some).map_err(Error::failed)
+                Self::of(app, live, &[]).map(Some).map_err(Error::failed)
             }
-            parent => parent.map(Some).map_err(Error::failed),
+            parent => parent,
         }
     }
 
@@ -170,12 +163,14 @@ impl Parent {
         let mut value = live.raw.value();
         let tooling = value["metadata"]["annotations"][TOOLING].as_str().unwrap_or_default().to_owned();
         if tooling.starts_with("gantry/") {
-            return Self::of(app, live).map(|parent| Some((parent, None))).map_err(Error::failed);
+            return Ok(Self::whole(app, live, target).await?.map(|parent| (parent, None)));
         }
         value["metadata"]["annotations"][TOOLING] = "gantry/".into();
         value["data"] = json!({});
         let live = Live { raw: RawObject::from_value(&value), ..live };
-        Self::of(app, live).map(|parent| Some((parent, Some(sanitize(&tooling).into_owned())))).map_err(Error::failed)
+        Self::of(app, live, &[])
+            .map(|parent| Some((parent, Some(sanitize(&tooling).into_owned()))))
+            .map_err(Error::failed)
     }
 
     async fn live(app: &App, target: &Target) -> Result<Option<Live>> {
@@ -183,53 +178,97 @@ impl Parent {
         Ok(target.read(&[wanted], &|_, _| ()).await?.pop().flatten())
     }
 
+    /// The parent as it was read, with the parts that it names. `None` where it is gone by now.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; a part of its inventory is missing.
+    pub async fn whole(app: &App, live: Live, target: &Target) -> Result<Option<Self>> {
+        let mut live = live;
+        let mut tries = TRIES;
+        loop {
+            let parts = ConfigMap::parse(&live.raw.json()).ok().and_then(|record| Parts::of(&record).ok().flatten());
+            let Some(parts) = parts.filter(|parts| !parts.parts.is_empty()) else {
+                return Self::of(app, live, &[]).map(Some).map_err(Error::failed);
+            };
+            let problem = match parts.read(app, target).await? {
+                Ok(texts) => return Self::of(app, live, &texts).map(Some).map_err(Error::failed),
+                Err(problem) => problem,
+            };
+            // Another run may have written the record meanwhile, and deleted what it no longer names.
+            let Some(now) = Self::live(app, target).await? else { return Ok(None) };
+            tries -= 1;
+            if tries == 0 || now.resource_version == live.resource_version {
+                return Err(Error::failed(problem));
+            }
+            live = now;
+        }
+    }
+
+    /// The parent from its ConfigMap and the texts of the parts that it names.
+    ///
     /// # Errors
     /// It is not a parent of gantry's, or not one that can be read.
-    pub fn of(app: &App, live: Live) -> std::result::Result<Self, Problem> {
+    fn of(app: &App, live: Live, texts: &[Text]) -> std::result::Result<Self, Problem> {
         let parent = app.parent();
         let wrong = |why: &str| Problem::new(format!("{parent} does not keep an app of gantry: {}", sanitize(why)));
-        let config_map: ConfigMap =
-            serde_json::from_str(&live.raw.json()).map_err(|error| wrong(&error.to_string()))?;
-        let labels = config_map.metadata.labels.unwrap_or_default();
-        let annotations = config_map.metadata.annotations.unwrap_or_default();
+        let record = ConfigMap::parse(&live.raw.json()).map_err(|error| wrong(&error.to_string()))?;
         let other_name = "choose another name for the app";
         let or_take = format!("{other_name}; to take the ApplySet over from that tool: --take-over-app");
-        if labels.get(ID_LABEL) != Some(&app.id()) {
+        if record.label(ID_LABEL) != Some(&app.id()) {
             return Err(wrong(&format!("its label {ID_LABEL} is not {}", app.id())).help(other_name));
         }
-        let tooling = annotations.get(TOOLING).map_or("", String::as_str);
+        let tooling = record.annotation(TOOLING).unwrap_or_default();
         if !tooling.starts_with("gantry/") {
             return Err(wrong(&format!("its ApplySet belongs to {tooling:?}")).help(or_take));
         }
         let list = |key: &str| -> BTreeSet<String> {
-            let text = annotations.get(key).map_or("", String::as_str);
+            let text = record.annotation(key).unwrap_or_default();
             text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
         };
-        let data = config_map.data.unwrap_or_default();
-        let packed = data.contains_key("inventory.gz");
-        let text = data.get(if packed { "inventory.gz" } else { "inventory" }).map_or("", String::as_str);
-        let broken = |why: &str| {
-            wrong(why).help(
-                "restore the ConfigMap; gantry deletes nothing without it. To begin again with what the manifests hold: \
-                 gantry apps forget",
-            )
-        };
-        let members = inventory::decode(text, packed).map_err(|why| broken(&format!("{why} cannot be read")))?;
-        let last = data.get("last").map(|text| serde_json::from_str(text)).transpose();
+        let broken = |why: &str| wrong(why).help(parts::RESTORE);
+        let parts = Parts::of(&record).map_err(|why| broken(&why))?;
+        let is_split = parts.as_ref().is_some_and(|parts| !parts.parts.is_empty());
+        let own: Vec<Text> = Text::of(&record).filter(|_| !is_split).into_iter().collect();
+        let texts = if is_split { texts } else { &own };
+        let members = inventory::decode(texts).map_err(|why| broken(&format!("{why} cannot be read")))?;
+        let last = record.value("last").map(serde_json::from_str).transpose();
         let last = last.map_err(|error| broken(&format!("data.last: {error}")))?;
-        let last_applied = data.get(LAST_APPLIED).and_then(|kept| LastApplied::decode(kept, &members, text));
+        let beside = if is_split { record.value(parts::KEY) } else { own.first().map(|text| &*text.text) };
+        let kept = record.value(LAST_APPLIED);
+        let last_applied = kept.and_then(|kept| LastApplied::decode(kept, &members, beside.unwrap_or_default()));
         let mut namespaces = list(NAMESPACES);
         namespaces.insert(app.namespace.clone());
-        Ok(Parent { app: app.clone(), live, kinds: list(KINDS), namespaces, members, last, last_applied })
+        Ok(Parent { app: app.clone(), kinds: list(KINDS), live, namespaces, members, parts, last, last_applied })
     }
 
-    /// Deletes the record, if it is still the one that was read.
+    /// Whether nothing is left of the app but this record: it has the other name already.
+    pub fn is_renamed_to(&self, other: &App) -> bool {
+        self.parts.as_ref().is_some_and(|parts| parts.renamed_to.as_ref() == Some(&other.name))
+    }
+
+    /// Deletes the record, if it is still the one that was read, and the parts of its inventory. `renamed_to` is the name of
+    /// the app that has the members now.
     ///
     /// # Errors
     /// It has changed since, or cannot be deleted.
-    pub async fn delete(&self, target: &Target) -> std::result::Result<(), Problem> {
+    pub async fn delete(&self, renamed_to: Option<&App>, target: &Target) -> std::result::Result<(), Problem> {
         let object = self.app.parent();
-        let Live { uid, resource_version, .. } = &self.live;
+        let mut now = None;
+        // While the record is there, whatever is left of its parts is found.
+        if self.parts.is_some() {
+            let content = Content {
+                kinds: self.kinds.clone(),
+                namespaces: self.namespaces.clone(),
+                members: BTreeSet::new(),
+                last: self.last.clone().unwrap_or_else(Last::none),
+                last_applied: None,
+                may_split: true,
+            };
+            let (emptied, swept) = store(&self.app, Some(self), content, renamed_to, target).await?;
+            swept?;
+            now = Some(emptied.live);
+        }
+        let Live { uid, resource_version, .. } = now.as_ref().unwrap_or(&self.live);
         let delete = Delete { resource: &config_maps(), object: &object, uid, resource_version, foreground: false };
         target.delete(&delete).await.map_err(|error| match error {
             DeleteError::Changed => {
@@ -305,7 +344,40 @@ pub async fn write(
     content: Content,
     target: &Target,
 ) -> std::result::Result<Parent, Problem> {
-    let raw = object(app, &content).map_err(|why| Problem::new(format!("the app {}: {why}", app.name)))?;
+    // Parts that nobody names do no harm, and the next run that writes the record deletes them.
+    store(app, before, content, None, target).await.map(|(parent, _)| parent)
+}
+
+/// Answers also whether all parts are gone that the parent no longer names.
+async fn store(
+    app: &App,
+    before: Option<&Parent>,
+    content: Content,
+    renamed_to: Option<&App>,
+    target: &Target,
+) -> std::result::Result<(Parent, std::result::Result<(), Problem>), Problem> {
+    let inventory =
+        inventory::encode(&content.members).map_err(|why| Problem::new(format!("the app {}: {why}", app.name)))?;
+    let known = before.and_then(|before| before.parts.as_ref());
+    // An app that never was so large is written without a look at parts.
+    let may_have_parts = content.may_split || known.is_some() || matches!(inventory, Inventory::Split(_));
+    let existing = if may_have_parts { parts::existing(app, target).await? } else { Existing::new() };
+    let mut named = Parts { parts: Vec::new(), renamed_to: renamed_to.map(|app| app.name.clone()) };
+    let mut texts: &[Text] = &[];
+    if let Inventory::Split(split) = &inventory {
+        texts = split;
+        let mut taken = existing.keys().copied().collect();
+        for text in texts {
+            let there = known.and_then(|known| known.find(text)).filter(|part| existing.contains_key(&part.number));
+            named.parts.push(match there {
+                Some(part) => part.clone(),
+                None => parts::create(app, &mut taken, text, target).await?,
+            });
+        }
+    }
+    let says_parts = content.may_split || !texts.is_empty() || !existing.is_empty();
+    let raw = object(app, &content, &inventory, says_parts.then_some(&named));
+    let raw = raw.map_err(|error| Problem::new(format!("the app {}: {error}", app.name)))?;
     let parent = app.parent();
     let pin = before.map_or(Pin::Absent, Parent::pin);
     let apply = Apply {
@@ -317,29 +389,34 @@ pub async fn write(
         field_manager: MANAGER,
         force_conflicts: true,
     };
-    match target.apply(&apply).await {
-        Ok(live) => Parent::of(app, live),
-        Err(ApplyError::Changed) => Err(Problem::new(format!(
-            "another deploy of the app {} has begun meanwhile: {parent} changed after it was read",
-            app.name
-        ))
-        .help("wait until it has ended, then run the same command again")),
+    let live = match target.apply(&apply).await {
+        Ok(live) => live,
+        Err(ApplyError::Changed) => {
+            return Err(Problem::new(format!(
+                "another deploy of the app {} has begun meanwhile: {parent} changed after it was read",
+                app.name
+            ))
+            .help("wait until it has ended, then run the same command again"));
+        }
         Err(ApplyError::NoWebhook(problem) | ApplyError::Refused(problem)) => {
-            Err(Problem { message: format!("the app {} cannot be kept: {}", app.name, problem.message), ..problem })
+            let message = format!("the app {} cannot be kept: {}", app.name, problem.message);
+            return Err(Problem { message, ..problem });
         }
         // Every field is taken by force.
-        Err(ApplyError::Conflict(_)) => Err(Problem::new(format!("{parent} has conflicts of field managers"))),
-    }
+        Err(ApplyError::Conflict(_)) => {
+            return Err(Problem::new(format!("{parent} has conflicts of field managers")));
+        }
+    };
+    let parent = Parent::of(app, live, texts)?;
+    let swept = parts::sweep(&existing, &named, target).await;
+    Ok((parent, swept))
 }
 
-fn object(app: &App, content: &Content) -> std::result::Result<Value, String> {
-    let Content { kinds, namespaces, members, last, last_applied } = content;
-    let inventory = inventory::encode(members)?;
+fn object(app: &App, content: &Content, inventory: &Inventory, parts: Option<&Parts>) -> serde_json::Result<Value> {
+    let Content { kinds, namespaces, members, last, last_applied, .. } = content;
     let additional: Vec<&str> =
         namespaces.iter().filter(|namespace| **namespace != app.namespace).map(String::as_str).collect();
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
-    let key = if inventory.packed { "inventory.gz" } else { "inventory" };
-    let last_applied = last_applied.as_ref().and_then(|marks| marks.encode(members, &inventory.text));
     let mut object = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -353,10 +430,25 @@ fn object(app: &App, content: &Content) -> std::result::Result<Value, String> {
                 NAMESPACES: additional.join(","),
             },
         },
-        "data": {key: inventory.text, "last": serde_json::to_string(last).map_err(|error| error.to_string())?},
+        "data": {"last": serde_json::to_string(last)?},
     });
-    if let Some(last_applied) = last_applied {
-        object["data"][LAST_APPLIED] = last_applied.into();
+    let data = &mut object["data"];
+    let parts = parts.map(serde_json::to_string).transpose()?;
+    let beside = match inventory {
+        Inventory::Whole(text) => {
+            data[text.key()] = text.text.as_str().into();
+            &text.text
+        }
+        Inventory::Split(_) => {
+            data[SPLIT.0] = SPLIT.1.into();
+            parts.as_deref().unwrap_or_default()
+        }
+    };
+    if let Some(last_applied) = last_applied.as_ref().and_then(|marks| marks.encode(members, beside)) {
+        data[LAST_APPLIED] = last_applied.into();
+    }
+    if let Some(parts) = &parts {
+        data[parts::KEY] = parts.as_str().into();
     }
     Ok(object)
 }
@@ -404,10 +496,12 @@ mod tests {
         };
         let marks = [("u".to_owned(), mark("u"))].into();
         let last_applied = Some(LastApplied { input: "1-1".into(), marks });
-        let content = Content { kinds, namespaces, members: [member].into(), last, last_applied };
-        let raw = RawObject::from_value(&object(&app(), &content).unwrap());
+        let members = [member].into();
+        let inventory = inventory::encode(&members).unwrap();
+        let content = Content { kinds, namespaces, members, last, last_applied, may_split: false };
+        let raw = RawObject::from_value(&object(&app(), &content, &inventory, None).unwrap());
         let live = Live { raw, uid: "p".into(), resource_version: "1".into() };
-        Parent::of(&app(), live).unwrap()
+        Parent::of(&app(), live, &[]).unwrap()
     }
 
     #[test]
@@ -427,7 +521,7 @@ mod tests {
             let mut object = whole.clone();
             *object.pointer_mut(pointer).unwrap() = value;
             let live = Live { raw: RawObject::from_value(&object), uid: "p".into(), resource_version: "1".into() };
-            Parent::of(&app(), live).unwrap_err().message
+            Parent::of(&app(), live, &[]).unwrap_err().message
         };
         let tooling = with("/metadata/annotations/applyset.kubernetes.io~1tooling", json!("kubectl/v1.36"));
         assert!(tooling.contains("belongs to \"kubectl/v1.36\""), "{tooling}");

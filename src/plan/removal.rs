@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{Action, Change};
 use crate::app::members::{Facts, Found, Live};
 use crate::app::versions::Identity;
-use crate::app::{App, PART_OF, Parent};
+use crate::app::{App, PART_OF, Parent, parts};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
 
@@ -129,7 +129,8 @@ pub fn decide(
 pub fn is_protected(object: &ObjectRef, app: &App) -> bool {
     let name = object.name.as_str();
     let of_cluster = name == "default" || name.starts_with("kube-") || name == app.namespace;
-    object.is_namespace() && of_cluster || object.identity() == app.parent().identity()
+    let is_record = object.identity() == app.parent().identity() || parts::number(app, object).is_some();
+    object.is_namespace() && of_cluster || is_record
 }
 
 /// `adopted` is what the inventory says of the uid, if it has it.

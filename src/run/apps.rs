@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use crate::app::members::{self, Facts, Found};
 use crate::app::{App, Parent, check_name, config_maps, parent};
 use crate::apply::delete;
 use crate::cli::{AppsArgs, AppsCommand, ClusterArgs, InspectArgs};
-use crate::cluster::{Desired, ListRequest, Target};
+use crate::cluster::{Desired, IN_FLIGHT, ListRequest, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::finding::Action;
 use crate::options::{ListFormat, TargetSpec};
@@ -24,7 +25,7 @@ use crate::plan::removal::Removal;
 use crate::preflight::registry;
 use crate::problem::{Error, Problem, Result};
 use crate::readiness::State;
-use crate::resource::ObjectRef;
+use crate::resource::{Live, ObjectRef};
 use crate::text::{self, sanitize, table};
 
 const PAGE: u32 = 500;
@@ -134,13 +135,21 @@ async fn all(
         ListRequest { namespace, label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&config_maps, PAGE) };
     let read = |found: &mut BTreeMap<(String, String), _>, json: &str| {
         let Some((app, live)) = parent::app_of(json) else { return };
-        found.insert((app.namespace.clone(), app.name.clone()), (app.clone(), Parent::of(&app, live)));
+        found.insert((app.namespace.clone(), app.name.clone()), (app, live));
     };
     let found = target.list(&request).gather(read).await;
     let found = found.map_err(|error| {
         error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"))
     })?;
-    Ok(found.into_values().collect())
+    let whole = async |(app, live): (App, Live)| {
+        let parent = Parent::whole(&app, live, target).await;
+        let parent =
+            parent.map_err(|error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer")));
+        // It may have been deleted meanwhile.
+        parent.transpose().map(|parent| (app, parent))
+    };
+    let found = stream::iter(found.into_values()).map(whole).buffered(IN_FLIGHT);
+    Ok(found.filter_map(async |app| app).collect().await)
 }
 
 /// The members of an app, and whether they are ready.
@@ -271,6 +280,6 @@ async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> R
         let problems = removed.problems.into_iter();
         return Err(Error::Failed(problems.map(|problem| problem.help(help)).collect()));
     }
-    parent.delete(&target).await.map_err(Error::failed)?;
+    parent.delete(None, &target).await.map_err(Error::failed)?;
     Ok(format!("Forgot the app {name}; {objects} stay in the cluster\n"))
 }

@@ -216,6 +216,10 @@ fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
         for verb in ["get", "create", "patch", "delete"] {
             needs.push(need(0, Some(&app.namespace), &resource, Some(&parent.name), verb));
         }
+        // Nobody knows the names of parts beforehand.
+        let verbs: &[&str] =
+            if super::app::may_split(plan) { &["get", "list", "create", "patch", "delete"] } else { &[] };
+        needs.extend(verbs.iter().map(|verb| need(0, Some(&app.namespace), &resource, None, verb)));
     }
     needs
 }

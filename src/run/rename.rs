@@ -37,6 +37,10 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
             parent.locked(Timestamp::now()).map_err(Error::failed)?;
         }
         let before = before.ok_or_else(|| no_app(&old))?;
+        if before.is_renamed_to(&new) {
+            before.delete(Some(&new), &target).await.map_err(Error::failed)?;
+            return Ok(None);
+        }
         // An earlier run of this command has begun with the same inventory.
         let is_of_this = |after: &Parent| {
             let is_begun = after.last.as_ref().is_some_and(|last| last.outcome == Outcome::Started);
@@ -49,9 +53,11 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
             ))));
         }
         let live = members::find(&before, &target, members::Wanted::NOTHING).await?;
-        Ok((before, after, new, live))
+        Ok(Some((before, after, new, live)))
     };
-    let (before, after, new, live) = until(&stop, work).await?;
+    let Some((before, after, new, live)) = until(&stop, work).await? else {
+        return Ok(format!("Renamed the app {from} to {to}: an earlier run had done all but the end\n"));
+    };
     if !live.unread.is_empty() {
         return Err(Error::Failed(live.unread));
     }
@@ -71,6 +77,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
         last,
         // The members get another label.
         last_applied: None,
+        may_split: false,
     };
     let started = last(Outcome::Started, &target, host).await;
     // No deploy of the old name begins while its members leave.
@@ -84,7 +91,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
         ended.last.outcome = Outcome::Failed;
     }
     parent::write(&new, Some(&begun), ended, &target).await.map_err(Error::failed)?;
-    locked.delete(&target).await.map_err(Error::failed)?;
+    locked.delete(Some(&new), &target).await.map_err(Error::failed)?;
     Ok(format!("Renamed the app {from} to {to}; {objects}\n"))
 }
 

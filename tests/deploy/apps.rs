@@ -6,6 +6,7 @@ use crate::support::{Bed, Output, Proxy, When, control_plane, eventually, result
 use serde_json::{Value, json};
 
 mod last_applied;
+mod parts;
 mod readiness;
 mod rename;
 
@@ -524,24 +525,4 @@ fn the_namespace_of_a_record_is_the_one_that_the_flag_names() {
     run(&["inspect", "-a", "shop"]).code(0).stdout_contains(&format!("in namespace {}", shop.bed.names.namespace));
     run(&["delete", "-a", "shop", "--yes"]).code(0).stdout_contains("1 deleted");
     assert!(shop.get("a").is_none() && other.get("a").is_some() && other.get("shop.gantry").is_some());
-}
-
-#[test]
-fn an_app_that_no_record_can_hold_ends_before_the_first_write() {
-    let shop = Shop::new();
-    let namespace = &shop.bed.names.namespace;
-    // Names that nothing packs: a few thousand of them are too many.
-    let mut seed: u64 = 1;
-    let mut letter = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        char::from(b"abcdefghijklmnopqrstuvwxyz0123456789"[(seed >> 33) as usize % 36])
-    };
-    let names: Vec<String> = (0..4_200).map(|_| (0..250).map(|_| letter()).collect()).collect();
-    let object = |name: &String| {
-        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
-    };
-    shop.bed.write("manifests.yaml", &names.iter().map(object).collect::<Vec<_>>().join("---\n"));
-    let output = shop.deploy(&["--yes"]);
-    output.code(1).stdout_contains("does not fit into one ConfigMap");
-    assert!(shop.get(&names[0]).is_none() && shop.get("shop.gantry").is_none());
 }

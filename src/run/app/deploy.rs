@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::Managed;
-use super::record::last;
+use super::record::{self, last};
 use crate::app::parent::{self, Content, Last};
 use crate::app::{Outcome, Parent};
 use crate::apply::delete::{self, Removed};
@@ -54,8 +54,14 @@ pub async fn deploy(
     };
     let (kinds, namespaces) = managed.reach(plan);
     let members = managed.parent.iter().flat_map(|parent| parent.members.clone()).collect();
-    let started =
-        Content { kinds, namespaces, members, last: last(Outcome::Started, target, host).await, last_applied: None };
+    let started = Content {
+        kinds,
+        namespaces,
+        members,
+        last: last(Outcome::Started, target, host).await,
+        last_applied: None,
+        may_split: record::may_split(plan),
+    };
     let mut parent = match parent::write(&managed.app, managed.parent.as_ref(), started, target).await {
         Ok(parent) => parent,
         Err(problem) => return failed(problem, written.as_ref()),

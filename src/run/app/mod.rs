@@ -4,13 +4,12 @@ mod deploy;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 
 use crate::app::members::{self, Live};
-use crate::app::{App, Member, Parent, inventory, label, versions};
+use crate::app::{App, Parent, inventory, label, versions};
 use crate::cli::AppFlags;
 use crate::cluster::Target;
 use crate::config::Settings;
@@ -27,7 +26,7 @@ use crate::run::before::{self, Before};
 use crate::run::from_kapp::FromKapp;
 
 pub use deploy::{Deployed, deploy, options, shows_logs, waits};
-pub(super) use record::last;
+pub(super) use record::{last, may_split};
 
 /// The app of a run, as it is live.
 pub struct Managed {
@@ -278,21 +277,7 @@ impl Managed {
     /// Why the record could not keep the members that the app will have. Found before the first write: it would have to be
     /// written after the last.
     fn too_large(&self, plan: &Plan) -> Option<Problem> {
-        // Uids do not pack. These are as long as real ones, and as random.
-        let uid = |object: &ObjectRef| {
-            let half = |salt: u8| {
-                let mut hasher = DefaultHasher::new();
-                (salt, object.identity()).hash(&mut hasher);
-                hasher.finish()
-            };
-            format!("{:016x}----{:016x}", half(0), half(1))
-        };
-        let to_come = record::ours(plan).map(|change| {
-            let object = &change.desired.object;
-            let live = change.live.as_ref().map(|live| live.uid.clone());
-            Member::of(object, &live.unwrap_or_else(|| uid(object)), false)
-        });
-        let why = inventory::encode(&to_come.collect()).err()?;
+        let why = inventory::encode(&record::to_come(plan)).err()?;
         let App { name, .. } = &self.app;
         Some(Problem::new(format!("the app {name} cannot be kept: {why}")).help("deploy it as several apps"))
     }

@@ -1,10 +1,12 @@
 //! The app's record after a run: its members, how far it reaches, and by what the next run knows them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
 
 use super::Managed;
+use crate::app::inventory::{self, Inventory};
 use crate::app::last_applied::LastApplied;
 use crate::app::members::Found;
 use crate::app::parent::{self, Content, Last, reach};
@@ -17,11 +19,35 @@ use crate::parallel::in_parallel;
 use crate::plan::strategy::{self, Strategy};
 use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem, Result};
+use crate::resource::ObjectRef;
 use crate::run::host::Host;
 
 /// The changes that become members of the app: all but those of bundles.
 pub(super) fn ours(plan: &Plan) -> impl Iterator<Item = &Change> {
     plan.changes.iter().filter(|change| change.desired.bundle.is_none())
+}
+
+/// The members that the app will have, with uids as long and as random as real ones: uids do not pack.
+pub(super) fn to_come(plan: &Plan) -> BTreeSet<Member> {
+    let uid = |object: &ObjectRef| {
+        let half = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            (salt, object.identity()).hash(&mut hasher);
+            hasher.finish()
+        };
+        format!("{:016x}----{:016x}", half(0), half(1))
+    };
+    let member = |change: &Change| {
+        let object = &change.desired.object;
+        let live = change.live.as_ref().map(|live| live.uid.clone());
+        Member::of(object, &live.unwrap_or_else(|| uid(object)), false)
+    };
+    ours(plan).map(member).collect()
+}
+
+/// Whether the record of an app with these members does not fit into one object.
+pub(in crate::run) fn may_split(plan: &Plan) -> bool {
+    !matches!(inventory::encode(&to_come(plan)), Ok(Inventory::Whole(_)))
 }
 
 impl Managed {
@@ -57,7 +83,7 @@ impl Managed {
         target: &Target,
     ) -> std::result::Result<(), Problem> {
         match parent {
-            Some(parent) if self.deletes && content.members.is_empty() => parent.delete(target).await,
+            Some(parent) if self.deletes && content.members.is_empty() => parent.delete(None, target).await,
             _ => parent::write(&self.app, parent, content, target).await.map(drop),
         }
     }
@@ -72,6 +98,7 @@ impl Managed {
             members: Default::default(),
             last: Last::none(),
             last_applied: None,
+            may_split: false,
         };
         for (index, change) in plan.changes.iter().enumerate() {
             let object = &change.desired.object;

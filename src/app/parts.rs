@@ -1,0 +1,243 @@
+//! The inventory of an app that is too large for its record: ConfigMaps beside it, `NAME.gantry-2` and so on.
+//!
+//! A part is never changed. Who has another inventory to keep first creates parts under numbers that are free, then writes the
+//! record, which names the parts that count with a digest of each, and deletes the others last. So at any moment the parts
+//! that the record names are there and are what it says, whatever stops a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::config_map::ConfigMap;
+use super::inventory::{MOST_PARTS, Text};
+use super::members::{self, Found};
+use super::parent::MANAGER;
+use super::{App, config_maps};
+use crate::cluster::{Apply, ApplyError, Delete, DeleteError, ListRequest, Pin, Target, Wanted};
+use crate::problem::{Problem, Result};
+use crate::resource::{ObjectRef, RawObject};
+
+/// The label by which parts are found; its value is the identifier of the app.
+pub const OF: &str = "gantry.dev/inventory-of";
+/// The key of the record's `data` for [`Parts`].
+pub const KEY: &str = "parts";
+
+/// The record itself is the first.
+const FIRST: u32 = 2;
+const PAGE: u32 = 500;
+
+/// What a record says of its parts. It says something wherever there may be any.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parts {
+    /// Those that together are the inventory.
+    pub parts: Vec<Part>,
+    /// The app has this name now, with all of its members: nothing is left but to delete the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renamed_to: Option<String>,
+}
+
+/// One part, as a record names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// What the name of its ConfigMap ends with.
+    pub number: u32,
+    /// The digest of its text.
+    pub sum: String,
+}
+
+/// Part objects that are there, by their numbers.
+pub type Existing = BTreeMap<u32, Found>;
+
+impl Parts {
+    /// Reads what a record says; `None` where it says nothing.
+    ///
+    /// # Errors
+    /// What it says cannot be.
+    pub fn of(record: &ConfigMap) -> std::result::Result<Option<Self>, String> {
+        let Some(text) = record.value(KEY) else { return Ok(None) };
+        let parts: Parts = serde_json::from_str(text).map_err(|error| format!("data.{KEY}: {error}"))?;
+        match parts.parts.len() > MOST_PARTS {
+            true => Err(format!("data.{KEY} names more than {MOST_PARTS} parts")),
+            false => Ok(Some(parts)),
+        }
+    }
+
+    /// Reads the parts, each as it was written.
+    ///
+    /// # Errors
+    /// The server does not answer. The inner one: a part is not there, or is another one.
+    pub async fn read(&self, app: &App, target: &Target) -> Result<std::result::Result<Vec<Text>, Problem>> {
+        let resource = Arc::new(config_maps());
+        let wanted = |part: &Part| Wanted { resource: resource.clone(), object: object(app, part.number).into() };
+        let wanted: Vec<Wanted> = self.parts.iter().map(wanted).collect();
+        let read = target.read(&wanted, &|_, _| ()).await?;
+        let text = |((part, wanted), live): ((&Part, &Wanted), Option<crate::resource::Live>)| {
+            let wrong = |what: &str| {
+                let message = format!("{} {what} a part of the inventory of the app {}", wanted.object, app.name);
+                Problem::new(message).help(RESTORE)
+            };
+            let live = live.ok_or_else(|| wrong("is not there: it holds"))?;
+            let config_map = ConfigMap::parse(&live.raw.json()).map_err(|_| wrong("does not hold"))?;
+            let text = Text::of(&config_map).filter(|text| sum(text) == part.sum);
+            text.ok_or_else(|| wrong("was changed by somebody else: it does not hold what it should,"))
+        };
+        Ok(self.parts.iter().zip(&wanted).zip(read).map(text).collect())
+    }
+
+    /// The part with this text, if there is one already.
+    pub fn find(&self, text: &Text) -> Option<&Part> {
+        let sum = sum(text);
+        self.parts.iter().find(|part| part.sum == sum)
+    }
+}
+
+/// What to do where the inventory is not to be had.
+pub const RESTORE: &str = "restore the ConfigMap; gantry deletes nothing without it. To begin again with what the manifests \
+                           hold: gantry apps forget";
+
+/// The ConfigMap of a part.
+pub fn object(app: &App, number: u32) -> ObjectRef {
+    let parent = app.parent();
+    ObjectRef { name: format!("{}-{number}", parent.name), ..parent }
+}
+
+/// The number of a part, as the name of its object says.
+pub fn number(app: &App, object: &ObjectRef) -> Option<u32> {
+    let parent = app.parent();
+    let text = object.name.strip_prefix(&parent.name)?.strip_prefix('-')?;
+    let number = text.parse().ok().filter(|number: &u32| number.to_string() == text)?;
+    (object.identity() == self::object(app, number).identity()).then_some(number)
+}
+
+/// Every part object of the app, those also that no record names.
+///
+/// # Errors
+/// They cannot be listed.
+pub async fn existing(app: &App, target: &Target) -> std::result::Result<Existing, Problem> {
+    let resource = Arc::new(config_maps());
+    let selector = format!("{OF}={}", app.id());
+    let request = ListRequest {
+        namespace: Some(&app.namespace),
+        label_selector: Some(&selector),
+        metadata_only: true,
+        ..ListRequest::of(&resource, PAGE)
+    };
+    let gather = |all: &mut Existing, json: &str| {
+        let Some(found) = members::read(json, &resource) else { return };
+        all.extend(number(app, &found.object).map(|number| (number, found)));
+    };
+    target.list(&request).gather(gather).await.map_err(|error| {
+        let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
+        let message =
+            format!("could not look for the parts of the inventory of the app {}: {}", app.name, what.message);
+        Problem { message, ..what }
+    })
+}
+
+/// Creates a part under a number that is free.
+///
+/// # Errors
+/// It cannot be created, or there is an object by that name.
+pub async fn create(
+    app: &App,
+    taken: &mut BTreeSet<u32>,
+    text: &Text,
+    target: &Target,
+) -> std::result::Result<Part, Problem> {
+    let number = (FIRST..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
+    taken.insert(number);
+    let object = object(app, number);
+    let raw = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": object.name, "namespace": app.namespace, "labels": {OF: app.id()}},
+        "immutable": true,
+        "data": {text.key(): text.text},
+    });
+    let apply = Apply {
+        resource: &config_maps(),
+        object: &object,
+        raw: &RawObject::from_value(&raw),
+        live: None,
+        pin: &Pin::Absent,
+        field_manager: MANAGER,
+        force_conflicts: true,
+    };
+    match target.apply(&apply).await {
+        Ok(_) => Ok(Part { number, sum: sum(text) }),
+        Err(ApplyError::Refused(problem) | ApplyError::NoWebhook(problem)) => {
+            let message = format!("the inventory of the app {} cannot be kept: {}", app.name, problem.message);
+            Err(Problem { message, ..problem })
+        }
+        Err(ApplyError::Changed | ApplyError::Conflict(_)) => {
+            let message = format!("{object} exists, where a part of the inventory of the app {} has to be", app.name);
+            let help = "run the same command again, if another deploy of the app has just begun; if not, delete or \
+                        rename the object";
+            Err(Problem::new(message).help(help))
+        }
+    }
+}
+
+/// Deletes the parts that a record does not name. Those that were there before the record was written: nobody who writes it
+/// later counts on one of them.
+///
+/// # Errors
+/// A part is still there.
+pub async fn sweep(existing: &Existing, named: &Parts, target: &Target) -> std::result::Result<(), Problem> {
+    let resource = config_maps();
+    let is_named = |number: u32| named.parts.iter().any(|part| part.number == number);
+    for (_, Found { object, facts, .. }) in existing.iter().filter(|(number, _)| !is_named(**number)) {
+        let (uid, resource_version) = (&facts.uid, &facts.resource_version);
+        let delete = Delete { resource: &resource, object, uid, resource_version, foreground: false };
+        target.delete(&delete).await.map_err(|error| {
+            let why = match &error {
+                DeleteError::Changed => "it changed after it was read",
+                DeleteError::Refused(problem) => problem.message.as_str(),
+            };
+            Problem::new(format!("{object} could not be deleted: {why}")).help("run the same command again")
+        })?;
+    }
+    Ok(())
+}
+
+fn sum(text: &Text) -> String {
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, text.text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_known_by_their_names() {
+        let app = App { name: "shop".into(), namespace: "prod".into() };
+        let of = |name: &str| number(&app, &ObjectRef { name: name.into(), ..app.parent() });
+        assert_eq!((of("shop.gantry-2"), of("shop.gantry-17")), (Some(2), Some(17)));
+        for other in ["shop.gantry", "shop.gantry-", "shop.gantry-02", "shop.gantry-x", "store.gantry-2"] {
+            assert_eq!(of(other), None, "{other}");
+        }
+        let elsewhere = ObjectRef { namespace: Some("other".into()), ..object(&app, 2) };
+        assert_eq!((number(&app, &object(&app, 2)), number(&app, &elsewhere)), (Some(2), None));
+    }
+
+    #[test]
+    fn a_record_names_its_parts_and_not_too_many() {
+        let of = |data: serde_json::Value| {
+            Parts::of(&ConfigMap::parse(&json!({"metadata": {"name": "a"}, "data": data}).to_string()).unwrap())
+        };
+        assert_eq!(of(json!({})), Ok(None));
+        assert_eq!(of(json!({"parts": r#"{"parts":[]}"#})), Ok(Some(Parts::default())));
+        assert!(of(json!({"parts": "{"})).is_err());
+        let part = Part { number: 2, sum: "x".into() };
+        let many = |count: usize| Parts { parts: vec![part.clone(); count], renamed_to: None };
+        let written = |parts: &Parts| json!({"parts": serde_json::to_string(parts).unwrap()});
+        assert_eq!(of(written(&many(MOST_PARTS))), Ok(Some(many(MOST_PARTS))));
+        assert!(of(written(&many(MOST_PARTS + 1))).unwrap_err().contains("more than 16 parts"));
+    }
+}
