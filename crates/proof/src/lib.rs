@@ -35,7 +35,7 @@ use serde_json::Value;
 
 use gantry_schema::{Patterns, Schema};
 use keywords as kw;
-use product::{Effect, Obligation, Walked};
+use product::{Effect, Obligation, Unwalked, Walked};
 use rules::repair::Repairs;
 use solve::Solver;
 use witness::{Judges, Side, Tried};
@@ -158,6 +158,8 @@ pub struct NodeProof {
     pub witnesses: Vec<Witness>,
     /// For [`Verdict::Incomparable`]: objects that desired takes and live does not.
     pub reverse: Vec<Witness>,
+    /// Whether the judgement is that of the nodes below as well, which are not compared: live takes anything there.
+    pub is_of_all_below: bool,
 }
 
 /// The judgement of a pair of versions.
@@ -169,7 +171,8 @@ pub struct Proof {
     pub reason: String,
     /// Sorted; empty where nothing breaks.
     pub breaks: Vec<Breaks>,
-    /// The nodes that differ in more than their descriptions, by path.
+    /// The nodes that differ in more than their descriptions, by path; but for those below one that
+    /// [is judged with all below](NodeProof::is_of_all_below).
     pub nodes: Vec<NodeProof>,
     /// What changed without refusing or dropping anything and is still worth saying: a path and a sentence.
     pub notes: Vec<(String, String)>,
@@ -230,10 +233,13 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     let mut walked = product::walk(&solver, live.schema, desired.schema);
     status_moves(&solver, live, desired, &mut walked);
     let mut nodes = Nodes::default();
-    nodes.add_forward(&forward, &solver, walked);
+    let mut unwalked = nodes.add_forward(&forward, &solver, walked);
+    while !unwalked.is_empty() {
+        unwalked = nodes.add_forward(&forward, &solver, product::resume(&solver, unwalked));
+    }
     let spent = most - solver.left();
     let solver = Solver::new(limits.steps - spent, &patterns);
-    let mut walked = product::walk(&solver, desired.schema, live.schema);
+    let mut walked = product::walk_but(&solver, desired.schema, live.schema, &nodes.summed_up);
     status_moves(&solver, desired, live, &mut walked);
     nodes.add_backward(&backward, &solver, walked);
     nodes.steps = limits.steps - solver.left();
@@ -289,6 +295,8 @@ fn shown(witness: &mut Witness, together: &mut u64) -> bool {
 struct Nodes {
     by_path: BTreeMap<String, Known>,
     notes: Vec<(String, String)>,
+    /// The paths of nodes that break and whose parts were left out.
+    summed_up: BTreeSet<String>,
     is_cut: bool,
     steps: u64,
     /// What the witnesses weigh that are shown.
@@ -296,12 +304,13 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn add_forward<'s>(&mut self, judges: &Judges, solver: &Solver<'s>, walked: Walked<'s>) {
+    /// Settles what a walk found. Gives back the nodes left out below those that do not break.
+    fn add_forward<'s>(&mut self, judges: &Judges, solver: &Solver<'s>, walked: Walked<'s>) -> Vec<Unwalked<'s>> {
         for (path, what) in walked.changed {
             self.by_path.entry(path).or_default().changes.insert(what);
         }
-        self.notes = walked.notes;
-        self.is_cut = walked.is_cut;
+        self.notes.extend(walked.notes);
+        self.is_cut |= walked.is_cut;
         let mut settled: BTreeMap<String, Vec<Obligation>> = BTreeMap::new();
         for obligation in walked.obligations {
             settled.entry(obligation.path.clone()).or_default().push(obligation);
@@ -330,6 +339,10 @@ impl Nodes {
                 }
             }
         }
+        let breaks = |path: &str| self.by_path.get(path).is_some_and(|known| !known.witnesses.is_empty());
+        let (summed_up, unwalked): (Vec<_>, Vec<_>) = walked.unwalked.into_iter().partition(|node| breaks(&node.path));
+        self.summed_up.extend(summed_up.into_iter().map(|node| node.path));
+        unwalked
     }
 
     fn add_backward<'s>(&mut self, judges: &Judges, solver: &Solver<'s>, walked: Walked<'s>) {
@@ -390,6 +403,7 @@ impl Nodes {
                 breaks.extend(breaks_of(&found.witness, found.is_stuck));
             }
             nodes.push(NodeProof {
+                is_of_all_below: self.summed_up.contains(&path),
                 path,
                 verdict,
                 reason,

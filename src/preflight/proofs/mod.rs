@@ -59,6 +59,7 @@ impl Prover for Unasked {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
 
@@ -74,7 +75,7 @@ mod tests {
         fn prove(&self, _: &Question<'_>, _: Limits) -> Option<VersionProof> {
             self.0.fetch_add(1, Ordering::SeqCst);
             let whole = Proof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
-            Some(VersionProof { whole, nodes: BTreeMap::new(), is_complete: true })
+            Some(VersionProof { whole, nodes: BTreeMap::new(), of_all_below: BTreeSet::new(), is_complete: true })
         }
     }
 

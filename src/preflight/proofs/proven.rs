@@ -34,6 +34,8 @@ impl Prover for Proven {
             witnesses: Vec::new(),
         };
         let is_complete = found.is_complete;
+        let speaking = found.nodes.iter().filter(|node| node.is_of_all_below);
+        let of_all_below = speaking.map(|node| node.path.clone()).collect();
         let mut nodes: BTreeMap<String, Proof> = found
             .nodes
             .into_iter()
@@ -56,7 +58,7 @@ impl Prover for Proven {
                 witnesses: Vec::new(),
             });
         }
-        Some(VersionProof { whole, nodes, is_complete })
+        Some(VersionProof { whole, nodes, of_all_below, is_complete })
     }
 }
 

@@ -3,7 +3,7 @@
 //! Rules look at keywords; whether an object breaks is another question. `CRDUpgradeSafety` puts the two together
 //! (`decide`). What nobody decides falls to `failMode`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use crate::finding::{Breaks, Verdict, Witness};
@@ -45,6 +45,8 @@ pub struct VersionProof {
     pub whole: Proof,
     /// By path (`^.spec.pollInterval`), for nodes that changed.
     pub nodes: BTreeMap<String, Proof>,
+    /// The paths of those among `nodes` that speak for all nodes below as well.
+    pub of_all_below: BTreeSet<String>,
     /// Whether every node was looked at, so that one that is not among `nodes` means the same for every object.
     pub is_complete: bool,
 }
@@ -53,11 +55,21 @@ pub struct VersionProof {
 static SAME: Proof = Proof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
 
 impl VersionProof {
-    /// What is proven of a node: of the node itself, of the values of its map, else what holds for the whole version.
+    /// What is proven of a node: of the node itself, of one above that speaks for it, of the values of its map, else what
+    /// holds for the whole version.
     pub fn of(&self, path: &str) -> Option<&Proof> {
+        if let Some(above) = self.above(path) {
+            return self.nodes.get(above);
+        }
         let whole = || matches!(self.whole.verdict, Verdict::Equal | Verdict::Widening).then_some(&self.whole);
         let values = || self.nodes.get(&format!("{path}.additionalProperties"));
         self.nodes.get(path).or_else(whole).or_else(values).or_else(|| self.is_complete.then_some(&SAME))
+    }
+
+    /// The node above that speaks for this one.
+    fn above<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let ends = path.char_indices().filter(|(_, character)| *character == '.').map(|(at, _)| &path[..at]);
+        ends.filter(|_| !self.of_all_below.is_empty()).find(|above| self.of_all_below.contains(*above))
     }
 }
 
@@ -65,4 +77,25 @@ impl VersionProof {
 pub trait Prover: Debug + Send + Sync {
     /// `None` where nothing can be said at all.
     fn prove(&self, question: &Question<'_>, limits: Limits) -> Option<VersionProof>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_compared_has_the_proof_of_the_node_above_that_speaks_for_it() {
+        let proof = |verdict| Proof { verdict, ..SAME.clone() };
+        let nodes = [("^.spec.a", Verdict::DataLoss), ("^.spec.b", Verdict::Narrowing)];
+        let version = VersionProof {
+            whole: proof(Verdict::DataLoss),
+            nodes: nodes.map(|(path, verdict)| (path.to_owned(), proof(verdict))).into(),
+            of_all_below: ["^.spec.a".to_owned()].into(),
+            is_complete: true,
+        };
+        let verdict = |path: &str| version.of(path).map(|proof| proof.verdict);
+        assert_eq!(verdict("^.spec.a.items.c"), Some(Verdict::DataLoss));
+        assert_eq!(verdict("^.spec.b.c"), Some(Verdict::Equal));
+        assert_eq!(verdict("^.spec.ab"), Some(Verdict::Equal));
+    }
 }

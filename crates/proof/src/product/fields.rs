@@ -114,12 +114,29 @@ impl<'s> ProductWalk<'_, 's> {
                 let kid = self.kid_facts(&beside, &ANY, &key);
                 self.node(&kid, other, &at);
             }
-            (None, None) if source_keeps && !target_keeps => {
-                let kid = self.kid_facts(&beside, &ANY, &key);
-                let at = Place { path: place.path.clone(), ..at };
-                self.dropped(&kid, &at, "unknown fields are no longer kept");
-            }
             _ => {}
+        }
+    }
+
+    /// What becomes of the fields that neither side describes.
+    pub(super) fn unknown_fields(
+        &mut self,
+        source: &Constraints<'s>,
+        structure: &'s Value,
+        target: &'s Value,
+        place: &Place<'s>,
+    ) {
+        let source_keeps = place.source_keeps || kw::preserves(structure);
+        let target_keeps = place.target_keeps || kw::preserves(target);
+        let is_open = kw::additional(structure).is_none() && kw::additional(target).is_none();
+        if is_open && source_keeps && !target_keeps {
+            let key = fresh_key(structure, target);
+            let beside: Vec<Part> = source.all_holds().into_iter().skip(1).collect();
+            let kid = self.kid_facts(&beside, &ANY, &key);
+            let around = Rc::new(source.clone());
+            let at = self.below((&around, target), place, Step::Entry(key), ".additionalProperties");
+            let at = Place { path: place.path.clone(), ..at };
+            self.dropped(&kid, &at, "unknown fields are no longer kept");
         }
         if target.get("additionalProperties") == Some(&Value::Bool(false)) {
             self.obligation(place, "additionalProperties: false".to_owned(), Effect::Refused, Vec::new(), {

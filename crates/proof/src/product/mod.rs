@@ -77,12 +77,24 @@ pub struct Walked<'s> {
     pub changed: Vec<(String, String)>,
     /// What is proven and still worth saying.
     pub notes: Vec<(String, String)>,
+    /// Nodes that the source leaves open and whose parts were left out: see [`walk`].
+    pub unwalked: Vec<Unwalked<'s>>,
     /// Whether nodes were left out for want of steps.
     pub is_cut: bool,
 }
 
+/// A node that was compared without its parts.
+#[derive(Debug)]
+pub struct Unwalked<'s> {
+    pub path: String,
+    source: Constraints<'s>,
+    structure: &'s Value,
+    target: &'s Value,
+    place: Place<'s>,
+}
+
 /// Where a walk is.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Place<'s> {
     path: String,
     value_path: Option<Rc<ValuePath<'s>>>,
@@ -108,11 +120,42 @@ pub struct ProductWalk<'a, 's> {
     walked: Walked<'s>,
     /// What the values of the obligations weigh.
     weight: u64,
+    /// How a walk goes on below nodes that one side leaves open.
+    open: Open<'a>,
+}
+
+/// What becomes of the parts of a node that one side leaves open.
+#[derive(Clone, Copy)]
+enum Open<'a> {
+    /// Left out for now: if the node itself breaks, thousands of parts would add nothing.
+    Later,
+    /// Left out where the path is among these.
+    But(&'a BTreeSet<String>),
 }
 
 /// Walks both schemas: `source` takes the objects, `target` is to take them too.
+///
+/// Where the source takes anything and the target describes it, the walk ends for now: [`resume`] goes on.
 pub fn walk<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Walked<'s> {
-    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0 };
+    walk_by(solver, source, target, Open::Later)
+}
+
+/// The same without what is below the `known` nodes.
+pub fn walk_but<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value, known: &BTreeSet<String>) -> Walked<'s> {
+    walk_by(solver, source, target, Open::But(known))
+}
+
+/// Walks the parts of the nodes as well, but not the parts of these.
+pub fn resume<'s>(solver: &Solver<'s>, nodes: Vec<Unwalked<'s>>) -> Walked<'s> {
+    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open: Open::Later };
+    for Unwalked { source, structure, target, place, .. } in nodes {
+        product.parts(&source, structure, target, &place);
+    }
+    product.walked
+}
+
+fn walk_by<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value, open: Open<'_>) -> Walked<'s> {
+    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open };
     let constraints = Constraints { holds: vec![Part::Ref(source)], is_resource: true, ..Constraints::default() };
     let place = Place {
         path: "^".to_owned(),
@@ -164,6 +207,25 @@ impl<'s> ProductWalk<'_, 's> {
             self.rules(&passing, structure, target, place);
             self.embedding(&passing, structure, target, place);
         }
+        if kinds.contains(Kinds::OBJECT) {
+            self.unknown_fields(source, structure, target, place);
+        }
+        match self.open {
+            Open::Later if kw::is_unknown(structure) => self.walked.unwalked.push(Unwalked {
+                path: place.path.clone(),
+                source: source.clone(),
+                structure,
+                target,
+                place: place.clone(),
+            }),
+            Open::But(known) if known.contains(&place.path) => {}
+            _ => self.parts(source, structure, target, place),
+        }
+    }
+
+    /// What is below a node.
+    fn parts(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let kinds = kw::kinds(structure) & kw::kinds(target);
         if kinds.contains(Kinds::OBJECT) {
             self.fields(source, structure, target, place);
         }

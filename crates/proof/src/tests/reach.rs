@@ -173,3 +173,37 @@ fn metadata_has_fields_that_no_schema_names() {
         assert!(!matches!(proof.verdict, Equal | Widening), "{proof:#?}");
     }
 }
+
+/// A live schema that takes anything, and a desired one that describes it in thousands of nodes.
+#[test]
+fn what_an_open_node_took_is_told_there_once() {
+    let text = || json!({"type": "string"});
+    let fields = |field: &dyn Fn() -> Value| -> Value { (0..30).map(|n| (format!("f{n}"), field())).collect() };
+    let leaf = || json!({"type": "object", "properties": fields(&text)});
+    let middle = || json!({"type": "object", "properties": fields(&leaf)});
+    let spec = |spec: Value| json!({"type": "object", "properties": {"spec": spec}});
+    let live = spec(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
+    let desired = spec(json!({"type": "object", "properties": fields(&middle)}));
+    let proof = prove(&version(&live), &version(&desired), Limits::default());
+    assert_eq!((proof.verdict, proof.is_complete), (DataLoss, true), "{}", proof.reason);
+    let open: Vec<&NodeProof> = proof.nodes.iter().filter(|node| node.is_of_all_below).collect();
+    assert_eq!(open.len(), 30);
+    assert!(open.iter().all(|node| node.verdict == DataLoss && !node.witnesses.is_empty()));
+    // The nodes below, 27,900 of them, have no proof of their own, in either direction, and cost next to nothing.
+    assert_eq!(proof.nodes.len(), 31);
+    assert!(proof.steps < 10_000, "{}", proof.steps);
+}
+
+/// An open node that goes on to take what it took says nothing of what is below.
+#[test]
+fn below_an_open_node_that_breaks_nothing_each_node_is_judged() {
+    let anything =
+        |named: Value| json!({"nullable": true, "x-kubernetes-preserve-unknown-fields": true, "properties": named});
+    let spec = |spec: Value| json!({"type": "object", "properties": {"spec": spec}});
+    let live = spec(anything(json!({})));
+    let desired = spec(anything(json!({"a": anything(json!({"b": anything(json!({"c": {"type": "integer"}}))}))})));
+    let proof = prove(&version(&live), &version(&desired), Limits::default());
+    let narrowing: Vec<&str> =
+        proof.nodes.iter().filter(|node| node.verdict == Narrowing).map(|node| node.path.as_str()).collect();
+    assert_eq!((narrowing, proof.verdict), (vec!["^.spec.a.b.c"], Narrowing));
+}
