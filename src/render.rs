@@ -4,7 +4,7 @@
 //! `-c`, never from what comes with the manifests. It is started directly and not by a shell.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -60,7 +60,10 @@ impl Render {
         let (answer, said) = program::run(command, None, TIMEOUT, MOST_BYTES).await;
         let answer = answer.map_err(|failure| self.failed(&failure, &said, from))?;
         let name = format!("{from} (rendered)");
-        Ok(Source { text: manifest::text(&name, answer)?, name: name.into() })
+        Ok(Source {
+            rendered_from: Some(entry(folder, working_directory)),
+            ..Source::new(name.as_str(), manifest::text(&name, answer)?)
+        })
     }
 
     fn failed(&self, failure: &Failure, said: &str, from: &str) -> Problem {
@@ -90,6 +93,15 @@ impl Render {
     }
 }
 
+/// What a folder that is rendered begins with: a code host can show that beside a change, and no folder. Of a folder that has
+/// none of these it is the folder itself.
+fn entry(folder: &OsStr, working_directory: &Path) -> PathBuf {
+    let folder = Path::new(folder);
+    let known = ["kustomization.yaml", "kustomization.yml", "Kustomization", "Chart.yaml", "helmfile.yaml"];
+    let files = known.map(|name| folder.join(name));
+    files.into_iter().find(|file| working_directory.join(file).is_file()).unwrap_or_else(|| folder.to_owned())
+}
+
 /// A word with the folder in its place. What the folder is called is never looked at: it stays one argument.
 fn with_folder(word: &str, folder: &OsStr) -> OsString {
     let mut parts = word.split(DIR);
@@ -116,6 +128,10 @@ mod tests {
         for wrong in ["", " ", "kustomize build", "{dir}", "a 'b {dir}"] {
             assert!(wrong.parse::<Render>().is_err(), "{wrong}");
         }
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(entry(OsStr::new("."), folder.path()), Path::new("."));
+        std::fs::write(folder.path().join("Chart.yaml"), "").unwrap();
+        assert_eq!(entry(OsStr::new("."), folder.path()), Path::new("./Chart.yaml"));
         let folder = OsStr::new("a b; $(x)");
         assert_eq!(with_folder("--in={dir}/{dir}", folder), "--in=a b; $(x)/a b; $(x)");
         assert_eq!(with_folder("{dir}", OsStr::new("-x")), "./-x");

@@ -151,9 +151,8 @@ mod tests {
     #[test]
     fn additional_labels_win_and_join_those_that_are_there() {
         let of = |metadata: Value| {
-            let source = crate::manifest::Source { name: "m.yaml".into(), text: String::new() };
             let text = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).to_string();
-            let source = std::sync::Arc::new(crate::manifest::Source { text, ..source });
+            let source = std::sync::Arc::new(crate::manifest::Source::new("m.yaml", text));
             let mut manifests = crate::manifest::read(&source).unwrap().manifests;
             add(&mut manifests, &[("a".to_owned(), "new".to_owned())].into());
             manifests[0].raw.value()["metadata"]["labels"].take()

@@ -108,7 +108,7 @@ impl Bed {
 
     fn manifest(mut self, text: &str) -> Self {
         let before = "kind: Other\n---\n";
-        let source = Source { name: "manifests/config.yaml".into(), text: format!("{before}{text}") };
+        let source = Source::new("manifests/config.yaml", format!("{before}{text}"));
         let bytes = before.len()..source.text.len();
         self.manifests.push(Origin { source: Arc::new(source), document: 2, line: 3, bytes, within: Vec::new() });
         self

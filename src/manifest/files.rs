@@ -187,7 +187,7 @@ impl Gathered {
                 self.problems.push(Problem::new(message).at(whole(&name)).help("split it into several files"));
             }
             Ok(bytes) => match text_of(&name, bytes) {
-                Ok(text) => self.sources.push(Arc::new(Source { name: name.into(), text })),
+                Ok(text) => self.sources.push(Arc::new(Source::new(name, text))),
                 Err(problem) => self.problems.push(problem),
             },
         }

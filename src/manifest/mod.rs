@@ -20,6 +20,7 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 use std::io::Read;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::problem::{Location, Problem};
@@ -35,6 +36,15 @@ pub struct Source {
     /// The path as the user gave it, or as it was found below a directory that the user gave; `-` for standard input.
     pub name: Arc<str>,
     pub text: String,
+    /// What a program rendered the text from, by a path from the working directory: there is no file of this text.
+    pub rendered_from: Option<PathBuf>,
+}
+
+impl Source {
+    /// The text of a file.
+    pub fn new(name: impl Into<Arc<str>>, text: String) -> Self {
+        Source { name: name.into(), text, rendered_from: None }
+    }
 }
 
 impl fmt::Debug for Source {

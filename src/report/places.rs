@@ -1,5 +1,6 @@
 //! Files as a code host names them: by their path from the root of the repository.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -16,6 +17,8 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 pub struct Places {
     working_directory: PathBuf,
     root: PathBuf,
+    /// Of texts that are no files, by name: what they were rendered from.
+    rendered_from: BTreeMap<String, PathBuf>,
 }
 
 /// A file and a place in it, as code hosts name them.
@@ -32,11 +35,23 @@ pub struct Place {
 impl Places {
     /// `root` is the root of the repository; without one, the working directory.
     pub fn new(working_directory: &Path, root: &Path) -> Self {
-        Places { working_directory: working_directory.to_owned(), root: root.to_owned() }
+        Places {
+            working_directory: working_directory.to_owned(),
+            root: root.to_owned(),
+            rendered_from: BTreeMap::new(),
+        }
     }
 
-    /// A place in a file.
+    /// With texts that are no files, each with what it was rendered from.
+    pub fn rendered(self, rendered_from: BTreeMap<String, PathBuf>) -> Self {
+        Places { rendered_from, ..self }
+    }
+
+    /// A place in a file. Of a text that was rendered it is the whole of what it was rendered from.
     pub fn of(&self, source: &Source) -> Place {
+        if self.rendered_from.contains_key(&*source.file) {
+            return Place { path: self.path(&source.file), line: None, column: None };
+        }
         let line = (source.line > 0).then_some(source.line);
         Place { path: self.path(&source.file), line, column: source.column.filter(|_| line.is_some()) }
     }
@@ -66,6 +81,7 @@ impl Places {
         if file == "-" {
             return "stdin".to_owned();
         }
+        let file = self.rendered_from.get(file).map_or(Path::new(file), PathBuf::as_path);
         let whole = normal(&self.working_directory.join(file));
         let shown = whole.strip_prefix(&self.root).unwrap_or(&whole).to_string_lossy();
         let shown = if cfg!(windows) { shown.replace('\\', "/") } else { shown.into_owned() };
@@ -122,6 +138,15 @@ mod tests {
         }
         assert_eq!(of("x").line, Some(3));
         assert_eq!(places.of(&samples::source("x", 0, 4)), Place { path: "deploy/x".into(), line: None, column: None });
+    }
+
+    #[test]
+    fn what_was_rendered_is_shown_where_it_was_rendered_from() {
+        let rendered = BTreeMap::from([("prod (rendered)".to_owned(), PathBuf::from("./prod/kustomization.yaml"))]);
+        let places = Places::new("/repo/deploy".as_ref(), "/repo".as_ref()).rendered(rendered);
+        let whole = Place { path: "deploy/prod/kustomization.yaml".into(), line: None, column: None };
+        assert_eq!(places.of(&samples::source("prod (rendered)", 3, 4)), whole);
+        assert_eq!(places.of(&samples::source("prod", 3, 4)).line, Some(3));
     }
 
     #[test]

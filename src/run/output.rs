@@ -202,7 +202,8 @@ impl Output {
             let human = self.human(host, |options, sources, out| human::write_outcome(report, options, sources, out));
             failed.extend(human.err());
         }
-        let places = Places::new(&host.working_directory, root_of(&host.working_directory));
+        let places = Places::new(&host.working_directory, root_of(&host.working_directory))
+            .rendered(self.sources.rendered_from());
         let around = Surroundings {
             rules: &OfGantry,
             places: &places,

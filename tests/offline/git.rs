@@ -575,6 +575,19 @@ fn both_sides_are_rendered_by_the_same_command() {
         assert_eq!(finding["object"]["name"], "others.test.example.com", "{folder} {file}");
         assert_eq!(finding["source"]["file"], format!("{file} (rendered)"));
     }
+    // A code host has no rendered file: there it is shown at what was rendered.
+    repository.write("overlays/prod/kustomization.yaml", "resources: [crd.yaml, ../base]\n");
+    let shown_at = |format: &str, pointer: &str| {
+        let flags = ["-f", "overlays/prod", "--render", RENDER, "--target", "git:main", "-o", format];
+        let written = repository.check(&flags);
+        written.code(3).report().pointer(pointer).cloned().unwrap_or_default()
+    };
+    let file = "overlays/prod/kustomization.yaml";
+    let place = json!({"artifactLocation": {"uri": file, "uriBaseId": "%SRCROOT%"}});
+    assert_eq!(shown_at("sarif", "/runs/0/results/0/locations/0/physicalLocation"), place);
+    assert_eq!(shown_at("gitlab", "/0/location"), json!({"path": file, "lines": {"begin": 1}}));
+    fs::remove_file(repository.root().join(file)).unwrap();
+    assert_eq!(shown_at("gitlab", "/0/location/path"), "overlays/prod");
     // A path that the commit lacks is an empty cluster, as without a renderer.
     repository.write("overlays/new/crd.yaml", crd(&["keep"]));
     check("", &["-f", "overlays/new"]).code(0).says("overlays/new: does not exist at this commit");

@@ -77,7 +77,7 @@ fn first_that_reads_back(
     let json = Some(emit::json(document));
     for body in [yaml, json].into_iter().flatten() {
         let text = file_with(&body);
-        let source = Arc::new(Source { name: name.into(), text });
+        let source = Arc::new(Source::new(name, text));
         let reads_back = manifest::read(&source).is_ok_and(|manifest::Loaded { manifests: read, .. }| {
             read.len() == expected.len()
                 && read.iter().zip(expected).all(|(read, expected)| read.raw.value() == *expected)

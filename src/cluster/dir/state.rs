@@ -384,7 +384,7 @@ fn look(
     let text = manifest::text(&name, fs::read(path).map_err(cannot_read)?)?;
     match known {
         Some((_, file)) if file.source.text == text => Ok((stamp, Look::Known(file.clone()))),
-        _ => Ok((stamp, Look::Fresh(Arc::new(Source { name: name.into(), text })))),
+        _ => Ok((stamp, Look::Fresh(Arc::new(Source::new(name, text))))),
     }
 }
 

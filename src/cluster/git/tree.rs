@@ -324,7 +324,7 @@ impl<'a> Gathering<'a> {
         }
         match text(&name, bytes) {
             Ok(text) => {
-                let source = Arc::new(Source { name: name.into(), text });
+                let source = Arc::new(Source::new(name, text));
                 self.sources.push((command::os(path).into(), source));
             }
             Err(problem) => self.problems.push(problem),

@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::resource::{Live, RawObject, Resource};
 
 fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> Change {
-    let source = Arc::new(manifest::Source { name: "m.yaml".into(), text: object.to_string() });
+    let source = Arc::new(manifest::Source::new("m.yaml", object.to_string()));
     let desired = manifest::read(&source).expect("a manifest").manifests.remove(0);
     let reference = &desired.object;
     let resource = Resource {

@@ -289,7 +289,7 @@ fn text_from_a_crd_cannot_make_a_violation_long() {
 }
 
 fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
-    let source = Arc::new(Source { name: "crd.yaml".into(), text: String::new() });
+    let source = Arc::new(Source::new("crd.yaml", String::new()));
     Change {
         action: Action::Update,
         desired: Manifest {

@@ -97,7 +97,7 @@ fn the_documented_schema_is_fresh() {
 }
 
 fn plan(manifests: &str) -> Plan {
-    let source = Arc::new(Source { name: "m.yaml".into(), text: manifests.to_owned() });
+    let source = Arc::new(Source::new("m.yaml", manifests.to_owned()));
     let loaded = manifest::read(&source).expect("manifests");
     let change = |mut desired: manifest::Manifest| {
         let resource = Resource {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::Excerpts;
@@ -38,6 +38,12 @@ impl Sources {
         }
     }
 
+    /// What texts were rendered from that are no files, by their names.
+    pub fn rendered_from(&self) -> BTreeMap<String, PathBuf> {
+        let of = |(name, file): (&String, &File)| Some((name.clone(), file.source.rendered_from.clone()?));
+        self.files.iter().filter_map(of).collect()
+    }
+
     /// Reads a file that a problem speaks of and that is not there yet. One that cannot be read has no lines.
     pub fn read(&mut self, name: &str) {
         let path = Path::new(name);
@@ -49,7 +55,7 @@ impl Sources {
         let Ok(file) = std::fs::File::open(path) else { return };
         let read = file.take(LARGEST + 1).read_to_string(&mut text);
         if read.is_ok_and(|bytes| bytes as u64 <= LARGEST) {
-            self.add(Arc::new(Source { name: name.into(), text }));
+            self.add(Arc::new(Source::new(name, text)));
         }
     }
 }
@@ -75,7 +81,7 @@ mod tests {
     #[test]
     fn lines_are_found_by_number() {
         let text = "first\r\nsecond\n\nfourth".to_owned();
-        let sources = Sources::new([Arc::new(Source { name: "a.yaml".into(), text })]);
+        let sources = Sources::new([Arc::new(Source::new("a.yaml", text))]);
         let lines: Vec<Option<&str>> = (0..=5).map(|line| sources.line("a.yaml", line)).collect();
         assert_eq!(lines, [None, Some("first"), Some("second"), Some(""), Some("fourth"), None]);
         assert_eq!(sources.line("b.yaml", 1), None);

@@ -8,7 +8,7 @@ use crate::plan::{Action, Crds, Unplaced};
 use crate::resource::{Live, RawObject, Resource};
 
 fn manifest() -> Manifest {
-    let source = Source { name: "a.yaml".into(), text: String::new() };
+    let source = Source::new("a.yaml", String::new());
     Manifest {
         object: Arc::new(samples::crd("widgets.example.com")),
         raw: RawObject::new("{}".to_owned()),
