@@ -27,7 +27,7 @@ fn read(c: &mut Criterion) {
     let text = documents.join("---\n");
     let mut group = c.benchmark_group("read");
     group.throughput(Throughput::Bytes(text.len() as u64));
-    let source = Arc::new(Source { name: "bench.yaml".into(), text });
+    let source = Arc::new(Source::new("bench.yaml", text));
     group.bench_function("60 CRDs of 25 KB", |b| {
         b.iter(|| manifest::read(black_box(&source)).expect("the generator makes valid manifests"));
     });

@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
     check(Loader { files: vec![file.clone()], ..outside.clone() }.load([], &known));
 
     let text = String::from_utf8_lossy(data).into_owned();
-    let source = Arc::new(Source { name: "fuzz.yaml".into(), text });
+    let source = Arc::new(Source::new("fuzz.yaml", text));
     if let Ok(loaded) = manifest::read(&source) {
         check(outside.load(loaded.configs.iter().map(|config| &config.origin), &known));
     }

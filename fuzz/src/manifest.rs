@@ -12,7 +12,7 @@ const DIRECTIVE_LINES: usize = 2;
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data).into_owned();
     reads_alike(&text);
-    let source = Arc::new(Source { name: "fuzz.yaml".into(), text });
+    let source = Arc::new(Source::new("fuzz.yaml", text));
     match manifest::read(&source) {
         Ok(loaded) => {
             for manifest in &loaded.manifests {

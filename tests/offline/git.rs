@@ -281,12 +281,134 @@ fn a_path_that_is_new_is_said_and_one_that_nobody_has_is_an_error() {
 }
 
 #[test]
+fn what_moved_is_compared_with_what_it_was() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    repository.write("deploy/crds/more.yaml", crd_named("others", &["x"]));
+    repository.write("deploy/templates/chart.yaml", "name: {{ .Values.name }}\n");
+    repository.commit();
+    repository.git(&["checkout", "-q", "-b", "move"]);
+    repository.git(&["mv", "deploy/crds", "charts"]);
+    repository.write("charts/crd.yaml", crd(&["keep"]));
+    repository.write("charts/new.yaml", crd_named("news", &["x"]));
+    repository.commit();
+    for target in ["git:main", "git:main:charts"] {
+        let moved = repository.check(&["-f", "charts", "--target", target]);
+        moved.code(3).says(REMOVED).says("create 1 (").says("update 1 (").says("unchanged 1 (");
+        moved.says("main:charts: does not exist at this commit: 2 objects compared with deploy/crds/crd.yaml, deploy/crds/more.yaml");
+    }
+    // Of a file that stays only what left it has moved.
+    repository.git(&["checkout", "-q", "main"]);
+    repository.write("all.yaml", format!("{}\n---\n{}", crd_named("stays", &["a"]), crd_named("goes", &["a", "b"])));
+    repository.commit();
+    repository.write("all.yaml", crd_named("stays", &["a"]));
+    repository.write("split/goes.yaml", crd_named("goes", &["a"]));
+    repository.write("split/stays.yaml", crd_named("stays", &[]));
+    let split = repository.check(&["-f", "split", "--target", "git:main", "-o", "json"]);
+    split.code(3);
+    let actions =
+        [("create".into(), "stays.test.example.com".into()), ("update".into(), "goes.test.example.com".into())];
+    let mut changes = split.changes();
+    changes.sort();
+    assert_eq!(changes, actions);
+}
+
+#[test]
+fn a_copy_is_new_and_what_was_in_two_places_is_asked_for() {
+    let repository = Repository::new();
+    for overlay in ["dev", "prod"] {
+        repository.write(&format!("overlays/{overlay}/crd.yaml"), crd(&["keep", "gone"]));
+    }
+    repository.commit();
+    repository.write("overlays/staging/crd.yaml", crd(&["keep"]));
+    let copied = repository.check(&["-f", "overlays/staging", "--target", "git:main"]);
+    copied.code(0).says("1 create").says("main:overlays/staging: does not exist at this commit");
+    copied.says("is also in overlays/dev/crd.yaml, which still has it").says("--target git:main:overlays/dev/crd.yaml");
+    repository.check(&["-f", "overlays/staging", "--target", "git:main:overlays/dev/crd.yaml"]).code(3).says(REMOVED);
+    fs::remove_dir_all(repository.root().join("overlays/prod")).unwrap();
+    repository.check(&["-f", "overlays/staging", "--target", "git:main"]).code(3).says("overlays/prod/crd.yaml");
+    fs::remove_dir_all(repository.root().join("overlays/dev")).unwrap();
+    let unclear = repository.check(&["-f", "overlays/staging", "--target", "git:main"]);
+    unclear.code(1).says("samples.test.example.com in overlays/dev/crd.yaml and in overlays/prod/crd.yaml");
+    unclear.says("name the one to compare with: --target git:main:overlays/dev/crd.yaml");
+}
+
+#[test]
+fn the_work_tree_may_be_elsewhere() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    let (root, crds) = (repository.root(), repository.root().join("deploy/crds"));
+    let run = |folder: &Path, file: &str, work_tree: Option<&Path>| {
+        let mut check = command(folder, &["check", "-f", file, "--target", "git:main"]);
+        check.env("GIT_DIR", root.join(".git"));
+        work_tree.map(|work_tree| check.env("GIT_WORK_TREE", work_tree));
+        ended(check)
+    };
+    run(repository.folder.path(), crds.to_str().unwrap(), Some(&root)).code(3).says(REMOVED);
+    // Without it, git takes the working directory for the root.
+    let moved = run(&root.join("deploy"), "crds", None);
+    moved
+        .code(3)
+        .says(REMOVED)
+        .says("main:crds: does not exist at this commit: 1 object compared with deploy/crds/crd.yaml");
+    check_in(&root.join(".git"), &["-f", "../deploy", "--target", "git:main"]).code(2).says("is in its .git");
+}
+
+#[test]
+fn a_name_of_two_things_is_said_and_one_of_no_commit_is_refused() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    repository.git(&["tag", "release"]);
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    repository.commit();
+    repository.git(&["branch", "release"]);
+    repository.git(&["config", "core.warnAmbiguousRefs", "false"]);
+    let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
+    let both = "notice: \"release\" is refs/tags/release and refs/heads/release: git takes the first";
+    check("git:release").code(3).says(both).says("--target git:refs/heads/release");
+    check("git:release...").code(3).says(both);
+    let whole = check("git:refs/heads/release");
+    whole.code(0).says("1 object unchanged");
+    assert!(!whole.stderr.contains("git takes"), "{}", whole.stderr);
+    repository.git(&["tag", "file", &repository.git(&["rev-parse", "HEAD:deploy/crds/crd.yaml"])]);
+    check("git:file").code(1).says("\"file\" is a blob, not a commit").says("--target git:REV:PATH");
+}
+
+#[test]
+fn a_damaged_repository_is_called_one() {
+    let repository = Repository::with_crd(&["keep"]);
+    let object = |name: &str| {
+        let hash = repository.git(&["rev-parse", name]);
+        repository.root().join(".git/objects").join(&hash[..2]).join(&hash[2..])
+    };
+    let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
+    for (name, message) in [
+        ("HEAD:deploy/crds/crd.yaml", "main:deploy/crds/crd.yaml"),
+        ("HEAD:deploy", "git failed: "),
+        ("HEAD", "git failed: "),
+    ] {
+        let path = object(name);
+        let whole = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        let damaged = check();
+        damaged.code(1).says(message).says("git fsck").says("git fetch --refetch");
+        assert!(
+            !damaged.stderr.contains("error: error:") && !damaged.stderr.contains("failed: error"),
+            "{}",
+            damaged.stderr
+        );
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, whole).unwrap();
+        check().code(0);
+    }
+}
+
+#[test]
 fn a_revision_that_is_not_there_is_explained() {
     let repository = Repository::with_crd(&["keep"]);
     let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
     check("git:mian").code(1).says("there is no commit \"mian\" in this repository").says("did you mean \"main\"?");
     check("git:HEAD~5").code(1).says("there is no commit \"HEAD~5\"");
-    check("git:HEAD^{tree}").code(1).says("there is no commit \"HEAD^{tree}\"");
+    check("git:HEAD^{tree}").code(1).says("\"HEAD^{tree}\" is a tree, not a commit");
     check("git:--output=x").code(2).says("none begins with -");
     check("git:-h").code(2);
     check("git:main..topic").code(2).says("a range of commits");

@@ -34,7 +34,7 @@ use self::answers::live;
 use self::files::Readers;
 pub use self::list::DirPages;
 use self::state::Identity;
-pub(super) use self::state::State;
+pub(super) use self::state::{CommitFile, State};
 use super::{Apply, ApplyError, Gvk, ListRequest, Pin, Unmark, Wanted};
 use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{Live, ObjectRef, Resource};

@@ -102,8 +102,11 @@ pub(in crate::cluster) struct ReadFile {
 }
 
 impl ReadFile {
-    fn read(source: &Arc<Source>) -> std::result::Result<Self, Vec<Problem>> {
-        let manifests = manifest::read(source)?.manifests;
+    fn read(source: &Arc<Source>, only: Option<&[Arc<ObjectRef>]>) -> std::result::Result<Self, Vec<Problem>> {
+        let mut manifests = manifest::read(source)?.manifests;
+        if let Some(only) = only {
+            manifests.retain(|manifest| only.iter().any(|object| object.identity() == manifest.object.identity()));
+        }
         let mut custom = Vec::new();
         let mut problems = Vec::new();
         for manifest in manifests.iter().filter(|manifest| manifest.object.is_crd()) {
@@ -121,6 +124,15 @@ impl ReadFile {
     pub fn kind(&self, key: &KindKey) -> Option<&CustomKind> {
         self.custom.iter().find(|(defines, _)| defines == key).map(|(_, custom)| custom)
     }
+}
+
+/// A file of a commit.
+#[derive(Debug)]
+pub(in crate::cluster) struct CommitFile {
+    pub path: PathBuf,
+    pub source: Arc<Source>,
+    /// The objects of it that count, where not all do.
+    pub only: Option<Vec<Arc<ObjectRef>>>,
 }
 
 /// Length and time of the last change, to see without reading that a file is still the same.
@@ -153,11 +165,11 @@ pub(in crate::cluster) struct State {
 
 impl State {
     /// The files of a commit, by their paths.
-    pub fn of_commit(sources: Vec<(PathBuf, Arc<Source>)>) -> Result<Self> {
-        let read = in_parallel(&sources, |(_, source)| ReadFile::read(source));
+    pub fn of_commit(files: Vec<CommitFile>) -> Result<Self> {
+        let read = in_parallel(&files, |file| ReadFile::read(&file.source, file.only.as_deref()));
         let mut state = State { holder: Holder::Commit, ..State::default() };
         let mut problems = Vec::new();
-        for ((path, source), read) in sources.into_iter().zip(read) {
+        for (CommitFile { path, source, .. }, read) in files.into_iter().zip(read) {
             let stamp = (source.text.len() as u64, None);
             match read {
                 Ok(file) => drop(state.files.insert(path, (stamp, Arc::new(file)))),
@@ -224,7 +236,7 @@ impl State {
             }
         }
         let differs = !fresh.is_empty() || files.len() != self.files.len();
-        let read = in_parallel(&fresh, |(_, _, source)| ReadFile::read(source));
+        let read = in_parallel(&fresh, |(_, _, source)| ReadFile::read(source, None));
         for ((path, stamp, _), read) in fresh.into_iter().zip(read) {
             match read {
                 Ok(file) => drop(files.insert(path, (stamp, Arc::new(file)))),
@@ -266,7 +278,7 @@ impl State {
         let before = self.files.get(path);
         let (stamp, look) = look(path, before.filter(|_| known), true).map_err(Error::failed)?;
         let Look::Fresh(source) = look else { return Ok(()) };
-        let file = Arc::new(ReadFile::read(&source).map_err(Error::Failed)?);
+        let file = Arc::new(ReadFile::read(&source, None).map_err(Error::Failed)?);
         let before = before.map(|(_, file)| file.clone());
         let updated = self.index.update(&self.files, path, before.as_deref(), &file).map_err(Error::Failed)?;
         let replaced = self.files.insert(path.to_owned(), (stamp, file));

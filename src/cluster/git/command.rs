@@ -32,8 +32,16 @@ pub struct Failed {
 
 /// What git answers.
 pub async fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Result<Vec<u8>, Failed> {
+    run_with_warnings(arguments).await.map(|(answer, _)| answer)
+}
+
+/// The same, with what it says on standard error though it succeeds.
+pub async fn run_with_warnings<S: AsRef<OsStr>>(arguments: &[S]) -> Result<(Vec<u8>, String), Failed> {
     let (answer, said) = program::run(command(arguments, Stdio::null()), None, TIMEOUT, MOST_BYTES).await;
-    answer.map_err(|failure| Failed { failure, said })
+    match answer {
+        Ok(answer) => Ok((answer, said)),
+        Err(failure) => Err(Failed { failure, said }),
+    }
 }
 
 /// Lets `talk` speak with a git that waits for input.
@@ -47,8 +55,9 @@ pub async fn converse<'f, S: AsRef<OsStr>>(
 
 fn command<S: AsRef<OsStr>>(arguments: &[S], stdin: Stdio) -> CommandWrap {
     let mut command = CommandWrap::with_new(OsString::from("git"), |command| {
-        // A path is a path, whatever characters it has.
-        command.args(["--no-pager", "--literal-pathspecs"]).args(arguments);
+        // A path is a path, whatever characters it has; and what a name may also mean is always said.
+        let options = ["--no-pager", "--literal-pathspecs", "-c", "core.warnAmbiguousRefs=true"];
+        command.args(options).args(arguments);
         // Its messages are looked at.
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -79,11 +88,27 @@ impl Failed {
             }
             // A git that fails while it is spoken to ends before it has answered.
             Failure::Ended(_) | Failure::Broken(_) if !self.said.is_empty() => {
-                let mut lines = self.said.lines().map(str::trim).filter(|line| !line.is_empty());
-                let first = lines.next().map(|line| line.strip_prefix("fatal: ").unwrap_or(line));
-                let rest = lines.collect::<Vec<_>>().join(" ");
-                let problem = Problem::new(format!("git failed: {}", words(first.unwrap_or_default())));
-                if rest.is_empty() { problem } else { problem.help(words(&rest)) }
+                let mut lines: Vec<&str> = Vec::new();
+                for line in self.said.lines().map(str::trim).filter(|line| !line.is_empty()) {
+                    // Each of several tries says the same.
+                    if !lines.contains(&line) {
+                        lines.push(line);
+                    }
+                }
+                // What it ended with; where it goes on after that, how to go on.
+                let ended = lines.iter().position(|line| line.starts_with("fatal: ")).unwrap_or_default();
+                let rest = lines.split_off((ended + 1).min(lines.len())).join(" ");
+                let message = lines.pop().unwrap_or_default();
+                let message = message.trim_start_matches("fatal: ").trim_start_matches("error: ");
+                let problem = Problem::new(format!("git failed: {}", words(message)));
+                match rest.as_str() {
+                    "" if self.is_damage() => problem.help(
+                        "the repository is damaged: see what git fsck reports, and fetch again (git fetch --refetch) or \
+                         clone again",
+                    ),
+                    "" => problem,
+                    rest => problem.help(words(rest)),
+                }
             }
             Failure::Ended(status) => Problem::new(format!("git failed ({status})")),
             Failure::Broken(error) => Problem::new(format!("git cannot be read: {error}")),
@@ -93,6 +118,19 @@ impl Failed {
     /// Whether git ran and could not do it.
     pub fn is_answer(&self) -> bool {
         matches!(self.failure, Failure::Ended(_))
+    }
+
+    fn is_damage(&self) -> bool {
+        let signs = [
+            "is corrupt",
+            "is empty",
+            "inflate:",
+            "unable to unpack",
+            "unable to read",
+            "not a tree object",
+            "bad object",
+        ];
+        signs.iter().any(|sign| self.said.contains(sign))
     }
 
     fn is_no_repository(&self) -> bool {

@@ -6,6 +6,7 @@
 mod blobs;
 mod checkout;
 mod command;
+mod moved;
 mod paths;
 mod repository;
 mod tree;
@@ -29,8 +30,8 @@ pub struct GitTarget {
 }
 
 impl GitTarget {
-    /// Reads the manifests of the commit below the path of the target, or below those of `-f`. Paths that are not there yet
-    /// are an empty cluster, which is said.
+    /// Reads the manifests of the commit below the path of the target, or below those of `-f`. Of paths that are not there yet
+    /// the objects are looked for in the rest of the commit, and either is said.
     pub async fn open(spec: &GitSpec, desired: Desired<'_>) -> Result<Self> {
         let repository = Repository::find().await.map_err(Error::failed)?;
         let wanted = paths::wanted(spec, desired.files, repository.work_tree.as_deref())?;
@@ -69,12 +70,13 @@ impl GitTarget {
                 }
             }
         }
-        let Gathering { sources, mut problems, notices, .. } = gathering;
+        let Gathering { files, mut problems, notices, .. } = gathering;
         if !problems.is_empty() {
             problems.sort();
             return Err(Error::Failed(problems));
         }
-        let state = State::of_commit(sources)?;
+        let state = State::of_commit(files)?;
+        let notices = commit.notices.iter().cloned().chain(notices).collect();
         Ok(GitTarget { commit, spec: spec.clone(), state, notices })
     }
 

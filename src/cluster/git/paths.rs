@@ -46,7 +46,10 @@ fn within(argument: &str, work_tree: Option<&Path>) -> std::result::Result<PathB
         return Err("standard input has no path at a commit".to_owned());
     }
     let Some(work_tree) = work_tree else {
-        return Err(format!("{} has no path at a commit: the repository is bare", shown(argument)));
+        return Err(format!(
+            "{} has no path at a commit: the repository is bare, or the working directory is in its .git",
+            shown(argument)
+        ));
     };
     let path = Path::new(argument);
     // The last step may be a link that is in the repository itself, and the commit says where it leads.

@@ -22,6 +22,8 @@ pub struct Commit {
     pub hash: String,
     /// What people call it: the revision where that names one commit.
     pub name: String,
+    /// What else its name may mean.
+    pub notices: Vec<Problem>,
 }
 
 impl Commit {
@@ -34,17 +36,18 @@ impl Commit {
 impl Repository {
     /// Finds it as git does.
     pub async fn find() -> Result<Self, Problem> {
-        let answer = command::run(&["rev-parse", "--is-shallow-repository", "--is-inside-work-tree"]).await;
+        let answer = command::run(&["rev-parse", "--is-shallow-repository"]).await;
         let answer = answer.map_err(|failed| failed.problem())?;
-        let answer = String::from_utf8_lossy(&answer);
-        let mut lines = answer.lines();
-        let is_shallow = lines.next() == Some("true");
-        let mut work_tree = None;
-        if lines.next() == Some("true") {
-            let answer = command::run(&["rev-parse", "--show-toplevel"]).await.map_err(|failed| failed.problem())?;
-            let path = PathBuf::from(command::os(answer.strip_suffix(b"\n").unwrap_or(&answer)));
-            work_tree = Some(path.canonicalize().unwrap_or(path));
-        }
+        let is_shallow = String::from_utf8_lossy(&answer).trim() == "true";
+        // The working directory need not be in it: `GIT_WORK_TREE` names any folder.
+        let work_tree = match command::run(&["rev-parse", "--show-toplevel"]).await {
+            Ok(answer) => {
+                let path = PathBuf::from(command::os(answer.strip_suffix(b"\n").unwrap_or(&answer)));
+                Some(path.canonicalize().unwrap_or(path))
+            }
+            Err(failed) if failed.said.contains("must be run in a work tree") => None,
+            Err(failed) => return Err(failed.problem()),
+        };
         Ok(Repository { is_shallow, work_tree })
     }
 
@@ -62,34 +65,41 @@ impl Repository {
     pub async fn commit(&self, revision: &GitRevision) -> Result<Commit, Problem> {
         match revision {
             GitRevision::Commit(revision) => {
-                let hash = self.hash(revision).await?;
-                Ok(Commit { hash, name: shown(revision) })
+                let Named { hash, notice } = self.hash(revision).await?;
+                Ok(Commit { hash, name: shown(revision), notices: notice.into_iter().collect() })
             }
             GitRevision::MergeBase(one, other) => {
                 let (left, right) = (self.hash(one).await?, self.hash(other).await?);
-                let answer = match command::run(&["merge-base", &left, &right]).await {
+                let answer = match command::run(&["merge-base", &left.hash, &right.hash]).await {
                     Ok(answer) => String::from_utf8_lossy(&answer).trim().to_owned(),
                     // It has nothing to say where there is none.
                     Err(failed) if failed.is_answer() && failed.said.is_empty() => String::new(),
                     Err(failed) => return Err(failed.problem()),
                 };
-                let commit = Commit { name: answer.get(..12).unwrap_or_default().to_owned(), hash: answer };
+                let name = answer.get(..12).unwrap_or_default().to_owned();
+                let notices = [left.notice, right.notice].into_iter().flatten().collect();
+                let commit = Commit { name, hash: answer, notices };
                 if is_hash(&commit.hash) { Ok(commit) } else { Err(self.no_merge_base(one, other)) }
             }
         }
     }
 
-    /// The hash of the one commit of this name. A name cannot be an option: [`GitRevision`] takes none that looks like one.
-    async fn hash(&self, revision: &str) -> Result<String, Problem> {
+    /// The one commit of this name. A name cannot be an option: [`GitRevision`] takes none that looks like one.
+    async fn hash(&self, revision: &str) -> Result<Named, Problem> {
         match rev_parse(revision).await {
-            Ok(Some(hash)) => Ok(hash),
+            Ok(Some(named)) => Ok(named),
             Ok(None) => Err(self.unknown(revision).await),
             Err(failed) if failed.said.contains("is ambiguous") => {
                 let problem = Problem::new(format!("{} is the short hash of several objects", quoted(revision)));
                 Err(problem.help("write more of it"))
             }
             Err(failed) if failed.is_answer() && failed.said.contains("Needed a single revision") => {
-                Err(self.unknown(revision).await)
+                match dereferenced(&failed.said) {
+                    Some(kind) => Err(Problem::new(format!("{} is a {kind}, not a commit", quoted(revision))).help(
+                        "name a commit, or a branch or tag of one; a path stands after it: --target git:REV:PATH",
+                    )),
+                    None => Err(self.unknown(revision).await),
+                }
             }
             Err(failed) => Err(failed.problem()),
         }
@@ -137,11 +147,50 @@ impl Repository {
     }
 }
 
-/// The hash of the commit that a name stands for; `None` where git answers something else.
-async fn rev_parse(revision: &str) -> Result<Option<String>, Failed> {
-    let answer = command::run(&["rev-parse", "--verify", &format!("{revision}^{{commit}}")]).await?;
-    let answer = String::from_utf8_lossy(&answer).trim().to_owned();
-    Ok(is_hash(&answer).then_some(answer))
+/// The commit of a name.
+struct Named {
+    hash: String,
+    /// What else the name may mean.
+    notice: Option<Problem>,
+}
+
+/// The commit that a name stands for; `None` where git answers something else.
+async fn rev_parse(revision: &str) -> Result<Option<Named>, Failed> {
+    let (answer, warnings) =
+        command::run_with_warnings(&["rev-parse", "--verify", &format!("{revision}^{{commit}}")]).await?;
+    let hash = String::from_utf8_lossy(&answer).trim().to_owned();
+    if !is_hash(&hash) {
+        return Ok(None);
+    }
+    let ambiguous =
+        warnings.lines().find_map(|line| line.strip_suffix("' is ambiguous.")?.strip_prefix("warning: refname '"));
+    let notice = match ambiguous {
+        Some(name) => ambiguity(name).await,
+        None => None,
+    };
+    Ok(Some(Named { hash, notice }))
+}
+
+/// What a name means of which git says that it means several things: it takes the first.
+async fn ambiguity(name: &str) -> Option<Problem> {
+    let names = ["tags", "heads", "remotes"].map(|kind| format!("refs/{kind}/{name}"));
+    let arguments: Vec<&str> =
+        ["for-each-ref", "--format=%(refname)"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let found = command::run(&arguments).await.ok()?;
+    let found = String::from_utf8_lossy(&found).into_owned();
+    let found: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| found.lines().any(|line| line == *name)).collect();
+    let [taken, others @ ..] = found.as_slice() else { return None };
+    let other = others.first()?;
+    let message =
+        format!("{} is {} and {}: git takes the first", quoted(name), shown(taken), shown(&others.join(" and ")));
+    Some(Problem::new(message).help(format!("to compare with the other, name it whole: --target git:{}", shown(other))))
+}
+
+/// What a name stands for that is no commit, in git's words: `blob`, `tree`.
+fn dereferenced(said: &str) -> Option<&str> {
+    let kind = said.split_once("dereferences to ")?.1.split_whitespace().next()?;
+    ["blob", "tree", "tag"].contains(&kind).then_some(kind)
 }
 
 /// The branch or tag whose name is nearest.

@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::blobs::{Ask, Blobs, Content};
 use super::command;
 use super::paths::Wanted;
 use super::repository::{Commit, Repository};
-use crate::cluster::dir::unfollowed;
+use crate::cluster::dir::{CommitFile, unfollowed};
 use crate::manifest::{ANNOTATIONS, MANIFESTS, Source, is_manifest_file, says_bundle, shown, text};
 use crate::problem::{Location, Problem, did_you_mean};
 use crate::program::Failure;
@@ -82,21 +82,23 @@ pub async fn list(tree: &str, paths: &[&[u8]], depth: Depth, prefix: &[u8]) -> R
 
 /// Gathers the manifests of a commit.
 pub struct Gathering<'a> {
-    commit: &'a Commit,
-    repository: &'a Repository,
+    pub(super) commit: &'a Commit,
+    pub(super) repository: &'a Repository,
+    /// Paths on disk that the commit does not have.
+    pub(super) absent: Vec<Vec<u8>>,
     /// What to read, by path.
     asks: BTreeMap<Vec<u8>, Ask>,
     /// Links of which nothing is read: they are said where they lead to a folder.
     links: BTreeMap<Vec<u8>, Ask>,
-    pub sources: Vec<(PathBuf, Arc<Source>)>,
+    pub files: Vec<CommitFile>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
 }
 
 impl<'a> Gathering<'a> {
     pub fn new(commit: &'a Commit, repository: &'a Repository) -> Self {
-        let (asks, links, sources, problems, notices) = Default::default();
-        Gathering { commit, repository, asks, links, sources, problems, notices }
+        let (absent, asks, links, files, problems, notices) = Default::default();
+        Gathering { commit, repository, absent, asks, links, files, problems, notices }
     }
 
     /// Finds and reads the manifests; `entries` are those below the paths.
@@ -104,7 +106,8 @@ impl<'a> Gathering<'a> {
         for wanted in wanted {
             self.find(wanted, entries, blobs).await?;
         }
-        self.read(blobs).await
+        self.read(blobs).await?;
+        self.follow_moved(blobs).await
     }
 
     /// A path of the commit as messages and reports show it, and as `git show` takes it.
@@ -112,7 +115,7 @@ impl<'a> Gathering<'a> {
         shown(&format!("{}:{}", self.commit.name, String::from_utf8_lossy(path)))
     }
 
-    fn at(&self, path: &[u8]) -> Location {
+    pub(super) fn at(&self, path: &[u8]) -> Location {
         Location { file: self.name(path), line: 0, column: 0 }
     }
 
@@ -134,12 +137,15 @@ impl<'a> Gathering<'a> {
                 false => self.absent(wanted, blobs).await?,
             }
         }
+        for path in std::mem::take(&mut self.absent) {
+            self.notices.push(self.not_there(&path));
+        }
         Ok(present)
     }
 
     /// Keeps a text that was made of the files at a path.
     pub fn made(&mut self, path: &[u8], source: Source) {
-        self.sources.push((command::os(path).into(), Arc::new(source)));
+        self.files.push(CommitFile { path: command::os(path).into(), source: Arc::new(source), only: None });
     }
 
     async fn find(&mut self, wanted: &Wanted, entries: &[Entry], blobs: &mut Blobs) -> Result<(), Failure> {
@@ -233,20 +239,17 @@ impl<'a> Gathering<'a> {
             self.submodule(path, &submodule.path);
             return Ok(());
         }
-        let nothing = "does not exist at this commit, so that nothing of it counts as live";
-        let notice = Problem::new(nothing).at(self.at(path));
-        if !wanted.is_written_out {
-            let help = format!("if its files were elsewhere, name that path: --target git:{}:PATH", self.commit.name);
-            self.notices.push(notice.help(help));
-            return Ok(());
-        }
         let is_on_disk = match &self.repository.work_tree {
             Some(root) => root.join(command::os(path)).symlink_metadata().is_ok(),
             None => false,
         };
         let head = Ask::Path { commit: "HEAD".into(), path: path.clone() };
-        if is_on_disk || !matches!(one(blobs, head).await?, Content::Nothing) {
-            self.notices.push(notice);
+        if is_on_disk || !wanted.is_written_out {
+            self.absent.push(path.clone());
+            return Ok(());
+        }
+        if !matches!(one(blobs, head).await?, Content::Nothing) {
+            self.notices.push(self.not_there(path));
             return Ok(());
         }
         // Nobody has it: more likely a slip of the pen than a folder that is new.
@@ -266,6 +269,13 @@ impl<'a> Gathering<'a> {
             None => problem.help("PATH starts at the root of the repository"),
         });
         Ok(())
+    }
+
+    /// A path that is an empty cluster.
+    pub(super) fn not_there(&self, path: &[u8]) -> Problem {
+        let message = "does not exist at this commit, so that nothing of it counts as live";
+        let help = format!("if its objects were elsewhere, name that path: --target git:{}:PATH", self.commit.name);
+        Problem::new(message).at(self.at(path)).help(help)
     }
 
     fn submodule(&mut self, path: &[u8], submodule: &[u8]) {
@@ -313,8 +323,9 @@ impl<'a> Gathering<'a> {
                 return self.problems.push(problem(message).help(help));
             }
             Content::Missing => {
-                let help = "the clone is incomplete; fetch it again: git fetch --refetch";
-                return self.problems.push(problem("this clone does not have the file".into()).help(help));
+                let help = "see what git fsck reports; fetch again: git fetch --refetch";
+                let message = "git cannot read the file: this clone lacks it, or is damaged";
+                return self.problems.push(problem(message.into()).help(help));
             }
         };
         if is_lfs_pointer(&bytes) {
@@ -325,7 +336,7 @@ impl<'a> Gathering<'a> {
         match text(&name, bytes) {
             Ok(text) => {
                 let source = Arc::new(Source::new(name, text));
-                self.sources.push((command::os(path).into(), source));
+                self.files.push(CommitFile { path: command::os(path).into(), source, only: None });
             }
             Err(problem) => self.problems.push(problem),
         }
