@@ -132,6 +132,11 @@ impl Record {
         Ok(Record { id: spec.label_value.clone(), object, live, spec })
     }
 
+    /// The ConfigMap of the record.
+    pub fn object(&self) -> &ObjectRef {
+        &self.object
+    }
+
     /// The app's name as kapp knows it.
     pub fn name(&self) -> &str {
         self.object.name.strip_suffix(SUFFIX).unwrap_or(&self.object.name)

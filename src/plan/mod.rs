@@ -251,6 +251,8 @@ pub struct Plan {
     pub unplaced: Vec<Unplaced>,
     /// Members of the app that leave it.
     pub removals: Vec<removal::Removal>,
+    /// What a deploy asks the target for objects that are neither changes nor removals.
+    pub lookups: Vec<ObjectLookup>,
     /// In which order both are written.
     pub graph: graph::Graph,
     /// The schema of each custom kind that has live objects in the plan, where answers are kept.
@@ -265,6 +267,20 @@ pub struct Plan {
     pub ignores_failing_apis: bool,
     /// Where objects without a namespace go, if neither flag nor configuration chose it for this run.
     pub assumed_namespace: Option<String>,
+}
+
+/// What is asked the target for the sake of an object that is no change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectLookup {
+    /// What it is done for.
+    pub object: Arc<ObjectRef>,
+    pub resource: Resource,
+    /// `None`: in all namespaces, or of a kind that has none.
+    pub namespace: Option<String>,
+    /// One object; `None`: any.
+    pub name: Option<String>,
+    /// As RBAC has it.
+    pub verb: &'static str,
 }
 
 impl Plan {

@@ -42,7 +42,7 @@ use crate::finding::{
     Verdict, Witness,
 };
 use crate::parallel::apart;
-use crate::plan::Plan;
+use crate::plan::{ObjectLookup, Plan};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::ui::progress::Stage;
@@ -60,6 +60,8 @@ pub struct Context<'a> {
     pub lookups: &'a (dyn Fn() -> Vec<FindLookups> + Sync),
     /// The same where the target has to be asked.
     pub live_lookups: &'a (dyn Fn() -> Vec<LiveLookups<'a>> + Sync),
+    /// What they look up because of what is deleted.
+    pub deletion_lookups: &'a (dyn Fn() -> Vec<ObjectLookup> + Sync),
     /// Whether the deploy will take fields from other managers.
     pub force_conflicts: bool,
     /// No value of an object may be in what the check says, only its kind (`--redact`).
@@ -348,6 +350,11 @@ pub trait Check: Send + Sync {
     /// prove something of them is left to the work that is returned: it is done on a thread of its own.
     fn lookups(&self, _plan: &Plan, _proofs: &Arc<proofs::Proofs>) -> FindLookups {
         Box::new(Vec::new)
+    }
+
+    /// What it will look up because of what the plan deletes, and cannot do without.
+    fn deletion_lookups(&self, _plan: &Plan) -> Vec<ObjectLookup> {
+        Vec::new()
     }
 
     /// What else it will look up, where what is live says what that is. Asks the target.

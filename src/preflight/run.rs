@@ -82,6 +82,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let looks_at_all = checks.iter().any(|enabled| enabled.check.looks_at_all_packages());
     let olm = &Olm::new(plan, target, catalogs.sources, looks_at_all);
     let live_lookups = || checks.iter().map(|enabled| enabled.check.live_lookups(plan, olm)).collect();
+    let deletion_lookups = || checks.iter().flat_map(|enabled| enabled.check.deletion_lookups(plan)).collect();
     let unread = unread(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
         let (unread, proofs, objects) = (unread.clone(), Arc::clone(&proofs), Arc::clone(&objects));
@@ -91,6 +92,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
             field_manager,
             lookups: &lookups,
             live_lookups: &live_lookups,
+            deletion_lookups: &deletion_lookups,
             force_conflicts,
             redact,
             proofs,

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::app::{Foreseen, listed};
 use crate::app::kapp::{self, Members, Record};
 use crate::app::members::Found;
-use crate::app::{App, Parent};
+use crate::app::{App, Parent, config_maps};
 use crate::cli::AppFlags;
 use crate::cluster::Target;
 use crate::finding::Action;
 use crate::options::{Prune, PruneFlag};
 use crate::plan::removal::{self, Removal};
-use crate::plan::{Change, Plan};
+use crate::plan::{Change, ObjectLookup, Plan};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::Atom;
 use crate::resource::ObjectRef;
@@ -66,6 +66,25 @@ impl<'a> Named<'a> {
     fn has(&self, Found { object, facts, .. }: &Found) -> bool {
         self.changes.contains_key(&object.identity()) || self.uids.contains(facts.uid.as_str())
     }
+}
+
+/// The changes of kapp's app, which are deleted with its record, have names of their own.
+fn lists_changes(record: &Record) -> ObjectLookup {
+    let object = record.object().clone();
+    let namespace = object.namespace.clone();
+    ObjectLookup { object: object.into(), resource: config_maps(), namespace, name: None, verb: "list" }
+}
+
+/// What it takes to remove kapp's marks from an object that is no change.
+fn to_release(found: &Found) -> impl Iterator<Item = ObjectLookup> {
+    let Found { object, resource, .. } = found;
+    ["get", "patch"].into_iter().map(|verb| ObjectLookup {
+        object: object.clone(),
+        resource: (**resource).clone(),
+        namespace: object.namespace.clone(),
+        name: Some(object.name.clone()),
+        verb,
+    })
 }
 
 impl FromKapp {
@@ -152,17 +171,23 @@ impl FromKapp {
                 problem.help(format!("{others}deploy with --prune=no, which leaves kapp's record"))
             }));
         }
-        let named = Named::of(plan);
+        plan.lookups.extend(self.record.iter().filter(|_| !self.keeps_record).map(lists_changes));
+        let fates: Vec<Fate> = {
+            let named = Named::of(plan);
+            self.members.found.iter().map(|found| self.fate(found, &named)).collect()
+        };
         let (mut leaving, mut members) = (Vec::new(), 0);
-        for found in &self.members.found {
-            let fate = self.fate(found, &named);
+        for (found, fate) in self.members.found.iter().zip(fates) {
             members += usize::from(fate != Fate::Copy);
             match fate {
                 Fate::Leaves if !self.ours.contains(&found.facts.uid) => leaving.push(found),
-                Fate::Stays(why) => foreseen.notices.push(Problem::new(format!(
-                    "{} leaves kapp's app {} and stays in the cluster: {why}",
-                    found.object, self.name
-                ))),
+                Fate::Stays(why) => {
+                    foreseen.notices.push(Problem::new(format!(
+                        "{} leaves kapp's app {} and stays in the cluster: {why}",
+                        found.object, self.name
+                    )));
+                    plan.lookups.extend(to_release(found));
+                }
                 _ => {}
             }
         }

@@ -20,6 +20,7 @@ use crate::plan::owner::Taken;
 use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 
 use crate::cluster::{Desired, Target};
+use crate::preflight::deletion_safety;
 use crate::preflight::olm::Olm;
 use crate::preflight::permission_validation::{
     Grants, Need, Needed, Occasion, Right, Subject, needed_by_olm, needs_of, of_logs, of_waiting,
@@ -237,29 +238,11 @@ fn need(change: usize, namespace: Option<&str>, resource: &Resource, name: Optio
 
 /// What `DeletionSafety` looks up when this object is deleted, and cannot do without. To know what a namespace holds would take the
 /// right to list everything in it: see [`namespaces_of`].
-fn needs_to_delete(change: usize, object: &ObjectRef) -> Vec<Need> {
-    let admission = |kind: &str, plural: &str| Resource::built_in("admissionregistration.k8s.io", kind, plural, false);
-    match (object.group(), object.kind.as_str()) {
-        _ if object.is_crd() => {
-            // The name of a CRD is its plural and its group.
-            let (plural, group) = object.name.split_once('.').unwrap_or((&object.name, ""));
-            vec![need(change, None, &Resource::built_in(group, "", plural, true), None, "list")]
-        }
-        ("", "PersistentVolumeClaim") => {
-            let volumes = Resource::built_in("", "PersistentVolume", "persistentvolumes", false);
-            vec![need(change, None, &volumes, None, "get")]
-        }
-        ("", "Service") => {
-            let callers = [
-                admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
-                admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
-                Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false),
-                Resource::crd(),
-            ];
-            callers.iter().map(|resource| need(change, None, resource, None, "list")).collect()
-        }
-        _ => Vec::new(),
-    }
+fn needs_to_delete(change: usize, object: &Arc<ObjectRef>) -> impl Iterator<Item = Need> {
+    let lookups = deletion_safety::lookups_of(object).into_iter();
+    lookups.map(move |lookup| {
+        need(change, lookup.namespace.as_deref(), &lookup.resource, lookup.name.as_deref(), lookup.verb)
+    })
 }
 
 /// A comment on the right that is left out of those.

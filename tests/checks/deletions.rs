@@ -120,6 +120,54 @@ fn what_cannot_be_listed_is_no_pass() {
     deploy(&["--prune=no"]).code(0);
 }
 
+#[test]
+fn the_rights_that_the_check_needs_are_named_with_all_others() {
+    let bed = Bed::new();
+    let cp = control_plane();
+    let (namespace, group) = (bed.names.namespace.clone(), bed.names.group.clone());
+    cp.apply_yaml(&bed.namespace());
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": namespace},
+        "spec": {"ports": [{"port": 80}]}});
+    let all = [bed.config_map("stays", "x"), bed.crd("first: {type: string}"), service.to_string()];
+    bed.write("manifests.yaml", &all.join("---\n"));
+    app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0);
+    bed.write("manifests.yaml", &bed.config_map("stays", "x"));
+    let own = json!({"apiGroups": [""], "resources": ["configmaps", "services"], "verbs": ["*"]});
+    let crds = json!({"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["*"]});
+    let check = |user: &str, flags: &[&str]| {
+        let arguments = ["check", "-f", "manifests.yaml", "-a", "shop", "-n", &namespace];
+        let more = ["--preflight", "PermissionValidation", "-o", "json"];
+        let output = bed.gantry(cp.kubeconfig(user), &[&arguments[..], &more, flags].concat()).run();
+        let report = output.report();
+        let checks = report["checks"].as_array().expect("checks").clone();
+        let check = checks.into_iter().find(|check| check["name"] == "PermissionValidation").expect("it runs");
+        let findings = check["findings"].as_array().expect("findings").clone();
+        findings.iter().map(|f| f["message"].as_str().expect("text").to_owned()).collect::<Vec<String>>()
+    };
+    let blind = cp.user(&json!([own, crds]));
+    let found = check(&blind, &["--prune=yes"]);
+    let crd = format!("customresourcedefinition/samples.{group}");
+    let of_service = format!("needed for service/web -n {namespace}");
+    let expected = [
+        (format!("\"list\" {group}/"), format!("needed for {crd}")),
+        ("\"list\" admissionregistration.k8s.io/v1, Resource=validatingweb".to_owned(), of_service.clone()),
+        ("\"list\" admissionregistration.k8s.io/v1, Resource=mutatingweb".to_owned(), of_service.clone()),
+        ("\"list\" apiregistration.k8s.io/v1, Resource=apiservices at the cluster scope".to_owned(), of_service),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (what, why) in &expected {
+        assert!(found.iter().any(|message| message.contains(what) && message.contains(why)), "{what}: {found:#?}");
+    }
+    // A deploy that deletes nothing looks at none of it.
+    assert_eq!(check(&blind, &["--prune=no"]), [""; 0]);
+    let lists =
+        [(&*group, "samples"), ("admissionregistration.k8s.io", "*"), ("apiregistration.k8s.io", "apiservices")];
+    let lists = lists.map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": ["list"]}));
+    let rules = [own, crds].into_iter().chain(lists).collect::<Vec<Value>>();
+    assert_eq!(check(&cp.user(&json!(rules)), &["--prune=yes"]), [""; 0]);
+    app(&bed, &["delete", "--yes"]).code(0);
+}
+
 /// A custom resource with a finalizer, its CRD, and the operator that takes the finalizer off.
 fn operated(bed: &Bed) -> (Value, Value) {
     let namespace = &bed.names.namespace;

@@ -330,6 +330,32 @@ fn the_rights_to_take_over_an_app_of_kapp_are_printed() {
 }
 
 #[test]
+fn the_rights_to_let_go_of_what_kapp_had_are_named_before_anything_is_written() {
+    let stage = Stage::new();
+    let (cp, namespace) = (control_plane(), &stage.bed.names.namespace);
+    let mut kept = stage.object("v1", "Service", "kept", json!({"ports": [{"port": 80}]}));
+    kept["metadata"]["annotations"] = json!({"gantry.dev/prune": "keep"});
+    stage.kapp_deploys(&[stage.config_map("settings", "1"), kept]);
+    stage.kapp_records(&KINDS);
+    stage.write(&[stage.config_map("settings", "1")]);
+    let arguments = ["permissions", "-f", "manifests.yaml", "-a", "shop", "-n", namespace, "--from-kapp"];
+    let needed = stage.bed.gantry(cp.kubeconfig("admin"), &arguments).run();
+    needed.code(0).stdout_contains("services");
+    let lists: Vec<Value> = KINDS
+        .iter()
+        .map(|(group, _)| json!({"apiGroups": [group], "resources": ["*"], "verbs": ["get", "list"]}))
+        .collect();
+    let own = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]});
+    let user = cp.user(&json!([&lists[..], &[own]].concat()));
+    let deploy = stage.arguments("deploy", &["--from-kapp", "--prune=kapp", "--preflight", "PermissionValidation"]);
+    let output = stage.bed.gantry(cp.kubeconfig(&user), &deploy).run();
+    output.code(3).stdout_contains("RequestNotPermitted").stdout_contains("\"patch\" /v1, Resource=services");
+    output.stdout_contains("needed for service/kept");
+    assert!(stage.config_map_is_there("shop.apps.k14s.io") && !stage.config_map_is_there("shop.gantry"));
+    stage.app("deploy", &["--from-kapp", "--prune=kapp"]).code(0).stdout_contains("1 adopted");
+}
+
+#[test]
 fn on_a_terminal_the_question_counts_what_kapp_would_have_deleted() {
     let stage = Stage::new();
     let objects = [stage.config_map("stays", "1")];

@@ -68,6 +68,7 @@ fn run<T>(
             redact: false,
             lookups: &Vec::new,
             live_lookups: &Vec::new,
+            deletion_lookups: &Vec::new,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             proofs: Arc::new(Proofs::new(Proven, 1)),
             objects: Arc::new(crate::preflight::objects::Objects::new([])),

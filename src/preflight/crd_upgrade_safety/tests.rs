@@ -387,6 +387,7 @@ async fn the_check_answers_with_what_was_compared() {
             redact: false,
             lookups: &Vec::new,
             live_lookups: &Vec::new,
+            deletion_lookups: &Vec::new,
             proofs: Arc::new(Proofs::new(Proven, 1)),
             objects: Arc::new(crate::preflight::objects::Objects::new([])),
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),

@@ -160,6 +160,7 @@ async fn written(function_config: Option<&Value>) -> Value {
         redact: false,
         lookups: &Vec::new,
         live_lookups: &Vec::new,
+        deletion_lookups: &Vec::new,
         force_conflicts: false,
         proofs: Arc::new(Proofs::new(Proven, 1)),
         objects: Arc::new(crate::preflight::objects::Objects::new([])),

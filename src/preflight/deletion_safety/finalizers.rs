@@ -95,7 +95,7 @@ fn is_of(finalizer: &str, group: &str) -> bool {
 const WORKLOADS: u8 = 3;
 
 /// The finalizers that a controller outside of Kubernetes has to take off.
-fn finalizers(removal: &Removal) -> Vec<String> {
+pub(super) fn finalizers(removal: &Removal) -> Vec<String> {
     let of_kubernetes = |finalizer: &str| match finalizer.split_once('/') {
         None => !finalizer.contains('.') || finalizer.ends_with(".k8s.io"),
         Some((domain, _)) => ["kubernetes.io", "k8s.io"]
@@ -105,7 +105,7 @@ fn finalizers(removal: &Removal) -> Vec<String> {
     removal.facts.finalizers.iter().filter(|finalizer| !of_kubernetes(finalizer)).cloned().collect()
 }
 
-fn is_workload(object: &ObjectRef) -> bool {
+pub(super) fn is_workload(object: &ObjectRef) -> bool {
     object.group() == "apps" && matches!(object.kind.as_str(), "Deployment" | "StatefulSet" | "DaemonSet")
 }
 

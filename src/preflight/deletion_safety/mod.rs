@@ -6,11 +6,14 @@
 mod changed;
 mod crds;
 mod finalizers;
+mod lookups;
 mod namespaces;
 mod needed;
 mod rules;
 mod services;
 mod volumes;
+
+pub use self::lookups::of_object as lookups_of;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,6 +27,7 @@ use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Found, Subject, 
 use crate::cluster::{ListError, ListRequest, Target, Wanted};
 use crate::finding::Action;
 use crate::plan::removal::Removal;
+use crate::plan::{ObjectLookup, Plan};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject, Resource};
 
@@ -57,6 +61,10 @@ impl Check for DeletionSafety {
 
     fn needs_live_objects(&self) -> bool {
         false
+    }
+
+    fn deletion_lookups(&self, plan: &Plan) -> Vec<ObjectLookup> {
+        lookups::of(plan)
     }
 }
 

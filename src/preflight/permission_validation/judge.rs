@@ -8,11 +8,11 @@ use super::needs::{Need, Right, atom, in_go};
 use super::roles::{Granted, RoleRef};
 use super::rules;
 use crate::hash::fnv128;
-use crate::plan::Plan;
-use crate::preflight::Violation;
+use crate::plan::{ObjectLookup, Plan};
 use crate::preflight::rule::RuleDoc;
+use crate::preflight::{Subject, Violation};
 use crate::rbac::{self, Atom, in_order};
-use crate::resource::{Resource, Step};
+use crate::resource::{ObjectRef, Resource, Step};
 use crate::text;
 
 /// Rights that a message names one by one.
@@ -59,6 +59,35 @@ pub fn waiting(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
 /// What is missing to show logs.
 pub fn logs(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
     requests(plan, needs, held, &rules::LOG)
+}
+
+/// What is missing of what is asked for other objects than changes.
+pub fn others(plan: &Plan, lookups: &[ObjectLookup], held: &Held) -> Vec<Violation> {
+    let mut missing: BTreeMap<Kind<'_>, Vec<(&ObjectLookup, Atom)>> = BTreeMap::new();
+    for lookup in lookups {
+        let ObjectLookup { resource: Resource { group, version, plural, .. }, namespace, name, verb, .. } = lookup;
+        let right = atom(group, plural, name.as_deref(), verb);
+        if !held.has(namespace.as_deref(), &right) {
+            let kind: Kind<'_> = (group, plural, version, namespace.as_deref(), name.is_none());
+            missing.entry(kind).or_default().push((lookup, right));
+        }
+    }
+    let causes = missing.into_iter().map(|(kind, lookups)| {
+        let mut grants = Grants::of(plan);
+        lookups.iter().for_each(|(_, right)| grants.add_missing(kind.3, right.clone()));
+        let verbs: BTreeSet<&str> = lookups.iter().map(|(lookup, _)| lookup.verb).collect();
+        let objects: BTreeSet<&ObjectRef> = lookups.iter().map(|(lookup, _)| &*lookup.object).collect();
+        let for_others = match objects.len() {
+            0 | 1 => String::new(),
+            number => format!(" and {}", text::count(number - 1, "other object")),
+        };
+        let (first, right) = &lookups[0];
+        let message =
+            format!("not permitted to {}, which is needed for {}{for_others}", asked(kind, &verbs), first.object);
+        let violation = violation(&rules::REQUEST, 0, message, grants, right, vec!["kind".into()]);
+        Violation { subject: Subject::Object((*first.object).clone()), at: Vec::new(), ..violation }
+    });
+    causes.collect()
 }
 
 /// What a request is about, apart from verb and name: group, resource, version and namespace, and whether it is a list.

@@ -28,8 +28,8 @@ use super::entry::CheckEntry;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
 use crate::cluster::Target;
 use crate::olm::cluster_extension::Extension;
-use crate::plan::Plan;
 use crate::plan::bundles::Bundle;
+use crate::plan::{ObjectLookup, Plan};
 use crate::problem::Problem;
 use crate::rbac::Atom;
 
@@ -88,7 +88,9 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     needs.retain(|need| !is_left_to_olm(plan, need, &installs));
     let awaited = if plan.is_awaited { of_waiting(plan, Occasion::Now) } else { Vec::new() };
     let logs = if plan.shows_logs { of_logs(plan, Occasion::Now) } else { Vec::new() };
-    let asked = [requests(&needs), requests(&awaited), requests(&logs)].concat();
+    let others: Vec<ObjectLookup> = [(context.deletion_lookups)(), plan.lookups.clone()].concat();
+    let of_others = others.iter().map(|lookup| (lookup.namespace.clone(), atom_of(lookup))).collect();
+    let asked = [requests(&needs), requests(&awaited), requests(&logs), of_others].concat();
     let held = Held::review(target, &asked).await.map_err(not_reviewed)?;
     let roles = roles::look_up(plan, target, judge::undecided_roles(&needs, &held)).await;
     let roles = roles.map_err(not_reviewed)?;
@@ -96,6 +98,7 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let mut violations = judge::judge(plan, &needs, &held, &roles);
     violations.extend(judge::waiting(plan, &awaited, &held));
     violations.extend(judge::logs(plan, &logs, &held));
+    violations.extend(judge::others(plan, &others, &held));
     Ok(Answer::checked(violations, Vec::new()))
 }
 
@@ -131,6 +134,10 @@ fn requests(needs: &[Need]) -> Vec<Placed> {
         | Right::WriteBinding { bind: atom, .. } => atom.clone(),
     };
     needs.iter().map(|need| (need.namespace.clone(), atom(need))).collect()
+}
+
+fn atom_of(lookup: &ObjectLookup) -> Atom {
+    needs::atom(&lookup.resource.group, &lookup.resource.plural, lookup.name.as_deref(), lookup.verb)
 }
 
 fn not_reviewed(problem: Problem) -> CouldNotCheck {

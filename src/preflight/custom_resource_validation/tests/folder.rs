@@ -52,6 +52,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
             redact: false,
             lookups: &Vec::new,
             live_lookups: &Vec::new,
+            deletion_lookups: &Vec::new,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             force_conflicts: false,
             proofs,
