@@ -22,8 +22,7 @@ fn live() -> Vec<Value> {
 }
 
 fn read(c: &mut Criterion) {
-    let documents: Vec<String> =
-        live().iter().map(|crd| serde_yaml::to_string(crd).expect("a CRD is valid YAML")).collect();
+    let documents: Vec<String> = live().iter().map(support::yaml).collect();
     let text = documents.join("---\n");
     let mut group = c.benchmark_group("read");
     group.throughput(Throughput::Bytes(text.len() as u64));

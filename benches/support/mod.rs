@@ -1,4 +1,7 @@
 //! Inputs for the benchmarks, made from a seed: the same seed gives the same CRDs on every machine.
+//!
+//! They resemble the CRDs of 40 operators in what decides how long they take: how their sizes are spread, how deep they are,
+//! how much of them is descriptions, and how their YAML is laid out.
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
@@ -48,45 +51,73 @@ const WORDS: &[&str] = &[
     "config",
 ];
 
+/// What the CRDs of 40 operators measure as YAML, in percent of their mean: as many are above each as below the next.
+const SIZES: [usize; 20] = [29, 33, 36, 39, 41, 44, 47, 50, 54, 58, 63, 70, 78, 90, 99, 120, 150, 200, 290, 640];
+
+/// How long a description is, in words: half of them are short, a tenth is a paragraph.
+const LENGTHS: [u64; 10] = [4, 6, 8, 9, 11, 14, 18, 25, 35, 60];
+
 fn sentence(random: &mut Random) -> String {
-    let words: Vec<&str> =
-        (0..8 + random.below(16)).map(|_| WORDS[random.below(WORDS.len() as u64) as usize]).collect();
-    format!("The {}.", words.join(" "))
+    let count = LENGTHS[random.below(LENGTHS.len() as u64) as usize];
+    let words: Vec<&str> = (0..count).map(|_| WORDS[random.below(WORDS.len() as u64) as usize]).collect();
+    let text = words.join(" ");
+    // As controller-gen makes them: most are plain, some have to be quoted, few have lines of their own.
+    match random.below(20) {
+        0 => format!("The {text}.\n\nMore of the {}.", WORDS[random.below(WORDS.len() as u64) as usize]),
+        1 | 2 => format!("The {text}. More info: https://example.com/{}", random.below(99)),
+        _ => format!("The {text}."),
+    }
 }
 
 fn leaf(random: &mut Random) -> Value {
     let description = sentence(random);
     match random.below(6) {
-        0 => json!({"description": description, "type": "integer", "format": "int32", "minimum": 0, "maximum": 100}),
-        1 => json!({"description": description, "type": "string", "maxLength": 63, "pattern": "^[a-z0-9-]*$"}),
-        2 => json!({"description": description, "type": "string", "enum": ["Always", "IfNotPresent", "Never"]}),
+        0 => json!({"description": description, "format": "int32", "maximum": 100, "minimum": 0, "type": "integer"}),
+        1 => json!({"description": description, "maxLength": 63, "pattern": "^[a-z0-9-]*$", "type": "string"}),
+        2 => json!({"description": description, "enum": ["Always", "IfNotPresent", "Never"], "type": "string"}),
         3 => json!({"description": description, "type": "boolean"}),
-        4 => json!({"description": description, "type": "array", "items": {"type": "string"}, "maxItems": 64}),
-        _ => json!({"description": description, "type": "object", "additionalProperties": {"type": "string"}}),
+        4 => json!({"description": description, "items": {"type": "string"}, "maxItems": 64, "type": "array"}),
+        _ => json!({"additionalProperties": {"type": "string"}, "description": description, "type": "object"}),
     }
 }
 
-/// A node of about `bytes` bytes of YAML.
+/// A node of about `bytes` bytes of YAML. Real schemas are up to ten objects and lists deep.
 fn object(random: &mut Random, bytes: usize, depth: usize) -> Value {
     let mut properties = Map::new();
     let mut left = bytes as i64;
-    let indent = 4 * depth as i64;
+    // Of each of its lines: two levels of the schema and two of the CRD for each of an object.
+    let indent = 4 * depth as i64 + 10;
     while left > 0 {
         let name = format!("{}{}", WORDS[random.below(WORDS.len() as u64) as usize], properties.len());
-        let child = if depth < 12 && left > 600 && random.below(3) == 0 {
-            object(random, (left / 2) as usize, depth + 1)
+        let child = if depth < 10 && left > 1_500 && random.below(2) == 0 {
+            let inner = object(random, (left * 2 / 3) as usize, depth + 1);
+            let is_list = random.below(3) == 0;
+            if is_list { json!({"description": sentence(random), "items": inner, "type": "array"}) } else { inner }
         } else {
             leaf(random)
         };
-        left -= child.to_string().len() as i64 + 8 * indent;
+        left -= measured(&child, indent);
         properties.insert(name, child);
     }
-    json!({"description": sentence(random), "type": "object", "properties": properties})
+    json!({"description": sentence(random), "properties": properties, "type": "object"})
 }
 
-/// One CRD of about `bytes` bytes of YAML in the group `group`.
-pub fn crd(seed: u64, number: usize, group: &str, bytes: usize) -> Value {
+/// About how long a node is as YAML, with `indent` spaces in front of it.
+fn measured(node: &Value, indent: i64) -> i64 {
+    match node {
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| indent + key.len() as i64 + 3 + measured(value, indent + 2)).sum()
+        }
+        Value::Array(list) => list.iter().map(|item| indent + 2 + measured(item, indent + 2)).sum(),
+        Value::String(text) => text.len() as i64 * (80 + indent) / 80,
+        other => other.to_string().len() as i64,
+    }
+}
+
+/// One CRD of the group `group`; all of them have about `mean` bytes of YAML on average.
+pub fn crd(seed: u64, number: usize, group: &str, mean: usize) -> Value {
     let mut random = Random::new(seed ^ (number as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93));
+    let bytes = mean * SIZES[number * 7 % SIZES.len()] / 100;
     let kind = format!("Bench{number}");
     let plural = kind.to_lowercase() + "s";
     json!({
@@ -107,7 +138,7 @@ pub fn crd(seed: u64, number: usize, group: &str, bytes: usize) -> Value {
                         "apiVersion": {"type": "string"},
                         "kind": {"type": "string"},
                         "metadata": {"type": "object"},
-                        "spec": object(&mut random, bytes * 7 / 10, 1),
+                        "spec": object(&mut random, bytes.saturating_sub(900), 1),
                     },
                 }},
                 "subresources": {"status": {}},
@@ -138,4 +169,85 @@ pub fn upgraded(crd: &Value, number: usize) -> Value {
     }
     spec.insert("addedByTheUpgrade".into(), json!({"type": "string"}));
     crd
+}
+
+/// The object as controller-gen and Go's YAML library lay it out: long text folded at 80 columns, lines of text as a block.
+pub fn yaml(object: &Value) -> String {
+    let mut out = String::new();
+    block(object, 0, &mut out);
+    out
+}
+
+/// A map or list that is not empty, on lines of its own.
+fn block(value: &Value, indent: usize, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                out.push_str(&format!("{:indent$}{key}:", ""));
+                below(value, indent, out);
+            }
+        }
+        Value::Array(list) => {
+            for item in list {
+                match item {
+                    Value::Object(map) if !map.is_empty() => {
+                        let start = out.len();
+                        block(item, indent + 2, out);
+                        out.replace_range(start + indent..start + indent + 1, "-");
+                    }
+                    item => {
+                        out.push_str(&format!("{:indent$}-", ""));
+                        below(item, indent, out);
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What is behind a key or a dash.
+fn below(value: &Value, indent: usize, out: &mut String) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            out.push('\n');
+            block(value, indent + 2, out);
+        }
+        Value::Array(list) if !list.is_empty() => {
+            out.push('\n');
+            block(value, indent, out);
+        }
+        Value::String(text) => self::text(text, indent + 2, out),
+        other => out.push_str(&format!(" {other}\n")),
+    }
+}
+
+fn text(text: &str, indent: usize, out: &mut String) {
+    if text.contains('\n') {
+        out.push_str(" |-\n");
+        for line in text.lines() {
+            let line = if line.is_empty() { String::new() } else { format!("{:indent$}{line}", "") };
+            out.push_str(&format!("{line}\n"));
+        }
+        return;
+    }
+    let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && !text.contains(": ")
+        && !matches!(text, "true" | "false" | "null");
+    let quote = if is_plain { "" } else { "'" };
+    let text = if is_plain { text.to_owned() } else { text.replace('\'', "''") };
+    out.push_str(&format!(" {quote}"));
+    let mut column = out.len() - out.rfind('\n').map_or(0, |at| at + 1);
+    for (at, word) in text.split(' ').enumerate() {
+        if at > 0 && column > 80 {
+            out.push_str(&format!("\n{:indent$}", ""));
+            column = indent;
+        } else if at > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += word.len();
+    }
+    out.push_str(&format!("{quote}\n"));
 }
