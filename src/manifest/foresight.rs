@@ -6,16 +6,16 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use aho_corasick::AhoCorasick;
 
 /// Whether the document may turn out to be a Config: a "no" is certain.
 ///
 /// Its apiVersion holds the group's name, and YAML and JSON have few ways to write that other than letter by letter:
 /// escapes in double quotes, and tags (`!!binary`).
 pub(super) fn may_be_config(text: &str) -> bool {
-    static SIGNS: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"gantry\.dev|kapp\.k14s\.io|\\x|\\u|\\U|\\\n|\\\r|!!|!<|%TAG").ok());
-    SIGNS.as_ref().is_none_or(|signs| signs.is_match(text))
+    const SIGNS: [&str; 10] = ["gantry.dev", "kapp.k14s.io", r"\x", r"\u", r"\U", "\\\n", "\\\r", "!!", "!<", "%TAG"];
+    static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(SIGNS).ok());
+    FINDER.as_ref().is_none_or(|signs| signs.is_match(text))
 }
 
 /// The name of the CRD that the document seems to be, where it is laid out as most are. A guess: good enough to read
