@@ -1,6 +1,5 @@
 //! Values that a flag, the environment and a configuration file give in the same words.
 
-mod fleet;
 mod git;
 
 use std::path::PathBuf;
@@ -9,7 +8,6 @@ use std::str::FromStr;
 pub use clap::ColorChoice;
 use clap::ValueEnum;
 
-pub use fleet::{Shard, Waves};
 pub use git::{GitRevision, GitSpec};
 
 /// Where to go, as `--target` names it.

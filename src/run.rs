@@ -8,7 +8,6 @@ mod catalog;
 mod command_line;
 mod diffs;
 mod file;
-mod fleet;
 mod flow;
 mod from_kapp;
 mod host;

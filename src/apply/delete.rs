@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::ApplyOptions;
+use super::leaving::Following;
 use crate::app::PART_OF;
 use crate::cluster::{ApplyError, Delete, DeleteError, IN_FLIGHT, Target, Unmark, Wanted};
 use crate::finding::{Action, ApplyResult};
@@ -173,6 +174,8 @@ fn not_removed(removal: &Removal, what: &str, problem: Problem) -> Problem {
 }
 
 /// Waits until the objects are gone. Answers what keeps those that are not.
+///
+/// Most are gone as soon as somebody looks. Of the others the server tells; those of which nobody tells are read again and again.
 async fn gone(
     mut going: Vec<(usize, &Removal)>,
     target: &Target,
@@ -182,8 +185,15 @@ async fn gone(
     let mut pause = Duration::from_millis(50);
     // What could not be read is not asked for again; nobody knows whether it is gone.
     let mut unread = Vec::new();
+    let mut following: Option<Following> = None;
+    let mut stop = stop.clone();
     loop {
-        let wanted: Vec<Wanted> = going
+        // At last all are read, to say what keeps them.
+        let is_over = Instant::now() >= deadline || *stop.borrow();
+        let is_there = |removal: &Removal| following.as_ref().is_some_and(|following| following.is_there(removal));
+        let (there, asked): (Vec<_>, Vec<_>) =
+            going.into_iter().partition(|(_, removal)| !is_over && is_there(removal));
+        let wanted: Vec<Wanted> = asked
             .iter()
             .map(|(_, removal)| Wanted { resource: removal.resource.clone(), object: removal.object.clone() })
             .collect();
@@ -193,11 +203,11 @@ async fn gone(
                 let why = |(index, removal): (usize, &Removal)| {
                     (index, not_removed(removal, "seen to go", Problem::new(error.to_string())))
                 };
-                return unread.into_iter().chain(going.into_iter().map(why)).collect();
+                return unread.into_iter().chain(asked.into_iter().chain(there).map(why)).collect();
             }
         };
         let mut still = Vec::new();
-        for ((index, removal), read) in going.into_iter().zip(read) {
+        for ((index, removal), read) in asked.into_iter().zip(read) {
             match read {
                 Ok(Some(live)) if live.uid == removal.facts.uid => still.push((index, removal, live)),
                 // Gone, or another object by that name.
@@ -205,19 +215,24 @@ async fn gone(
                 Err(problem) => unread.push((index, not_removed(removal, "seen to go", problem))),
             }
         }
-        let mut stop = stop.clone();
-        let is_over = still.is_empty()
-            || Instant::now() >= deadline
-            || tokio::select! {
-                () = tokio::time::sleep(pause) => false,
-                _ = stop.wait_for(|stop| *stop) => true,
-            };
-        if is_over {
+        if is_over || still.is_empty() && there.is_empty() {
             let stuck = still.iter().map(|(index, removal, live)| (*index, stuck(removal, live)));
             return unread.into_iter().chain(stuck).collect();
         }
-        going = still.into_iter().map(|(index, removal, _)| (index, removal)).collect();
+        going = still.into_iter().map(|(index, removal, _)| (index, removal)).chain(there).collect();
+        tokio::select! {
+            () = tokio::time::sleep_until(deadline.min(Instant::now() + pause)) => {}
+            _ = stop.wait_for(|stop| *stop) => continue,
+        }
         pause = (pause * 2).min(Duration::from_secs(1));
+        let removals = going.iter().map(|(_, removal)| *removal);
+        let following = following.get_or_insert_with(|| Following::of(removals.clone(), target));
+        // As long as the server says of each one that it is there, nothing is asked.
+        tokio::select! {
+            () = following.news(removals) => {}
+            () = tokio::time::sleep_until(deadline) => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! what was applied, what was not and why is known for each of them, and running again continues.
 
 pub mod delete;
+mod leaving;
 mod logs;
 mod observe;
 mod one;
@@ -188,7 +189,8 @@ pub async fn resume(
 fn observer<'a>(plan: &'a Plan, target: &'a Target, options: &'a ApplyOptions) -> Observer<'a> {
     let may_be_awaited = |index: &usize| {
         let change = &plan.changes[*index];
-        options.ready_timeout.is_some() && (change.is_written() || is_left(change, options))
+        let is_awaited = options.ready_timeout.is_some() && (change.is_written() || is_left(change, options));
+        is_awaited || served::may_be_awaited(change)
     };
     Observer::new(target, plan, &options.wait_rules, (0..plan.changes.len()).filter(may_be_awaited))
 }
@@ -276,7 +278,7 @@ impl<'a> Run<'a> {
         let written = options.written.as_ref().map(|(index, _)| *index);
         let to_write = |index: &usize| plan.changes[*index].is_written() && written != Some(*index);
         let needed = needed_crds(plan);
-        let is_needed = |crd: &&Change| {
+        let is_needed = |(_, crd): &(usize, &Change)| {
             crd.desired.object.is_crd() && (options.awaits_all_crds || needed.contains(&crd.desired.object.name))
         };
         let (mut schedule, mut started) = Schedule::new(steps);
@@ -304,6 +306,7 @@ impl<'a> Run<'a> {
             {
                 busy += usize::from(matches!(task, Task::Write(_)));
                 let mut stop = self.stop.clone();
+                let observer = self.observer;
                 let awaited = match (&task, deadline) {
                     (Task::Wait, Some(deadline)) if steps[step].is_awaited => {
                         let is_awaited = |index: &usize| to_write(index) || strategy::is_missing(&plan.changes[*index]);
@@ -322,10 +325,11 @@ impl<'a> Run<'a> {
                             Answer::Paused(index)
                         }
                         Task::Wait => {
-                            let changes = steps[step].members.iter().map(|index| &plan.changes[*index]);
+                            let changes = steps[step].members.iter().map(|index| (*index, &plan.changes[*index]));
                             let crds = changes.filter(is_needed);
                             let timeout = options.established_timeout;
-                            let wait = served::Wait { target, timeout, stop: stop.clone(), halted, on_event };
+                            let stop = stop.clone();
+                            let wait = served::Wait { target, observer, timeout, stop, halted, on_event };
                             let problems = wait.until_served(crds).await;
                             let waited = match awaited.filter(|_| problems.is_empty()) {
                                 Some((wait, objects)) => wait.until_ready(objects).await,
@@ -344,7 +348,7 @@ impl<'a> Run<'a> {
                     hindered.remove(&index);
                     self.outcome.marks.extend(mark.map(|mark| (index, mark)));
                     self.outcome.results[index] = result;
-                    if self.deadline.is_some() {
+                    if self.deadline.is_some() || plan.changes[index].desired.object.is_crd() {
                         self.observer.written(index, &live);
                     }
                     self.outcome.uids[index] = Some(live.uid);

@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::app::PART_OF;
 use crate::cluster::Target;
-use crate::cluster::watch::{FollowRequest, Told};
+use crate::cluster::watch::{FollowRequest, WatchEvent};
 use crate::plan::{Action, Change, Plan};
 use crate::readiness::rules::WaitRule;
 use crate::readiness::{self, State};
@@ -19,7 +20,7 @@ use crate::resource::{Live, Resource};
 
 /// Kinds and namespaces that are watched at the same time. Each one is a connection; objects of any other are read again
 /// and again.
-const MOST_WATCHES: usize = 32;
+pub const MOST_WATCHES: usize = 32;
 
 /// Objects of one kind in one place.
 type Place = (Arc<Resource>, Option<String>);
@@ -52,6 +53,8 @@ pub struct Observer<'a> {
 
 /// Shared with the tasks that watch.
 struct Known {
+    /// Of CRDs, which are large, only metadata and status are kept.
+    is_slim: bool,
     state: Mutex<Knowledge>,
     news: watch::Sender<()>,
 }
@@ -129,7 +132,7 @@ impl Known {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_in(&self, place: &Place, indices: &BTreeMap<String, usize>, told: Told) {
+    fn take_in(&self, place: &Place, indices: &BTreeMap<String, usize>, told: WatchEvent) {
         let mut state = self.lock();
         let state = &mut *state;
         state.revision += 1;
@@ -143,26 +146,50 @@ impl Known {
             }
         };
         match told {
-            Told::Listed { objects, resource_version } => {
+            WatchEvent::Listed { objects, resource_version } => {
                 let mut absent: BTreeSet<&String> = indices.keys().collect();
                 for (name, live) in &objects {
                     absent.remove(name);
-                    see(name, &live.resource_version, What::Is(parts(live)));
+                    see(name, &live.resource_version, What::Is(self.parts(place, live)));
                 }
                 absent.into_iter().for_each(|name| see(name, &resource_version, What::Absent));
                 state.places.insert(place.clone(), Following::Yes);
             }
-            Told::Is(name, live) => see(&name, &live.resource_version, What::Is(parts(&live))),
-            Told::Gone(name, at) => see(&name, &at, What::Absent),
-            Told::Lost => {
+            WatchEvent::Changed(name, live) => see(&name, &live.resource_version, What::Is(self.parts(place, &live))),
+            WatchEvent::Deleted(name, at) => see(&name, &at, What::Absent),
+            WatchEvent::Disconnected => {
                 state.places.insert(place.clone(), Following::Lost);
             }
-            Told::Again => {
+            WatchEvent::Resumed => {
                 state.places.insert(place.clone(), Following::Yes);
             }
         }
         self.news.send_replace(());
     }
+
+    fn parts(&self, (resource, _): &Place, live: &Live) -> Arc<Value> {
+        if self.is_slim && is_crd(resource) { head(live) } else { parts(live) }
+    }
+}
+
+fn is_crd(resource: &Resource) -> bool {
+    resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
+}
+
+/// Metadata and status of an object, without a tree of the rest.
+fn head(live: &Live) -> Arc<Value> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(default)]
+        metadata: Value,
+        #[serde(default)]
+        status: Value,
+    }
+    let Ok(Head { mut metadata, status }) = serde_json::from_str(&live.raw.json()) else { return parts(live) };
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    Arc::new(json!({"metadata": metadata, "status": status}))
 }
 
 /// An object without what says who wrote which field, which is often half of it and decides nothing.
@@ -184,13 +211,11 @@ impl<'a> Observer<'a> {
     ) -> Self {
         let mut places: BTreeMap<Place, BTreeMap<String, usize>> = BTreeMap::new();
         for index in awaited {
-            // A CRD is awaited until discovery has it, which no watch tells; and many of them are large.
-            if !plan.changes[index].desired.object.is_crd() {
-                let object = &plan.changes[index].desired.object;
-                places.entry(place(&plan.changes[index])).or_default().insert(object.name.clone(), index);
-            }
+            let object = &plan.changes[index].desired.object;
+            places.entry(place(&plan.changes[index])).or_default().insert(object.name.clone(), index);
         }
-        let known = Known { state: Mutex::default(), news: watch::Sender::new(()) };
+        // A rule may look at anything.
+        let known = Known { is_slim: rules.is_empty(), state: Mutex::default(), news: watch::Sender::new(()) };
         let (changes, known, watches) = (plan.changes.as_slice(), Arc::new(known), Mutex::default());
         Observer { target, rules, changes, places, known, watches }
     }
@@ -198,7 +223,7 @@ impl<'a> Observer<'a> {
     /// Takes in what the server answered to the request that wrote an object.
     pub fn written(&self, index: usize, live: &Live) {
         let change = &self.changes[index];
-        let value = parts(live);
+        let value = self.known.parts(&place(change), live);
         let verdict = readiness::judge_by(self.rules, &change.desired.object, &value);
         // What is ready need not be kept; whether a status is to come is asked when it is awaited.
         let lacks_status = is_new(change) && readiness::lacks_status(self.rules, &change.desired.object, &value);
@@ -229,13 +254,16 @@ impl<'a> Observer<'a> {
         let change = &self.changes[index];
         let place = place(change);
         let Some(indices) = self.places.get(&place) else { return };
+        // A list of CRDs is long, and what was before they were written is known.
+        let lists = !is_crd(&place.0);
+        let since = if lists { None } else { self.first_version(indices.values()) };
         {
             let mut state = self.known.lock();
             if state.places.contains_key(&place) {
                 return;
             }
-            let is_one_more =
-                state.places.values().filter(|following| **following != Following::Lost).count() < MOST_WATCHES;
+            let followed = state.places.values().filter(|following| **following != Following::Lost);
+            let is_one_more = followed.count() < MOST_WATCHES && (lists || since.is_some());
             state.places.insert(place.clone(), if is_one_more { Following::Begun } else { Following::Lost });
             if !is_one_more {
                 return;
@@ -247,6 +275,7 @@ impl<'a> Observer<'a> {
             namespace,
             names: indices.keys().cloned().collect(),
             label_selector: self.label(indices.values()),
+            since,
         };
         let (known, indices, of) = (Arc::clone(&self.known), indices.clone(), place.clone());
         match self.target.follow(request, move |told| known.take_in(&of, &indices, told)) {
@@ -259,14 +288,41 @@ impl<'a> Observer<'a> {
         }
     }
 
+    /// The resourceVersion after which all that the objects come to be is told: the first of those at which they are known.
+    /// `None` where versions are no numbers, so that nobody knows the first.
+    fn first_version<'i>(&self, indices: impl Iterator<Item = &'i usize>) -> Option<String> {
+        let state = self.known.lock();
+        let version = |index: &usize| match state.objects.get(index).and_then(|seen| seen.written) {
+            Some(version) => Some(version),
+            // What is not written yet will be at a later version.
+            None if self.changes[*index].is_written() => None,
+            None => Some(Version::of(&self.changes[*index].live.as_ref()?.resource_version)),
+        };
+        let versions: Option<Vec<u64>> = indices
+            .filter_map(version)
+            .map(|version| match version {
+                Version::Number(number) => Some(number),
+                Version::Opaque => None,
+            })
+            .collect();
+        versions?.into_iter().min().map(|first| first.to_string())
+    }
+
     /// The label of the app, where all of the objects have it.
     fn label<'i>(&self, indices: impl Iterator<Item = &'i usize>) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Head {
+            metadata: Metadata,
+        }
+        #[derive(Deserialize)]
+        struct Metadata {
+            labels: Option<BTreeMap<String, String>>,
+        }
         let mut values = indices.map(|index| {
             let change = &self.changes[*index];
-            let written = change.desired.raw.value();
+            let head = serde_json::from_str::<Head>(&change.desired.raw.json()).ok()?;
             // What is left alone may belong to anybody.
-            let value = written["metadata"]["labels"][PART_OF].as_str().filter(|_| change.action != Action::Skip);
-            value.map(str::to_owned)
+            head.metadata.labels?.remove(PART_OF).filter(|_| change.action != Action::Skip)
         });
         let first = values.next().flatten()?;
         values.all(|value| value.as_ref() == Some(&first)).then(|| format!("{PART_OF}={first}"))
@@ -309,8 +365,6 @@ fn place(change: &Change) -> Place {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::resource::RawObject;
 
@@ -320,8 +374,8 @@ mod tests {
     }
 
     /// What is known of one object after it was written and others have told of it.
-    fn known(written: Option<&str>, told: Vec<Told>) -> Seen {
-        let known = Known { state: Mutex::default(), news: watch::Sender::new(()) };
+    fn known(written: Option<&str>, told: Vec<WatchEvent>) -> Seen {
+        let known = Known { is_slim: true, state: Mutex::default(), news: watch::Sender::new(()) };
         let place = (Arc::new(Resource::crd()), None);
         if let Some(version) = written {
             let seen = Seen { written: Some(Version::of(version)), ..Seen::default() };
@@ -344,10 +398,12 @@ mod tests {
 
     #[test]
     fn what_is_older_than_the_answer_to_a_write_is_not_looked_at() {
-        let is = |version: &str| Told::Is("web".into(), live(version));
-        let gone = |version: &str| Told::Gone("web".into(), version.into());
-        let listed =
-            |objects: Vec<(String, Live)>, version: &str| Told::Listed { objects, resource_version: version.into() };
+        let is = |version: &str| WatchEvent::Changed("web".into(), live(version));
+        let gone = |version: &str| WatchEvent::Deleted("web".into(), version.into());
+        let listed = |objects: Vec<(String, Live)>, version: &str| WatchEvent::Listed {
+            objects,
+            resource_version: version.into(),
+        };
         for (written, told, expected) in [
             (Some("9"), vec![is("8")], "nothing"),
             (Some("9"), vec![is("9")], "9"),
@@ -362,11 +418,12 @@ mod tests {
             (None, vec![listed(vec![("web".into(), live("8"))], "20")], "8"),
             // Nobody can tell which of these is newer.
             (Some("v1"), vec![is("v2")], "nothing"),
-            (Some("9"), vec![Told::Is("other".into(), live("12"))], "nothing"),
+            (Some("9"), vec![WatchEvent::Changed("other".into(), live("12"))], "nothing"),
         ] {
             let count = told.len();
             assert_eq!(version(&known(written, told)), expected, "{written:?} and {count} told");
         }
         assert!(parts(&live("1"))["metadata"].get("managedFields").is_none());
+        assert!(head(&live("1"))["metadata"].get("managedFields").is_none());
     }
 }

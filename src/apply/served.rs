@@ -1,21 +1,33 @@
 //! Waits until the server serves the CRDs of a step.
+//!
+//! When its conditions say that a CRD is served the server tells (see [`Observer`]); whether discovery has it, which is a moment later,
+//! has to be asked.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Event;
+use super::observe::{Look, Observer};
 use crate::cluster::{Established, IN_FLIGHT, Target};
 use crate::plan::{Action, Change};
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
+use crate::readiness::{self, State};
+
+/// Between two questions about a CRD.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long to wait, and what ends it.
 pub struct Wait<'a> {
     pub target: &'a Target,
+    pub observer: &'a Observer<'a>,
     pub timeout: Duration,
     pub stop: watch::Receiver<bool>,
     /// Something else failed.
@@ -23,66 +35,121 @@ pub struct Wait<'a> {
     pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
 }
 
+/// A CRD that is awaited.
+struct Progress<'a> {
+    index: usize,
+    change: &'a Change,
+    /// Which state of it was seen last.
+    revision: u64,
+    reason: String,
+    /// Whether it has to be asked for: its conditions say that it is served, or nobody tells of it.
+    asks: bool,
+    next: Instant,
+    pause: Duration,
+}
+
 impl Wait<'_> {
     /// Waits until the target serves every CRD that was applied. Answers why it does not.
-    pub async fn until_served(&self, crds: impl Iterator<Item = &Change>) -> Vec<Problem> {
-        let deadline = Instant::now() + self.timeout;
-        // Also one that an earlier run applied and did not wait for.
-        let is_awaited = |change: &&Change| match change.action {
-            _ if change.desired.bundle.is_some() => false,
-            Action::Unchanged => !is_served(change),
-            action => !action.leaves_alone(),
+    pub async fn until_served(&self, crds: impl Iterator<Item = (usize, &Change)>) -> Vec<Problem> {
+        let begun = Instant::now();
+        let deadline = begun + self.timeout;
+        let progress = |(index, change)| Progress {
+            index,
+            change,
+            revision: 0,
+            reason: "the server has not accepted it yet".to_owned(),
+            asks: false,
+            next: begun,
+            pause: FIRST_PAUSE,
         };
-        let mut waiting: Vec<&Change> = crds.filter(is_awaited).collect();
-        if waiting.is_empty() {
-            return Vec::new();
-        }
+        let mut waiting: Vec<Progress<'_>> = crds.filter(|(_, change)| may_be_awaited(change)).map(progress).collect();
         let total = waiting.len();
-        let mut pause = Duration::from_millis(50);
-        loop {
-            let answers: Vec<(&Change, _)> = stream::iter(std::mem::take(&mut waiting))
-                .map(|change| async move { (change, self.target.established(&change.desired.object).await) })
-                .buffered(IN_FLIGHT)
-                .collect()
-                .await;
-            let (mut reasons, mut problems) = (Vec::new(), Vec::new());
-            for (change, answer) in answers {
-                let object = &change.desired.object;
-                let at = change.desired.origin.location();
+        let mut news = self.observer.news();
+        while !waiting.is_empty() {
+            news.borrow_and_update();
+            waiting.iter_mut().for_each(|one| self.look(one));
+            let now = Instant::now();
+            // At last all are asked for: what nobody has told of may have happened all the same.
+            let is_late = now >= deadline;
+            let (due, parked): (Vec<_>, Vec<_>) =
+                waiting.into_iter().partition(|one| is_late || one.asks && now >= one.next);
+            waiting = parked;
+            let answers: Vec<_> = stream::iter(due).map(|one| self.ask(one)).buffered(IN_FLIGHT).collect().await;
+            let mut problems = Vec::new();
+            for (mut one, answer) in answers {
+                let Change { desired, .. } = one.change;
                 match answer {
                     Ok(Established::Yes) => {}
                     Ok(Established::NotYet(reason)) => {
-                        reasons.push((at, object, reason));
-                        waiting.push(change);
+                        one.reason = reason;
+                        one.next = Instant::now() + one.pause;
+                        one.pause = (one.pause * 2).min(LONGEST_PAUSE);
+                        waiting.push(one);
                     }
-                    Ok(Established::Never(reason)) => problems.push(
-                        Problem::new(format!("{object} was applied, but the server will not serve it: {reason}"))
-                            .at(at)
-                            .help("fix the CRD and run the same command again"),
-                    ),
+                    Ok(Established::Never(reason)) => {
+                        let object = &desired.object;
+                        let message = format!("{object} was applied, but the server will not serve it: {reason}");
+                        let help = "fix the CRD and run the same command again";
+                        problems.push(Problem::new(message).at(desired.origin.location()).help(help));
+                    }
                     Err(error) => problems.extend(error.problems().iter().cloned()),
                 }
             }
             (self.on_event)(Event::Established(total - waiting.len(), total));
-            if waiting.is_empty() || !problems.is_empty() || self.is_over() {
+            if !problems.is_empty() || self.is_over() {
                 return problems;
             }
-            if Instant::now() >= deadline {
-                let late = reasons.into_iter().map(|(at, object, reason)| {
-                    let seconds = self.timeout.as_secs();
-                    Problem::new(format!("{object} was applied, but is not served after {seconds}s: {reason}"))
-                        .at(at)
-                        .help("run the same command again to continue, or raise timeouts.established")
-                });
-                return late.collect();
+            if is_late {
+                return waiting.iter().map(|one| self.late(one)).collect();
             }
+            let next = waiting.iter().filter(|one| one.asks).map(|one| one.next).min().unwrap_or(deadline);
+            // What happens elsewhere is noticed in time.
+            let next = next.min(deadline).min(Instant::now() + LONGEST_PAUSE);
             let mut stop = self.stop.clone();
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                _ = stop.wait_for(|stop| *stop) => return Vec::new(),
+            if !waiting.is_empty() {
+                tokio::select! {
+                    _ = news.changed() => {}
+                    () = tokio::time::sleep_until(next) => {}
+                    _ = stop.wait_for(|stop| *stop) => return Vec::new(),
+                }
             }
-            pause = (pause * 2).min(Duration::from_secs(1));
         }
+        Vec::new()
+    }
+
+    async fn ask<'c>(&self, one: Progress<'c>) -> (Progress<'c>, Result<Established>) {
+        let answer = self.target.established(&one.change.desired.object).await;
+        (one, answer)
+    }
+
+    /// Takes in what the server has told of a CRD.
+    fn look(&self, one: &mut Progress<'_>) {
+        match self.observer.look(one.index, one.revision) {
+            Look::Same => {}
+            Look::At(live, revision) => {
+                one.revision = revision;
+                match pending(one.change, &live) {
+                    Some(reason) => {
+                        (one.reason, one.asks) = (reason, false);
+                        self.observer.follow(one.index);
+                    }
+                    None => (one.asks, one.next, one.pause) = (true, Instant::now(), FIRST_PAUSE),
+                }
+            }
+            // It was served before this deploy, or is gone.
+            Look::Ready(_) | Look::Absent(_) => one.asks = true,
+            Look::Unseen => {
+                self.observer.follow(one.index);
+                one.asks |= matches!(self.observer.look(one.index, one.revision), Look::Unseen);
+            }
+        }
+    }
+
+    fn late(&self, one: &Progress<'_>) -> Problem {
+        let (object, seconds) = (&one.change.desired.object, self.timeout.as_secs());
+        Problem::new(format!("{object} was applied, but is not served after {seconds}s: {}", one.reason))
+            .at(one.change.desired.origin.location())
+            .help("run the same command again to continue, or raise timeouts.established")
     }
 
     fn is_over(&self) -> bool {
@@ -90,12 +157,36 @@ impl Wait<'_> {
     }
 }
 
+/// Why a CRD is not served yet, by its conditions; `None` where they say that it is, or never will be.
+fn pending(change: &Change, live: &Value) -> Option<String> {
+    if !live["metadata"]["deletionTimestamp"].is_null() {
+        return None;
+    }
+    match readiness::judge_by(&[], &change.desired.object, live).state {
+        State::InProgress(reason) => Some(reason),
+        State::Ready { .. } | State::Failed(_) => None,
+    }
+}
+
+/// Whether the change is a CRD that a deploy may have to wait for: also one that an earlier run applied and did not wait for.
+pub fn may_be_awaited(change: &Change) -> bool {
+    let is_awaited = || match change.action {
+        // What is as the last run left it has been awaited by that.
+        Action::Unchanged => !change.is_as_applied && !is_served(change),
+        action => !action.leaves_alone(),
+    };
+    change.desired.object.is_crd() && change.desired.bundle.is_none() && is_awaited()
+}
+
 /// Whether the live CRD said, when it was read, that the server serves it.
 fn is_served(change: &Change) -> bool {
+    #[derive(Deserialize)]
+    struct Object {
+        #[serde(default)]
+        status: Value,
+    }
     let Some(live) = &change.live else { return false };
-    let live = live.raw.value();
-    let Some(conditions) = live.pointer("/status/conditions").and_then(serde_json::Value::as_array) else {
-        return false;
-    };
-    conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+    let Ok(Object { status }) = serde_json::from_str(&live.raw.json()) else { return false };
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }

@@ -266,8 +266,6 @@ pub enum Established {
 #[derive(Debug, Clone, Default)]
 pub struct Connection {
     pub kubeconfig: Option<PathBuf>,
-    /// What the kubeconfig says, where it was read already.
-    pub read: Option<kube::ReadKubeconfig>,
     pub context: Option<String>,
     /// Whom to impersonate; what the kubeconfig says of it where this is `None`.
     pub impersonate: Option<Impersonate>,
@@ -351,14 +349,6 @@ impl Target {
             Target::Kube(target) => target.describe(),
             Target::Dir(target) => target.describe(),
             Target::Git(target) => target.describe(),
-        }
-    }
-
-    /// The address of the API server.
-    pub fn server(&self) -> Option<&str> {
-        match self {
-            Target::Kube(target) => Some(target.server()),
-            Target::Dir(_) | Target::Git(_) => None,
         }
     }
 
@@ -501,7 +491,7 @@ impl Target {
     pub fn follow(
         &self,
         request: watch::FollowRequest,
-        tell: impl Fn(watch::Told) + Send + Sync + 'static,
+        tell: impl Fn(watch::WatchEvent) + Send + Sync + 'static,
     ) -> Option<watch::Follow> {
         match self {
             Target::Kube(target) => Some(target.follow(request, tell)),

@@ -17,22 +17,24 @@ pub struct FollowRequest {
     pub names: BTreeSet<String>,
     /// All of them have this label, in Kubernetes' syntax, so that the target need not tell of others.
     pub label_selector: Option<String>,
+    /// Only what has changed since this resourceVersion, without a list first.
+    pub since: Option<String>,
 }
 
 /// An event of the objects that are followed.
 #[derive(Debug, Clone)]
-pub enum Told {
-    /// Those that there are; what is missing was not there at this resourceVersion.
+pub enum WatchEvent {
+    /// Those that there are, where the target was asked for a list; what is missing was not there at this resourceVersion.
     Listed { objects: Vec<(String, Live)>, resource_version: String },
     /// An object is there, or has changed.
-    Is(String, Live),
+    Changed(String, Live),
     /// An object was deleted, or is not one of those any more: the resourceVersion of that.
-    Gone(String, String),
-    /// From now on there are no events: see [`Told::Again`].
-    Lost,
+    Deleted(String, String),
+    /// From now on there are no events: see [`WatchEvent::Resumed`].
+    Disconnected,
     /// What was missed since comes now.
-    Again,
+    Resumed,
 }
 
-/// Tells of the objects until it is dropped, or for ever silent after [`Told::Lost`].
+/// Tells of the objects until it is dropped, or for ever silent after [`WatchEvent::Disconnected`].
 pub type Follow = BoxFuture<'static, ()>;

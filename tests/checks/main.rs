@@ -17,7 +17,6 @@ mod crd_invalid;
 mod custom_checks;
 mod deletions;
 mod evidence;
-mod fleet;
 mod objects;
 mod objects_claims;
 mod objects_manifests;

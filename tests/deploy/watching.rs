@@ -1,7 +1,7 @@
 //! How a deploy learns that what it wrote is ready: by one watch for each kind and namespace, and by reading again where
 //! there is none. The tests play the controllers.
 
-use crate::support::{ControlPlane, Proxy, Recorded, When, control_plane, eventually, rights};
+use crate::support::{Bed, ControlPlane, Proxy, Recorded, When, control_plane, eventually, rights};
 use crate::waiting::{Stage, available, status};
 use serde_json::{Value, json};
 
@@ -227,4 +227,108 @@ fn the_rights_to_watch_are_printed_and_missed_without_blocking() {
     let proxy = Proxy::start(cp);
     let noted = vec![(json!("WatchNotPermitted"), json!("info"))];
     assert_eq!(deploy(&blind, &proxy, &|| ()), (json!("passed"), noted));
+}
+
+#[test]
+fn crds_are_watched_from_the_moment_they_are_written_and_read_once_more() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let crds: Vec<Value> = ["Apple", "Pear", "Plum"].map(|kind| crd(&bed, kind)).into();
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let own = json!({"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
+        "verbs": ["get", "create", "patch"]});
+    for user in ["admin".to_owned(), cp.user(&json!([own]))] {
+        bed.write("manifests.yaml", &crds.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n"));
+        let proxy = Proxy::start(cp);
+        bed.deploy(proxy.kubeconfig(&user), &[]).run().code(0).stdout_contains("3 created");
+        let requests = proxy.requests();
+        let of_kind = lists(&requests, path);
+        let watches: Vec<&&Recorded> = of_kind.iter().filter(|request| is_watch(request)).collect();
+        assert!(watches.iter().all(|request| request.query.contains("resourceVersion=")), "{of_kind:?}");
+        assert_eq!((watches.len(), of_kind.len()), (1, 1), "no list of all that there are: {of_kind:?}");
+        for crd in &crds {
+            let path = cp.path_of(crd);
+            let reads = requests.iter().filter(|request| request.method == "GET" && request.path == path).count();
+            // For the plan, and when it is served. Who may not watch looks again and again.
+            match user.as_str() {
+                "admin" => assert!(reads <= 3, "{requests:#?}"),
+                _ => assert!(reads >= 2, "{requests:#?}"),
+            }
+            cp.delete(&path);
+        }
+        eventually("the CRDs to go", || crds.iter().all(|crd| cp.get(&cp.path_of(crd)).0 == 404).then_some(()));
+    }
+}
+
+#[test]
+fn a_watch_of_crds_that_says_nothing_costs_no_requests_and_no_deploy() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let crds: Vec<Value> = ["Apple", "Pear", "Plum", "Fig", "Date"].map(|kind| crd(&bed, kind)).into();
+    bed.write("manifests.yaml", &crds.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n"));
+    let proxy = Proxy::start(cp);
+    let held = proxy.hold(When::new("GET", "/customresourcedefinitions").query("watch=true"));
+    let deploy = bed.deploy(proxy.kubeconfig("admin"), &[]).env("GANTRY_TIMEOUTS__ESTABLISHED", "2s");
+    deploy.run().code(0).stdout_contains("5 created");
+    held.reached();
+    for crd in &crds {
+        let path = cp.path_of(crd);
+        let requests = proxy.requests();
+        let reads = requests.iter().filter(|request| request.method == "GET" && request.path == path).count();
+        assert_eq!(reads, 2, "for the plan, and when time is over: {requests:#?}");
+        cp.delete(&path);
+    }
+}
+
+fn crd(bed: &Bed, kind: &str) -> Value {
+    let (group, plural) = (&bed.names.group, format!("{}s", kind.to_lowercase()));
+    let schema = json!({"openAPIV3Schema": {"type": "object"}});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {"group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}})
+}
+
+#[test]
+fn what_is_being_deleted_is_watched_and_not_read_again_and_again() {
+    let cp = control_plane();
+    let verbs = json!(["get", "list", "create", "patch", "update", "delete"]);
+    let no_watch = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);
+    for user in ["admin".to_owned(), cp.user(&no_watch)] {
+        let stage = Stage::new();
+        let mut held = ["a", "b", "c"].map(|name| stage.config_map(name, json!({})));
+        for object in &mut held {
+            object["metadata"]["finalizers"] = json!(["shop.example.com/held"]);
+        }
+        let stays = stage.config_map("stays", json!({}));
+        stage.write(&[&stays, &held[0], &held[1], &held[2]]);
+        stage.deploy_as(cp.kubeconfig("admin"), &[]).run().code(0);
+        stage.write(&[&stays]);
+        let proxy = Proxy::start(cp);
+        let running = stage.deploy_as(proxy.kubeconfig(&user), &["--prune=yes"]).spawn();
+        watched(&proxy, 1);
+        let reads = || -> usize { ["a", "b", "c"].map(|name| reads_of(&proxy.requests(), name)).iter().sum() };
+        if user == "admin" {
+            let before = reads();
+            // What happens to them meanwhile is told, and asks for nothing.
+            for turn in 0..100 {
+                let touched = json!({"metadata": {"annotations": {"turn": turn.to_string()}}});
+                assert_eq!(cp.patch(&cp.path_of(&held[0]), &touched).0, 200);
+            }
+            // One round may have been under way.
+            assert!(reads() <= before + held.len(), "{:#?}", proxy.requests());
+        } else {
+            let before = reads();
+            eventually("they are read again", || (reads() >= before + 2 * held.len()).then_some(()));
+        }
+        let free = json!({"metadata": {"finalizers": null}});
+        held.iter().for_each(|object| assert_eq!(cp.patch(&cp.path_of(object), &free).0, 200));
+        running.wait().code(0).stdout_contains("3 deleted");
+    }
+}
+
+/// How often a ConfigMap was read.
+fn reads_of(requests: &[Recorded], name: &str) -> usize {
+    let end = format!("/configmaps/{name}");
+    requests.iter().filter(|request| request.method == "GET" && request.path.ends_with(&end)).count()
 }

@@ -17,7 +17,7 @@ use super::list::KubePages;
 use super::request::{Call, Failure, encode};
 use super::transport::Transport;
 use crate::cluster::list::{ListError, ListRequest};
-use crate::cluster::watch::{FollowRequest, Told};
+use crate::cluster::watch::{FollowRequest, WatchEvent};
 use crate::resource::{Live, Resource};
 
 /// How long the server keeps one watch open. Kept short: a connection that something on the way has dropped in silence is
@@ -47,10 +47,10 @@ enum End {
 }
 
 /// Tells of the objects. Ends where they cannot be watched.
-pub async fn follow(transport: Arc<Transport>, request: FollowRequest, tell: impl Fn(Told) + Send + Sync) {
+pub async fn follow(transport: Arc<Transport>, request: FollowRequest, tell: impl Fn(WatchEvent) + Send + Sync) {
     let mut pauses = Pauses::default();
     // Where the next watch begins.
-    let mut version: Option<String> = None;
+    let mut version = request.since.clone();
     // The first list is no news.
     let mut is_lost = false;
     loop {
@@ -59,7 +59,7 @@ pub async fn follow(transport: Arc<Transport>, request: FollowRequest, tell: imp
             None => match list(&transport, &request).await {
                 Ok((objects, resource_version)) => {
                     version = Some(resource_version.clone());
-                    tell(Told::Listed { objects, resource_version });
+                    tell(WatchEvent::Listed { objects, resource_version });
                     continue;
                 }
                 Err(end) => end,
@@ -67,7 +67,7 @@ pub async fn follow(transport: Arc<Transport>, request: FollowRequest, tell: imp
             Some(version) => {
                 let resumed = || {
                     if std::mem::take(&mut is_lost) {
-                        tell(Told::Again);
+                        tell(WatchEvent::Resumed);
                     }
                 };
                 watch(&transport, &request, version, resumed, &tell).await
@@ -80,13 +80,13 @@ pub async fn follow(transport: Arc<Transport>, request: FollowRequest, tell: imp
             End::Expired => version = None,
             End::Broken | End::Over => {
                 is_lost = true;
-                tell(Told::Lost);
+                tell(WatchEvent::Disconnected);
                 if pauses.made >= FORGETS_AFTER {
                     version = None;
                 }
             }
             End::Never => {
-                tell(Told::Lost);
+                tell(WatchEvent::Disconnected);
                 return;
             }
         }
@@ -113,7 +113,7 @@ async fn list(
     transport: &Arc<Transport>,
     request: &FollowRequest,
 ) -> std::result::Result<(Vec<(String, Live)>, String), End> {
-    let FollowRequest { resource, namespace, names, label_selector } = request;
+    let FollowRequest { resource, namespace, names, label_selector, .. } = request;
     let list = ListRequest {
         namespace: namespace.as_deref(),
         label_selector: label_selector.as_deref(),
@@ -154,7 +154,7 @@ async fn watch(
     request: &FollowRequest,
     version: &mut String,
     resumed: impl FnOnce(),
-    tell: &(impl Fn(Told) + Send + Sync),
+    tell: &(impl Fn(WatchEvent) + Send + Sync),
 ) -> End {
     let call = call(request, version);
     let mut lines = match transport.lines(&call).await {
@@ -182,11 +182,11 @@ async fn watch(
             Ok(Some(line)) => match read(&line, request) {
                 Some(Event::Is(name, live)) => {
                     version.clone_from(&live.resource_version);
-                    tell(Told::Is(name, live));
+                    tell(WatchEvent::Changed(name, live));
                 }
                 Some(Event::Gone(name, at)) => {
                     version.clone_from(&at);
-                    tell(Told::Gone(name, at));
+                    tell(WatchEvent::Deleted(name, at));
                 }
                 Some(Event::Other(at)) => *version = at,
                 Some(Event::Error(410)) => return End::Expired,
@@ -316,19 +316,20 @@ mod tests {
             namespace: Some("a".into()),
             names: ["web".to_owned(), "worker".to_owned()].into(),
             label_selector: Some("app=shop".into()),
+            since: None,
         };
         let words = Arc::new(Mutex::new(Vec::new()));
         let list = Arc::clone(&words);
         let follow = target.follow(request, move |told| {
             list.lock().unwrap().push(match told {
-                Told::Listed { objects, resource_version } => {
+                WatchEvent::Listed { objects, resource_version } => {
                     let names: Vec<String> = objects.into_iter().map(|(name, _)| name).collect();
                     format!("listed {} at {resource_version}", names.join(","))
                 }
-                Told::Is(name, live) => format!("{name} at {}", live.resource_version),
-                Told::Gone(name, at) => format!("{name} gone at {at}"),
-                Told::Lost => "lost".to_owned(),
-                Told::Again => "again".to_owned(),
+                WatchEvent::Changed(name, live) => format!("{name} at {}", live.resource_version),
+                WatchEvent::Deleted(name, at) => format!("{name} gone at {at}"),
+                WatchEvent::Disconnected => "lost".to_owned(),
+                WatchEvent::Resumed => "again".to_owned(),
             });
         });
         let _ = tokio::time::timeout(Duration::from_secs(3600), follow).await;

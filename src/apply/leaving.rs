@@ -1,0 +1,118 @@
+//! Objects that are being deleted, followed by one watch for each kind and namespace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::observe::MOST_WATCHES;
+use crate::app::PART_OF;
+use crate::cluster::Target;
+use crate::cluster::watch::{FollowRequest, WatchEvent};
+use crate::plan::removal::Removal;
+use crate::resource::{ObjectRef, Resource};
+
+/// Objects of one kind in one place.
+type Place = (Arc<Resource>, Option<String>);
+
+/// What the server tells of objects until this is dropped.
+pub struct Following {
+    known: Arc<Known>,
+    _watches: JoinSet<()>,
+}
+
+struct Known {
+    places: Mutex<BTreeMap<Place, Told>>,
+    news: watch::Sender<()>,
+}
+
+/// What was told of a place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Told {
+    /// It is told of at this moment.
+    is_followed: bool,
+    /// The uids of the objects that are there, by their names.
+    there: BTreeMap<String, String>,
+}
+
+impl Told {
+    fn take_in(&mut self, event: WatchEvent) {
+        match event {
+            WatchEvent::Listed { objects, .. } => {
+                self.there = objects.into_iter().map(|(name, live)| (name, live.uid)).collect();
+                self.is_followed = true;
+            }
+            WatchEvent::Changed(name, live) => drop(self.there.insert(name, live.uid)),
+            WatchEvent::Deleted(name, _) => drop(self.there.remove(&name)),
+            WatchEvent::Disconnected => self.is_followed = false,
+            WatchEvent::Resumed => self.is_followed = true,
+        }
+    }
+}
+
+impl Known {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Told>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Following {
+    /// Follows the objects, as many as may be.
+    pub fn of<'r>(removals: impl Iterator<Item = &'r Removal>, target: &Target) -> Self {
+        let mut places: BTreeMap<Place, Vec<&Removal>> = BTreeMap::new();
+        for removal in removals {
+            places.entry(place(removal)).or_default().push(removal);
+        }
+        let known = Arc::new(Known { places: Mutex::default(), news: watch::Sender::new(()) });
+        let mut watches = JoinSet::new();
+        for (of, removals) in places.into_iter().take(MOST_WATCHES) {
+            let names: BTreeSet<String> = removals.iter().map(|removal| removal.object.name.clone()).collect();
+            let label_selector = label(&removals);
+            // A list of everything would be more than the reads that it saves.
+            if names.len() > 1 && label_selector.is_none() {
+                continue;
+            }
+            let (resource, namespace) = of.clone();
+            let request = FollowRequest { resource, namespace, names, label_selector, since: None };
+            let shared = Arc::clone(&known);
+            let follow = target.follow(request, move |event| {
+                shared.lock().entry(of.clone()).or_default().take_in(event);
+                shared.news.send_replace(());
+            });
+            if let Some(follow) = follow {
+                watches.spawn(follow);
+            }
+        }
+        Following { known, _watches: watches }
+    }
+
+    /// Whether the server says that an object is there.
+    pub fn is_there(&self, removal: &Removal) -> bool {
+        let places = self.known.lock();
+        let told = places.get(&place(removal)).filter(|told| told.is_followed);
+        told.is_some_and(|told| told.there.get(&removal.object.name) == Some(&removal.facts.uid))
+    }
+
+    /// Waits until something may have happened to one of the objects: the server tells so, or does not tell of it.
+    pub async fn news<'r>(&self, removals: impl Iterator<Item = &'r Removal> + Clone) {
+        let mut news = self.known.news.subscribe();
+        while removals.clone().all(|removal| self.is_there(removal)) {
+            if news.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn place(removal: &Removal) -> Place {
+    let ObjectRef { namespace, .. } = &*removal.object;
+    (Arc::clone(&removal.resource), namespace.clone().filter(|_| removal.resource.namespaced))
+}
+
+/// The label of the app, where all of the objects have it. One that loses it counts as gone until it is read.
+fn label(removals: &[&Removal]) -> Option<String> {
+    let mut values = removals.iter().map(|removal| removal.facts.labels.get(PART_OF));
+    let first = values.next().flatten()?;
+    values.all(|value| value == Some(first)).then(|| format!("{PART_OF}={first}"))
+}
