@@ -1,5 +1,6 @@
 //! Values that a flag, the environment and a configuration file give in the same words.
 
+mod fleet;
 mod git;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::str::FromStr;
 pub use clap::ColorChoice;
 use clap::ValueEnum;
 
+pub use fleet::{Shard, Waves};
 pub use git::{GitRevision, GitSpec};
 
 /// Where to go, as `--target` names it.

@@ -8,6 +8,7 @@ mod catalog;
 mod command_line;
 mod diffs;
 mod file;
+mod fleet;
 mod flow;
 mod from_kapp;
 mod host;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand};
 
-use super::flow::{AppFlags, ConfigFlags, DeployArgs, FlowArgs, IdentityArgs, InputArgs};
+use super::flow::{AppFlags, ConfigFlags, DeployArgs, FlowArgs, IdentityArgs, InputArgs, ManyArgs};
 use crate::options::{ColorChoice, ListFormat, OutputSpec, PruneFlag, PruneMax};
 
 /// Where a command goes that reads no manifests.
@@ -104,6 +104,7 @@ impl DeleteArgs {
         };
         let flow = FlowArgs {
             input,
+            many: ManyArgs::default(),
             identity,
             force_conflicts: false,
             take_ownership: Vec::new(),
@@ -128,7 +129,7 @@ impl DeleteArgs {
             quiet: self.quiet,
             verbose: self.verbose,
         };
-        DeployArgs { flow, yes: self.yes, dry_run: self.dry_run }
+        DeployArgs { flow, yes: self.yes, dry_run: self.dry_run, waves: None }
     }
 }
 

@@ -1,10 +1,11 @@
 //! What a deploy is of, where it goes and how: `deploy`, `check`, and what looks at the same.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::options::{ColorChoice, DiffKind, OutputSpec, PruneFlag, PruneMax, TargetSpec, Wait};
+use crate::options::{ColorChoice, DiffKind, OutputSpec, PruneFlag, PruneMax, Shard, TargetSpec, Wait, Waves};
 use crate::plan::filter::Filter;
 
 /// What every command that looks at a target has in common: what is read, and where it goes.
@@ -31,7 +32,7 @@ pub struct InputArgs {
     #[arg(long, value_name = "COMMAND")]
     pub render: Option<String>,
 
-    /// The kubeconfig context
+    /// The kubeconfig context; deploy, check and diff take several: a,b,c or a pattern like 'prod-*'
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 
@@ -54,6 +55,9 @@ pub struct InputArgs {
 pub struct FlowArgs {
     #[command(flatten)]
     pub input: InputArgs,
+
+    #[command(flatten)]
+    pub many: ManyArgs,
 
     #[command(flatten)]
     pub identity: IdentityArgs,
@@ -159,6 +163,22 @@ pub struct FlowArgs {
     pub verbose: u8,
 }
 
+/// Many clusters in one run.
+#[derive(Debug, Default, Args)]
+pub struct ManyArgs {
+    /// The contexts that this file lists, one or a pattern on each line, # for comments: the same for each of them
+    #[arg(long, value_name = "FILE", conflicts_with = "context")]
+    pub contexts_file: Option<PathBuf>,
+
+    /// Of several contexts, so many at the same time [default: 8]
+    #[arg(long, value_name = "N")]
+    pub parallel: Option<NonZero<usize>>,
+
+    /// Of several contexts, every Nth, beginning with the one at index I: from 0, as Indexed Jobs count
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
+}
+
 /// The app that a deploy is of.
 #[derive(Debug, Args)]
 pub struct AppFlags {
@@ -234,6 +254,12 @@ pub struct DeployArgs {
     /// Stop after the report and write nothing
     #[arg(long)]
     pub dry_run: bool,
+
+    /// Deploy to several contexts in waves: up to how many of them, for example 1,10%,100%
+    ///
+    /// No wave begins before every cluster of the one before it is deployed (and ready, with --wait).
+    #[arg(long, value_name = "N|P%,…")]
+    pub waves: Option<Waves>,
 }
 
 #[derive(Debug, Args)]

@@ -266,6 +266,8 @@ pub enum Established {
 #[derive(Debug, Clone, Default)]
 pub struct Connection {
     pub kubeconfig: Option<PathBuf>,
+    /// What the kubeconfig says, where it was read already.
+    pub read: Option<kube::ReadKubeconfig>,
     pub context: Option<String>,
     /// Whom to impersonate; what the kubeconfig says of it where this is `None`.
     pub impersonate: Option<Impersonate>,
@@ -349,6 +351,14 @@ impl Target {
             Target::Kube(target) => target.describe(),
             Target::Dir(target) => target.describe(),
             Target::Git(target) => target.describe(),
+        }
+    }
+
+    /// The address of the API server.
+    pub fn server(&self) -> Option<&str> {
+        match self {
+            Target::Kube(target) => Some(target.server()),
+            Target::Dir(_) | Target::Git(_) => None,
         }
     }
 

@@ -107,8 +107,8 @@ pub struct ConfigDocument {
     pub origin: Origin,
 }
 
-/// Everything that `-f` names.
-#[derive(Debug, Default)]
+/// Everything that `-f` names. A copy shares the texts.
+#[derive(Debug, Clone, Default)]
 pub struct Loaded {
     /// In the order of the arguments, the files, and the documents in a file. No object is in it twice.
     pub manifests: Vec<Manifest>,

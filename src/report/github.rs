@@ -4,7 +4,6 @@
 
 use std::io::{self, Write};
 
-use super::human::outcome;
 use super::places::Place;
 use super::{Report, Surroundings, words};
 use crate::finding::{CheckStatus, Finding, Severity};
@@ -37,7 +36,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
         command(out, "warning", None, &title, check.message.as_deref().unwrap_or("no reason given"))?;
     }
     let baseline = words::baseline(report).map(|line| format!(" {line}")).unwrap_or_default();
-    command(out, "notice", None, "gantry", &format!("{}{baseline}", outcome::verdict(report, around.purpose)))
+    command(out, "notice", None, "gantry", &format!("{}{baseline}", around.verdict(report)))
 }
 
 fn message(finding: &Finding) -> String {

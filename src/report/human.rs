@@ -13,6 +13,7 @@ pub(super) mod finding;
 pub(super) mod findings;
 pub(super) mod flow;
 pub(super) mod groups;
+pub mod list;
 pub(super) mod outcome;
 pub(super) mod pen;
 pub(super) mod plan;

@@ -101,18 +101,34 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::report::{API_VERSION, KIND, samples};
+    use crate::report::{API_VERSION, KIND, LIST_KIND, ReportList, samples};
 
     /// The JSON Schema (draft 2020-12) of what [`write`] writes.
     fn schema() -> Value {
-        let generated = schemars::schema_for!(Report).to_value();
+        finished(schemars::schema_for!(Report).to_value(), "gantry report", KIND)
+    }
+
+    /// That of the reports of many clusters.
+    fn schema_of_list() -> Value {
+        let mut schema =
+            finished(schemars::schema_for!(ReportList).to_value(), "gantry reports of clusters", LIST_KIND);
+        let report = schema["$defs"]["Report"].take();
+        schema["$defs"]["Report"] = with_constants(report, KIND);
+        schema
+    }
+
+    fn finished(generated: Value, title: &str, kind: &str) -> Value {
         // What a reader wants to see first goes first.
-        let mut schema = json!({"$schema": null, "title": "gantry report", "description": null});
+        let mut schema = json!({"$schema": null, "title": title, "description": null});
         if let (Some(schema), Value::Object(generated)) = (schema.as_object_mut(), generated) {
             schema.extend(generated.into_iter().filter(|(key, _)| key != "title"));
         }
-        // The types know these two only as text.
-        for (name, value) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+        with_constants(schema, kind)
+    }
+
+    /// The types know these two only as text.
+    fn with_constants(mut schema: Value, kind: &str) -> Value {
+        for (name, value) in [("apiVersion", API_VERSION), ("kind", kind)] {
             let description = schema["properties"][name]["description"].take();
             schema["properties"][name] = json!({"description": description, "const": value});
         }
@@ -126,24 +142,27 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_schema_is_fresh() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/report.schema.json");
-        let fresh = format!("{:#}\n", schema());
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(&path, &fresh).expect("docs/ can be written");
+    fn the_documented_schemas_are_fresh() {
+        for (file, schema) in [("report.schema.json", schema()), ("report-list.schema.json", schema_of_list())] {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(file);
+            let fresh = format!("{schema:#}\n");
+            if std::env::var_os("UPDATE_DOCS").is_some() {
+                std::fs::write(&path, &fresh).expect("docs/ can be written");
+            }
+            let written = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(written == fresh, "docs/{file} is stale: run UPDATE_DOCS=1 cargo test --lib report::json");
         }
-        let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(written == fresh, "docs/report.schema.json is stale: run UPDATE_DOCS=1 cargo test --lib report::json");
     }
 
     /// Who reads a report has nothing but these to go by.
     #[test]
     fn every_property_and_every_value_is_described() {
-        let schema = schema();
+        // All definitions of the one are among those of the other.
+        let schema = schema_of_list();
         let mut bare = Vec::new();
         let definitions =
             schema["$defs"].as_object().expect("definitions").iter().map(|(name, of)| (name.as_str(), of));
-        for (name, definition) in definitions.chain([("Report", &schema)]) {
+        for (name, definition) in definitions.chain([("ReportList", &schema)]) {
             let is_bare = |schema: &Value| schema["description"].as_str().is_none_or(|text| text.len() < 3);
             let properties = definition["properties"].as_object().into_iter().flatten();
             bare.extend(properties.filter(|(_, of)| is_bare(of)).map(|(key, _)| format!("{name}.{key}")));
@@ -176,6 +195,21 @@ mod tests {
             assert!(errors.is_empty(), "{name}: {errors:#?}");
             assert_eq!(serde_json::from_str::<Report>(&text).expect("a report"), as_data(report), "{name}");
         }
+    }
+
+    #[test]
+    fn reports_of_clusters_follow_their_schema_and_read_back() {
+        let validator = jsonschema::validator_for(&schema_of_list()).expect("the schema is one");
+        let mut list = samples::list();
+        let mut out = Vec::new();
+        write_value(&list, &mut out).expect("in memory");
+        let value: Value = serde_json::from_slice(&out).expect("JSON");
+        let errors: Vec<String> =
+            validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+        assert!(!jsonschema::validator_for(&schema()).expect("the schema is one").is_valid(&value));
+        list.clusters.iter_mut().for_each(|cluster| cluster.report = as_data(cluster.report.clone()));
+        assert_eq!(serde_json::from_slice::<ReportList>(&out).expect("a list"), list);
     }
 
     #[test]

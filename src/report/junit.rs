@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use quick_junit::{NonSuccessKind, Report as Suites, TestCase, TestCaseStatus, TestSuite, XmlString};
 
 use super::places::Places;
-use super::{ErrorEntry, Report, Surroundings, words};
+use super::{ErrorEntry, Report, ReportList, Surroundings, words};
 use crate::finding::{CheckReport, CheckStatus, Finding, Severity};
 use crate::resource::ObjectRef;
 use crate::text;
@@ -21,16 +21,32 @@ const WRITTEN: usize = 100;
 /// Writes the report.
 pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut suites = Suites::new("gantry");
-    suites.add_test_suites(report.checks.iter().map(|check| suite(check, around.places)));
-    if !report.errors.is_empty() {
-        suites.add_test_suite(stopped(&report.errors, around.places));
+    add(&mut suites, "", report, around.places);
+    suites.serialize(out).map_err(io::Error::other)
+}
+
+/// Writes the reports of many clusters: the names of the suites and their classes begin with that of the cluster.
+pub fn write_list(list: &ReportList, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut suites = Suites::new("gantry");
+    for cluster in &list.clusters {
+        add(&mut suites, &format!("{}: ", words::line(&cluster.name, 200)), &cluster.report, around.places);
+    }
+    if !list.errors.is_empty() {
+        suites.add_test_suite(stopped("gantry", &list.errors, around.places));
     }
     suites.serialize(out).map_err(io::Error::other)
 }
 
+fn add(suites: &mut Suites, prefix: &str, report: &Report, places: &Places) {
+    suites.add_test_suites(report.checks.iter().map(|check| suite(prefix, check, places)));
+    if !report.errors.is_empty() {
+        suites.add_test_suite(stopped(&format!("{prefix}gantry"), &report.errors, places));
+    }
+}
+
 /// One check.
-fn suite(check: &CheckReport, places: &Places) -> TestSuite {
-    let name = words::line(&check.name, 200);
+fn suite(prefix: &str, check: &CheckReport, places: &Places) -> TestSuite {
+    let name = format!("{prefix}{}", words::line(&check.name, 200));
     let mut suite = TestSuite::new(xml(&name));
     if check.status == CheckStatus::Skipped {
         let mut skipped = TestCaseStatus::skipped();
@@ -108,8 +124,8 @@ fn written(findings: &[&Finding]) -> String {
 }
 
 /// What stopped the run, apart from findings.
-fn stopped(errors: &[ErrorEntry], places: &Places) -> TestSuite {
-    let mut suite = TestSuite::new("gantry");
+fn stopped(name: &str, errors: &[ErrorEntry], places: &Places) -> TestSuite {
+    let mut suite = TestSuite::new(xml(name));
     for (number, error) in errors.iter().enumerate() {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
         let first = error.message.lines().next().unwrap_or_default();
@@ -117,7 +133,7 @@ fn stopped(errors: &[ErrorEntry], places: &Places) -> TestSuite {
         let at = error.source.as_ref().map(|source| format!("{}\n", words::place(source))).unwrap_or_default();
         let help = error.help.as_ref().map(|help| format!("\n{help}")).unwrap_or_default();
         status.set_description(xml(&format!("{at}{}{help}", error.message)));
-        let mut case = case("gantry", &format!("error {}", number + 1), status);
+        let mut case = case(name, &format!("error {}", number + 1), status);
         if let Some(source) = &error.source {
             case.extra.insert("file".into(), xml(&places.of(source).path));
         }

@@ -5,12 +5,14 @@
 //! depends on the clock or on iteration order: the same input gives the same bytes.
 
 pub mod catalog;
+mod combined;
 pub mod github;
 pub mod gitlab;
 pub mod html;
 pub mod human;
 pub mod json;
 pub mod junit;
+mod list;
 pub mod markdown;
 mod places;
 #[cfg(test)]
@@ -29,6 +31,10 @@ use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult, BaselineEntry, CheckReport, ExtensionEntry, Severity, Source};
 use crate::problem::{Log, Problem};
 use crate::resource::ObjectRef;
+pub use human::list::names;
+#[cfg(test)]
+pub use list::LIST_KIND;
+pub use list::{ClusterReport, LiveCrds, LiveGroup, ReportList};
 pub use places::Places;
 pub use surroundings::{RuleText, Rules, Surroundings};
 

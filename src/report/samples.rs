@@ -31,6 +31,39 @@ pub fn all() -> Vec<(&'static str, Report)> {
     ]
 }
 
+/// A cluster of a list.
+pub fn cluster(name: &str, report: Report) -> ClusterReport {
+    let live_crds = (!report.changes.is_empty()).then(LiveCrds::new);
+    ClusterReport { name: name.into(), server: None, wave: None, not_reached: false, live_crds, report }
+}
+
+/// Clusters of each kind: two that are blocked by the same, one that is dead, and two that are fine.
+pub fn list() -> ReportList {
+    let dead = Report {
+        errors: vec![ErrorEntry {
+            message: "10.0.0.9:6443 refused the connection".into(),
+            source: None,
+            help: Some("is the cluster running?".into()),
+            log: None,
+        }],
+        ..Report::default()
+    };
+    let live = |hash: &str| Some(LiveCrds::from([("samples.test.example.com".to_owned(), Some(hash.to_owned()))]));
+    let mut clusters = vec![
+        cluster("prod-1", blocked()),
+        cluster("prod-2", blocked()),
+        cluster("dead", dead),
+        cluster("dev", planned()),
+        cluster("test", planned()),
+    ];
+    for (cluster, hash) in clusters.iter_mut().zip(["1", "1", "", "1", "2"]) {
+        cluster.live_crds = Some(hash).filter(|hash| !hash.is_empty()).and_then(live);
+        cluster.server = (hash == "2").then(|| "https://10.0.0.5:6443".to_owned());
+    }
+    clusters[0].report.target = "kube: prod-1 (https://10.0.0.1:6443)".into();
+    ReportList::new(clusters)
+}
+
 pub fn change(action: Action, object: ObjectRef, line: usize) -> ChangeEntry {
     let source = Some(source("manifests/app.yaml", line, 0));
     ChangeEntry { action, object: object.into(), source, result: None, diff: None }

@@ -1,7 +1,8 @@
 //! What a format for programs or browsers has to know beside the report.
 
-use super::human::{Excerpts, Purpose};
+use super::human::{Excerpts, Purpose, list, outcome};
 use super::places::Places;
+use super::{Report, ReportList};
 use crate::finding::Severity;
 
 /// What the report itself does not hold.
@@ -13,6 +14,18 @@ pub struct Surroundings<'a> {
     pub purpose: Purpose,
     /// No line of a manifest is shown, unless it is a CRD's.
     pub redact: bool,
+    /// The clusters that the report is put together from, where there are many.
+    pub list: Option<&'a ReportList>,
+}
+
+impl Surroundings<'_> {
+    /// The last line for people: how the run ended.
+    pub fn verdict(&self, report: &Report) -> String {
+        match self.list {
+            Some(list) => list::verdict(list, self.purpose),
+            None => outcome::verdict(report, self.purpose),
+        }
+    }
 }
 
 /// What rules say of themselves.
@@ -72,8 +85,14 @@ pub mod tests {
         write: fn(&crate::report::Report, Surroundings<'_>, &mut dyn std::io::Write) -> std::io::Result<()>,
     ) -> String {
         let places = Places::new("/repo/deploy".as_ref(), "/repo".as_ref());
-        let around =
-            Surroundings { rules: &One, places: &places, excerpts: &Numbered, purpose: Purpose::Check, redact: false };
+        let around = Surroundings {
+            rules: &One,
+            places: &places,
+            excerpts: &Numbered,
+            purpose: Purpose::Check,
+            redact: false,
+            list: None,
+        };
         let mut out = Vec::new();
         write(report, around, &mut out).expect("in memory");
         String::from_utf8(out).expect("text")

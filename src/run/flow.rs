@@ -7,7 +7,9 @@ use jiff::Timestamp;
 
 use super::app::{self, Deployed};
 use super::baseline;
+use super::before::Before;
 use super::diffs;
+use super::fleet;
 use super::host::{Exit, Host};
 use super::interrupt::until;
 use super::look::{Checking, Showing, look};
@@ -21,10 +23,10 @@ use crate::catalog::{self, Catalogs};
 use crate::cli::{DeleteArgs, DeployArgs, FlowArgs};
 use crate::cluster::Target;
 use crate::config::{Loader, Overrides, SelectedCheck, Settings};
-use crate::finding::{ApplyResult, Mode, redact};
-use crate::manifest::Input;
-use crate::options::{DiffKind, TargetSpec};
-use crate::plan::strategy;
+use crate::finding::{ApplyResult, Baseline, Mode, redact};
+use crate::manifest::{Input, Loaded};
+use crate::options::{DiffKind, TargetSpec, Waves};
+use crate::plan::{Plan, Prefetch, strategy};
 use crate::preflight::custom::{self, Surroundings};
 use crate::preflight::deletion_safety;
 use crate::preflight::extension_resolution;
@@ -84,14 +86,20 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: Purpose, host: &mut Ho
     let mut output = Output::new(args, purpose);
     let mut report = Report::default();
     let exit = match Box::pin(steps(args, goal, host, &mut output, &mut report)).await {
-        Ok(exit) if args.detailed_exitcode => detailed(exit, &report),
-        Ok(exit) => exit,
+        Ok(Ended::OnMany(ended)) => {
+            let fleet::Ended { list, exit, fresh } = *ended;
+            return match output.finish_list(host, &list, fresh.as_ref()) {
+                Ok(()) => exit,
+                Err(error) => {
+                    output.problems(host, error.problems());
+                    Exit::from(&error)
+                }
+            };
+        }
+        Ok(Ended::OnOne(exit)) if args.detailed_exitcode => detailed(exit, &report),
+        Ok(Ended::OnOne(exit)) => exit,
         Err(error) => {
-            report.outcome = Outcome::Failed;
-            report.errors.extend(error.problems().iter().map(ErrorEntry::from));
-            if output.redacts() {
-                report.errors.iter_mut().for_each(ErrorEntry::redact);
-            }
+            output.add_to(&mut report, &error);
             output.problems(host, error.problems());
             if !output.is_configured() {
                 // What is wrong may be wrong in the very file.
@@ -116,8 +124,14 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: Purpose, host: &mut Ho
     }
 }
 
+/// How a run has ended.
+enum Ended {
+    OnOne(Exit),
+    OnMany(Box<fleet::Ended>),
+}
+
 /// The exit code where it says whether there are changes.
-fn detailed(exit: Exit, report: &Report) -> Exit {
+pub(super) fn detailed(exit: Exit, report: &Report) -> Exit {
     let is_change = |change: &ChangeEntry| match change.result {
         Some(result) => matches!(result, ApplyResult::Applied | ApplyResult::Deleted),
         None => !change.action.leaves_alone(),
@@ -131,9 +145,85 @@ async fn steps(
     host: &mut Host,
     output: &mut Output,
     report: &mut Report,
-) -> Result<Exit> {
-    let (deploy, deletes) = (goal.deploy(), matches!(goal, Goal::Delete(_)));
-    // Everything that can be wrong in the configuration is said before the first request.
+) -> Result<Ended> {
+    let (mut run, input) = prepare(args, goal, host, output, report).await?;
+    let stop = host.stop.clone();
+    if !run.deletes()
+        && let Some(contexts) = until(&stop, fleet::find(&run, &host.working_directory)).await?
+    {
+        return Box::pin(fleet::run(run, contexts, input, host, output)).await.map(Box::new).map(Ended::OnMany);
+    }
+    let input = (!run.deletes()).then_some(input);
+    let opening = Box::pin(open(&run.settings, input, run.last(), &run.progress));
+    let Opened { mut loaded, target, ahead, before } = until(&stop, opening).await?;
+    run.take_in(&mut loaded)?;
+    let at = At { target, ahead, before };
+    Box::pin(on_target(&run, loaded, at, host, output, report, &mut |_| ())).await.map(Ended::OnOne)
+}
+
+/// A run before its target is opened.
+pub(super) struct Run<'a> {
+    pub args: &'a FlowArgs,
+    pub goal: Goal<'a>,
+    /// A deploy or a delete, and no dry run.
+    pub writes: bool,
+    /// The user has said that there is nothing to ask.
+    pub confirmed: bool,
+    pub settings: Settings,
+    enabled: Vec<Enabled>,
+    baseline: Option<Baseline>,
+    /// See [`Input::sum`]; empty without an app.
+    sum: String,
+    pub progress: Progress,
+}
+
+impl Run<'_> {
+    pub fn waves(&self) -> Option<&Waves> {
+        self.goal.deploy()?.waves.as_ref()
+    }
+
+    fn deletes(&self) -> bool {
+        matches!(self.goal, Goal::Delete(_))
+    }
+
+    /// What the app was last deployed with, where its objects need not all be read.
+    pub fn last(&self) -> Option<Last<'_>> {
+        // A team's own checks are shown the live objects, so that these are read.
+        let is_known = |enabled: &Enabled| registry::find(&enabled.name).is_some();
+        self.enabled.iter().all(is_known).then_some(Last { flags: &self.args.app, input: &self.sum })
+    }
+
+    /// What depends on the manifests, and not on the target.
+    pub fn take_in(&mut self, loaded: &mut Loaded) -> Result<()> {
+        let deletes = self.deletes();
+        let Run { settings, enabled, .. } = self;
+        // What is deleted is looked at whatever else runs; where the configuration names the check, in its mode.
+        let deletes_some = settings.app.is_some() || loaded.manifests.iter().any(strategy::may_replace);
+        if deletes_some && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
+            let check = Box::new(deletion_safety::DeletionSafety);
+            enabled.push(Enabled { name: deletion_safety::NAME.to_owned(), mode: Mode::Error, check });
+        }
+        if let (Some(app), true, false) = (&settings.app, loaded.manifests.is_empty(), deletes) {
+            // All members would seem to have left the app.
+            let problem = Problem::new(format!("there is nothing but bundles to deploy as the app {app}"));
+            return Err(Error::usage(
+                problem.help("OLM installs bundles; leave out --app, or add the app's manifests"),
+            ));
+        }
+        strategy::fill_nonces(&mut loaded.manifests, Timestamp::now());
+        Ok(())
+    }
+}
+
+/// Everything that can be wrong in the configuration is said here, before the first request.
+pub(super) async fn prepare<'a>(
+    args: &'a FlowArgs,
+    goal: Goal<'a>,
+    host: &mut Host,
+    output: &mut Output,
+    report: &mut Report,
+) -> Result<(Run<'a>, Input)> {
+    let deploy = goal.deploy();
     let render = Loader { overrides: overrides(&args.input), ..loader(&args.input.config, host) };
     let input = read_input(&args.input.files, &render, host).await?;
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
@@ -148,50 +238,54 @@ async fn steps(
         return Err(Error::usage(problem.help("leave out --filter to deploy or compare the whole app")));
     }
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
-
-    let stop = host.stop.clone();
     let sum = if settings.app.is_some() { input.sum() } else { String::new() };
-    // A team's own checks are shown the live objects, so that these are read.
-    let is_known = |enabled: &Enabled| registry::find(&enabled.name).is_some();
-    let last = enabled.iter().all(is_known).then_some(Last { flags: &args.app, input: &sum });
-    let opening = Box::pin(open(&settings, (!deletes).then_some(input), last, &progress));
-    let Opened { loaded: mut manifests, target, ahead, before } = until(&stop, opening).await?;
-    // What is deleted is looked at whatever else runs; where the configuration names the check, in its mode.
-    let deletes_some = settings.app.is_some() || manifests.manifests.iter().any(strategy::may_replace);
-    if deletes_some && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
-        let check = Box::new(deletion_safety::DeletionSafety);
-        enabled.push(Enabled { name: deletion_safety::NAME.to_owned(), mode: Mode::Error, check });
-    }
-    if let (Some(app), true, false) = (&settings.app, manifests.manifests.is_empty(), deletes) {
-        // All members would seem to have left the app.
-        let problem = Problem::new(format!("there is nothing but bundles to deploy as the app {app}"));
-        return Err(Error::usage(problem.help("OLM installs bundles; leave out --app, or add the app's manifests")));
-    }
-    strategy::fill_nonces(&mut manifests.manifests, Timestamp::now());
+    let confirmed = deploy.is_some_and(|deploy| deploy.yes);
+    Ok((Run { args, goal, writes, confirmed, settings, enabled, baseline, sum, progress }, input))
+}
+
+/// A target that is open, and what was read of it already.
+pub(super) struct At {
+    pub target: Target,
+    pub ahead: Prefetch,
+    pub before: Option<Before>,
+}
+
+/// From the manifests to the end, on one target. `on_plan` is told the plan as soon as it is made.
+pub(super) async fn on_target(
+    run: &Run<'_>,
+    mut loaded: Loaded,
+    at: At,
+    host: &mut Host,
+    output: &mut Output,
+    report: &mut Report,
+    on_plan: &mut (dyn FnMut(&Plan) + Send),
+) -> Result<Exit> {
+    let Run { args, goal, writes, confirmed, settings, enabled, baseline, sum, progress } = run;
+    let (args, writes, confirmed, deletes) = (*args, *writes, *confirmed, run.deletes());
+    let At { target, ahead, before } = at;
+    let stop = host.stop.clone();
     if writes {
         target.remove_leftovers();
     }
     tell(target.notices(), host, output, report);
-    tell(&manifests.notices, host, output, report);
+    tell(&loaded.notices, host, output, report);
     if settings.logs && settings.redact {
         let problem = Problem::new("the logs of Pods are not shown: nobody knows what values they hold");
         tell(&[problem.help("leave out --redact to see them")], host, output, report);
     }
-    let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !deploy.is_some_and(|deploy| deploy.yes);
-    let asks = writes && is_asked;
-    let confirmed = deploy.is_some_and(|deploy| deploy.yes);
-    let use_of = app::Use { writes, asks, confirmed, deletes };
+    let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !confirmed;
+    let use_of = app::Use { writes, asks: writes && is_asked, confirmed, deletes };
     // On the heap, with all that they hold: a caller's thread may have little stack.
-    let before = app::Known { before, input: sum };
-    let opened = Box::pin(app::open(&settings, &args.app, &mut manifests.manifests, &target, use_of, before));
+    let before = app::Known { before, input: sum.clone() };
+    let opened = Box::pin(app::open(settings, &args.app, &mut loaded.manifests, &target, use_of, before));
     let managed = until(&stop, opened).await?;
-    if deletes && writes && !is_asked && !deploy.is_some_and(|deploy| deploy.yes) {
+    if deletes && writes && !is_asked && !confirmed {
         let problem = Problem::new("cannot ask for confirmation: there is no terminal");
         return Err(Error::failed(problem.help("delete without confirmation: --yes")));
     }
     report.target = target.describe();
     let checking = Checking {
-        enabled: &enabled,
+        enabled,
         waivers: Waivers { list: &settings.waivers, today: host.today },
         baseline: baseline.as_ref(),
         catalogs: Catalogs {
@@ -206,8 +300,9 @@ async fn steps(
             drops_kapp_selector: args.drop_kapp_selector,
         },
     };
-    let looked_at = Box::pin(look(&settings, manifests.into(), ahead, &target, checking, &progress, report));
+    let looked_at = Box::pin(look(settings, loaded.into(), ahead, &target, checking, progress, report));
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;
+    on_plan(&plan);
     tell(&notices, host, output, report);
     tell_warnings(host, output, &target, settings.redact);
     output.warnings(host, &report.warnings);
@@ -223,9 +318,9 @@ async fn steps(
     }
     output.review(host, report)?;
     if !verdict.goes_on {
-        let options = app::options(&settings, None, &report.extensions);
+        let options = app::options(settings, None, &report.extensions);
         if verdict.outcome == Outcome::Unchanged && options.ready_timeout.is_some() {
-            let applied = Box::pin(write::resume(&plan, &target, options, &progress, host)).await;
+            let applied = Box::pin(write::resume(&plan, &target, options, progress, host)).await;
             tell(&applied.notices, host, output, report);
             report.waits = waits(&applied, settings.redact);
             let (outcome, exit, errors) = verdict::after_writing(&applied, &Removed::default(), settings.redact);
@@ -248,16 +343,15 @@ async fn steps(
 
     let Deployed { applied, removed } = match &managed {
         None => {
-            let options = app::options(&settings, None, &report.extensions);
-            let applied = Box::pin(write::write(&plan, &target, options, &progress, host)).await;
+            let options = app::options(settings, None, &report.extensions);
+            let applied = Box::pin(write::write(&plan, &target, options, progress, host)).await;
             Deployed { applied, removed: Removed::default() }
         }
         Some(managed) => {
             let write = async |host: &mut Host, written| {
-                write::write(&plan, &target, app::options(&settings, written, &report.extensions), &progress, host)
-                    .await
+                write::write(&plan, &target, app::options(settings, written, &report.extensions), progress, host).await
             };
-            Box::pin(app::deploy(managed, &plan, &target, &settings, host, write)).await
+            Box::pin(app::deploy(managed, &plan, &target, settings, host, write)).await
         }
     };
     tell_warnings(host, output, &target, settings.redact);

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
@@ -43,9 +43,25 @@ pub struct Host {
 pub struct Writes {
     total: AtomicUsize,
     done: AtomicUsize,
+    /// Those of single clusters, which count as well.
+    parts: Mutex<Vec<Arc<Writes>>>,
 }
 
 impl Writes {
+    /// A part of them, to be counted by itself.
+    fn part(&self) -> Arc<Writes> {
+        let part = Arc::new(Writes::default());
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&part));
+        part
+    }
+
+    /// How many are made, and how many there are, those of all parts included.
+    fn count(&self) -> (usize, usize) {
+        let own = (self.done.load(Ordering::SeqCst), self.total.load(Ordering::SeqCst));
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.iter().map(|part| part.count()).fold(own, |all, part| (all.0 + part.0, all.1 + part.1))
+    }
+
     /// So many changes are going to be made.
     pub(crate) fn begin(&self, total: usize) {
         self.total.store(total, Ordering::SeqCst);
@@ -60,7 +76,7 @@ impl Writes {
 impl fmt::Display for Writes {
     /// What to say when a run ends where it is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (done, total) = (self.done.load(Ordering::SeqCst), self.total.load(Ordering::SeqCst));
+        let (done, total) = self.count();
         match total {
             0 => f.write_str("interrupted; nothing was written"),
             total if done == total => write!(f, "interrupted; all {} were made", text::count(total, "change")),
@@ -102,6 +118,24 @@ impl From<&Error> for Exit {
 }
 
 impl Host {
+    /// The surroundings of a run on one of many clusters: it asks nobody, and what it says is told by the whole run.
+    pub(super) fn for_cluster(&self) -> Host {
+        Host {
+            stdin: None,
+            stdout: Box::new(io::sink()),
+            stderr: Box::new(io::sink()),
+            stdin_is_terminal: false,
+            stdout_is_terminal: false,
+            stderr_is_terminal: false,
+            environment: self.environment.clone(),
+            unreadable_environment: self.unreadable_environment.clone(),
+            working_directory: self.working_directory.clone(),
+            today: self.today,
+            stop: self.stop.clone(),
+            writes: self.writes.part(),
+        }
+    }
+
     /// Whether to colour a stream.
     pub(super) fn color(&self, choice: ColorChoice, is_terminal: bool) -> bool {
         ui::color::decide(choice, |name| self.environment.get(name).cloned(), is_terminal)

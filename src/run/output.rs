@@ -1,5 +1,6 @@
 //! Where a run's words go: a writer for each `-o`, problems and notices to stderr, the documented line at the very end.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, Purpose, Sources};
 use crate::report::{
-    ErrorEntry, Outcome, Places, Report, RuleText, Rules, Surroundings, github, gitlab, html, json, junit, markdown,
-    sarif,
+    ClusterReport, ErrorEntry, Outcome, Places, Report, ReportList, RuleText, Rules, Surroundings, github, gitlab,
+    html, json, junit, markdown, sarif,
 };
 use crate::ui;
 
@@ -33,6 +34,8 @@ pub struct Output {
     is_configured: bool,
     /// The words of kapp or OLM are wanted at a terminal too.
     is_quoted: bool,
+    /// Of one of many clusters: what is to be told is kept for the whole run, which writes the report.
+    kept: Option<Vec<Problem>>,
 }
 
 impl Output {
@@ -45,6 +48,35 @@ impl Output {
             told: false,
             is_configured: false,
             is_quoted: false,
+            kept: None,
+        }
+    }
+
+    /// That of one of many clusters.
+    pub fn for_cluster(&self) -> Self {
+        Output {
+            specs: Vec::new(),
+            color: self.color,
+            options: self.options,
+            sources: Sources::default(),
+            told: false,
+            is_configured: true,
+            is_quoted: false,
+            kept: Some(Vec::new()),
+        }
+    }
+
+    /// What was kept for the whole run.
+    pub fn take_notices(&mut self) -> Vec<Problem> {
+        self.kept.take().unwrap_or_default()
+    }
+
+    /// Puts what stopped a run into its report.
+    pub fn add_to(&self, report: &mut Report, error: &Error) {
+        report.outcome = Outcome::Failed;
+        report.errors.extend(error.problems().iter().map(ErrorEntry::from));
+        if self.redacts() {
+            report.errors.iter_mut().for_each(ErrorEntry::redact);
         }
     }
 
@@ -143,6 +175,10 @@ impl Output {
 
     /// What the user should know and what stops nothing.
     pub fn notices(&mut self, host: &mut Host, notices: &[Problem]) {
+        if let Some(kept) = &mut self.kept {
+            kept.extend_from_slice(notices);
+            return;
+        }
         if self.quiet() {
             return;
         }
@@ -156,7 +192,8 @@ impl Output {
 
     /// What is wrong and stops nothing.
     pub fn warnings(&mut self, host: &mut Host, warnings: &[ErrorEntry]) {
-        if self.quiet() {
+        // They are in the report of the cluster.
+        if self.quiet() || self.kept.is_some() {
             return;
         }
         for warning in warnings {
@@ -185,23 +222,74 @@ impl Output {
 
     /// Everything that is known before anything is written, for people.
     pub fn review(&mut self, host: &mut Host, report: &Report) -> Result<()> {
+        if self.kept.is_some() {
+            return Ok(());
+        }
         self.human(host, |options, sources, out| human::write_review(report, options, sources, out))
+    }
+
+    /// The same of many clusters.
+    pub fn review_list(&mut self, host: &mut Host, list: &ReportList) -> Result<()> {
+        self.human(host, |options, sources, out| {
+            human::list::write_sections(list, &|_| true, options, sources, out)?;
+            human::list::write_overview(list, options, out)
+        })
     }
 
     /// How it ended: the last words for people, the whole report for machines, the documented line on stderr. An output
     /// that cannot be written keeps none of the others from being written.
     pub fn finish(&mut self, host: &mut Host, report: &Report) -> Result<()> {
-        let mut failed = Vec::new();
         // Before the verdict: that is the last line.
+        self.quote(host, documented_lines(report));
+        let human = match self.told {
+            true => Ok(()),
+            false => self.human(host, |options, sources, out| human::write_outcome(report, options, sources, out)),
+        };
+        let whole = self.whole(host, None, |format, around, out| match whole(format) {
+            Some(write) => write(report, around, out),
+            None => Ok(()),
+        });
+        both(human, whole)
+    }
+
+    /// The same of many clusters. People are told of those that are `fresh`, or of all.
+    pub fn finish_list(&mut self, host: &mut Host, list: &ReportList, fresh: Option<&BTreeSet<usize>>) -> Result<()> {
+        let mut lines: Vec<String> = Vec::new();
+        for line in list.clusters.iter().flat_map(|cluster| documented_lines(&cluster.report)) {
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        self.quote(host, lines);
+        let fresh: Option<BTreeSet<&str>> =
+            fresh.map(|fresh| fresh.iter().map(|index| list.clusters[*index].name.as_str()).collect());
+        let human = self.human(host, |options, sources, out| {
+            let fits =
+                |cluster: &ClusterReport| fresh.as_ref().is_none_or(|fresh| fresh.contains(cluster.name.as_str()));
+            human::list::write_sections(list, &fits, options, sources, out)?;
+            human::list::write_overview(list, options, out)?;
+            human::list::write_end(list, options, sources, out)
+        });
+        let whole = self.whole(host, Some(list), |format, around, out| write_list(format, list, around, out));
+        both(human, whole)
+    }
+
+    /// The lines that scripts look for.
+    fn quote(&self, host: &mut Host, lines: Vec<String>) {
         if self.is_quoted || !host.stderr_is_terminal {
-            for line in documented_lines(report) {
+            for line in lines {
                 let _ = writeln!(host.stderr, "{}", crate::text::sanitize(&line));
             }
         }
-        if !self.told {
-            let human = self.human(host, |options, sources, out| human::write_outcome(report, options, sources, out));
-            failed.extend(human.err());
-        }
+    }
+
+    /// Writes the report in each format that is for programs or browsers.
+    fn whole(
+        &mut self,
+        host: &mut Host,
+        list: Option<&ReportList>,
+        write: impl Fn(Format, Surroundings<'_>, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
         let places = Places::new(&host.working_directory, root_of(&host.working_directory))
             .rendered(self.sources.rendered_from());
         let around = Surroundings {
@@ -210,16 +298,17 @@ impl Output {
             excerpts: &self.sources,
             purpose: self.options.purpose,
             redact: self.options.redact,
+            list,
         };
-        for spec in &self.specs {
-            let Some(write) = whole(spec.format) else { continue };
+        let mut failed = Vec::new();
+        for spec in self.specs.iter().filter(|spec| spec.format != Format::Human) {
             let written = match &spec.file {
-                None => write(report, around, &mut host.stdout)
+                None => write(spec.format, around, &mut host.stdout)
                     .and_then(|()| host.stdout.flush())
                     .map_err(|error| lost(&error)),
                 Some(path) => {
                     let path = host.working_directory.join(path);
-                    let written = file::replace(&path, |out| write(report, around, out));
+                    let written = file::replace(&path, |out| write(spec.format, around, out));
                     written.map_err(|error| Error::failed(unwritable(&path, &error)))
                 }
             };
@@ -274,6 +363,29 @@ fn whole(format: Format) -> Option<WriteWhole> {
         Format::Github => Some(github::write),
         Format::Gitlab => Some(gitlab::write),
         Format::Html => Some(html::write),
+    }
+}
+
+/// Writes the reports of many clusters in a format for programs or browsers.
+fn write_list(format: Format, list: &ReportList, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        Format::Human => Ok(()),
+        Format::Json => json::write_value(list, out),
+        Format::Sarif => sarif::write_list(list, around, out),
+        Format::Junit => junit::write_list(list, around, out),
+        Format::Markdown => markdown::write(&list.combined(), around, out),
+        Format::Github => github::write(&list.combined(), around, out),
+        Format::Gitlab => gitlab::write(&list.combined(), around, out),
+        Format::Html => html::write(&list.combined(), around, out),
+    }
+}
+
+/// The problems of both.
+fn both(one: Result<()>, other: Result<()>) -> Result<()> {
+    match (one, other) {
+        (Ok(()), other) => other,
+        (one, Ok(())) => one,
+        (Err(one), Err(other)) => Err(Error::Failed([one.problems(), other.problems()].concat())),
     }
 }
 

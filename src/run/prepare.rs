@@ -126,6 +126,7 @@ pub fn impersonate(settings: &Settings) -> Result<Option<Impersonate>> {
 pub fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Connection {
     Connection {
         kubeconfig: settings.kubeconfig.clone(),
+        read: None,
         context: settings.context.clone(),
         impersonate,
         timeout: Some(settings.timeouts.request),
@@ -167,16 +168,8 @@ pub async fn open(
     };
     let names = input.foreseen_crds();
     let is_long = !names.is_empty();
-    let configs = input.configs().count();
     let arguments = input.arguments().to_vec();
-    let reading = async {
-        let interrupted = || Error::failed(Problem::new("interrupted while reading the manifests"));
-        let read = apart(move || input.read()).await.ok_or_else(interrupted)?;
-        let mut loaded = complete(read.map_err(Error::Failed)?, configs)?;
-        label::add(&mut loaded.manifests, &settings.rules.labels);
-        graph::check(&loaded.manifests, &settings.rules.bindings, settings.namespace.as_deref().unwrap_or("default"))?;
-        Ok(loaded)
-    };
+    let reading = read_manifests(settings, input);
     let opening = async {
         let desired = Desired { files: &arguments, render: settings.render.as_ref() };
         let target = Target::open(&settings.target, &connection, desired).await?;
@@ -197,6 +190,17 @@ pub async fn open(
         }
     };
     Ok(Opened { loaded, target, ahead, before })
+}
+
+/// Reads the manifests, and says what is wrong with them on any target.
+pub async fn read_manifests(settings: &Settings, input: Input) -> Result<Loaded> {
+    let configs = input.configs().count();
+    let interrupted = || Error::failed(Problem::new("interrupted while reading the manifests"));
+    let read = apart(move || input.read()).await.ok_or_else(interrupted)?;
+    let mut loaded = complete(read.map_err(Error::Failed)?, configs)?;
+    label::add(&mut loaded.manifests, &settings.rules.labels);
+    graph::check(&loaded.manifests, &settings.rules.bindings, settings.namespace.as_deref().unwrap_or("default"))?;
+    Ok(loaded)
 }
 
 /// Looks whether there is something to deploy, and whether its configuration was known from the start.

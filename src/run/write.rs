@@ -16,6 +16,9 @@ use crate::text;
 use crate::ui::confirm;
 use crate::ui::progress::{Progress, Stage};
 
+/// What is said when a deploy that writes is interrupted.
+pub const FINISHING: &str = "interrupted: finishing the requests in flight; press Ctrl-C again to quit immediately";
+
 /// So many lines say what is awaited.
 const LINES: usize = 10;
 
@@ -119,10 +122,7 @@ pub async fn write(
     }
     // An object under way is waited for, which can take as long as a request may: say so at once.
     stage.aside(|| {
-        let _ = writeln!(
-            host.stderr,
-            "interrupted: finishing the requests in flight; press Ctrl-C again to quit immediately"
-        );
+        let _ = writeln!(host.stderr, "{FINISHING}");
     });
     applying.await
 }

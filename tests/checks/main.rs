@@ -17,6 +17,7 @@ mod crd_invalid;
 mod custom_checks;
 mod deletions;
 mod evidence;
+mod fleet;
 mod objects;
 mod objects_claims;
 mod objects_manifests;

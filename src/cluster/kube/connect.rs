@@ -16,7 +16,7 @@ use rustls::pki_types::pem::PemObject;
 
 use super::credentials::Credentials;
 use super::errors::{self, io_words, words};
-use super::kubeconfig::{self, Surroundings};
+use super::kubeconfig::{self, ReadKubeconfig, Surroundings};
 use super::plugin::Plugin;
 use super::request::Peer;
 use super::transport::Transport;
@@ -32,12 +32,30 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// For what kube does while it makes a client.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The merged kubeconfig.
+pub async fn kubeconfig(connection: &Connection, surroundings: Surroundings) -> Result<ReadKubeconfig> {
+    let asked = connection.clone();
+    let reading = tokio::task::spawn_blocking(move || match kubeconfig::read(&asked, &surroundings)? {
+        Some(read) => Ok(ReadKubeconfig(Arc::new(read))),
+        None => Err(Error::usage(
+            Problem::new("no kubeconfig found for several contexts")
+                .help(format!("searched in {}", kubeconfig::looked_in(&surroundings))),
+        )),
+    });
+    reading.await.map_err(|_| Error::failed(Problem::new("the kubeconfig could not be read")))?
+}
+
 pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result<KubeTarget> {
     // A file may be a pipe that nobody writes to: an interrupt must find us here.
     let asked = connection.clone();
-    let prepared = tokio::task::spawn_blocking(move || match kubeconfig::read(&asked, &surroundings)? {
-        Some(kubeconfig) => from_kubeconfig(kubeconfig, &asked, &surroundings),
-        None => in_cluster(&asked, &surroundings),
+    let prepared = tokio::task::spawn_blocking(move || {
+        if let Some(ReadKubeconfig(kubeconfig)) = &asked.read {
+            return from_kubeconfig(kubeconfig, &asked, &surroundings);
+        }
+        match kubeconfig::read(&asked, &surroundings)? {
+            Some(kubeconfig) => from_kubeconfig(&kubeconfig, &asked, &surroundings),
+            None => in_cluster(&asked, &surroundings),
+        }
     });
     let mut prepared =
         prepared.await.map_err(|_| Error::failed(Problem::new("the kubeconfig could not be read")))??;
@@ -114,12 +132,12 @@ fn in_cluster(connection: &Connection, surroundings: &Surroundings) -> Result<Pr
     Ok(Prepared { config, peer, plugin: None })
 }
 
-fn from_kubeconfig(kubeconfig: Kubeconfig, connection: &Connection, surroundings: &Surroundings) -> Result<Prepared> {
+fn from_kubeconfig(kubeconfig: &Kubeconfig, connection: &Connection, surroundings: &Surroundings) -> Result<Prepared> {
     let asked = connection.context.is_some();
     let name = match connection.context.clone().or(kubeconfig.current_context.clone().filter(|name| !name.is_empty())) {
         Some(name) => name,
         None => {
-            let help = format!("choose one with --context: {}", known(&kubeconfig));
+            let help = format!("choose one with --context: {}", known(kubeconfig));
             return Err(Error::failed(Problem::new("the kubeconfig sets no current-context").help(help)));
         }
     };
@@ -130,7 +148,7 @@ fn from_kubeconfig(kubeconfig: Kubeconfig, connection: &Connection, surroundings
         let near = did_you_mean(&name, names).map_or(String::new(), |near| format!(", did you mean {near:?}?"));
         let from = if asked { "" } else { " (its current-context)" };
         let problem = Problem::new(format!("the kubeconfig has no context {:?}{from}{near}", words(&name)))
-            .help(format!("known: {}", known(&kubeconfig)));
+            .help(format!("known: {}", known(kubeconfig)));
         return Err(if asked { Error::usage(problem) } else { Error::failed(problem) });
     };
     let missing = |what: &str, missing: &str| {

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kube::config::{Kubeconfig, KubeconfigError};
 
@@ -41,6 +42,17 @@ impl Surroundings {
 
     pub fn variable(&self, name: &str) -> Option<OsString> {
         (self.variables)(name).filter(|value| !value.is_empty())
+    }
+}
+
+/// A kubeconfig that was read, to be used for several of its contexts.
+#[derive(Debug, Clone)]
+pub struct ReadKubeconfig(pub(super) Arc<Kubeconfig>);
+
+impl ReadKubeconfig {
+    /// The names of the contexts, in their order; of several files those of the first come first.
+    pub fn contexts(&self) -> impl Iterator<Item = &str> {
+        self.0.contexts.iter().map(|context| context.name.as_str())
     }
 }
 

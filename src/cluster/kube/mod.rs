@@ -52,12 +52,21 @@ use crate::cluster::watch::{Follow, FollowRequest, WatchEvent};
 use crate::problem::{Problem, Result};
 use crate::rbac::Atom;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
+pub use kubeconfig::ReadKubeconfig;
 pub use list::KubePages;
 use transport::Transport;
 
 /// An object of a list, with the apiVersion and kind that the server leaves out there.
 pub fn listed(json: &str, resource: &Resource) -> Option<Live> {
     json::live(json, resource)
+}
+
+/// The kubeconfig (`--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`), for runs on several of its contexts.
+///
+/// # Errors
+/// There is none, or one cannot be read.
+pub async fn kubeconfig(connection: &Connection) -> Result<ReadKubeconfig> {
+    connect::kubeconfig(connection, kubeconfig::Surroundings::of_process()).await
 }
 
 pub struct KubeTarget {
@@ -78,6 +87,11 @@ impl KubeTarget {
         let peer = self.transport.peer();
         let who = peer.acts_as.as_ref().map_or(String::new(), |who| format!(" as {:?}", errors::words(&who.user)));
         format!("kube: {} ({}){who}", peer.context, peer.server)
+    }
+
+    /// `https://10.0.0.1:6443`
+    pub fn server(&self) -> &str {
+        &self.transport.peer().server
     }
 
     pub fn default_namespace(&self) -> &str {

@@ -18,8 +18,9 @@ use ring::digest::{SHA256, digest};
 
 use self::rules::Explained;
 use super::human::causes::{Cause, ObjectCauses};
-use super::human::{outcome, plan};
-use super::{ErrorEntry, Outcome, Report, Surroundings, words};
+use super::human::list::rows;
+use super::human::plan;
+use super::{ErrorEntry, LiveGroup, Outcome, Report, ReportList, Surroundings, words};
 use crate::diff::LineKind;
 use crate::finding::{CheckReport, CheckStatus, Severity};
 use crate::text;
@@ -37,7 +38,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     let mut causes: Vec<&Cause<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
     causes.sort_by_key(|cause| cause.severity());
     let rules = Explained::of(causes.iter().take(MOST).map(|cause| cause.finding), around.rules);
-    let verdict = outcome::verdict(report, around.purpose);
+    let verdict = around.verdict(report);
     let tone = match report.outcome {
         Outcome::Blocked | Outcome::Failed => "error",
         _ if report.summary.warnings > 0 => "warning",
@@ -57,13 +58,14 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
             body {
                 header {
                     h1 class=(tone) { (verdict) }
-                    @if !report.target.is_empty() {
+                    @if around.list.is_none() && !report.target.is_empty() {
                         div { "Target " code { (words::line(&report.target, 300)) } }
                     }
-                    @if !report.changes.is_empty() { div { "Plan: " (plan::counts(&report.changes)) } }
+                    @if around.list.is_none() && !report.changes.is_empty() { div { "Plan: " (plan::counts(&report.changes)) } }
                     @if let Some(line) = words::baseline(report) { div { (line) } }
                 }
                 main {
+                    @if let Some(list) = around.list { (clusters(list)) }
                     (overview(report, &causes))
                     (unchecked(report))
                     (entries("What stopped the run", &report.errors))
@@ -101,6 +103,31 @@ fn policy() -> String {
         hash(STYLE),
         hash(SCRIPT)
     )
+}
+
+/// The clusters by what they come to, and those with other CRDs.
+fn clusters(list: &ReportList) -> Markup {
+    let named = |all: &[&str]| words::line(&all.join(", "), 10_000);
+    html! {
+        h2 { "Clusters" }
+        div class="scroll" {
+            table {
+                tbody {
+                    @for row in rows(list) {
+                        tr { td { (row.what) } td class="number" { (row.clusters.len()) } td { (named(&row.clusters)) } }
+                    }
+                }
+            }
+        }
+        @if list.overview.live.len() > 1 {
+            h2 { "Clusters with other CRDs than most" }
+            ul {
+                @for LiveGroup { clusters, differs } in &list.overview.live[1..] {
+                    li { b { (words::line(&clusters.join(", "), 10_000)) } ": " (words::line(&differs.join(", "), 10_000)) }
+                }
+            }
+        }
+    }
 }
 
 /// The checks, a line each.

@@ -14,8 +14,9 @@ use self::escape::{code, fence, html, words as bare};
 use super::human::causes::{Cause, ObjectCauses};
 use super::human::findings::shares;
 use super::human::groups::{self, Block, Kind};
-use super::human::{finding as human, outcome, plan};
-use super::{Report, Surroundings, words};
+use super::human::list::{Row, names, rows};
+use super::human::{finding as human, plan};
+use super::{LiveGroup, Report, ReportList, Surroundings, words};
 use crate::finding::{CheckReport, CheckStatus, Severity};
 use crate::text;
 
@@ -27,6 +28,8 @@ const TAIL: usize = 400;
 const CHECKS: usize = 50;
 const TOLD: usize = 20;
 const LONGEST_LINE: usize = 400;
+/// Clusters that are named in a line.
+const NAMED: usize = 20;
 /// Further places of one finding that are named.
 const PLACES: usize = 5;
 
@@ -60,8 +63,10 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
 
 /// The verdict, the target, the checks, and whatever is no finding.
 fn head(report: &Report, causes: &[ObjectCauses<'_>], around: Surroundings<'_>) -> String {
-    let mut text = format!("### gantry: {}\n", bare(&outcome::verdict(report, around.purpose)));
-    if !report.target.is_empty() {
+    let mut text = format!("### gantry: {}\n", bare(&around.verdict(report)));
+    if let Some(list) = around.list {
+        text.push_str(&clusters(list));
+    } else if !report.target.is_empty() {
         let plan = plan::counts(&report.changes);
         let plan = if plan.is_empty() { plan } else { format!(", plan: {}", bare(&plan)) };
         text.push_str(&format!("\nTarget {}{plan}\n", code(&words::line(&report.target, 200))));
@@ -97,6 +102,21 @@ fn head(report: &Report, causes: &[ObjectCauses<'_>], around: Surroundings<'_>) 
         format!("{at}{}{help}", line(&error.message))
     });
     text.push_str(&told(errors.collect(), "What stopped the run"));
+    text
+}
+
+/// The clusters by what they come to.
+fn clusters(list: &ReportList) -> String {
+    let mut text = "\n| clusters | | |\n|---|--:|---|\n".to_owned();
+    for Row { what, clusters, .. } in rows(list) {
+        let named = code(&words::line(&names(clusters.iter().copied(), NAMED), LONGEST_LINE)).replace('|', "\\|");
+        text.push_str(&format!("| {} | {} | {named} |\n", bare(&what), clusters.len()));
+    }
+    for LiveGroup { clusters, differs } in list.overview.live.iter().skip(1).take(TOLD) {
+        let [clusters, differs] = [clusters, differs]
+            .map(|all| code(&words::line(&names(all.iter().map(String::as_str), NAMED), LONGEST_LINE)));
+        text.push_str(&format!("\nOther CRDs than most are live in {clusters}: {differs}\n"));
+    }
     text
 }
 

@@ -13,17 +13,26 @@ pub struct Log {
     #[serde(rename = "$schema")]
     pub schema: &'static str,
     pub version: &'static str,
-    pub runs: [Run; 1],
+    pub runs: Vec<Run>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     pub tool: Tool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub automation_details: Option<AutomationDetails>,
     pub invocations: [Invocation; 1],
     pub original_uri_base_ids: BTreeMap<&'static str, Base>,
     pub column_kind: &'static str,
     pub results: Vec<SarifResult>,
+}
+
+/// What tells runs of one file apart.
+#[derive(Serialize)]
+pub struct AutomationDetails {
+    pub id: String,
+    pub description: Text,
 }
 
 #[derive(Serialize)]

@@ -13,11 +13,11 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use self::log::{
-    ArtifactLocation, Base, Configuration, Driver, Help, Invocation, Level, Location, Log, LogicalLocation,
-    Notification, PhysicalLocation, Region, Rule, RuleProperties, Run, SarifResult, Suppression, Tool,
+    ArtifactLocation, AutomationDetails, Base, Configuration, Driver, Help, Invocation, Level, Location, Log,
+    LogicalLocation, Notification, PhysicalLocation, Region, Rule, RuleProperties, Run, SarifResult, Suppression, Tool,
 };
 use super::places::{Place, Places};
-use super::{ErrorEntry, Outcome, Report, Rules, Surroundings, json};
+use super::{ClusterReport, ErrorEntry, Outcome, Report, ReportList, Rules, Surroundings, json};
 use crate::finding::{CheckReport, CheckStatus, Finding, Fingerprint, Severity};
 use crate::text;
 
@@ -32,6 +32,26 @@ const LONGEST_MESSAGE: usize = 1000;
 
 /// Writes the report.
 pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+    write_runs(vec![run(report, around, None)], out)
+}
+
+/// Writes the reports of many clusters: a run for those of which the same is to be said, with the first of them as its id.
+pub fn write_list(list: &ReportList, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let of = |clusters: Vec<&ClusterReport>| {
+        let names: Vec<String> = clusters.iter().map(|cluster| one_line(&cluster.name)).collect();
+        let id = names.first().cloned().unwrap_or_default();
+        let clusters_named = plain(&format!("{}: {}", text::count(names.len(), "cluster"), names.join(", ")));
+        let details = AutomationDetails { id, description: clusters_named.into() };
+        clusters.first().map(|first| run(&first.report, around, Some(details)))
+    };
+    write_runs(list.alike(|_| true).into_iter().filter_map(of).collect(), out)
+}
+
+fn write_runs(runs: Vec<Run>, out: &mut dyn Write) -> io::Result<()> {
+    json::write_value(&Log { schema: SCHEMA, version: "2.1.0", runs }, out)
+}
+
+fn run(report: &Report, around: Surroundings<'_>, automation_details: Option<AutomationDetails>) -> Run {
     let mut rules = Named::default();
     let findings = || report.checks.iter().flat_map(|check| check.findings.iter().map(move |finding| (check, finding)));
     let results: Vec<SarifResult> = findings()
@@ -40,14 +60,14 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     let driver = Driver { name: "gantry", semantic_version: env!("CARGO_PKG_VERSION"), rules: rules.list };
     let base =
         Base { description: "The root of the repository, or the working directory of gantry.".to_owned().into() };
-    let run = Run {
+    Run {
         tool: Tool { driver },
+        automation_details,
         invocations: [invocation(report, around.places)],
         original_uri_base_ids: BTreeMap::from([(ROOT, base)]),
         column_kind: "unicodeCodePoints",
         results,
-    };
-    json::write_value(&Log { schema: SCHEMA, version: "2.1.0", runs: [run] }, out)
+    }
 }
 
 /// The rules that the findings name, each once.

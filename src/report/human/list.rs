@@ -1,0 +1,283 @@
+//! The reports of many clusters for a person: what has to be looked at, each time with the clusters that it is about, then an
+//! overview, and the verdict as the last line.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::pen::Pen;
+use super::{Excerpts, HumanOptions, Purpose, plan, problems, write_outcome, write_review};
+use crate::report::{ClusterReport, ErrorEntry, Outcome, Report, ReportList};
+use crate::text;
+use crate::ui::color::Role;
+
+/// Where the values of the headings stand.
+const INDENT: usize = 9;
+/// So many clusters are named of which nothing has to be looked at (unless `verbose`), and of others.
+const NAMED: usize = 10;
+const NAMED_OTHERS: usize = 50;
+/// CRDs that are named of each cluster that differs.
+const CRDS: usize = 10;
+
+/// What there is to say of each cluster that `fits`, where it is more than a line: findings, errors, diffs.
+pub fn write_sections(
+    list: &ReportList,
+    fits: &dyn Fn(&ClusterReport) -> bool,
+    options: &HumanOptions,
+    excerpts: &dyn Excerpts,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let has_section = |cluster: &ClusterReport| fits(cluster) && (options.verbose || needs_section(cluster, options));
+    for clusters in list.alike(has_section) {
+        let [first, ..] = &clusters[..] else { continue };
+        heading(&clusters, &mut Pen::new(options, out))?;
+        let report = Report { target: String::new(), ..first.report.clone() };
+        write_review(&report, options, excerpts, out)?;
+        write_outcome(&report, options, excerpts, out)?;
+        let mut pen = Pen::new(options, out);
+        pen.begun = true;
+        pen.blank()?;
+    }
+    Ok(())
+}
+
+/// Whether there is more to say of a cluster than the overview does.
+fn needs_section(cluster: &ClusterReport, options: &HumanOptions) -> bool {
+    let report = &cluster.report;
+    match report.outcome {
+        Outcome::Blocked => true,
+        // Why it could not be checked is a line of the overview.
+        Outcome::Failed => has_plan(cluster),
+        _ => {
+            !options.quiet && (report.summary.warnings > 0 || report.changes.iter().any(|change| change.diff.is_some()))
+        }
+    }
+}
+
+/// Whether it was looked at so far that there is something to show.
+fn has_plan(cluster: &ClusterReport) -> bool {
+    !cluster.report.changes.is_empty()
+}
+
+/// `Cluster  prod-1 (https://10.0.0.1:6443)`, `Clusters prod-1, prod-2`
+fn heading(clusters: &[&ClusterReport], pen: &mut Pen<'_>) -> io::Result<()> {
+    let items: Vec<String> = match clusters {
+        [one] => vec![place(one)],
+        many => many.iter().map(|cluster| name(&cluster.name)).collect(),
+    };
+    let word = if clusters.len() == 1 { "Cluster" } else { "Clusters" };
+    let word = pen.paint.text(Role::Heading, &text::pad(word, INDENT));
+    pen.listed(&word, INDENT, &items)
+}
+
+fn place(cluster: &ClusterReport) -> String {
+    match &cluster.server {
+        Some(server) => format!("{} ({})", name(&cluster.name), text::cut(&text::sanitize(server), 200)),
+        None => name(&cluster.name),
+    }
+}
+
+fn name(name: &str) -> String {
+    text::cut(&text::sanitize(name), 100).into_owned()
+}
+
+/// `a, b and 3 more`, at most so many names.
+pub fn names<'n>(clusters: impl ExactSizeIterator<Item = &'n str>, most: usize) -> String {
+    let number = clusters.len();
+    let mut named: Vec<String> = clusters.take(most).map(name).collect();
+    match number - named.len() {
+        0 => named.join(", "),
+        more => {
+            let last = named.pop().unwrap_or_default();
+            format!("{}, {last} and {more} more", named.join(", ")).trim_start_matches(", ").to_owned()
+        }
+    }
+}
+
+/// The clusters side by side.
+pub fn write_overview(list: &ReportList, options: &HumanOptions, out: &mut dyn io::Write) -> io::Result<()> {
+    if options.quiet && !matches!(list.outcome, Outcome::Blocked | Outcome::Failed) {
+        return Ok(());
+    }
+    let pen = &mut Pen::new(options, out);
+    let heading = pen.paint.text(Role::Heading, &text::pad("Overview", INDENT));
+    pen.line(&format!("{heading}{}", text::count(list.clusters.len(), "cluster")))?;
+    let rows = rows(list);
+    let columns = rows.iter().map(|row| text::width(&row.what)).max().unwrap_or(0);
+    for Row { what, role, clusters } in &rows {
+        let most = match (options.verbose, role) {
+            (true, _) => usize::MAX,
+            (false, Role::Error) => NAMED_OTHERS,
+            (false, _) => NAMED,
+        };
+        let what = pen.paint.text(*role, &text::pad(what, columns));
+        let number = format!("{:>4}", clusters.len());
+        let prefix = format!("{}{what} {number}  ", " ".repeat(INDENT));
+        let items: Vec<String> = names(clusters.iter().copied(), most).split(", ").map(str::to_owned).collect();
+        pen.listed(&prefix, INDENT + columns + 7, &items)?;
+    }
+    for (why, clusters) in reasons(list) {
+        let most = if options.verbose { usize::MAX } else { NAMED_OTHERS };
+        let line = format!("{}: {}", names(clusters.iter().copied(), most), first_line(&why.message));
+        pen.wrapped(&" ".repeat(INDENT), INDENT, &text::cut(&text::sanitize(&line), 1000))?;
+        if let Some(help) = &why.help {
+            pen.wrapped(&" ".repeat(INDENT + 2), INDENT + 2, &text::cut(&text::sanitize(first_line(help)), 500))?;
+        }
+    }
+    live(list, options, pen)
+}
+
+/// Why clusters could not be looked at, each reason once with those that have it.
+fn reasons(list: &ReportList) -> Vec<(&ErrorEntry, Vec<&str>)> {
+    let mut reasons: Vec<(&ErrorEntry, Vec<&str>)> = Vec::new();
+    for cluster in list.clusters.iter().filter(|cluster| cluster.is_unchecked() && !has_plan(cluster)) {
+        for error in &cluster.report.errors {
+            match reasons.iter_mut().find(|(known, _)| *known == error) {
+                Some((_, clusters)) => clusters.push(&cluster.name),
+                None => reasons.push((error, vec![&cluster.name])),
+            }
+        }
+    }
+    reasons
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// A line of the overview.
+pub struct Row<'l> {
+    /// What the clusters come to.
+    pub what: String,
+    role: Role,
+    pub clusters: Vec<&'l str>,
+}
+
+/// What the clusters come to, the worst first.
+pub fn rows(list: &ReportList) -> Vec<Row<'_>> {
+    let mut rows: BTreeMap<(u8, String), Row<'_>> = BTreeMap::new();
+    for cluster in &list.clusters {
+        let counts = || plan::counts(&cluster.report.changes);
+        let (rank, role, what) = match cluster.report.outcome {
+            Outcome::Blocked => (0, Role::Error, "blocked".to_owned()),
+            Outcome::Failed if cluster.is_unchecked() => (1, Role::Error, "could not check".to_owned()),
+            Outcome::Failed if cluster.is_begun() => (2, Role::Error, "failed".to_owned()),
+            Outcome::Failed => (2, Role::Error, "would fail".to_owned()),
+            _ if cluster.not_reached => (3, Role::Warning, "not reached".to_owned()),
+            Outcome::Deployed => (4, Role::Good, "deployed".to_owned()),
+            Outcome::Planned if cluster.has_changes() => (5, Role::Good, counts()),
+            Outcome::Planned | Outcome::Unchanged => (6, Role::Good, "nothing to do".to_owned()),
+        };
+        let row = || Row { what: what.clone(), role, clusters: Vec::new() };
+        rows.entry((rank, what.clone())).or_insert_with(row).clusters.push(&cluster.name);
+    }
+    rows.into_values().collect()
+}
+
+/// Which clusters have other CRDs than most.
+fn live(list: &ReportList, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
+    let [first, others @ ..] = &list.overview.live[..] else { return Ok(()) };
+    if others.is_empty() {
+        return Ok(());
+    }
+    let same = match first.clusters.len() {
+        1 => format!("the CRDs of {} and of these are not the same:", name(&first.clusters[0])),
+        number => format!("{number} clusters have the same CRDs; these have others:"),
+    };
+    let heading = pen.paint.text(Role::Heading, &text::pad("Live", INDENT));
+    pen.line(&format!("{heading}{same}"))?;
+    for group in others {
+        let most = if options.verbose { (usize::MAX, usize::MAX) } else { (NAMED_OTHERS, CRDS) };
+        let clusters = names(group.clusters.iter().map(String::as_str), most.0);
+        let crds = names(group.differs.iter().map(String::as_str), most.1);
+        pen.wrapped(&" ".repeat(INDENT), INDENT + 2, &format!("{clusters}: {crds}"))?;
+    }
+    Ok(())
+}
+
+/// What stopped the run as a whole, and one line that says how it ended.
+pub fn write_end(
+    list: &ReportList,
+    options: &HumanOptions,
+    excerpts: &dyn Excerpts,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let success = !matches!(list.outcome, Outcome::Blocked | Outcome::Failed);
+    if success && options.quiet {
+        return Ok(());
+    }
+    let mut pen = Pen::new(options, out);
+    pen.begun = true;
+    if !list.errors.is_empty() {
+        pen.blank()?;
+        problems::write(&list.errors, options, excerpts, &mut pen)?;
+    }
+    pen.blank()?;
+    let (word, rest) = last_line(list, options.purpose);
+    let word = pen.paint.text(if success { Role::Good } else { Role::Error }, &word);
+    pen.line(&format!("{word}{rest}"))
+}
+
+/// The last line: how the run ended.
+pub fn verdict(list: &ReportList, purpose: Purpose) -> String {
+    let (word, rest) = last_line(list, purpose);
+    format!("{word}{rest}")
+}
+
+fn last_line(list: &ReportList, purpose: Purpose) -> (String, String) {
+    let overview = &list.overview;
+    let counts = &overview.counts;
+    let all = text::count(counts.clusters, "cluster");
+    let written = list.clusters.iter().any(ClusterReport::is_begun);
+    let changed = list.clusters.iter().filter(|cluster| cluster.has_changes() && !cluster.is_unchecked()).count();
+    let warned = list.clusters.iter().any(|cluster| cluster.report.summary.warnings > 0);
+    let warnings = if warned { " with warnings" } else { "" };
+    let end = match (written, list.errors.is_empty()) {
+        (false, _) => " Nothing was written.",
+        (true, true) => " What was written stays.",
+        (true, false) => " What was written stays. Run the same command again to continue.",
+    };
+    let failed = if written { "failed" } else { "would fail" };
+    let parts = [
+        (overview.unchecked.len(), "could not be checked"),
+        (overview.failed.len(), failed),
+        (counts.deployed, "deployed"),
+        (overview.not_reached.len(), "not reached"),
+    ];
+    let others = |without: &str| -> String {
+        let shown = parts.iter().filter(|(number, what)| *number > 0 && *what != without);
+        shown.map(|(number, what)| format!(", {number} {what}")).collect()
+    };
+    match list.outcome {
+        Outcome::Blocked => {
+            let word = if purpose == Purpose::Deploy { "Blocked" } else { "Would be blocked" };
+            (word.into(), format!(": {} of {all}{}.{end}", overview.blocked.len(), others("")))
+        }
+        Outcome::Failed => {
+            let rest = match (overview.failed.len(), overview.unchecked.len()) {
+                (0, 0) => format!(": {all}{}.{end}", others("")),
+                (0, number) => {
+                    let what = "could not be checked";
+                    format!(": {number} of {all} {what}; this does not count as a pass{}.{end}", others(what))
+                }
+                (number, _) => format!(": {number} of {all}{}.{end}", others(failed)),
+            };
+            ("Failed".into(), rest)
+        }
+        Outcome::Deployed => {
+            let rest = match counts.clusters - counts.deployed {
+                0 => String::new(),
+                others => format!(", {others} unchanged"),
+            };
+            ("Deployed".into(), format!("{warnings}: {}{rest}", text::count(counts.deployed, "cluster")))
+        }
+        Outcome::Planned | Outcome::Unchanged if changed == 0 => ("Nothing to do".into(), format!("{warnings}: {all}")),
+        Outcome::Planned | Outcome::Unchanged => {
+            let why = match purpose {
+                Purpose::Check => "check only",
+                Purpose::Diff => "diff only",
+                Purpose::Deploy | Purpose::Delete | Purpose::DryRun => "dry run",
+            };
+            ("Planned".into(), format!("{warnings}: {changed} of {all} would change; nothing was written ({why})"))
+        }
+    }
+}

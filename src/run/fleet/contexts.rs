@@ -1,0 +1,211 @@
+//! Which clusters a run is about: several contexts of the kubeconfig.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use wildmatch::WildMatch;
+
+use crate::bounded;
+use crate::cli::{FlowArgs, ManyArgs};
+use crate::cluster::kube::{self, ReadKubeconfig};
+use crate::manifest;
+use crate::options::TargetSpec;
+use crate::problem::{Error, Location, Problem, Result, did_you_mean};
+use crate::run::flow::Run;
+use crate::run::prepare::connection;
+
+/// So many names are listed in a message.
+const LISTED: usize = 20;
+
+/// The clusters of a run, and the kubeconfig that names them.
+pub struct Contexts {
+    pub kubeconfig: ReadKubeconfig,
+    pub names: Vec<String>,
+}
+
+/// A context or a pattern for contexts, and where it was written.
+struct Wanted {
+    text: String,
+    at: Option<Location>,
+}
+
+impl Wanted {
+    fn problem(&self, message: String) -> Problem {
+        Problem { at: self.at.clone(), ..Problem::new(message) }
+    }
+
+    fn is_pattern(&self) -> bool {
+        self.text.contains(['*', '?'])
+    }
+}
+
+/// Whether the flags may name several contexts: a context may have such a name, too.
+fn may_be_several(args: &FlowArgs) -> bool {
+    args.many.contexts_file.is_some()
+        || args.input.context.as_ref().is_some_and(|context| context.contains([',', '*', '?']))
+}
+
+/// The clusters, where the flags name more than one context, be it by a pattern that only one context matches.
+///
+/// # Errors
+/// Names and patterns that the kubeconfig has nothing for, and flags that are about several clusters where there is one.
+pub async fn find(run: &Run<'_>, working_directory: &Path) -> Result<Option<Contexts>> {
+    let Run { args, settings, .. } = run;
+    if !may_be_several(args) {
+        return only_one(run).map(|()| None);
+    }
+    if settings.target != TargetSpec::Kube {
+        let flag = if args.many.contexts_file.is_some() { "--contexts-file" } else { "--context" };
+        let problem = Problem::new(format!("{flag} names several clusters, and the target is none"));
+        return Err(Error::usage(problem.help("leave out --target, or name one target")));
+    }
+    let kubeconfig = kube::kubeconfig(&connection(settings, None)).await?;
+    let known: Vec<&str> = kubeconfig.contexts().collect();
+    let wanted = match (&args.many.contexts_file, &args.input.context) {
+        (Some(file), _) => of_file(file, working_directory)?,
+        (None, Some(name)) if known.contains(&name.as_str()) => return only_one(run).map(|()| None),
+        (None, names) => of_flag(names.as_deref().unwrap_or_default())?,
+    };
+    let mut names = select(&wanted, &known).map_err(Error::Usage)?;
+    if let Some(shard) = args.many.shard {
+        let mut index = 0..;
+        names.retain(|_| index.next().is_some_and(|index| shard.has(index)));
+    }
+    Ok(Some(Contexts { kubeconfig, names }))
+}
+
+/// Flags that would mean nothing.
+fn only_one(run: &Run<'_>) -> Result<()> {
+    let ManyArgs { parallel, shard, .. } = &run.args.many;
+    let flags = [("--shard", shard.is_some()), ("--parallel", parallel.is_some()), ("--waves", run.waves().is_some())];
+    match flags.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((flag, _)) => {
+            let problem = Problem::new(format!("{flag} is about several clusters, and there is one"));
+            Err(Error::usage(problem.help("name several: --context a,b,c, --context 'prod-*', --contexts-file FILE")))
+        }
+    }
+}
+
+fn of_flag(names: &str) -> Result<Vec<Wanted>> {
+    let wanted: Vec<Wanted> = names.split(',').map(|name| Wanted { text: name.trim().to_owned(), at: None }).collect();
+    if wanted.iter().any(|wanted| wanted.text.is_empty()) {
+        return Err(Error::usage(Problem::new(format!("--context {names:?} contains an empty name"))));
+    }
+    Ok(wanted)
+}
+
+/// One a line; `#` begins a comment, at the start of a line or behind a blank.
+fn of_file(name: &Path, working_directory: &Path) -> Result<Vec<Wanted>> {
+    let shown = name.display().to_string();
+    let cannot = |why: String| Error::usage(Problem::new(format!("--contexts-file {shown} {why}")));
+    let bytes = bounded::read(&working_directory.join(name));
+    let bytes = bytes.map_err(|error| cannot(format!("cannot be read: {error}")))?;
+    let text = manifest::text(&shown, bytes).map_err(Error::usage)?;
+    let mut wanted = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let comment = line
+            .char_indices()
+            .find(|(at, c)| *c == '#' && line[..*at].chars().next_back().is_none_or(char::is_whitespace));
+        let text = comment.map_or(line, |(at, _)| &line[..at]).trim();
+        if !text.is_empty() {
+            let at = Some(Location { file: shown.clone(), line: index + 1, column: 0 });
+            wanted.push(Wanted { text: text.to_owned(), at });
+        }
+    }
+    match wanted.is_empty() {
+        true => Err(Error::usage(
+            Problem::new(format!("--contexts-file {shown} lists no context")).help("write one on each line"),
+        )),
+        false => Ok(wanted),
+    }
+}
+
+/// Each context once, in the order in which they are wanted; those that one pattern matches in the kubeconfig's order.
+fn select(wanted: &[Wanted], known: &[&str]) -> std::result::Result<Vec<String>, Vec<Problem>> {
+    let (mut names, mut seen, mut problems) = (Vec::new(), BTreeSet::new(), Vec::new());
+    let exact: BTreeSet<&str> = known.iter().copied().collect();
+    for one in wanted {
+        let shown = manifest::shown(&one.text);
+        let mut found: Vec<&str> = exact.get(one.text.as_str()).into_iter().copied().collect();
+        if found.is_empty() && one.is_pattern() {
+            let pattern = WildMatch::new(&one.text);
+            found = known.iter().copied().filter(|name| pattern.matches(name)).collect();
+        }
+        if found.is_empty() {
+            let near = did_you_mean(&one.text, known.iter().copied());
+            let near = near.map(|near| format!(", did you mean {:?}?", manifest::shown(near))).unwrap_or_default();
+            let message = match one.is_pattern() {
+                true => format!("no context of the kubeconfig matches {shown:?}"),
+                false => format!("the kubeconfig has no context {shown:?}{near}"),
+            };
+            problems.push(one.problem(message).help(format!("known: {}", listed(known))));
+        }
+        names.extend(found.into_iter().filter(|name| seen.insert(*name)).map(str::to_owned));
+    }
+    if problems.is_empty() { Ok(names) } else { Err(problems) }
+}
+
+fn listed(known: &[&str]) -> String {
+    let mut names: Vec<String> = known.iter().map(|name| manifest::shown(name)).collect();
+    names.sort();
+    let more = names.len().saturating_sub(LISTED);
+    names.truncate(LISTED);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 5] = ["prod-b", "prod-a", "staging", "odd*name", "dev"];
+
+    fn selected(names: &str) -> std::result::Result<Vec<String>, Vec<String>> {
+        let wanted = of_flag(names).expect("no empty name");
+        select(&wanted, &KNOWN).map_err(|problems| problems.into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn names_keep_their_order_and_patterns_that_of_the_kubeconfig() {
+        let names = |text| selected(text).unwrap().join(" ");
+        assert_eq!(names("dev,prod-*,prod-a"), "dev prod-b prod-a");
+        assert_eq!(names("*"), KNOWN.join(" "));
+        assert_eq!(names("prod-a, prod-?"), "prod-a prod-b");
+        assert_eq!(names("odd*name"), "odd*name", "a name is no pattern where there is such a context");
+    }
+
+    #[test]
+    fn every_name_without_a_context_is_told() {
+        assert_eq!(
+            selected("stagin,dev,live-*").unwrap_err(),
+            [
+                "the kubeconfig has no context \"stagin\", did you mean \"staging\"?",
+                "no context of the kubeconfig matches \"live-*\""
+            ]
+        );
+        assert!(of_flag("a,,b").is_err() && of_flag(",").is_err());
+    }
+
+    #[test]
+    fn a_file_has_one_context_on_a_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let read = |text: &str| {
+            std::fs::write(folder.path().join("contexts"), text).expect("written");
+            of_file("contexts".as_ref(), folder.path())
+        };
+        let wanted = read("\u{feff}# all of them\r\n\r\n  prod-*  # two\r\nname#1\r\n").expect("a list");
+        let lines: Vec<(&str, usize)> =
+            wanted.iter().map(|one| (one.text.as_str(), one.at.as_ref().expect("a place").line)).collect();
+        assert_eq!(lines, [("prod-*", 3), ("name#1", 4)]);
+        let problems = select(&read("dev\nlive\n").expect("a list"), &KNOWN).unwrap_err();
+        assert_eq!(problems[0].to_string(), "contexts:2: the kubeconfig has no context \"live\"");
+        let error = |text| read(text).err().expect("an error").to_string();
+        assert_eq!(error("# nothing\n\n"), "--contexts-file contexts lists no context");
+        assert!(
+            of_file("missing".as_ref(), folder.path()).err().expect("an error").to_string().contains("cannot be read")
+        );
+    }
+}

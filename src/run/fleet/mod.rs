@@ -1,0 +1,389 @@
+//! One run on many clusters: manifests are read once, each cluster is looked at by itself, and there is one report of all.
+//!
+//! A deploy goes in waves. All clusters are looked at before anything is written, and those of each later wave once more
+//! before it begins. A wave with a cluster that is blocked or could not be checked does not begin, and one with a cluster that was
+//! not deployed or is not ready is the last.
+
+mod contexts;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::pin::pin;
+
+use futures::stream::{self, StreamExt};
+
+use super::before;
+use super::flow::{At, Run, detailed, on_target};
+use super::host::{Exit, Host};
+use super::interrupt::{interrupt, interrupted, until};
+use super::output::Output;
+use super::prepare::{Last, connection, impersonate, read_manifests};
+use super::write;
+use crate::cluster::{Connection, Desired, Target};
+use crate::hash::fnv128;
+use crate::manifest::{Input, Loaded};
+use crate::options::{TargetSpec, Waves};
+use crate::plan::{Plan, Prefetch};
+use crate::problem::{Error, Problem, Result};
+use crate::report::{ClusterReport, ErrorEntry, LiveCrds, Outcome, Report, ReportList};
+use crate::text;
+use crate::ui::progress::Progress;
+use contexts::Contexts;
+pub use contexts::find;
+use gantry_schema::json;
+
+/// Clusters at the same time, where no flag says otherwise.
+const AT_ONCE: usize = 8;
+
+/// So many clusters are named in a notice.
+const NAMED: usize = 10;
+
+/// What came of all clusters.
+pub struct Ended {
+    pub list: ReportList,
+    pub exit: Exit,
+    /// The clusters of which there is news since the report was shown before the deploy, by their index; `None` where it has
+    /// not been shown.
+    pub fresh: Option<BTreeSet<usize>>,
+}
+
+/// What came of one cluster.
+struct Done {
+    cluster: ClusterReport,
+    exit: Exit,
+    notices: Vec<Problem>,
+}
+
+/// A run on several clusters. They are known by their index in the order in which they were named.
+struct Fleet<'a> {
+    run: Run<'a>,
+    loaded: Loaded,
+    connection: Connection,
+    names: Vec<String>,
+    /// How many clusters each wave has.
+    waves: Option<Vec<usize>>,
+    /// That of the whole run; each cluster shows none of its own.
+    progress: Progress,
+}
+
+/// Runs on all clusters. What goes wrong with one of them is part of its report.
+///
+/// # Errors
+/// What is wrong before any cluster is asked.
+pub async fn run(
+    mut run: Run<'_>,
+    contexts: Contexts,
+    input: Input,
+    host: &mut Host,
+    output: &mut Output,
+) -> Result<Ended> {
+    let Contexts { kubeconfig, names } = contexts;
+    let waves = sizes(run.waves(), run.writes, names.len())?;
+    let connection = connection(&run.settings, impersonate(&run.settings)?);
+    let connection = Connection { read: Some(kubeconfig), ..connection };
+    let mut loaded = until(&host.stop.clone(), read_manifests(&run.settings, input)).await?;
+    run.take_in(&mut loaded)?;
+    let progress = std::mem::replace(&mut run.progress, Progress::new(false));
+    let writes = std::mem::replace(&mut run.writes, false);
+
+    let mut fleet = Fleet { run, loaded, connection, names, waves, progress };
+    let all: Vec<usize> = (0..fleet.names.len()).collect();
+    let mut state = State::default();
+    state.take(fleet.on_each(&all, "checking clusters", host, output).await, host, output);
+    let goes_on = match writes {
+        true => fleet.deploy(&mut state, host, output).await,
+        false => Ok(()),
+    };
+    let mut exit = state.worst();
+    let mut list = ReportList::new(state.clusters);
+    let stopped = goes_on.err().or_else(|| host.stop.borrow().then(interrupted));
+    if let Some(error) = stopped {
+        exit = worst([exit, Exit::from(&error)].into_iter());
+        list.stop(error.problems().iter().map(ErrorEntry::from));
+    }
+    Ok(Ended { list, exit, fresh: writes.then_some(state.fresh) })
+}
+
+/// How many clusters each wave has; `None` where the flags name no waves.
+fn sizes(waves: Option<&Waves>, writes: bool, clusters: usize) -> Result<Option<Vec<usize>>> {
+    const HELP: &str = "deploy in waves: --waves 1,10%,100%; to all at once: --waves 100%; or look only: --dry-run";
+    let Some(waves) = waves else {
+        let problem = Problem::new("to deploy to several contexts, say in which waves").help(HELP);
+        return if writes { Err(Error::usage(problem)) } else { Ok(None) };
+    };
+    let sizes = waves.sizes(clusters).map_err(|why| {
+        Error::usage(Problem::new(format!("--waves: {why}")).help("end with all of them: --waves 1,10%,100%"))
+    });
+    sizes.map(Some)
+}
+
+/// What is known of each cluster so far.
+#[derive(Default)]
+struct State {
+    clusters: Vec<ClusterReport>,
+    exits: Vec<Exit>,
+    /// What was told already.
+    told: BTreeSet<Problem>,
+    /// The clusters of which there is news since the report was shown first.
+    fresh: BTreeSet<usize>,
+}
+
+impl State {
+    /// Takes what came of some clusters, and says what the user should know of them.
+    fn take(&mut self, done: Vec<(usize, Done)>, host: &mut Host, output: &mut Output) {
+        let mut notices: Vec<(Problem, Vec<String>)> = Vec::new();
+        let mut warnings: Vec<(ErrorEntry, Vec<String>)> = Vec::new();
+        let number = done.len();
+        for (_, Done { cluster, notices: of_cluster, .. }) in &done {
+            for notice in of_cluster {
+                add(&mut notices, notice, &cluster.name);
+            }
+            for warning in &cluster.report.warnings {
+                add(&mut warnings, warning, &cluster.name);
+            }
+        }
+        let of = |message: &str, names: &[String]| match names.len() == number {
+            true => message.to_owned(),
+            false => format!("{}: {message}", crate::report::names(names.iter().map(String::as_str), NAMED)),
+        };
+        let mut notices: Vec<Problem> = notices
+            .into_iter()
+            .map(|(notice, names)| Problem { message: of(&notice.message, &names), ..notice })
+            .collect();
+        notices.retain(|notice| self.told.insert(notice.clone()));
+        output.notices(host, &notices);
+        let warnings: Vec<ErrorEntry> = warnings
+            .into_iter()
+            .map(|(warning, names)| ErrorEntry { message: of(&warning.message, &names), ..warning })
+            .collect();
+        if self.clusters.is_empty() {
+            output.warnings(host, &warnings);
+        }
+        for (index, Done { cluster, exit, .. }) in done {
+            match self.clusters.get_mut(index) {
+                Some(known) => {
+                    *known = cluster;
+                    self.exits[index] = exit;
+                    self.fresh.insert(index);
+                }
+                None => {
+                    self.clusters.push(cluster);
+                    self.exits.push(exit);
+                }
+            }
+        }
+    }
+
+    fn passes(&self, index: usize) -> bool {
+        matches!(self.exits[index], Exit::Success | Exit::Changes)
+    }
+
+    fn worst(&self) -> Exit {
+        worst(self.exits.iter().copied())
+    }
+}
+
+/// Adds who says it to what is said, in the order in which it was first said.
+fn add<T: PartialEq + Clone>(said: &mut Vec<(T, Vec<String>)>, what: &T, by: &str) {
+    match said.iter_mut().find(|(known, _)| known == what) {
+        Some((_, names)) => names.push(by.to_owned()),
+        None => said.push((what.clone(), vec![by.to_owned()])),
+    }
+}
+
+/// The exit code of a run with these: blocked weighs more than failed, as in a run on one cluster.
+pub fn worst(exits: impl Iterator<Item = Exit>) -> Exit {
+    let weight = |exit: &Exit| match exit {
+        Exit::Success => 0,
+        Exit::Changes => 1,
+        Exit::NotReady => 2,
+        Exit::Failed => 3,
+        Exit::Blocked => 4,
+        Exit::Usage => 5,
+    };
+    exits.max_by_key(weight).unwrap_or(Exit::Success)
+}
+
+impl Fleet<'_> {
+    /// Runs on these clusters, so many at a time; in their order.
+    async fn on_each(&self, clusters: &[usize], what: &str, host: &mut Host, output: &Output) -> Vec<(usize, Done)> {
+        let stage = self.progress.stage(what, Some(clusters.len()));
+        let at_once = self.run.args.many.parallel.map_or(AT_ONCE, std::num::NonZero::get);
+        let around = host.for_cluster();
+        let mut done: Vec<(usize, Done)> = {
+            let runs = clusters.iter().map(|&index| {
+                let (host, output) = (around.for_cluster(), output.for_cluster());
+                async move { (index, Box::pin(self.on_one(index, host, output)).await) }
+            });
+            // One that is slow holds up no other: the order is made afterwards.
+            let running = stream::iter(runs).buffer_unordered(at_once).inspect(|(index, _)| {
+                stage.advance();
+                stage.note(&self.names[*index]);
+            });
+            let stop = host.stop.clone();
+            let mut running = pin!(running.collect());
+            tokio::select! {
+                done = &mut running => done,
+                () = interrupt(&stop) => {
+                    if self.run.writes {
+                        stage.aside(|| {
+                            let _ = writeln!(host.stderr, "{}", write::FINISHING);
+                        });
+                    }
+                    running.await
+                }
+            }
+        };
+        done.sort_by_key(|(index, _)| *index);
+        done
+    }
+
+    /// Runs on one cluster.
+    async fn on_one(&self, index: usize, mut host: Host, mut output: Output) -> Done {
+        let name = &self.names[index];
+        let mut cluster = ClusterReport {
+            name: name.clone(),
+            server: None,
+            wave: self.wave_of(index).map(|wave| wave + 1),
+            not_reached: false,
+            live_crds: None,
+            report: Report { target: format!("kube: {name}"), ..Report::default() },
+        };
+        let exit = match self.steps(&mut cluster, &mut host, &mut output).await {
+            Ok(exit) if self.run.args.detailed_exitcode => detailed(exit, &cluster.report),
+            Ok(exit) => exit,
+            Err(error) => {
+                output.add_to(&mut cluster.report, &error);
+                Exit::from(&error)
+            }
+        };
+        Done { cluster, exit, notices: output.take_notices() }
+    }
+
+    async fn steps(&self, cluster: &mut ClusterReport, host: &mut Host, output: &mut Output) -> Result<Exit> {
+        let stop = host.stop.clone();
+        if *stop.borrow() {
+            return Err(interrupted());
+        }
+        let connection = Connection { context: Some(cluster.name.clone()), ..self.connection.clone() };
+        let opening = async {
+            let target = Target::open(&TargetSpec::Kube, &connection, Desired::default()).await?;
+            let before = match self.run.last() {
+                Some(Last { flags, input }) => before::look_ahead(&self.run.settings, flags, input, &target).await?,
+                None => None,
+            };
+            Ok((target, before))
+        };
+        let (target, before) = until(&stop, opening).await?;
+        cluster.server = target.server().map(str::to_owned);
+        let at = At { target, ahead: Prefetch::none(), before };
+        let ClusterReport { live_crds, report, .. } = cluster;
+        let mut on_plan = |plan: &Plan| *live_crds = Some(live(plan));
+        on_target(&self.run, self.loaded.clone(), at, host, output, report, &mut on_plan).await
+    }
+
+    /// The wave of a cluster, from 0.
+    fn wave_of(&self, index: usize) -> Option<usize> {
+        let mut reached = 0;
+        self.waves.as_ref()?.iter().position(|size| {
+            reached += size;
+            index < reached
+        })
+    }
+
+    /// Deploys in waves, once the clusters have been looked at.
+    ///
+    /// # Errors
+    /// It is not confirmed, or the report cannot be written.
+    async fn deploy(&mut self, state: &mut State, host: &mut Host, output: &mut Output) -> Result<()> {
+        let list = ReportList::new(std::mem::take(&mut state.clusters));
+        let shown = output.review_list(host, &list);
+        state.clusters = list.clusters;
+        let waves = self.waves.clone().unwrap_or_default();
+        let reached = match shown {
+            Ok(()) => self.waves_of(state, &waves, host, output).await,
+            Err(error) => (0, Err(error)),
+        };
+        let (reached, result) = reached;
+        for index in 0..self.names.len() {
+            let cluster = &mut state.clusters[index];
+            let is_begun = self.wave_of(index).is_some_and(|wave| wave < reached);
+            cluster.not_reached = !is_begun && matches!(cluster.report.outcome, Outcome::Planned | Outcome::Unchanged);
+        }
+        result
+    }
+
+    /// How many waves were begun.
+    async fn waves_of(
+        &mut self,
+        state: &mut State,
+        waves: &[usize],
+        host: &mut Host,
+        output: &mut Output,
+    ) -> (usize, Result<()>) {
+        let members = |wave: usize| {
+            let first = waves[..wave].iter().sum::<usize>();
+            (first..first + waves[wave]).collect::<Vec<usize>>()
+        };
+        let changes = state.clusters.iter().filter(|cluster| cluster.has_changes()).count();
+        for wave in 0..waves.len() {
+            let members = members(wave);
+            if wave > 0 {
+                let what = format!("checking wave {} of {}", wave + 1, waves.len());
+                self.run.writes = false;
+                let done = self.on_each(&members, &what, host, output).await;
+                state.take(done, host, output);
+            }
+            if *host.stop.borrow() || !members.iter().all(|index| state.passes(*index)) {
+                return (wave, Ok(()));
+            }
+            if wave == 0 && changes > 0 && !self.run.confirmed && host.stdin_is_terminal && host.stderr_is_terminal {
+                let question = question(waves, changes);
+                if let Err(error) = write::confirm(host, &question).await {
+                    return (0, Err(error));
+                }
+            }
+            (self.run.writes, self.run.confirmed) = (true, true);
+            let what = format!("deploying wave {} of {}", wave + 1, waves.len());
+            let done = self.on_each(&members, &what, host, output).await;
+            state.take(done, host, output);
+            if *host.stop.borrow() || !members.iter().all(|index| state.passes(*index)) {
+                return (wave + 1, Ok(()));
+            }
+        }
+        (waves.len(), Ok(()))
+    }
+}
+
+/// `Deploy to 50 clusters (48 with changes) in waves of 1, 4 and 45?`
+fn question(waves: &[usize], changes: usize) -> String {
+    let all = text::count(waves.iter().sum(), "cluster");
+    let sizes: Vec<String> = waves.iter().map(ToString::to_string).collect();
+    let waves = match &sizes[..] {
+        [] | [_] => String::new(),
+        [first @ .., last] => format!(" in waves of {} and {last}", first.join(", ")),
+    };
+    format!("Deploy to {all} ({changes} with changes){waves}?")
+}
+
+/// A hash of what each CRD of the plan is live. Those that could not be read are left out.
+fn live(plan: &Plan) -> LiveCrds {
+    let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd() && change.unread.is_none());
+    let hash = |change: &crate::plan::Change| {
+        let json = change.live.as_ref()?.raw.json();
+        Some(format!("{:016x}", (fnv128(spec(&json).as_bytes()) >> 64) as u64))
+    };
+    crds.map(|change| (change.desired.object.name.clone(), hash(change))).collect()
+}
+
+/// What counts of a live CRD: the server writes keys always in the same order. Each cluster has a CA of its own.
+fn spec(crd: &str) -> std::borrow::Cow<'_, str> {
+    let spec = json::member(crd, "spec").unwrap_or_default();
+    if !spec.contains("caBundle") {
+        return spec.into();
+    }
+    let Ok(mut value) = serde_json::from_str::<serde_json::Value>(spec) else { return spec.into() };
+    let config = value.pointer_mut("/conversion/webhook/clientConfig").and_then(serde_json::Value::as_object_mut);
+    config.and_then(|config| config.remove("caBundle"));
+    value.to_string().into()
+}
