@@ -28,6 +28,9 @@ pub use parent::{Outcome, Parent};
 /// The label by which the members of an ApplySet are known; its value is the identifier of the set.
 pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
 
+/// The field manager of parents and their parts, whatever the deploy uses for members.
+const MANAGER: &str = "gantry";
+
 /// What the name of an app's parent ends with.
 pub const SUFFIX: &str = ".gantry";
 

@@ -25,9 +25,6 @@ pub const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 const LAST_APPLIED: &str = "last-applied";
 const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 
-/// The field manager of parents, whatever the deploy uses for members.
-pub(super) const MANAGER: &str = "gantry";
-
 /// What stands for the inventory in a parent that has it in parts: who does not know them must not take it for an empty one.
 const SPLIT: (&str, &str) = ("inventory", "in the ConfigMaps that data.parts names");
 
@@ -386,7 +383,7 @@ async fn store(
         raw: &RawObject::from_value(&raw),
         live: before.map(|before| &before.live.raw),
         pin: &pin,
-        field_manager: MANAGER,
+        field_manager: super::MANAGER,
         force_conflicts: true,
     };
     let live = match target.apply(&apply).await {

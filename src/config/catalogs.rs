@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use super::keys;
-use super::layer::{Layer, LayerData, Place};
-use super::located::{Located, LocatedData};
+use super::layer::LayerData;
+use super::located::{self, Located, LocatedData};
+use super::origin::{Layer, Place};
 use crate::problem::{Location, Problem, did_you_mean};
 
 /// The key of the list.
@@ -179,7 +179,7 @@ fn entry(item: &Located, path: &str, problems: &mut Vec<Problem>) -> Option<Cata
             None
         }
         Some((found, value)) => {
-            problems.push(found.place.problem(format!("{path}.{key}: {}", keys::not_a_string(&value))));
+            problems.push(found.place.problem(format!("{path}.{key}: {}", located::not_a_string(&value))));
             None
         }
     };
@@ -221,7 +221,7 @@ fn entry(item: &Located, path: &str, problems: &mut Vec<Problem>) -> Option<Cata
                     Json::String(value) => {
                         labels.insert(key, value);
                     }
-                    value => wrong("labels", format!("{path}.labels.{key}: {}", keys::not_a_string(&value)), None),
+                    value => wrong("labels", format!("{path}.labels.{key}: {}", located::not_a_string(&value)), None),
                 }
             }
         }

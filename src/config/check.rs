@@ -12,7 +12,7 @@ use crate::finding::Mode;
 use crate::problem::{Location, Problem, did_you_mean, not_one_of};
 
 use super::keys;
-use super::located::{Located, LocatedData};
+use super::located::{self, Located, LocatedData};
 
 /// A check that can be named in `preflightRules` and by `--preflight`.
 #[derive(Debug, Clone, Copy)]
@@ -217,7 +217,7 @@ impl<'a> ConfigReader<'a> {
             items
                 .iter()
                 .map(|item| {
-                    let name = item.as_str().ok_or_else(|| keys::not_a_string(item))?;
+                    let name = item.as_str().ok_or_else(|| located::not_a_string(item))?;
                     keys::namespace(name).map(|()| name.to_owned())
                 })
                 .collect()

@@ -11,9 +11,10 @@ use figment::value::Value;
 
 use super::check::{ConfigMap, Known, KnownKind};
 use super::keys::RULES;
-use super::layer::{Layer, LayerData, Place};
+use super::layer::LayerData;
 use super::located::{Located, LocatedData};
 use super::merge::Merged;
+use super::origin::{Layer, Place};
 use crate::problem::{Location, Problem};
 
 /// How checks of one's own are called. The names of gantry's begin with a capital, so that none of them is ever taken.

@@ -18,8 +18,9 @@ use super::custom;
 use super::keys::{
     self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach, SECTIONS, TEMPLATE_RULES,
 };
-use super::layer::{self, Layer, LayerData, Path, Place, Places};
-use super::located::{Located, LocatedData};
+use super::layer::{self, LayerData, Path, Places};
+use super::located::{self, Located, LocatedData};
+use super::origin::{Layer, Place};
 
 /// A document's text and where it was found.
 pub(super) struct Text<'a> {
@@ -424,7 +425,7 @@ impl Reader<'_> {
                 let help = Some("it says which app an object belongs to; use --app".to_owned());
                 self.problem(key_span, format!("{path}: the label {key} is set by gantry"), help);
             } else if text_of(value).is_none() {
-                self.problem(&value.span, format!("{path}.{key}: {}", keys::not_a_string(&value.to_value())), None);
+                self.problem(&value.span, format!("{path}.{key}: {}", located::not_a_string(&value.to_value())), None);
             }
         }
         let value = self.free(&[path.to_owned()], &entry.value);

@@ -12,7 +12,8 @@ use crate::problem::{Problem, did_you_mean};
 use super::catalogs;
 use super::document::Reading;
 use super::keys::{self, KEYS, Key, PREFLIGHT_VARIABLE};
-use super::layer::{self, Layer, LayerData, Place};
+use super::layer::{self, LayerData};
+use super::origin::{Layer, Place};
 
 const PREFIX: &str = "GANTRY_";
 

@@ -9,7 +9,7 @@ use crate::bounded;
 use crate::problem::Problem;
 
 use super::document::{self, Reading, Text};
-use super::layer::Layer;
+use super::origin::Layer;
 
 /// The file that is looked for from the working directory upwards.
 pub const PROJECT_FILE: &str = "gantry.yaml";

@@ -13,6 +13,7 @@ use crate::render::Render;
 
 use super::catalogs::CATALOGS;
 use super::duration;
+use super::located;
 
 /// `apiVersion` of gantry's own documents.
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
@@ -244,7 +245,7 @@ impl Key {
                 let named = |item: &serde_json::Value| item.as_str().is_some_and(|text| !text.is_empty());
                 if items.iter().all(named) { Ok(()) } else { Err(wrong()) }
             }
-            kind => kind.check_text(value.as_str().ok_or_else(|| not_a_string(value))?),
+            kind => kind.check_text(value.as_str().ok_or_else(|| located::not_a_string(value))?),
         }
     }
 }
@@ -284,14 +285,6 @@ impl Kind {
             },
             _ => text.to_owned(),
         }
-    }
-}
-
-/// `namespace: n` is a boolean to every YAML reader in this field.
-pub(super) fn not_a_string(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::Bool(_) | serde_json::Value::Number(_) => format!("{value} is not a string; quote it"),
-        _ => format!("{value} is not a string"),
     }
 }
 

@@ -4,95 +4,12 @@
 //! [`Place`] for each path, so that the merged value leads back to `gantry.yaml:4:9`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use figment::value::{Dict, Empty, Map, Tag, Value};
 use figment::{Metadata, Profile, Provider};
 
 use super::located::Located;
-use crate::problem::{Location, Problem};
-
-/// What kind of place a setting comes from; a later one wins over an earlier one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Layer {
-    Default,
-    /// `~/.config/gantry/config.yaml`.
-    User,
-    /// `gantry.yaml`.
-    Project,
-    /// `-c FILE`.
-    File,
-    /// A Config document among the manifests.
-    Manifests,
-    /// `GANTRY_…`.
-    Environment,
-    Flag,
-}
-
-impl Layer {
-    /// Whether it is a file that the team or the user has chosen: the user file, the project file, `-c`.
-    pub(super) fn is_of_team(self) -> bool {
-        matches!(self, Layer::User | Layer::Project | Layer::File)
-    }
-}
-
-impl fmt::Display for Layer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Layer::Default => "default",
-            Layer::User => "user file",
-            Layer::Project => "project file",
-            Layer::File => "-c file",
-            Layer::Manifests => "manifests",
-            Layer::Environment => "environment",
-            Layer::Flag => "flag",
-        })
-    }
-}
-
-/// Where a value was given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// Nowhere: it is the default.
-    Default,
-    /// In a file.
-    File(Location),
-    /// By the environment variable of this name.
-    Variable(String),
-    /// By this flag.
-    Flag(&'static str),
-}
-
-impl Place {
-    /// A problem with what stands here.
-    pub fn problem(&self, message: impl fmt::Display) -> Problem {
-        match self {
-            Place::Default => Problem::new(message.to_string()),
-            Place::File(location) => Problem::new(message.to_string()).at(location.clone()),
-            Place::Variable(name) => Problem::new(format!("{name}: {message}")),
-            Place::Flag(name) => Problem::new(format!("{name}: {message}")),
-        }
-    }
-
-    /// The file, line and column, for a value that stands in a file.
-    pub fn location(&self) -> Option<&Location> {
-        match self {
-            Place::File(location) => Some(location),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Default => Ok(()),
-            Place::File(location) => location.fmt(f),
-            Place::Variable(name) => f.write_str(name),
-            Place::Flag(name) => f.write_str(name),
-        }
-    }
-}
+use super::origin::{Layer, Place};
 
 /// The keys that lead to a value; list items count from 0, checks go by their name.
 pub(super) type Path = Vec<String>;

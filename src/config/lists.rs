@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::keys::{self, Kind};
-use super::layer::{LayerData, Place};
-use super::located::{Located, LocatedData};
+use super::layer::LayerData;
+use super::located::{self, Located, LocatedData};
+use super::origin::Place;
 use crate::matcher::{Matcher, Part};
 use crate::plan::graph::bindings::{
     Bindings, GROUP_BINDINGS, GroupBinding, Pattern, RULE_BINDINGS, RuleBinding, check_group,
@@ -135,7 +136,7 @@ impl Reader {
         match found.to_value() {
             Json::String(text) => Some(text),
             value => {
-                self.problem(&found.place, format!("{path}.{key}: {}", keys::not_a_string(&value)));
+                self.problem(&found.place, format!("{path}.{key}: {}", located::not_a_string(&value)));
                 None
             }
         }
@@ -179,7 +180,7 @@ impl Reader {
         for (path, item) in self.below(item, path, key) {
             match item.to_value() {
                 Json::String(text) => texts.push(text),
-                value => self.problem(&item.place, format!("{path}: {}", keys::not_a_string(&value))),
+                value => self.problem(&item.place, format!("{path}: {}", located::not_a_string(&value))),
             }
         }
         texts
@@ -331,7 +332,7 @@ impl Reader {
                     Ok(pattern) => rules.push((pattern, item.place.location().cloned())),
                     Err(why) => self.problem(&item.place, format!("{path}: {why}")),
                 },
-                value => self.problem(&item.place, format!("{path}: {}", keys::not_a_string(&value))),
+                value => self.problem(&item.place, format!("{path}: {}", located::not_a_string(&value))),
             }
         }
         let ignore_if_cyclical = self.bool(item, path, "ignoreIfCyclical");
@@ -449,7 +450,7 @@ impl Reader {
                 Some(other) => {
                     self.problem(&item.place, format!("{path}: {}", not_one_of(other, &["existing", "new"])))
                 }
-                None => self.problem(&item.place, format!("{path}: {}", keys::not_a_string(&item.to_value()))),
+                None => self.problem(&item.place, format!("{path}: {}", located::not_a_string(&item.to_value()))),
             }
         }
         Some(sources)

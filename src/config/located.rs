@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
-use super::layer::{Layer, Place};
+use super::origin::{Layer, Place};
 
 /// A merged value.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,5 +57,13 @@ impl Located {
                 Json::Object(map.iter().map(|(key, value)| (key.clone(), value.to_value())).collect::<Map<_, _>>())
             }
         }
+    }
+}
+
+/// `namespace: n` is a boolean to every YAML reader in this field.
+pub(super) fn not_a_string(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Bool(_) | serde_json::Value::Number(_) => format!("{value} is not a string; quote it"),
+        _ => format!("{value} is not a string"),
     }
 }

@@ -5,9 +5,10 @@ use figment::value::{Tag, Value};
 
 use super::catalogs::{self, CATALOGS};
 use super::keys::KEYS;
-use super::layer::{self, Layer, LayerData, Path, Place, Places};
+use super::layer::{self, LayerData, Path, Places};
 use super::lists;
 use super::located::{Located, LocatedData};
+use super::origin::{Layer, Place};
 use super::raw::Raw;
 
 /// All layers as one.

@@ -10,8 +10,9 @@ use super::check::{ConfigMap, Known, KnownCheck};
 use super::custom::{self, CustomCheck, Definition};
 use super::environment::Named;
 use super::keys::{DEFAULT_CHECK, RULES};
-use super::layer::{Layer, LayerData, Place};
+use super::layer::LayerData;
 use super::merge::Merged;
+use super::origin::{Layer, Place};
 use super::selected::{SelectedCheck, Switch};
 use super::tighten;
 

@@ -2,7 +2,7 @@
 
 use super::check::ConfigMap;
 use super::custom::Definition;
-use super::layer::{Layer, Place};
+use super::origin::{Layer, Place};
 use crate::finding::Mode;
 
 /// A check that runs.

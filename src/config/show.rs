@@ -7,8 +7,8 @@ use crate::text::{is_hostile, sanitize};
 use gantry_yaml::{self as yaml, Data};
 
 use super::keys::{API_VERSION, KEYS, KIND, RULES, SECTIONS};
-use super::layer::{Layer, Place};
 use super::located::{Located, LocatedData};
+use super::origin::{Layer, Place};
 use super::selected::Switch;
 use super::settings::Settings;
 

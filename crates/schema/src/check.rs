@@ -12,7 +12,8 @@ use super::formats::Format;
 use super::found::Found;
 use super::gotext;
 use super::node::{Additional, Combined, Node, StringRules, Type, Types};
-use super::number::{Num, is_integral};
+use super::num::Num;
+use super::number::is_integral;
 use super::path::Path;
 
 /// Validates values against nodes; keeps what could not be decided.

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::node::{ListType, Node};
-use super::number::Num;
+use super::num::Num;
 
 /// A new value, its old counterpart, and the node that describes both.
 pub struct Correlated<'a> {

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::number::{self, Num};
+use super::num::Num;
+use super::number;
 
 /// Up to so many values are gone through one by one.
 const FEW: usize = 16;

@@ -4,7 +4,7 @@
 
 use serde_json::{Number, Value};
 
-use super::number::Num;
+use super::num::Num;
 
 /// `%q`: a double-quoted Go string literal.
 pub fn quote(text: &str) -> String {

@@ -50,6 +50,7 @@ pub mod keywords;
 mod listtype;
 pub mod names;
 mod node;
+mod num;
 mod number;
 mod objectmeta;
 mod path;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::error::{FieldError, Kind, RefusedBy};
 use super::gotext;
 use super::node::{Additional, ListType, Node};
-use super::number::Num;
+use super::num::Num;
 use super::path::Path;
 
 /// The duplicates of the whole object.

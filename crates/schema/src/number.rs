@@ -1,45 +1,15 @@
-//! Numbers as the server reads them: an int64 where the text is one, else a float64.
+//! Numbers and what a schema demands of them.
 //!
 //! The bounds of a schema are float64s. Compared with an integer they are first cut to an int64, with all that
 //! follows from it: `maximum: 1.5` refuses 2 with "less than or equal to 1", and `multipleOf: 0.1` refuses every integer.
 
-use serde_json::{Number, Value, json};
+use serde_json::{Value, json};
 
 use super::error::{FieldError, Kind};
 use super::found::Found;
 use super::gotext;
+use super::num::Num;
 use super::path::Path;
-
-/// A JSON number after decoding.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Num {
-    Int(i64),
-    Float(f64),
-}
-
-impl Num {
-    pub fn of(number: &Number) -> Self {
-        match number.as_i64() {
-            Some(i) => Self::Int(i),
-            None => Self::Float(number.as_f64().unwrap_or(0.0)),
-        }
-    }
-
-    fn as_f64(self) -> f64 {
-        match self {
-            Self::Int(i) => i as f64,
-            Self::Float(f) => f,
-        }
-    }
-
-    /// The digits that the range checks read.
-    fn digits(self) -> String {
-        match self {
-            Self::Int(i) => i.to_string(),
-            Self::Float(f) => format!("{f}"),
-        }
-    }
-}
 
 /// The type and format that a number is held to. A schema of several types or none is held to nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

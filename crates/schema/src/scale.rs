@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::error::{FieldError, Kind, RefusedBy};
 use super::gotext;
-use super::number::Num;
+use super::num::Num;
 use crate::Step;
 
 /// Where the scale subresource of a version reads: paths such as `.spec.replicas`.

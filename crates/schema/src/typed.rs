@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use super::gotext;
-use super::number::Num;
+use super::num::Num;
 use crate::Step;
 
 /// What cannot be read. Its `Display` is the server's text: `.spec.list: element 0: associative list …`.

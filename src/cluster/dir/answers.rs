@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::state::{Identity, State};
+use super::read::Identity;
+use super::state::State;
 use super::{crd, uid};
 use crate::cluster::{Gvk, Wanted};
 use crate::hash::fnv128;

@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::kinds;
-use super::state::{CustomKind, Files, Holder, Identity, ReadFile};
+use super::read::{CustomKind, Files, Holder, Identity, KindKey, ReadFile};
 use crate::manifest::Manifest;
 use crate::problem::Problem;
-
-/// Group and kind.
-pub(in crate::cluster) type KindKey = (String, String);
 
 #[derive(Debug, Default)]
 pub(super) struct Index {

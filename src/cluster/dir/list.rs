@@ -5,7 +5,8 @@ use std::vec;
 use serde_json::Value;
 
 use super::live;
-use super::state::{Identity, State};
+use super::read::Identity;
+use super::state::State;
 use crate::cluster::Gvk;
 use crate::cluster::list::{ListError, ListRequest, Page};
 use crate::cluster::selector::Selector;

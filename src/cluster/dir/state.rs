@@ -1,144 +1,19 @@
 //! What the files hold that stand in for a cluster: every file that was read, and where each object is.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::index::{Index, KindKey};
+use super::index::Index;
+use super::read::{CommitFile, CustomKind, Files, Holder, Identity, ReadFile, Stamp};
 use super::{files, kinds};
 use crate::cluster::Gvk;
-use crate::crd::{Crd, Fault, Unreadable};
 use crate::manifest::{self, MAX_SOURCE_BYTES, Manifest, Source};
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Location, Problem, Result};
-use crate::resource::{ObjectRef, Resource};
-
-/// Where the files are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::cluster) enum Holder {
-    #[default]
-    Folder,
-    /// Of git: its files never change.
-    Commit,
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Holder::Folder => "folder",
-            Holder::Commit => "commit",
-        })
-    }
-}
-
-/// What makes it the same object, its namespace filled in.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cluster) struct Identity {
-    pub group: String,
-    pub kind: String,
-    pub namespace: Option<String>,
-    pub name: String,
-}
-
-impl Identity {
-    /// An object with no namespace, of a kind that lives in one, is in `default`; a cluster-scoped one is in none.
-    pub fn of(object: &ObjectRef, namespaced: bool) -> Self {
-        let (group, kind, namespace, name) = object.identity();
-        Identity {
-            group: group.to_owned(),
-            kind: kind.to_owned(),
-            namespace: namespaced.then(|| namespace.unwrap_or("default").to_owned()),
-            name: name.to_owned(),
-        }
-    }
-}
-
-/// A kind that a CRD in the folder defines.
-#[derive(Debug, Clone)]
-pub(in crate::cluster) struct CustomKind {
-    pub plural: String,
-    pub namespaced: bool,
-    /// Served versions, and of each whether `status` is a subresource.
-    pub served: BTreeMap<String, bool>,
-    /// Whether versions differ in `apiVersion` alone.
-    pub converts_by_name: bool,
-}
-
-impl CustomKind {
-    fn of(crd: &Crd) -> (KindKey, Self) {
-        let served = crd.served_versions().map(|version| (version.name.to_string(), version.status_subresource));
-        let custom = CustomKind {
-            plural: crd.names.plural.clone(),
-            namespaced: crd.is_namespaced(),
-            served: served.collect(),
-            converts_by_name: !crd.converts_by_webhook(),
-        };
-        ((crd.group.clone(), crd.names.kind.clone()), custom)
-    }
-}
-
-/// A live CRD that no server could hold. A check would compare the desired one with nothing and find nothing, which must
-/// not look like a pass.
-fn unreadable_crd(manifest: &Manifest, error: &Unreadable) -> Problem {
-    let object = &manifest.object;
-    let problem = match &error.fault {
-        Fault::ApiVersion(version) => Problem::new(format!("{object} is written at {version}"))
-            .help("change it to apiextensions.k8s.io/v1, the only version that API servers serve since 1.22"),
-        _ => Problem::new(format!("{object} cannot be read: {error}")).help("no API server stores such a CRD"),
-    };
-    problem.at(manifest.origin.location())
-}
-
-/// One file of the folder, as it was read.
-#[derive(Debug)]
-pub(in crate::cluster) struct ReadFile {
-    source: Arc<Source>,
-    pub manifests: Vec<Manifest>,
-    /// The kinds that its CRDs define.
-    pub custom: Vec<(KindKey, CustomKind)>,
-}
-
-impl ReadFile {
-    fn read(source: &Arc<Source>, only: Option<&[Arc<ObjectRef>]>) -> std::result::Result<Self, Vec<Problem>> {
-        let mut manifests = manifest::read(source)?.manifests;
-        if let Some(only) = only {
-            manifests.retain(|manifest| only.iter().any(|object| object.identity() == manifest.object.identity()));
-        }
-        let mut custom = Vec::new();
-        let mut problems = Vec::new();
-        for manifest in manifests.iter().filter(|manifest| manifest.object.is_crd()) {
-            match Crd::read(&manifest.raw) {
-                Ok(crd) => custom.push(CustomKind::of(&crd)),
-                Err(error) => problems.push(unreadable_crd(manifest, &error)),
-            }
-        }
-        if problems.is_empty() { Ok(ReadFile { source: source.clone(), manifests, custom }) } else { Err(problems) }
-    }
-}
-
-impl ReadFile {
-    /// The kind as the file's CRDs define it.
-    pub fn kind(&self, key: &KindKey) -> Option<&CustomKind> {
-        self.custom.iter().find(|(defines, _)| defines == key).map(|(_, custom)| custom)
-    }
-}
-
-/// A file of a commit.
-#[derive(Debug)]
-pub(in crate::cluster) struct CommitFile {
-    pub path: PathBuf,
-    pub source: Arc<Source>,
-    /// The objects of it that count, where not all do.
-    pub only: Option<Vec<Arc<ObjectRef>>>,
-}
-
-/// Length and time of the last change, to see without reading that a file is still the same.
-type Stamp = (u64, Option<SystemTime>);
-
-pub(in crate::cluster) type Files = BTreeMap<PathBuf, (Stamp, Arc<ReadFile>)>;
+use crate::resource::Resource;
 
 /// Applies for which a folder is looked through only once, at least. See [`State::look_again`].
 const FEWEST_BETWEEN_LOOKS: usize = 64;

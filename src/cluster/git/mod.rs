@@ -49,7 +49,10 @@ impl GitTarget {
         let read = command::converse(&Blobs::COMMAND, |stdin, stdout| {
             Box::pin(async move {
                 let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES)?;
-                let Some(root) = root else { return gathered.gather(&wanted, &entries, &mut blobs).await };
+                let Some(root) = root else {
+                    gathered.gather(&wanted, &entries, &mut blobs).await?;
+                    return gathered.follow_moved(&mut blobs).await;
+                };
                 *to_render = gathered.present(&wanted, &entries, &mut blobs).await?;
                 if !to_render.is_empty() {
                     gathered.problems.extend(checkout::write(&entries, &mut blobs, &root).await?);

@@ -106,8 +106,7 @@ impl<'a> Gathering<'a> {
         for wanted in wanted {
             self.find(wanted, entries, blobs).await?;
         }
-        self.read(blobs).await?;
-        self.follow_moved(blobs).await
+        self.read(blobs).await
     }
 
     /// A path of the commit as messages and reports show it, and as `git show` takes it.

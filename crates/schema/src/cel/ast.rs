@@ -64,6 +64,13 @@ pub enum Expr {
     Macro(Box<Macro>),
 }
 
+impl Expr {
+    /// A call that is not a macro.
+    pub(crate) fn call(function: String, member: bool, args: Vec<Expr>) -> Expr {
+        Expr::Call(Call { function, member, args, resolved: Resolved::default(), pattern: None })
+    }
+}
+
 /// A literal value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Literal {

@@ -1,7 +1,6 @@
 //! Recognises macros: calls whose arguments are not values but expressions with variables of their own.
 
 use super::ast::{Expr, Macro, MacroKind, Resolved, Step};
-use super::parser::call;
 use super::problem::{Parsed, Problem};
 
 /// Namespaces of functions such as `sets.contains`: what looks like a selection on a variable is part of the name.
@@ -10,7 +9,7 @@ const NAMESPACES: &[&str] = &["format", "ip", "lists", "optional", "sets", "stri
 /// `name(args)`
 pub(crate) fn global_call(name: String, mut args: Vec<Expr>) -> Parsed<Expr> {
     if name != "has" || args.len() != 1 {
-        return Ok(call(name, false, args));
+        return Ok(Expr::call(name, false, args));
     }
     let invalid = || Problem::from("invalid argument to has() macro".to_owned());
     match args.pop() {
@@ -32,12 +31,12 @@ pub(crate) fn member_call(target: Expr, name: String, args: Vec<Expr>) -> Parsed
     {
         let qualified = format!("{namespace}.{name}");
         if super::library::is_known(&qualified) {
-            return Ok(call(qualified, false, args));
+            return Ok(Expr::call(qualified, false, args));
         }
     }
     let Some((kind, variables, filter)) = shape(&name, args.len()) else {
         let args = std::iter::once(target).chain(args).collect();
-        return Ok(call(name, true, args));
+        return Ok(Expr::call(name, true, args));
     };
     let mut args = args.into_iter();
     let variables = args

@@ -3,7 +3,7 @@
 //! The grammar is small and the parser is our own on purpose: it must not bring the process down. The depth of nesting
 //! is limited, and what can be repeated without nesting is parsed in a loop.
 
-use super::ast::{Call, Expr, Literal, Operator, Resolved, Step};
+use super::ast::{Expr, Literal, Operator, Step};
 use super::lexer::{Kind, Token, tokens};
 use super::macros;
 use super::problem::{Parsed, Problem};
@@ -339,9 +339,4 @@ fn extend(expr: Expr, step: Step) -> Parsed<Expr> {
         }
         root => Ok(Expr::Path { root: Box::new(root), steps: vec![step] }),
     }
-}
-
-/// A call that is not a macro.
-pub(crate) fn call(function: String, member: bool, args: Vec<Expr>) -> Expr {
-    Expr::Call(Call { function, member, args, resolved: Resolved::default(), pattern: None })
 }

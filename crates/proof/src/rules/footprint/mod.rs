@@ -4,6 +4,7 @@ mod calls;
 mod normal;
 mod place;
 mod shape;
+mod variables;
 
 use serde_json::Value;
 
@@ -13,7 +14,8 @@ use gantry_schema::cel::ast::{Expr, Literal, Macro, MacroKind, Operator, Step};
 use gantry_schema::cel::{parse_rule, unescape};
 use normal::normal;
 use place::{Place, is_absent, item, kind, plain, value};
-use shape::{is_of_each, is_paired, mentions, uncounted};
+use shape::{is_of_each, is_paired, uncounted};
+use variables::mentions;
 
 /// What an expression is, as far as it matters here.
 enum Term<'a> {

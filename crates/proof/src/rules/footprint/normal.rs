@@ -4,7 +4,7 @@
 //! what is asked of each item of a list that the rule writes down is asked of each of them by itself. The result looks at
 //! the same things as the rule; it is read, never evaluated.
 
-use super::shape::mentions;
+use super::variables::replaced;
 use gantry_schema::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
 
 /// Choices that are spread, and items that are written out, at most; what is left stays as it is.
@@ -190,47 +190,5 @@ fn is_movable(expr: &Expr) -> bool {
         Expr::Path { root, steps } => is_movable(root) && steps.iter().all(is_fixed),
         Expr::List(items) => items.iter().all(|(item, optional)| !optional && is_movable(item)),
         _ => false,
-    }
-}
-
-/// `expr` with `value` in place of the variable.
-pub(super) fn replaced(expr: &Expr, variable: &str, value: &Expr) -> Expr {
-    let again = |expr: &Expr| replaced(expr, variable, value);
-    let boxed = |expr: &Expr| Box::new(replaced(expr, variable, value));
-    match expr {
-        Expr::Literal(_) | Expr::TypeName(_) => expr.clone(),
-        Expr::Variable(name) => if name == variable { value } else { expr }.clone(),
-        Expr::Path { root, steps } => {
-            let step = |step: &Step| match step {
-                Step::Index { index, optional } => Step::Index { index: again(index), optional: *optional },
-                field @ Step::Field { .. } => field.clone(),
-            };
-            Expr::Path { root: boxed(root), steps: steps.iter().map(step).collect() }
-        }
-        Expr::Has { operand, field } => Expr::Has { operand: boxed(operand), field: field.clone() },
-        Expr::Not(operand) => Expr::Not(boxed(operand)),
-        Expr::Negate(operand) => Expr::Negate(boxed(operand)),
-        Expr::And(operands) => Expr::And(operands.iter().map(again).collect()),
-        Expr::Or(operands) => Expr::Or(operands.iter().map(again).collect()),
-        Expr::Conditional { cases, otherwise } => Expr::Conditional {
-            cases: cases.iter().map(|(when, value)| (again(when), again(value))).collect(),
-            otherwise: boxed(otherwise),
-        },
-        Expr::Binary { first, rest } => Expr::Binary {
-            first: boxed(first),
-            rest: rest.iter().map(|(operator, operand)| (*operator, again(operand))).collect(),
-        },
-        Expr::List(items) => Expr::List(items.iter().map(|(item, optional)| (again(item), *optional)).collect()),
-        Expr::Map(entries) => {
-            Expr::Map(entries.iter().map(|(key, value, optional)| (again(key), again(value), *optional)).collect())
-        }
-        Expr::Call(call) => Expr::Call(Call { args: call.args.iter().map(again).collect(), ..call.clone() }),
-        Expr::Macro(of) => {
-            // An inner variable of the same name hides this one.
-            let is_hidden = of.variables.iter().any(|name| name == variable);
-            let inner = |expr: &Expr| if is_hidden || !mentions(expr, variable) { expr.clone() } else { again(expr) };
-            let (target, filter, body) = (again(&of.target), of.filter.as_ref().map(inner), inner(&of.body));
-            Expr::Macro(Box::new(Macro { target, filter, body, ..Macro::clone(of) }))
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Shapes of rules for which few items of a list decide.
 
-use super::normal::replaced;
-use gantry_schema::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
+use super::variables::{mentions, replaced};
+use gantry_schema::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator};
 
 /// Whether the rule asks something of each item of `self`, one by one.
 pub(super) fn is_of_each(expr: &Expr) -> bool {
@@ -169,34 +169,5 @@ fn inner(expr: &Expr) -> Option<usize> {
             if plain { values.sum() } else { None }
         }
         other => (!mentions(other, "self")).then_some(0),
-    }
-}
-
-/// Whether the expression uses the variable.
-pub(super) fn mentions(expr: &Expr, name: &str) -> bool {
-    let any = |exprs: &[Expr]| exprs.iter().any(|expr| mentions(expr, name));
-    match expr {
-        Expr::Literal(_) | Expr::TypeName(_) => false,
-        Expr::Variable(variable) => variable == name,
-        Expr::Path { root, steps } => {
-            mentions(root, name)
-                || steps.iter().any(|step| matches!(step, Step::Index { index, .. } if mentions(index, name)))
-        }
-        Expr::Has { operand, .. } | Expr::Not(operand) | Expr::Negate(operand) => mentions(operand, name),
-        Expr::And(operands) | Expr::Or(operands) => any(operands),
-        Expr::Conditional { cases, otherwise } => {
-            mentions(otherwise, name) || cases.iter().any(|(when, value)| mentions(when, name) || mentions(value, name))
-        }
-        Expr::Binary { first, rest } => {
-            mentions(first, name) || rest.iter().any(|(_, operand)| mentions(operand, name))
-        }
-        Expr::List(items) => items.iter().any(|(item, _)| mentions(item, name)),
-        Expr::Map(entries) => entries.iter().any(|(key, value, _)| mentions(key, name) || mentions(value, name)),
-        Expr::Call(call) => any(&call.args),
-        Expr::Macro(of) => {
-            mentions(&of.target, name)
-                || !of.variables.iter().any(|variable| variable == name)
-                    && (mentions(&of.body, name) || of.filter.as_ref().is_some_and(|filter| mentions(filter, name)))
-        }
     }
 }

@@ -1,0 +1,35 @@
+//! Numbers as the server reads them: an int64 where the text is one, else a float64.
+
+use serde_json::Number;
+
+/// A JSON number after decoding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Num {
+    Int(i64),
+    Float(f64),
+}
+
+impl Num {
+    pub fn of(number: &Number) -> Self {
+        match number.as_i64() {
+            Some(i) => Self::Int(i),
+            None => Self::Float(number.as_f64().unwrap_or(0.0)),
+        }
+    }
+
+    /// As a float64.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Self::Int(i) => i as f64,
+            Self::Float(f) => f,
+        }
+    }
+
+    /// The digits that the range checks read.
+    pub fn digits(self) -> String {
+        match self {
+            Self::Int(i) => i.to_string(),
+            Self::Float(f) => format!("{f}"),
+        }
+    }
+}
