@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 use gantry_schema::gotext::quote;
 use regex::{Captures, Regex};
 
-use super::version::{Version, is_digits};
+use super::version::Version;
+use gantry_schema::golang::semver::is_digits;
 
 /// The longest range that the library reads, in bytes.
 const MOST_BYTES: usize = 512;

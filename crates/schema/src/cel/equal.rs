@@ -40,7 +40,7 @@ pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget
         (Value::Ip(left), Value::Ip(right)) => left == right,
         (Value::Cidr(left), Value::Cidr(right)) => left == right,
         (Value::Format(left), Value::Format(right)) => left == right,
-        (Value::Semver(left), Value::Semver(right)) => left.compare(right) == Ordering::Equal,
+        (Value::Semver(left), Value::Semver(right)) => left.precedence(right) == Ordering::Equal,
         (
             Value::Quantity(_) | Value::Url(_) | Value::Ip(_) | Value::Cidr(_) | Value::Format(_) | Value::Semver(_),
             _,

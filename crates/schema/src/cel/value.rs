@@ -15,10 +15,10 @@ use super::fault::Result;
 use super::lib_format::NamedFormat;
 use super::lib_net::Cidr;
 use super::lib_quantity::Quantity;
-use super::lib_semver::Version;
 use super::types::{Kind, ListKind, Type};
 use crate::golang::Timestamp;
 use crate::golang::ip::Ip;
+use crate::golang::semver::Version;
 use crate::golang::url::Url;
 
 /// A value.

@@ -1,7 +1,8 @@
-//! What the server leaves to Go's standard library: durations, points in time, addresses and URLs, with its quirks.
+//! What the server leaves to Go's libraries: durations, points in time, addresses, URLs and semantic versions, with their quirks.
 
 pub mod duration;
 pub(crate) mod ip;
+pub mod semver;
 pub mod time;
 pub(crate) mod url;
 
