@@ -82,6 +82,25 @@ fn is_noncharacter(c: char) -> bool {
     matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe
 }
 
+/// Text as YAML writes it in double quotes, with hostile characters escaped.
+pub fn yaml_quoted(text: impl Iterator<Item = char>) -> String {
+    let mut out = String::from("\"");
+    for c in text {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if is_hostile(c) && u32::from(c) > 0xffff => out.push_str(&format!("\\U{:08x}", u32::from(c))),
+            c if is_hostile(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
 /// At most `max` characters of `text`; where something is left out the last one is `…`.
 pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
     let mut boundaries = text.char_indices().map(|(at, _)| at);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::text::{is_hostile, sanitize};
+use crate::text::{sanitize, yaml_quoted};
 use gantry_yaml::{self as yaml, Data};
 
 use super::keys::{API_VERSION, KEYS, KIND, RULES, SECTIONS};
@@ -148,12 +148,7 @@ fn scalar(value: &Value) -> String {
         if text.chars().all(simple) && !text.starts_with(['-', '.', '=']) && reads_as_itself() {
             return text.clone();
         }
-        let visible = |c: char| match u32::from(c) {
-            code if is_hostile(c) && code > 0xffff => format!("\\U{code:08x}"),
-            code if is_hostile(c) => format!("\\u{code:04x}"),
-            _ => c.to_string(),
-        };
-        return value.to_string().chars().map(visible).collect();
+        return yaml_quoted(text.chars());
     }
     value.to_string()
 }

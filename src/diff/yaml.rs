@@ -157,12 +157,12 @@ pub fn order(key: &str) -> (usize, &str) {
 
 /// A string, quoted where some reader would take it for something else.
 pub fn scalar(text: &str) -> String {
-    if is_plain(text) { text.to_owned() } else { quoted(text) }
+    if is_plain(text) { text.to_owned() } else { text::yaml_quoted(text.chars()) }
 }
 
 fn in_flow(text: &str) -> String {
     let ends = |c: char| matches!(c, ',' | '[' | ']' | '{' | '}');
-    if is_plain(text) && !text.contains(ends) { text.to_owned() } else { quoted(text) }
+    if is_plain(text) && !text.contains(ends) { text.to_owned() } else { text::yaml_quoted(text.chars()) }
 }
 
 fn is_plain(text: &str) -> bool {
@@ -173,22 +173,4 @@ fn is_plain(text: &str) -> bool {
         && !text.contains(": ")
         && !text.ends_with([' ', ':'])
         && !NO_STRINGS.contains(&text.to_ascii_lowercase().as_str())
-}
-
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if text::is_hostile(c) && u32::from(c) > 0xffff => out.push_str(&format!("\\U{:08x}", u32::from(c))),
-            c if text::is_hostile(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

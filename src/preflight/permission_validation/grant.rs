@@ -204,15 +204,7 @@ fn scalar(value: &str) -> String {
     if is_plain {
         return value.to_owned();
     }
-    let quoted = serde_json::Value::from(value).to_string();
-    quoted.chars().fold(String::new(), |mut text, c| {
-        match u32::from(c) {
-            code if text::is_hostile(c) && code > 0xffff => _ = write!(text, "\\U{code:08x}"),
-            code if text::is_hostile(c) => _ = write!(text, "\\u{code:04x}"),
-            _ => text.push(c),
-        }
-        text
-    })
+    text::yaml_quoted(value.chars())
 }
 
 #[cfg(test)]

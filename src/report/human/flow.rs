@@ -167,20 +167,7 @@ fn push_whole(out: &mut String, text: &str) {
 }
 
 fn push_quoted(out: &mut String, chars: &[char]) {
-    out.push('"');
-    for c in chars {
-        match *c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if text::is_hostile(c) && u32::from(c) > 0xffff => out.push_str(&format!("\\U{:08x}", u32::from(c))),
-            c if text::is_hostile(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
+    out.push_str(&text::yaml_quoted(chars.iter().copied()));
 }
 
 fn is_plain(text: &str) -> bool {
