@@ -14,10 +14,12 @@ mod from_kapp;
 mod host;
 mod interrupt;
 mod look;
+mod merge;
 mod output;
 mod permissions;
 mod prepare;
 mod rename;
+mod reports;
 mod snapshot;
 mod verdict;
 mod write;
@@ -25,7 +27,7 @@ mod write;
 use std::io::Write;
 
 use self::prepare::loader;
-use crate::cli::{Cli, Command, ConfigCommand, ConfigFlags, RulesArgs};
+use crate::cli::{Cli, Command, ConfigCommand, ConfigFlags, ReportCommand, RulesArgs};
 use crate::config;
 use crate::manifest;
 use crate::options::ListFormat;
@@ -46,6 +48,9 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Permissions(args) => Box::pin(permissions::run(args, host)).await,
         Command::Snapshot(args) => Box::pin(snapshot::run(args, host)).await,
         Command::Catalog(args) => return Box::pin(catalog::run(args, host)).await,
+        Command::Report(args) => match &args.command {
+            ReportCommand::Merge(args) => return merge::run(args, host),
+        },
         Command::Completions { shell } => Ok(command_line::completions(*shell)),
         Command::Man { folder } => command_line::man(folder, host),
         Command::CompleteWords { words } => Ok(command_line::words(words)),

@@ -3,6 +3,7 @@
 mod app;
 mod flow;
 mod lookup;
+mod report;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use clap::{Parser, Subcommand};
 pub use self::app::*;
 pub use self::flow::*;
 pub use self::lookup::*;
+pub use self::report::*;
 
 /// Deploy Kubernetes manifests with preflight checks that prove a CRD upgrade safe before anything is written.
 #[derive(Debug, Parser)]
@@ -49,6 +51,8 @@ pub enum Command {
     Snapshot(SnapshotArgs),
     /// Look into catalogs of operators: packages, channels, versions, and the ways between them
     Catalog(CatalogArgs),
+    /// Work with JSON reports of earlier runs
+    Report(ReportArgs),
     /// List the checks and their rules, or explain one
     Rules(RulesArgs),
     /// Show the merged configuration, or its JSON Schema

@@ -8,7 +8,7 @@ use futures::future::join_all;
 
 use super::objects::Objects;
 use super::olm::Olm;
-use super::proofs::{Proofs, Proven};
+use super::proofs::{Known, Proofs, Proven};
 use super::registry::{self, CHECKS};
 use super::superseded::{self, LeftOut};
 use super::waive::Waivers;
@@ -45,6 +45,8 @@ pub struct RunOptions<'a> {
     pub catalogs: Catalogs<'a>,
     /// The checks that the configuration defines, whether they run or not: their names are those of rules, too.
     pub custom_checks: &'a [CustomCheck],
+    /// What is proven on other clusters.
+    pub known: Option<&'a Arc<Known>>,
     pub stage: &'a Stage,
 }
 
@@ -73,10 +75,12 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
         baseline,
         catalogs,
         custom_checks,
+        known,
         stage,
     } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
-    let proofs = Arc::new(Proofs::new(Proven, upgraded_crds(&plan.changes).count()));
+    let proofs = Proofs::new(Proven, upgraded_crds(&plan.changes).count());
+    let proofs = Arc::new(proofs.sharing(known.cloned()));
     let objects = Arc::new(Objects::new(checks.iter().map(|enabled| enabled.check.wants())));
     let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
     let looks_at_all = checks.iter().any(|enabled| enabled.check.looks_at_all_packages());
@@ -376,6 +380,7 @@ mod tests {
             baseline: None,
             catalogs: Catalogs::none(),
             custom_checks: &[],
+            known: None,
             stage: &stage,
         };
         let plan = Plan::default();

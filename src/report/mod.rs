@@ -32,9 +32,7 @@ use crate::finding::{Action, ApplyResult, BaselineEntry, CheckReport, ExtensionE
 use crate::problem::{Log, Problem};
 use crate::resource::ObjectRef;
 pub use human::list::names;
-#[cfg(test)]
-pub use list::LIST_KIND;
-pub use list::{ClusterReport, LiveCrds, LiveGroup, ReportList};
+pub use list::{ClusterReport, LIST_KIND, LiveCrds, LiveGroup, ReportList};
 pub use places::Places;
 pub use surroundings::{RuleText, Rules, Surroundings};
 

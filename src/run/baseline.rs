@@ -1,56 +1,57 @@
 //! Reads the report that `--baseline` names.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use gantry_yaml::explain_json;
-use serde::Deserialize;
-
-use crate::bounded;
+use super::reports::{self, Read};
 use crate::finding::Baseline;
-use crate::problem::{Error, Location, Problem, Result};
-use crate::report::{API_VERSION, KIND, Report};
-
-/// Findings in many thousand objects take some ten million bytes.
-const MOST_BYTES: u64 = 256 << 20;
+use crate::problem::{Error, Problem, Result};
 
 const HELP: &str = "write one with -o json=FILE";
 
-/// What says that it is a report, and of which version.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Head {
-    api_version: Option<String>,
-    kind: Option<String>,
+/// The findings of an earlier run: on any cluster, or of each cluster by its name.
+#[derive(Default)]
+pub struct Baselines {
+    any: Option<Baseline>,
+    by_cluster: BTreeMap<String, Baseline>,
+    file: String,
+}
+
+impl Baselines {
+    /// The findings that count as known on a cluster. One that the earlier run did not have has none.
+    pub fn of(&self, cluster: &str) -> Baseline {
+        let known = self.by_cluster.get(cluster).or(self.any.as_ref());
+        known.cloned().unwrap_or_else(|| Baseline::new(self.file.clone(), Vec::new()))
+    }
+
+    /// Those of the one target that the run is about.
+    ///
+    /// # Errors
+    /// They are those of clusters, by name.
+    pub fn of_one(self) -> Result<Baseline> {
+        let file = self.file;
+        self.any.ok_or_else(|| {
+            let problem = Problem::new(format!("--baseline {file}: it has the reports of several clusters"));
+            Error::usage(problem.help("take that of one: jq '.clusters[] | select(.name == \"NAME\").report'"))
+        })
+    }
 }
 
 /// The findings of an earlier report. `name` is the file as it was given; standard input may be the manifests.
 ///
 /// # Errors
 /// It cannot be read, or it is not a report of this version: a usage error.
-pub fn read(name: &Path, working_directory: &Path) -> Result<Baseline> {
-    let shown = name.display().to_string();
-    let cannot = |why: String| Error::usage(Problem::new(format!("--baseline {shown}: {why}")).help(HELP));
-    if name == Path::new("-") {
-        let why = "it is read from a file, not from standard input".to_owned();
-        return Err(cannot(why));
-    }
-    let bytes = bounded::read_up_to(&working_directory.join(name), MOST_BYTES);
-    let bytes = bytes.map_err(|error| cannot(format!("cannot be read: {error}")))?;
-    let wrong = |error: serde_json::Error| {
-        let at = Location { file: shown.clone(), line: error.line(), column: error.column() };
-        let message = format!("--baseline is not a JSON report: {}", explain_json(&error));
-        Error::usage(Problem::new(message).at(at).help(HELP))
-    };
-    // Some shells write one when a report is sent to a file.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    let head: Head = serde_json::from_slice(bytes).map_err(wrong)?;
-    match (head.api_version.as_deref(), head.kind.as_deref()) {
-        (Some(API_VERSION), Some(KIND)) => {}
-        (Some(version), Some(KIND)) => {
-            return Err(cannot(format!("it has apiVersion {version:?}, and this gantry reads {API_VERSION:?}")));
+pub fn read(name: &Path, working_directory: &Path) -> Result<Baselines> {
+    let file = name.display().to_string();
+    Ok(match reports::read("--baseline ", name, working_directory, HELP).map_err(Error::usage)? {
+        Read::One(report) => {
+            Baselines { any: Some(Baseline::new(file.clone(), report.checks)), file, ..Baselines::default() }
         }
-        _ => return Err(cannot(format!("it is not a report: it lacks kind: {KIND}"))),
-    }
-    let report: Report = serde_json::from_slice(bytes).map_err(wrong)?;
-    Ok(Baseline::new(shown, report.checks))
+        Read::Many(list) => {
+            let of = |cluster: crate::report::ClusterReport| {
+                (cluster.name, Baseline::new(file.clone(), cluster.report.checks))
+            };
+            Baselines { by_cluster: list.clusters.into_iter().map(of).collect(), file: file.clone(), any: None }
+        }
+    })
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::app::{self, Deployed};
-use super::baseline;
+use super::baseline::{self, Baselines};
 use super::before::Before;
 use super::diffs;
 use super::fleet;
@@ -30,6 +31,7 @@ use crate::plan::{Plan, Prefetch, strategy};
 use crate::preflight::custom::{self, Surroundings};
 use crate::preflight::deletion_safety;
 use crate::preflight::extension_resolution;
+use crate::preflight::proofs::Known;
 use crate::preflight::registry;
 use crate::preflight::run::Enabled;
 use crate::preflight::waive::Waivers;
@@ -153,11 +155,12 @@ async fn steps(
     {
         return Box::pin(fleet::run(run, contexts, input, host, output)).await.map(Box::new).map(Ended::OnMany);
     }
+    let baseline = run.baselines.take().map(Baselines::of_one).transpose()?;
     let input = (!run.deletes()).then_some(input);
     let opening = Box::pin(open(&run.settings, input, run.last(), &run.progress));
     let Opened { mut loaded, target, ahead, before } = until(&stop, opening).await?;
     run.take_in(&mut loaded)?;
-    let at = At { target, ahead, before };
+    let at = At { target, ahead, before, baseline: baseline.as_ref() };
     Box::pin(on_target(&run, loaded, at, host, output, report, &mut |_| ())).await.map(Ended::OnOne)
 }
 
@@ -171,10 +174,12 @@ pub(super) struct Run<'a> {
     pub confirmed: bool,
     pub settings: Settings,
     enabled: Vec<Enabled>,
-    baseline: Option<Baseline>,
+    pub baselines: Option<Baselines>,
     /// See [`Input::sum`]; empty without an app.
     sum: String,
     pub progress: Progress,
+    /// What is proven, where the run goes to several clusters.
+    pub known: Option<Arc<Known>>,
 }
 
 impl Run<'_> {
@@ -228,7 +233,7 @@ pub(super) async fn prepare<'a>(
     let input = read_input(&args.input.files, &render, host).await?;
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let (settings, mut enabled, input) = configure(args, writes, input, host, output, report)?;
-    let baseline = args.baseline.as_deref().map(|file| baseline::read(file, &host.working_directory)).transpose()?;
+    let baselines = args.baseline.as_deref().map(|file| baseline::read(file, &host.working_directory)).transpose()?;
     if matches!(goal, Goal::Diff) && args.input.preflight.is_empty() {
         enabled.clear();
     }
@@ -240,29 +245,30 @@ pub(super) async fn prepare<'a>(
     let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
     let sum = if settings.app.is_some() { input.sum() } else { String::new() };
     let confirmed = deploy.is_some_and(|deploy| deploy.yes);
-    Ok((Run { args, goal, writes, confirmed, settings, enabled, baseline, sum, progress }, input))
+    Ok((Run { args, goal, writes, confirmed, settings, enabled, baselines, sum, progress, known: None }, input))
 }
 
 /// A target that is open, and what was read of it already.
-pub(super) struct At {
+pub(super) struct At<'a> {
     pub target: Target,
     pub ahead: Prefetch,
     pub before: Option<Before>,
+    pub baseline: Option<&'a Baseline>,
 }
 
 /// From the manifests to the end, on one target. `on_plan` is told the plan as soon as it is made.
 pub(super) async fn on_target(
     run: &Run<'_>,
     mut loaded: Loaded,
-    at: At,
+    at: At<'_>,
     host: &mut Host,
     output: &mut Output,
     report: &mut Report,
     on_plan: &mut (dyn FnMut(&Plan) + Send),
 ) -> Result<Exit> {
-    let Run { args, goal, writes, confirmed, settings, enabled, baseline, sum, progress } = run;
+    let Run { args, goal, writes, confirmed, settings, enabled, sum, progress, .. } = run;
     let (args, writes, confirmed, deletes) = (*args, *writes, *confirmed, run.deletes());
-    let At { target, ahead, before } = at;
+    let At { target, ahead, before, baseline } = at;
     let stop = host.stop.clone();
     if writes {
         target.remove_leftovers();
@@ -287,12 +293,13 @@ pub(super) async fn on_target(
     let checking = Checking {
         enabled,
         waivers: Waivers { list: &settings.waivers, today: host.today },
-        baseline: baseline.as_ref(),
+        baseline,
         catalogs: Catalogs {
             sources: &settings.catalogs,
             working_directory: &host.working_directory,
             timeout: settings.timeouts.request,
         },
+        known: run.known.as_ref(),
         app: managed.as_ref(),
         showing: Showing {
             filters: &args.filter,

@@ -1,6 +1,7 @@
 //! Everything from the manifests up to the report; reads only.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::app::Managed;
 use super::diffs;
@@ -17,6 +18,7 @@ use crate::plan::{
     self, Change, Desired, Plan, PlanOptions, Prefetch, bundles, conflicts, graph, only_defaults, owner, rebase,
     refusals, strategy,
 };
+use crate::preflight::proofs::Known;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Problem, Result};
@@ -30,6 +32,8 @@ pub struct Checking<'a> {
     pub waivers: Waivers<'a>,
     pub baseline: Option<&'a Baseline>,
     pub catalogs: Catalogs<'a>,
+    /// What is proven on other clusters.
+    pub known: Option<&'a Arc<Known>>,
     pub showing: Showing<'a>,
 }
 
@@ -52,7 +56,7 @@ pub async fn look(
     report: &mut Report,
 ) -> Result<(Plan, Foreseen, Vec<Problem>)> {
     let stage = progress.stage("reading live objects", None);
-    let Checking { enabled, waivers, baseline, catalogs, app, showing } = checking;
+    let Checking { enabled, waivers, baseline, catalogs, known, app, showing } = checking;
     let (id, none) = (app.map(|managed| managed.app.id()), BTreeMap::new());
     let options = PlanOptions {
         namespace: settings.namespace.as_deref(),
@@ -98,6 +102,7 @@ pub async fn look(
         baseline,
         catalogs,
         custom_checks: &settings.custom_checks,
+        known,
         stage: &stage,
     };
     let Ran { reports, problems, notices, extensions, baseline } = checks::run(enabled, &plan, target, options).await;

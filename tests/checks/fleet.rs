@@ -90,6 +90,11 @@ fn check<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&CHECK[..], more].concat()
 }
 
+fn read_json(bed: &Bed, file: &str) -> Value {
+    let text = std::fs::read_to_string(bed.folder.path().join(file)).expect("a report");
+    serde_json::from_str(&text).expect("JSON")
+}
+
 fn names(list: &Value) -> Vec<&str> {
     list.as_array().map(|list| list.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
 }
@@ -404,4 +409,60 @@ fn an_interrupt_loses_nothing_of_what_is_done() {
     let report: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(report["overview"]["unchecked"][0]["message"], "interrupted; nothing was written");
     assert_eq!(report["clusters"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn reports_are_merged_and_known_by_cluster() {
+    let bed = breaking();
+    let both = Kubeconfig::new().server("a", control_plane()).server("b", other()).context("old", dead(), "unused");
+    for (context, file, code) in [("a", "a.json", 3), ("b,old", "others.json", 1), ("*", "all.json", 3)] {
+        let output = format!("json={file}");
+        on(&bed, &both, &check(&["--context", context, "-o", &output])).run().code(code);
+    }
+    let merge = |arguments: &[&str]| {
+        bed.gantry(bed.folder.path().join("none"), &[&["report", "merge"], arguments].concat()).run()
+    };
+    let run = merge(&["a.json", "others.json", "-o", "json"]);
+    run.code(3);
+    let (merged, whole) = (run.report(), read_json(&bed, "all.json"));
+    assert_eq!(merged["outcome"], "blocked");
+    assert_eq!(merged["overview"]["blocked"], whole["overview"]["blocked"]);
+    assert_eq!(merged["overview"]["unchecked"], whole["overview"]["unchecked"]);
+    for index in 0..3 {
+        for key in ["name", "server", "report"] {
+            assert_eq!(merged["clusters"][index][key], whole["clusters"][index][key], "{index} {key}");
+        }
+    }
+    merge(&["all.json"]).code(3).stdout_contains("Would be blocked: 1 of 3 clusters, 1 could not be checked.");
+    merge(&["others.json"]).code(1);
+
+    // A folder is all of its reports.
+    std::fs::create_dir(bed.folder.path().join("reports")).expect("a folder");
+    merge(&["reports"]).code(2).stderr_contains("reports: there is no .json file in this folder");
+    for file in ["a.json", "others.json"] {
+        std::fs::copy(bed.folder.path().join(file), bed.folder.path().join("reports").join(file)).expect("a copy");
+    }
+    merge(&["reports", "-o", "json"]).code(3).stdout_contains("\"clusters\": 3");
+
+    // What cannot be merged is named, all of it.
+    let whole = std::fs::read_to_string(bed.folder.path().join("all.json")).expect("a report");
+    bed.write("half.json", &whole[..whole.len() / 2]);
+    bed.write("other.json", &whole.replacen("gantry.dev/v1alpha1", "gantry.dev/v9", 1));
+    bed.write("list.json", "[]");
+    bed.write("none.json", "{\"kind\": \"List\"}");
+    let run = merge(&["a.json", "half.json", "other.json", "list.json", "none.json", "missing.json", "all.json"]);
+    run.code(2).stderr_contains("half.json:").stderr_contains("other.json: it has apiVersion \"gantry.dev/v9\"");
+    run.stderr_contains("list.json").stderr_contains("none.json: it is not a report").stderr_contains("missing.json");
+    run.stderr_contains("all.json: the cluster \"a\" is in a.json, too");
+    assert_eq!(run.stdout, "");
+    merge(&["a.json", "-o", "json=a.json"]).code(2).stderr_contains("would overwrite");
+
+    // In the cluster that had it the finding is known.
+    let run = on(&bed, &both, &check(&["--context", "a,b", "--baseline", "all.json", "-o", "json"])).run();
+    let report = run.code(0).report();
+    assert_eq!(report["clusters"][0]["report"]["summary"]["known"], 1);
+    on(&bed, &both, &check(&["--context", "a,b", "--baseline", "a.json"])).run().code(0);
+    on(&bed, &both, &check(&["--context", "a,b", "--baseline", "others.json"])).run().code(3);
+    let one = on(&bed, &both, &check(&["--context", "a", "--baseline", "all.json"])).run();
+    one.code(2).stderr_contains("it has the reports of several clusters");
 }

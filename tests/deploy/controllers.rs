@@ -6,7 +6,7 @@ use crate::support::{Bed, ControlPlane, Gantry, Output, eventually};
 use serde_json::{Value, json};
 
 /// The control plane with controllers that these tests share.
-fn cluster() -> &'static ControlPlane {
+pub fn cluster() -> &'static ControlPlane {
     static CLUSTER: OnceLock<ControlPlane> = OnceLock::new();
     CLUSTER.get_or_init(ControlPlane::start_with_controllers)
 }

@@ -1,11 +1,13 @@
 //! What is proven of the CRD upgrades of one run: each version once, whichever check asks first.
 
+mod known;
 mod proven;
 mod question;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+pub use self::known::Known;
 pub use self::proven::Proven;
 pub use self::question::{Proof, Prover, Question, VersionProof};
 use gantry_proof::Limits;
@@ -18,6 +20,8 @@ type Slot = Arc<OnceLock<Option<Arc<VersionProof>>>>;
 pub struct Proofs {
     prover: Box<dyn Prover>,
     crds: usize,
+    /// What runs on other clusters have proven.
+    known: Option<Arc<Known>>,
     /// By index of the change in the plan and name of the version.
     slots: Mutex<BTreeMap<(usize, String), Slot>>,
 }
@@ -25,7 +29,12 @@ pub struct Proofs {
 impl Proofs {
     /// For a plan in which so many CRDs change: they share what may be spent.
     pub fn new(prover: impl Prover + 'static, crds: usize) -> Self {
-        Proofs { prover: Box::new(prover), crds, slots: Mutex::default() }
+        Proofs { prover: Box::new(prover), crds, known: None, slots: Mutex::default() }
+    }
+
+    /// The same, of one of several clusters: what is proven in one of them is known in all.
+    pub fn sharing(self, known: Option<Arc<Known>>) -> Self {
+        Proofs { known, ..self }
     }
 
     /// Of which nothing is proven: for work that must not take the time.
@@ -43,7 +52,12 @@ impl Proofs {
             Arc::clone(slots.entry((change, question.version.to_owned())).or_default())
         };
         let limits = Limits::shared(self.crds, question.versions);
-        slot.get_or_init(|| self.prover.prove(question, limits).map(Arc::new)).clone()
+        let prove = || self.prover.prove(question, limits).map(Arc::new);
+        let ask = || match &self.known {
+            Some(known) => known.of(question, limits, prove),
+            None => prove(),
+        };
+        slot.get_or_init(ask).clone()
     }
 }
 
@@ -106,5 +120,34 @@ mod tests {
             assert!(proofs.of(change, &question(version)).is_some());
         }
         assert_eq!(asked.load(Ordering::SeqCst), 3);
+    }
+
+    #[test]
+    fn equal_clusters_prove_once() {
+        let (asked, known, scale) = (Arc::new(AtomicUsize::new(0)), Arc::new(Known::default()), Scale::default());
+        let question = |live_schema, desired_schema| Question {
+            group: "g",
+            kind: "K",
+            version: "v1",
+            namespaced: true,
+            live_schema,
+            desired_schema,
+            live_status: false,
+            desired_status: false,
+            scale: &scale,
+            versions: 1,
+        };
+        // Where the CRD stands in the plan of a cluster does not matter, nor how many ask at the same time.
+        let on_cluster = |change, crds, live, desired| {
+            let proofs = Proofs::new(Counting(Arc::clone(&asked)), crds).sharing(Some(Arc::clone(&known)));
+            assert!(proofs.of(change, &question(live, desired)).is_some());
+        };
+        thread::scope(|scope| (0..50).for_each(|change| drop(scope.spawn(move || on_cluster(change, 3, "{}", "{}")))));
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        on_cluster(0, 3, "{\"type\":\"object\"}", "{}");
+        on_cluster(0, 3, "{}", "{\"type\":\"object\"}");
+        assert_eq!(asked.load(Ordering::SeqCst), 3, "another live schema, another desired one");
+        on_cluster(0, 1000, "{}", "{}");
+        assert_eq!(asked.load(Ordering::SeqCst), 4, "a run that may spend less on each may prove less");
     }
 }

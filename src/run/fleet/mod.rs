@@ -9,6 +9,7 @@ mod contexts;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 
@@ -83,6 +84,7 @@ pub async fn run(
     let connection = Connection { read: Some(kubeconfig), ..connection };
     let mut loaded = until(&host.stop.clone(), read_manifests(&run.settings, input)).await?;
     run.take_in(&mut loaded)?;
+    run.known = Some(Arc::default());
     let progress = std::mem::replace(&mut run.progress, Progress::new(false));
     let writes = std::mem::replace(&mut run.writes, false);
 
@@ -276,7 +278,8 @@ impl Fleet<'_> {
         };
         let (target, before) = until(&stop, opening).await?;
         cluster.server = target.server().map(str::to_owned);
-        let at = At { target, ahead: Prefetch::none(), before };
+        let baseline = self.run.baselines.as_ref().map(|all| all.of(&cluster.name));
+        let at = At { target, ahead: Prefetch::none(), before, baseline: baseline.as_ref() };
         let ClusterReport { live_crds, report, .. } = cluster;
         let mut on_plan = |plan: &Plan| *live_crds = Some(live(plan));
         on_target(&self.run, self.loaded.clone(), at, host, output, report, &mut on_plan).await

@@ -1,0 +1,58 @@
+//! Reads JSON reports of earlier runs: of one cluster, or of many.
+
+use std::path::Path;
+
+use gantry_yaml::explain_json;
+use serde::Deserialize;
+
+use crate::bounded;
+use crate::problem::{Location, Problem};
+use crate::report::{API_VERSION, KIND, LIST_KIND, Report, ReportList};
+
+/// Findings in many thousand objects take some ten million bytes.
+pub const MOST_BYTES: u64 = 256 << 20;
+
+/// What a file holds.
+pub enum Read {
+    One(Box<Report>),
+    Many(Box<ReportList>),
+}
+
+/// What says that it is a report, and of which version.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    api_version: Option<String>,
+    kind: Option<String>,
+}
+
+/// The report of a file. `what` names it in messages, `name` as it was given; `help` says where to get one from.
+///
+/// # Errors
+/// It cannot be read, or it is not a report of this version.
+pub fn read(what: &str, name: &Path, working_directory: &Path, help: &str) -> Result<Read, Problem> {
+    let shown = name.display().to_string();
+    let cannot = |why: String| Problem::new(format!("{what}{shown}: {why}")).help(help);
+    if name == Path::new("-") {
+        return Err(cannot("it is read from a file, not from standard input".to_owned()));
+    }
+    let bytes = bounded::read_up_to(&working_directory.join(name), MOST_BYTES);
+    let bytes = bytes.map_err(|error| cannot(format!("cannot be read: {error}")))?;
+    let wrong = |error: serde_json::Error| {
+        let at = Location { file: shown.clone(), line: error.line(), column: error.column() };
+        let what = if what.is_empty() { "this" } else { what.trim_end() };
+        Problem::new(format!("{what} is not a JSON report: {}", explain_json(&error))).at(at).help(help)
+    };
+    // Some shells write one when a report is sent to a file.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let head: Head = serde_json::from_slice(bytes).map_err(wrong)?;
+    match (head.api_version.as_deref(), head.kind.as_deref()) {
+        (Some(API_VERSION), Some(KIND)) => serde_json::from_slice(bytes).map(|report| Read::One(Box::new(report))),
+        (Some(API_VERSION), Some(LIST_KIND)) => serde_json::from_slice(bytes).map(|list| Read::Many(Box::new(list))),
+        (Some(version), Some(KIND | LIST_KIND)) => {
+            return Err(cannot(format!("it has apiVersion {version:?}, and this gantry reads {API_VERSION:?}")));
+        }
+        _ => return Err(cannot(format!("it is not a report: it lacks kind: {KIND}"))),
+    }
+    .map_err(wrong)
+}
