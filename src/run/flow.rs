@@ -305,6 +305,7 @@ pub(super) async fn on_target(
             filters: &args.filter,
             diff: goal.diffs(args),
             drops_kapp_selector: args.drop_kapp_selector,
+            verbose: args.verbose > 0,
         },
     };
     let looked_at = Box::pin(look(settings, loaded.into(), ahead, &target, checking, progress, report));

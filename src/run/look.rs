@@ -43,6 +43,8 @@ pub struct Showing<'a> {
     pub filters: &'a [Filter],
     pub diff: Option<diffs::Wanted>,
     pub drops_kapp_selector: bool,
+    /// Also what nobody needs to know.
+    pub verbose: bool,
 }
 
 /// Everything from there up to the report; reads only.
@@ -119,6 +121,7 @@ pub async fn look(
         .chain(rebase::notice(&plan))
         .chain(left_out)
         .chain(order.notices)
+        .chain(order.turned.into_iter().filter(|_| showing.verbose))
         .chain(of_app.notices)
         .chain(std::mem::take(&mut plan.notices))
         .collect();

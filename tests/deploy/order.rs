@@ -101,6 +101,20 @@ fn objects_are_written_after_those_that_their_annotations_name() {
 }
 
 #[test]
+fn who_wants_to_know_everything_is_told_where_a_rule_turns_the_default_order_round() {
+    let bed = prepared();
+    let first = config_map(&bed, "first", json!({GROUP: "x"}));
+    write(&bed, &[first, object(&bed, "Secret", "then", &json!({RULE: "upsert after upserting x"}))]);
+    let check = |flags: &[&str]| {
+        bed.deploy(control_plane().kubeconfig("admin"), &[&["--dry-run"], flags].concat()).run().code(0).stderr.clone()
+    };
+    let namespace = &bed.names.namespace;
+    let said = format!("configmap/first -n {namespace} is written before secret/then -n {namespace}, as rules ask for");
+    assert!(check(&["-v"]).contains(&said), "{}", check(&["-v"]));
+    assert!(!check(&[]).contains("as rules ask for"));
+}
+
+#[test]
 fn what_waits_for_an_object_that_fails_is_not_written() {
     let bed = prepared();
     let proxy = Proxy::start(control_plane());

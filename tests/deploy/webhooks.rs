@@ -2,6 +2,7 @@
 
 use crate::support::admission::Admission;
 use crate::support::{Bed, Proxy, When, control_plane, eventually, results};
+use crate::waiting::{available, status};
 use serde_json::{Value, json};
 
 /// A server that nobody runs.
@@ -111,4 +112,65 @@ fn a_conversion_webhook_that_starts_late_is_awaited_too() {
     });
     bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(0);
     assert_eq!(cp.get(&format!("/apis/{group}/v2/namespaces/{}/samples/one", bed.names.namespace)).0, 200);
+}
+
+/// A webhook that is live is asked as soon as an object is written: not before its new Pods are ready.
+#[test]
+fn a_custom_resource_waits_for_the_workload_behind_a_live_webhook() {
+    let bed = Bed::new();
+    let cp = control_plane();
+    let (namespace, group) = (&bed.names.namespace, &bed.names.group);
+    cp.apply_yaml(&bed.namespace());
+    let operator = |image: &str| {
+        let metadata = json!({"name": "operator", "namespace": namespace});
+        let pods = json!({"metadata": {"labels": {"app": "operator"}}, "spec": {"containers": [{"name": "a", "image": image}]}});
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "operator"}}, "template": pods}})
+    };
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook", "namespace": namespace},
+        "spec": {"selector": {"app": "operator"}, "ports": [{"port": 443}]}});
+    // Its controller fills in the CA bundle. Nobody answers here, so no object is asked about.
+    let client = json!({"service": {"namespace": namespace, "name": "hook"}});
+    let rules = json!([{"apiGroups": [group], "apiVersions": ["*"], "resources": ["samples"], "operations": ["*"]}]);
+    let webhook = |policy: &str| {
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": namespace}, "webhooks": [{"name": "hook.example.com", "clientConfig": client,
+                "failurePolicy": policy, "sideEffects": "None", "admissionReviewVersions": ["v1"], "rules": rules,
+                "objectSelector": {"matchLabels": {"nobody": "has"}}}]})
+    };
+    let deploy = |objects: &[&str], flags: &[&str]| {
+        bed.write("manifests.yaml", &objects.join("\n---\n"));
+        let arguments = [&["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", namespace], flags];
+        bed.gantry(cp.kubeconfig("admin"), &arguments.concat())
+    };
+    let (crd, sample) = (bed.crd("first: {type: string}"), bed.sample());
+    for policy in ["Fail", "Ignore"] {
+        let others =
+            [&*crd, &service.to_string(), &webhook(policy).to_string(), &operator("1").to_string()].map(str::to_owned);
+        let others: Vec<&str> = others.iter().map(String::as_str).collect();
+        deploy(&others, &["--wait=false"]).run().code(0);
+        let next = operator("2").to_string();
+        let mut all: Vec<&str> = others[..3].to_vec();
+        all.extend([&*next, &*sample]);
+        let proxy = Proxy::start(cp);
+        bed.write("manifests.yaml", &all.join("\n---\n"));
+        let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", namespace];
+        let running = bed.gantry(proxy.kubeconfig("admin"), &arguments).spawn();
+        eventually("the operator is awaited", || {
+            let is_watch = |request: &crate::support::Recorded| {
+                request.path.ends_with("/deployments") && request.query.contains("watch=true")
+            };
+            proxy.requests().iter().any(is_watch).then_some(())
+        });
+        assert_eq!(cp.get(&bed.sample_path()).0, if policy == "Fail" { 404 } else { 200 }, "{policy}");
+        status(&operator("2"), available(2));
+        running.wait().code(0).stdout_contains("1 created");
+        assert_eq!(cp.get(&bed.sample_path()).0, 200);
+        cp.delete(&bed.sample_path());
+    }
+    // No garbage collector runs here, so that a Deployment would not go.
+    let delete = ["apps", "forget", "-a", "shop", "-n", namespace, "--yes"];
+    bed.gantry(cp.kubeconfig("admin"), &delete).run().code(0);
+    cp.delete(&format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{namespace}"));
+    cp.delete(&bed.crd_path());
 }

@@ -3,20 +3,28 @@
 //!
 //! Only where the server can trust what answers there from the start: without a CA bundle the workload fills one in itself, and
 //! may not get ready before the configuration is there.
+//!
+//! Custom resources go after the workloads behind webhooks that are live already and that the server asks about their kind: while the
+//! Pods are being replaced, it would refuse them. A configuration that this deploy creates comes later than they do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::written::{Group, Operation, Ordering, Rule, Side, Source};
-use crate::plan::Change;
+use crate::plan::{self, Change};
+use crate::resource::Resource;
 
 /// Adds these rules to those that were written. They count less than any of those.
 pub fn add(changes: &[Change], orderings: &mut BTreeMap<usize, Ordering>) {
     let is_written = Change::is_written;
     let callers = changes.iter().enumerate().filter(|(_, change)| is_written(change));
-    let callers: Vec<(usize, BTreeSet<Name>)> =
-        callers.map(|(index, change)| (index, called(change))).filter(|(_, services)| !services.is_empty()).collect();
+    let webhooks = webhooks(changes);
+    let services_of = |change: &Change| called(change).into_iter().chain(asked_about(change, &webhooks)).collect();
+    let callers: Vec<(usize, BTreeSet<Name>)> = callers
+        .map(|(index, change)| (index, services_of(change)))
+        .filter(|(_, services): &(usize, BTreeSet<Name>)| !services.is_empty())
+        .collect();
     let services: BTreeSet<&Name> = callers.iter().flat_map(|(_, services)| services).collect();
     for service in services {
         let workloads: Vec<usize> = behind(service, changes).filter(|index| is_written(&changes[*index])).collect();
@@ -64,11 +72,70 @@ fn called(change: &Change) -> BTreeSet<Name> {
     if !clients.iter().all(|client| is_trusted(client)) {
         return BTreeSet::new();
     }
-    let name = |client: &&Value| {
-        let text = |key: &str| client["service"][key].as_str().map(str::to_owned);
-        Some((text("namespace")?, text("name")?))
+    clients.into_iter().filter_map(service).collect()
+}
+
+/// A webhook that the server calls today: the Service that answers, and about which kinds it is asked.
+struct Webhook {
+    service: Name,
+    /// Group and plural; `*` is any.
+    kinds: Vec<(String, String)>,
+}
+
+/// The live webhooks of these objects without which a request fails.
+fn webhooks(changes: &[Change]) -> Vec<Webhook> {
+    let live = |change: &Change| change.live.as_ref().map(|live| live.raw.value());
+    changes.iter().filter(|change| may_have_webhooks(change)).filter_map(live).flat_map(|live| of_live(&live)).collect()
+}
+
+fn may_have_webhooks(change: &Change) -> bool {
+    let object = &change.desired.object;
+    match object.group() {
+        "admissionregistration.k8s.io" => object.kind.ends_with("WebhookConfiguration"),
+        // Most CRDs are large, and have none.
+        _ => object.is_crd() && change.live.as_ref().is_some_and(|live| live.raw.json().contains("\"Webhook\"")),
+    }
+}
+
+fn of_live(live: &Value) -> Vec<Webhook> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let spec = &live["spec"];
+    let conversion = &spec["conversion"];
+    let converts = (conversion["strategy"] == "Webhook").then(|| {
+        let service = service(&conversion["webhook"]["clientConfig"])?;
+        Some(Webhook { service, kinds: vec![(text(&spec["group"]), text(&spec["names"]["plural"]))] })
+    });
+    let texts = |list: &Value| list.as_array().into_iter().flatten().map(text).collect::<Vec<String>>();
+    let of_rule = |rule: &Value| {
+        let (groups, plurals) = (texts(&rule["apiGroups"]), texts(&rule["resources"]));
+        groups.into_iter().flat_map(move |group| plurals.clone().into_iter().map(move |plural| (group.clone(), plural)))
     };
-    clients.iter().filter_map(name).collect()
+    let asks = |webhook: &Value| {
+        let rules = webhook["rules"].as_array().into_iter().flatten();
+        Some(Webhook { service: service(&webhook["clientConfig"])?, kinds: rules.flat_map(of_rule).collect() })
+    };
+    let webhooks = live["webhooks"].as_array().into_iter().flatten();
+    let admission = webhooks.filter(|webhook| webhook["failurePolicy"] != "Ignore").filter_map(asks);
+    converts.flatten().into_iter().chain(admission).collect()
+}
+
+/// The Services that the server asks when a custom resource is written.
+fn asked_about(change: &Change, webhooks: &[Webhook]) -> BTreeSet<Name> {
+    let Resource { group, plural, .. } = &*change.resource;
+    if plan::is_built_in(group) {
+        return BTreeSet::new();
+    }
+    let is = |said: &str, what: &str| said == "*" || said == what;
+    let is_about = |(of, resources): &(String, String)| {
+        is(of, group) && is(resources.split('/').next().unwrap_or_default(), plural) && !resources.ends_with("/status")
+    };
+    let asked = webhooks.iter().filter(|webhook| webhook.kinds.iter().any(is_about));
+    asked.map(|webhook| webhook.service.clone()).collect()
+}
+
+fn service(client: &Value) -> Option<Name> {
+    let text = |key: &str| client["service"][key].as_str().map(str::to_owned);
+    Some((text("namespace")?, text("name")?))
 }
 
 /// The workloads of the manifests whose Pods the Service selects.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use bindings::Bindings;
 pub use steps::Step;
-use steps::{Disorder, Edge, Node};
+use steps::{Disorder, Edge, Node, Sorted};
 use written::{Group, Operation, Ordering, Rule, Side, Source, Unreadable};
 
 use super::Change;
@@ -21,6 +21,7 @@ use crate::manifest::{Manifest, Origin, Spans};
 use crate::matcher::{Facts, Scope};
 use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{ObjectRef, Step as PathStep};
+use crate::text;
 
 const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
 const HELM_HOOK: &str = "helm.sh/hook";
@@ -40,6 +41,25 @@ pub struct Said {
     /// Rules that this deploy cannot keep.
     pub blocks: Vec<Problem>,
     pub notices: Vec<Problem>,
+    /// Where the default order gives way to a rule: for those who want to know everything.
+    pub turned: Vec<Problem>,
+}
+
+/// Pairs of objects that are named.
+const MOST_TURNED: usize = 20;
+
+/// Which objects are written the other way round than by default.
+fn told_round<'o>(turned: &[(usize, usize)], object: impl Fn(usize) -> &'o ObjectRef) -> Vec<Problem> {
+    let pair = |(later, earlier): &(usize, usize)| {
+        let (first, then) = (object(*later), object(*earlier));
+        Problem::new(format!("{first} is written before {then}, as rules ask for; by default it would be after it"))
+    };
+    let mut problems: Vec<Problem> = turned.iter().take(MOST_TURNED).map(pair).collect();
+    if turned.len() > MOST_TURNED {
+        let more = text::count(turned.len() - MOST_TURNED, "more pair");
+        problems.push(Problem::new(format!("rules turn round the default order of {more} of objects")));
+    }
+    problems
 }
 
 /// Looks whether the rules of the manifests can be kept, as far as that can be said without the cluster.
@@ -96,6 +116,9 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
         }))
     })?;
 
+    let Sorted { steps: sorted, turned } = sorted;
+    said.turned = told_round(&turned, |index| &changes[index].desired.object);
+
     let (leaving, notices) = of_removals(removals, bindings);
     said.notices.extend(notices);
     let node = |index: usize| Node {
@@ -105,7 +128,7 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
     let nodes: Vec<Node<'_>> = (0..removals.len()).map(node).collect();
     let deletes = steps::sort(&nodes, Operation::Delete).unwrap_or_else(|disorder| {
         said.blocks.push(problem(&disorder, |index| (&removals[index].object, None)));
-        Vec::new()
+        Sorted::default()
     });
     let written = orderings.iter().filter(|(index, _)| is_written(index));
     let written: Vec<Placed<'_>> = written
@@ -118,7 +141,7 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
     let deleted: Vec<Placed<'_>> =
         deleted.map(|(index, ordering)| Placed { object: &removals[*index].object, origin: None, ordering }).collect();
     said.blocks.extend(turned_round(&written, &deleted));
-    Ok((Graph { changes: sorted, removals: deletes }, said))
+    Ok((Graph { changes: sorted, removals: deletes.steps }, said))
 }
 
 /// A manifest in its namespace.

@@ -70,11 +70,19 @@ impl Kind {
     }
 }
 
+/// Nodes as steps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sorted {
+    pub steps: Vec<Step>,
+    /// What would by default go after what, and does not, as a rule says otherwise: one node of each of the two.
+    pub turned: Vec<(usize, usize)>,
+}
+
 /// Sorts the nodes by the rules about this operation.
 ///
 /// # Errors
 /// The rules form a cycle, or there are too many.
-pub fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Vec<Step>, Disorder> {
+pub fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Sorted, Disorder> {
     let sorting = Sorting::new(nodes, operation);
     if sorting.kinds.len() > MAX_STEPS {
         return Err(Disorder::TooMany(MAX_STEPS));
@@ -91,8 +99,8 @@ pub fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Vec<Step>, Disor
             false => return Err(Disorder::Cycle(sorting.cycle(&order, later, earlier))),
         }
     }
-    sorting.add_defaults(&mut order);
-    Ok(sorting.steps(&order, &awaited))
+    let turned = sorting.add_defaults(&mut order);
+    Ok(Sorted { steps: sorting.steps(&order, &awaited), turned })
 }
 
 struct Sorting<'a> {
@@ -191,7 +199,8 @@ impl<'a> Sorting<'a> {
 
     /// Puts lower ranks first: among objects without rules wholly; between those and others, and among others, wherever that
     /// does not close a cycle. An object with rules keeps its own place behind lower ranks before others get theirs behind it.
-    fn add_defaults(&self, order: &mut Order) {
+    /// Answers where it does.
+    fn add_defaults(&self, order: &mut Order) -> Vec<(usize, usize)> {
         let kinds = |has_rules: bool| {
             let fits =
                 move |(_, (kind, _)): &(usize, &(Kind, Vec<usize>))| !kind.is_free && kind.has_rules() == has_rules;
@@ -203,16 +212,23 @@ impl<'a> Sorting<'a> {
             order.add(pair[1].0, pair[0].0);
         }
         let all: Vec<(usize, u8)> = kinds(false).chain(kinds(true)).collect();
+        let mut turned = Vec::new();
+        let first = |kind: usize| self.kinds[kind].1[0];
         for (those, behind) in [(&others, &all), (&plain, &others)] {
             for (later, rank) in those {
                 let mut lower: Vec<(usize, u8)> = behind.iter().filter(|(_, other)| other < rank).copied().collect();
                 // The nearest first: most of the rest follows from them.
                 lower.sort_by_key(|(_, rank)| Reverse(*rank));
                 for (earlier, _) in lower {
-                    order.add(*later, earlier);
+                    if !order.add(*later, earlier) {
+                        turned.push((first(*later), first(earlier)));
+                    }
                 }
             }
         }
+        turned.sort_unstable();
+        turned.dedup();
+        turned
     }
 
     /// The kinds as steps, each behind those that it waits for, lower ranks first.
@@ -332,7 +348,7 @@ mod tests {
             .zip(&orderings)
             .map(|((rank, _), ordering)| Node { rank: *rank, ordering: Some(ordering) })
             .collect();
-        sort(&nodes, Operation::Upsert)
+        sort(&nodes, Operation::Upsert).map(|sorted| sorted.steps)
     }
 
     /// Steps as `members < steps that it waits for`.
@@ -378,11 +394,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_rule_turns_round_is_known() {
+        let orderings = ["", "| after late", "", "late", ""].map(ordering);
+        let nodes: Vec<Node<'_>> = [1, 2, 3, 5, 6]
+            .into_iter()
+            .zip(&orderings)
+            .map(|(rank, ordering)| Node { rank, ordering: Some(ordering) })
+            .collect();
+        // By default both would go after the second one, which waits for one of them.
+        assert_eq!(sort(&nodes, Operation::Upsert).unwrap().turned, [(2, 1), (3, 1)]);
+        assert_eq!(sort(&nodes[2..], Operation::Upsert).unwrap().turned, []);
+    }
+
+    #[test]
     fn a_free_object_waits_for_nothing_by_default() {
         let free = Ordering { is_free: true, ..ordering("a") };
         let waits = ordering("| after a");
         let node = |rank, ordering| Node { rank, ordering };
-        let steps = sort(&[node(9, Some(&free)), node(1, None), node(1, Some(&waits))], Operation::Upsert).unwrap();
+        let steps =
+            sort(&[node(9, Some(&free)), node(1, None), node(1, Some(&waits))], Operation::Upsert).unwrap().steps;
         let after = |member: usize| {
             let step = steps.iter().find(|step| step.members == [member]).unwrap();
             step.after.iter().flat_map(|after| steps[*after].members.clone()).collect::<Vec<usize>>()
@@ -433,11 +463,11 @@ mod tests {
         later.rules[0].operation = Operation::Delete;
         let group = ordering("a");
         let nodes = [Node { rank: 1, ordering: Some(&later) }, Node { rank: 1, ordering: Some(&group) }];
-        assert_eq!(sort(&nodes, Operation::Upsert).unwrap().len(), 1);
-        assert_eq!(sort(&nodes, Operation::Delete).unwrap().len(), 1, "deleted after what is written");
+        assert_eq!(sort(&nodes, Operation::Upsert).unwrap().steps.len(), 1);
+        assert_eq!(sort(&nodes, Operation::Delete).unwrap().steps.len(), 1, "deleted after what is written");
         later.rules[0].other = Operation::Delete;
         let nodes = [Node { rank: 1, ordering: Some(&later) }, Node { rank: 1, ordering: Some(&group) }];
-        assert_eq!(sort(&nodes, Operation::Delete).unwrap().len(), 2);
+        assert_eq!(sort(&nodes, Operation::Delete).unwrap().steps.len(), 2);
     }
 
     #[test]
@@ -445,11 +475,11 @@ mod tests {
         let (one, other) = (ordering("a"), ordering("| after a"));
         let node = |ordering| Node { rank: 1, ordering: Some(ordering) };
         let nodes: Vec<Node<'_>> = (0..50_000).map(|index| node(if index % 2 == 0 { &one } else { &other })).collect();
-        assert_eq!(sort(&nodes, Operation::Upsert).unwrap().len(), 2);
+        assert_eq!(sort(&nodes, Operation::Upsert).unwrap().steps.len(), 2);
         let many: Vec<Ordering> =
             (0..=MAX_STEPS).map(|index| ordering(&format!("g{index} | after g{}", index + 1))).collect();
         let nodes: Vec<Node<'_>> = many.iter().map(node).collect();
         assert_eq!(sort(&nodes, Operation::Upsert), Err(Disorder::TooMany(MAX_STEPS)));
-        assert_eq!(sort(&nodes[1..], Operation::Upsert).unwrap().len(), MAX_STEPS);
+        assert_eq!(sort(&nodes[1..], Operation::Upsert).unwrap().steps.len(), MAX_STEPS);
     }
 }
