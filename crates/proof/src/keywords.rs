@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use gantry_schema::enforced_format_accepts;
 pub use gantry_schema::same_value;
-use gantry_schema::{self as schema, Sense};
+use gantry_schema::{self as schema, Sense, tree};
 
 /// A schema that takes anything: what stands below `x-kubernetes-preserve-unknown-fields`.
 pub static ANY: LazyLock<Value> = LazyLock::new(|| json!({"x-kubernetes-preserve-unknown-fields": true}));
@@ -78,16 +78,9 @@ impl BitAnd for Kinds {
     }
 }
 
-/// Up to so many keywords a walk along them is faster than a hash.
-const FEW: usize = 10;
-
 /// What is written under a keyword.
 fn written<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
-    let map = schema.as_object()?;
-    if map.len() > FEW {
-        return map.get(keyword);
-    }
-    map.iter().find_map(|(known, value)| (known == keyword).then_some(value))
+    tree::get(schema.as_object()?, keyword)
 }
 
 /// The keyword's value, where it is there and not null.

@@ -14,6 +14,7 @@ use super::objectmeta;
 use super::prune;
 use super::re2::Patterns;
 use super::rules::CompileRules;
+use super::tree;
 
 /// A schema that cannot be compiled, and where.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -94,7 +95,7 @@ impl<'a> Compiler<'a> {
     fn node(&mut self, schema: &Value, spine: Spine) -> Result<Node, CompileError> {
         let Some(map) = schema.as_object() else { return self.fail("", "a schema is an object") };
         for keyword in FORBIDDEN {
-            if map.get(keyword).is_some_and(|v| !v.is_null()) && !self.of_defaults {
+            if tree::get(map, keyword).is_some_and(|v| !v.is_null()) && !self.of_defaults {
                 return self.fail(keyword, "not allowed in a structural schema");
             }
         }
@@ -109,7 +110,7 @@ impl<'a> Compiler<'a> {
             list_type: self.list_type(map)?,
             map_keys: self.strings(map, "x-kubernetes-list-map-keys")?,
             required: self.strings(map, "required")?,
-            default: map.get("default").filter(|v| !v.is_null()).map(|v| Box::new(stored(v))),
+            default: tree::get(map, "default").filter(|v| !v.is_null()).map(|v| Box::new(stored(v))),
             // A default is not compared after both have been through storage.
             enumeration: Enumeration::new(match self.of_defaults {
                 true => self.array(map, "enum")?.to_vec(),
@@ -159,7 +160,7 @@ impl<'a> Compiler<'a> {
             };
             node.properties = properties.iter().map(of).collect::<Result<_, CompileError>>()?;
         }
-        node.additional = match map.get("additionalProperties") {
+        node.additional = match tree::get(map, "additionalProperties") {
             None | Some(Value::Null) => Additional::Absent,
             Some(Value::Bool(true)) => Additional::Any,
             Some(Value::Bool(false)) => Additional::Forbidden,
@@ -169,7 +170,7 @@ impl<'a> Compiler<'a> {
                 Additional::Schema(Box::new(values))
             }
         };
-        node.items = match map.get("items") {
+        node.items = match tree::get(map, "items") {
             None | Some(Value::Null) => None,
             Some(items) if self.of_defaults && !items.is_object() => None,
             Some(Value::Array(_)) => {
@@ -181,7 +182,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn combined(&mut self, map: &Map<String, Value>, spine: Spine) -> Result<Option<Box<Combined>>, CompileError> {
-        let not = match map.get("not") {
+        let not = match tree::get(map, "not") {
             None | Some(Value::Null) => None,
             Some(schema) => Some(Box::new(self.below(".not".to_owned(), |c| c.node(schema, spine))?)),
         };
@@ -269,7 +270,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn flag(&self, map: &Map<String, Value>, keyword: &str) -> Result<bool, CompileError> {
-        match map.get(keyword) {
+        match tree::get(map, keyword) {
             None | Some(Value::Null) => Ok(false),
             Some(Value::Bool(flag)) => Ok(*flag),
             Some(_) => self.fail(keyword, "must be true or false"),
@@ -277,7 +278,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn text<'m>(&self, map: &'m Map<String, Value>, keyword: &str) -> Result<Option<&'m str>, CompileError> {
-        match map.get(keyword) {
+        match tree::get(map, keyword) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(_) => self.fail(keyword, "must be a string"),
@@ -285,7 +286,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn float(&self, map: &Map<String, Value>, keyword: &str) -> Result<Option<f64>, CompileError> {
-        match map.get(keyword) {
+        match tree::get(map, keyword) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => match value.as_f64() {
                 Some(f) => Ok(Some(f)),
@@ -295,7 +296,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn integer(&self, map: &Map<String, Value>, keyword: &str) -> Result<Option<i64>, CompileError> {
-        match map.get(keyword) {
+        match tree::get(map, keyword) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => {
                 match value.as_i64().or_else(|| value.as_f64().filter(|f| f.fract() == 0.0).map(|f| f as i64)) {
@@ -307,7 +308,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn array<'m>(&self, map: &'m Map<String, Value>, keyword: &str) -> Result<&'m [Value], CompileError> {
-        match map.get(keyword) {
+        match tree::get(map, keyword) {
             None | Some(Value::Null) => Ok(&[]),
             Some(Value::Array(items)) => Ok(items),
             Some(_) => self.fail(keyword, "must be a list"),
@@ -319,7 +320,7 @@ impl<'a> Compiler<'a> {
         map: &'m Map<String, Value>,
         keyword: &str,
     ) -> Result<Option<&'m Map<String, Value>>, CompileError> {
-        match map.get(keyword) {
+        match tree::get(map, keyword) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Object(object)) => Ok(Some(object)),
             Some(_) => self.fail(keyword, "must be an object"),

@@ -1,8 +1,19 @@
 //! JSON in whichever type it is held.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::json::Json;
+
+/// A map of so many members is looked through; that takes less time than a hash.
+const FEW: usize = 10;
+
+/// A member of a map. The nodes of a schema have few keywords, and are asked for dozens.
+pub fn get<'v>(map: &'v Map<String, Value>, key: &str) -> Option<&'v Value> {
+    if map.len() > FEW {
+        return map.get(key);
+    }
+    map.iter().find_map(|(known, value)| (known == key).then_some(value))
+}
 
 /// A JSON value, as far as schemas are compared.
 pub trait Tree: Sized {
@@ -81,7 +92,7 @@ impl Tree for Value {
     }
 
     fn member(&self, key: &str) -> Option<&Self> {
-        self.get(key)
+        get(self.as_object()?, key)
     }
 
     fn all_members(&self, check: &mut dyn FnMut(&str, &Self) -> bool) -> bool {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Undecodable;
+use crate::tree;
 
 /// A list or map that can be left out: the server takes an empty one for none where it compares, and not everywhere
 /// else.
@@ -61,7 +62,7 @@ impl<'v> Object<'v> {
     }
 
     pub fn get(self, key: &str) -> Option<&'v Value> {
-        self.map.get(key).filter(|value| !value.is_null())
+        tree::get(self.map, key).filter(|value| !value.is_null())
     }
 
     fn read<T>(self, key: &str, read: impl FnOnce(&'v Value) -> Decoded<T>) -> Decoded<Option<T>> {
