@@ -157,8 +157,8 @@ impl Check for CrdUpgradeSafety {
             for crd in &mut written {
                 crd.is_left_to_server = safety_off(context.plan, &context.plan.changes[crd.change]).is_some();
             }
-            let check = self.clone();
-            apart(move || check.answer(&pairs, compared, evidence, &written)).await.ok_or_else(interrupted)
+            let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
+            apart(move || check.answer(&pairs, compared, evidence, &written, &proofs)).await.ok_or_else(interrupted)
         })
     }
 }
@@ -291,6 +291,7 @@ impl CrdUpgradeSafety {
         compared: Vec<Result<Compared, Malformed>>,
         evidence: Vec<Evidences>,
         written: &[Written],
+        proofs: &Proofs,
     ) -> Answer {
         let mut violations = Vec::new();
         let mut unchecked = Vec::new();
@@ -309,7 +310,7 @@ impl CrdUpgradeSafety {
         let refused = in_parallel(written, |crd| {
             let mut judged = Judged::default();
             let live = crd.live.as_ref().map(RawObject::json);
-            let found = server::judge(live.as_deref(), &crd.desired.json(), Some(&crd.manager));
+            let found = server::judge(live.as_deref(), &crd.desired.json(), Some(&crd.manager), proofs.known());
             found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation, crd.is_left_to_server)));
             judged
         });
@@ -349,7 +350,7 @@ impl CrdUpgradeSafety {
         let prove =
             |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
         let mut judged = self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, Vec::new());
-        let refused = server::judge(Some(live), desired, None).into_iter();
+        let refused = server::judge(Some(live), desired, None, None).into_iter();
         refused.for_each(|violation| judged.add(self.place_refusal(violation, false)));
         server::tell_once(&mut judged.violations);
         Ok(judged.violations)

@@ -9,6 +9,7 @@ use crate::finding::Severity;
 use crate::plan::Change;
 use crate::preflight::Violation;
 use crate::preflight::objects::definition::{self, Refused};
+use crate::preflight::proofs::Known;
 use crate::resource::{RawObject, Step};
 
 /// The rule.
@@ -60,7 +61,7 @@ impl Written {
 
 /// What the server refuses in a CRD, as JSON, that `manager` applies; with `live` it is to replace that one. Without a manager
 /// it is an upgrade from one manifest to another.
-pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<RuleViolation> {
+pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>, known: Option<&Known>) -> Vec<RuleViolation> {
     let Some(rule) = RULES.iter().find(|rule| rule.doc.name == NAME) else { return Vec::new() };
     let violation = |Refused { version, path, at, message }| RuleViolation {
         rule,
@@ -70,7 +71,7 @@ pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Ru
         changes: Vec::new(),
         said: said(message, at),
     };
-    definition::judge(live, desired, manager).into_iter().map(violation).collect()
+    definition::judge(live, desired, manager, known).into_iter().map(violation).collect()
 }
 
 fn said(message: String, at: Vec<Step>) -> Diagnosis {

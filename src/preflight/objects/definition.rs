@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::crd::{API_VERSION, Sides, steps};
 use crate::merge;
+use crate::preflight::proofs::Known;
 use crate::resource::{RawObject, Step};
 use crate::text;
 use gantry_schema::FieldError;
@@ -16,7 +17,7 @@ use gantry_schema::crd;
 const MOST: usize = 50;
 
 /// A refusal of the API server.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Refused {
     pub version: Option<String>,
     /// The schema node: `^.spec.pollInterval`.
@@ -27,8 +28,8 @@ pub struct Refused {
 }
 
 /// What the server refuses in a CRD, as JSON, that `manager` applies; with `live` it is to replace that one. Without a manager
-/// it is an upgrade from one manifest to another.
-pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Refused> {
+/// it is an upgrade from one manifest to another. What is `known` from other clusters is not asked again.
+pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>, known: Option<&Known>) -> Vec<Refused> {
     let read = |text| serde_json::from_str::<Value>(text).ok();
     let Some(desired) = read(desired).filter(|crd| crd["apiVersion"] == API_VERSION) else {
         return Vec::new();
@@ -41,8 +42,16 @@ pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Re
         },
         None => desired,
     };
+    let judged = || refusals(&desired, live.as_ref());
+    match known {
+        Some(known) => known.refused(&desired, live.as_ref(), judged),
+        None => judged(),
+    }
+}
+
+fn refusals(desired: &Value, live: Option<&Value>) -> Vec<Refused> {
     let whole = |message| Refused { version: None, path: None, at: vec!["spec".into()], message };
-    let refusals = match crd::judge(&desired, live.as_ref()) {
+    let refusals = match crd::judge(desired, live) {
         Ok(judgement) => judgement.refusals,
         Err(problem) => {
             return vec![whole(format!("the API server cannot parse this CRD: {problem}"))];
@@ -53,7 +62,7 @@ pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>) -> Vec<Re
         .into_iter()
         .take(MOST)
         .map(|refusal| {
-            let Place { version, path, at } = Place::of(&refusal, &desired);
+            let Place { version, path, at } = Place::of(&refusal, desired);
             let message = format!("the API server refuses this CRD: {}", text::cut_quote(&refusal.to_string()));
             Refused { version, path, at, message }
         })
@@ -115,7 +124,7 @@ fn keep(from: &Value, into: &mut Value) {
 /// The first refusal of a CRD that is to replace a live one, in words.
 pub fn first(crd: &Sides) -> Option<String> {
     let live = crd.live_object.as_ref().map(RawObject::json);
-    let refused = judge(live.as_deref(), &crd.desired_object.json(), None);
+    let refused = judge(live.as_deref(), &crd.desired_object.json(), None, None);
     refused.into_iter().next().map(|refused| refused.message)
 }
 
@@ -205,8 +214,8 @@ mod tests {
         let live =
             json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
         let desired = crd(json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}));
-        assert!(judge(Some(&crd(live)), &desired, None).is_empty());
-        let found = judge(None, &desired, None);
+        assert!(judge(Some(&crd(live)), &desired, None, None).is_empty());
+        let found = judge(None, &desired, None, None);
         assert!(found.len() == 1 && found[0].message.contains("required when strategy is set to Webhook"));
         let at = &found[0].at;
         assert_eq!(at[..], ["spec", "conversion", "webhook", "clientConfig"].map(Step::from));

@@ -42,6 +42,11 @@ impl Proofs {
         Proofs::new(Unasked, 0)
     }
 
+    /// What is known from other clusters, where there are any.
+    pub fn known(&self) -> Option<&Known> {
+        self.known.as_deref()
+    }
+
     /// What is proven of one version of the CRD that change `change` of the plan upgrades. `None` where nothing can be
     /// said. The question has to be the same whenever the same version of the same change is asked about.
     ///
