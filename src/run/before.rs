@@ -23,10 +23,11 @@ const FEW: usize = 64;
 /// The record of an app, and its members: of most kinds that can have a mark only the metadata.
 pub struct Before {
     pub parent: Parent,
-    pub live: Live,
+    /// `None` where the last run was about other files, or did not come to its end.
+    pub live: Option<Live>,
 }
 
-/// Reads the app, if its last run came to its end and was about the same files. `input` is [`crate::manifest::Input::sum`].
+/// Reads the record of the app, and its members if its last run came to its end and was about the same files. `input` is [`crate::manifest::Input::sum`].
 ///
 /// # Errors
 /// The record cannot be read, or the server is not reached.
@@ -41,7 +42,7 @@ pub async fn look_ahead(settings: &Settings, flags: &AppFlags, input: &str, targ
     let is_whole = parent.last.as_ref().is_some_and(|last| last.outcome == Outcome::Applied);
     let is_same = parent.last_applied.as_ref().is_some_and(|last_applied| last_applied.input == input);
     if !is_whole || !is_same {
-        return Ok(None);
+        return Ok(Some(Before { parent, live: None }));
     }
     let members: BTreeSet<_> = parent.members.iter().map(|member| member.identity()).collect();
     let wanted = members::Wanted {
@@ -50,7 +51,7 @@ pub async fn look_ahead(settings: &Settings, flags: &AppFlags, input: &str, targ
     };
     let live = members::find(&parent, target, wanted).await?;
     drop(members);
-    Ok(Some(Before { parent, live }))
+    Ok(Some(Before { parent, live: Some(live) }))
 }
 
 /// The members that are as the last run left them and as the manifests have them. `None` where too many are not, so that they
@@ -61,11 +62,11 @@ pub fn as_applied(
     settings: &Settings,
     namespace: &str,
 ) -> Option<BTreeMap<Place, resource::Live>> {
-    let LastApplied { marks, .. } = before.parent.last_applied.as_ref()?;
+    let (live, LastApplied { marks, .. }) = (before.live.as_ref()?, before.parent.last_applied.as_ref()?);
     if manifests.iter().any(versions::is_versioned) {
         return None;
     }
-    let found: BTreeMap<_, _> = before.live.metadata.iter().map(|entry| (key(entry.0), entry)).collect();
+    let found: BTreeMap<_, _> = live.metadata.iter().map(|entry| (key(entry.0), entry)).collect();
     let is_kept = |manifest: &&Manifest| last_applied::is_kept(manifest.object.group(), &manifest.object.kind);
     let kept: Vec<&Manifest> = manifests.iter().filter(is_kept).collect();
     let fits = |manifest: &&Manifest| {

@@ -15,13 +15,12 @@ use crate::app::members::{self, Found};
 use crate::app::parent::{self, Content};
 use crate::app::{App, Outcome, PART_OF, Parent};
 use crate::cli::ClusterArgs;
-use crate::cluster::{ApplyError, IN_FLIGHT, Relabel, Target, Wanted};
+use crate::cluster::again::{Rewritten, write_again};
+use crate::cluster::{IN_FLIGHT, Relabel, Target};
 use crate::problem::{Error, Problem, Result};
+use crate::resource::Live;
 use crate::text;
 use futures::stream::{self, StreamExt};
-
-/// How often an object is looked at again that moved while its label was written.
-const TRIES: u32 = 5;
 
 pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
@@ -115,25 +114,19 @@ async fn relabel(
             Problem::new(format!("{object} could not get the label of the app {}: {why}", new.name))
                 .help("run the same command again: both records are there")
         };
-        for _ in 0..TRIES {
-            let wanted = Wanted { resource: resource.clone(), object: object.clone() };
-            let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| remains(error.to_string()))?;
-            let is_same = |live: &crate::resource::Live| {
-                let label = members::read(&live.raw.json(), resource).map(|found| found.facts.labels);
-                live.uid == facts.uid && label.is_some_and(|labels| labels.get(PART_OF) == Some(&old_id))
-            };
-            let Some(live) = read.into_iter().flatten().next().filter(is_same) else { return Ok(()) };
-            let relabel = Relabel { resource, object, live: &live, label: PART_OF, value: &new_id, field_manager };
-            match target.relabel(&relabel).await {
-                Ok(()) => return Ok(()),
-                Err(ApplyError::Changed) => {}
-                Err(ApplyError::Refused(problem) | ApplyError::NoWebhook(problem)) => {
-                    return Err(remains(problem.message));
-                }
-                Err(ApplyError::Conflict(_)) => return Err(remains("it has conflicts of field managers".to_owned())),
-            }
+        let is_same = |live: &Live| {
+            let label = members::read(&live.raw.json(), resource).map(|found| found.facts.labels);
+            live.uid == facts.uid && label.is_some_and(|labels| labels.get(PART_OF) == Some(&old_id))
+        };
+        let relabel = async |live: &Live| {
+            target.relabel(&Relabel { resource, object, live, label: PART_OF, value: &new_id, field_manager }).await
+        };
+        match write_again(target, (resource, object), None, is_same, relabel).await {
+            Ok(Rewritten::Written(()) | Rewritten::Left) => Ok(()),
+            Ok(Rewritten::Refused(problem)) => Err(remains(problem.message)),
+            Ok(Rewritten::KeptChanging) => Err(remains("it kept changing".to_owned())),
+            Err(error) => Err(remains(error.to_string())),
         }
-        Err(remains("it kept changing".to_owned()))
     };
     let answers: Vec<_> =
         stream::iter(found.iter().filter(is_ours)).map(one).buffer_unordered(IN_FLIGHT).collect().await;

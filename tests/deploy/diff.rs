@@ -227,6 +227,46 @@ fn descriptions_of_a_crd_are_one_line() {
     control_plane().delete(&bed.crd_path());
 }
 
+/// A release of the shape of Argo CD's: a CRD of a megabyte in which every description is written anew, images, a Secret.
+#[test]
+fn a_release_with_a_large_crd_is_a_short_diff_also_for_who_may_only_read() {
+    let bed = Bed::new();
+    let release = |version: u8| -> String {
+        // So much of it is text that the server stores about a megabyte.
+        let words = format!("release {version}: {}", "what the field is there for, in many words; ".repeat(8));
+        let field = |n: usize| format!("f{n:04}: {{type: string, description: \"{words}{n}\"}}");
+        let mut fields: Vec<String> = (0..2000).map(field).collect();
+        if version > 1 {
+            let deep: Vec<String> = (0..60).map(|n| format!("g{n:02}: {{type: string}}")).collect();
+            fields.push(format!("sources: {{type: object, properties: {{{}}}}}", deep.join(", ")));
+        }
+        let workload = |n: u8| {
+            let labels = json!({"app": format!("argo-{n}")});
+            let containers = json!([{"name": "main", "image": format!("example.com/argo:{version}")}]);
+            let template = json!({"metadata": {"labels": labels}, "spec": {"containers": containers}});
+            let spec = json!({"selector": {"matchLabels": labels}, "template": template});
+            object(&bed, "apps/v1", "Deployment", &format!("argo-{n}"), &json!({"spec": spec})).to_string()
+        };
+        let key = format!("password-of-{version}");
+        let secret = object(&bed, "v1", "Secret", "login", &json!({"stringData": {"key": key}})).to_string();
+        let crd = bed.crd(&fields.join(", "));
+        [bed.namespace(), crd, secret].into_iter().chain((0..7).map(workload)).collect::<Vec<_>>().join("\n---\n")
+    };
+    bed.write("manifests.yaml", &release(1));
+    bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
+    assert!(control_plane().get(&bed.crd_path()).1.to_string().len() > 800_000);
+    bed.write("manifests.yaml", &release(2));
+    for (user, mark) in [("admin", ""), ("reader", "≈ ")] {
+        let output = diff(&bed, user, &[]);
+        output.code(0).stdout_contains(&format!("\n{mark}update customresourcedefinition/samples."));
+        output.stdout_contains("  # 2000 descriptions changed").contains_nowhere("password-of-");
+        let images = output.stdout.lines().filter(|line| line.starts_with('+') && line.contains("image:")).count();
+        let shown = output.stdout.lines().count();
+        assert!(images == 7 && shown <= 120, "{images} images in {shown} lines: {output}");
+    }
+    control_plane().delete(&bed.crd_path());
+}
+
 #[test]
 fn what_is_created_is_one_line_or_all_of_it() {
     let bed = Bed::new();

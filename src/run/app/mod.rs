@@ -127,7 +127,7 @@ pub async fn open(
     if let Some(parent) = parent.as_ref().filter(|_| writes && !flags.break_lock) {
         parent.locked(Timestamp::now()).map_err(Error::failed)?;
     }
-    let live = match (&parent, live) {
+    let live = match (&parent, live.flatten()) {
         (Some(_), Some(live)) if as_applied.is_some() => live,
         (Some(parent), _) => {
             // Their namespace may still be filled in. CRDs are read while the manifests are.
