@@ -15,7 +15,8 @@ use super::config_map::ConfigMap;
 use super::config_maps;
 use super::inventory::group_kind;
 use super::members::{Facts, Found, aggregated, read};
-use crate::cluster::{ApplyError, Delete, DeleteError, IN_FLIGHT, ListError, ListRequest, Target, Unmark, Wanted};
+use crate::cluster::again::{Rewritten, write_again};
+use crate::cluster::{Delete, DeleteError, IN_FLIGHT, ListError, ListRequest, Target, Unmark, Wanted};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, ObjectRef, Resource};
 
@@ -42,8 +43,6 @@ const CHANGE_OF_NAME: &str = "kapp.k14s.io/app-change-app";
 const IDENTITY: &str = "kapp.k14s.io/identity";
 
 const PAGE: u32 = 500;
-/// How often an object is looked at again that moved while its marks were removed.
-const TRIES: u32 = 5;
 
 /// The record of an app of kapp.
 #[derive(Debug)]
@@ -325,22 +324,17 @@ pub async fn release(
             marks.iter().copied().filter(|key| !keeps(object, key)).collect()
         };
         let (labels, annotations) = (marks(&LABELS), marks(&ANNOTATIONS));
-        for _ in 0..TRIES {
-            let wanted = Wanted { resource: resource.clone(), object: object.clone() };
-            let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| remains(error.to_string()))?;
-            let Some(live) = read.into_iter().flatten().next().filter(|live| live.uid == facts.uid) else {
-                return Ok(());
-            };
-            let unmark =
-                Unmark { resource, object, live: &live, labels: &labels, annotations: &annotations, field_manager };
-            match target.unmark(&unmark).await {
-                Ok(_) => return Ok(()),
-                Err(ApplyError::Refused(problem)) => return Err(remains(problem.message)),
-                // A controller writes its status at any time.
-                Err(_) => {}
-            }
+        let unmark = async |live: &Live| {
+            let (labels, annotations) = (&labels[..], &annotations[..]);
+            target.unmark(&Unmark { resource, object, live, labels, annotations, field_manager }).await
+        };
+        let is_wanted = |live: &Live| live.uid == facts.uid;
+        match write_again(target, (resource, object), None, is_wanted, unmark).await {
+            Ok(Rewritten::Written(_) | Rewritten::Left) => Ok(()),
+            Ok(Rewritten::Refused(problem)) => Err(remains(problem.message)),
+            Ok(Rewritten::KeptChanging) => Err(remains("it kept changing".to_owned())),
+            Err(error) => Err(remains(error.to_string())),
         }
-        Err(remains("it kept changing".to_owned()))
     };
     let answers: Vec<_> = stream::iter(members).map(one).buffer_unordered(IN_FLIGHT).collect().await;
     let problems: Vec<Problem> = answers.into_iter().filter_map(std::result::Result::err).collect();

@@ -4,7 +4,8 @@ use tokio::sync::watch;
 
 use super::{ApplyOptions, delete};
 use crate::app::last_applied::Mark;
-use crate::cluster::{ApplyError, FieldConflict, Pin, Target, Unmark, Wanted};
+use crate::cluster::again::{Rewritten, write_again};
+use crate::cluster::{ApplyError, FieldConflict, Pin, Target, Unmark};
 use crate::finding::ApplyResult;
 use crate::plan::owner::{Marks, Owner};
 use crate::plan::pin::{self, Moved};
@@ -107,7 +108,7 @@ pub async fn apply_one(
 async fn take_over(
     change: &Change,
     owner: &Owner,
-    mut live: Live,
+    live: Live,
     target: &Target,
     options: &ApplyOptions,
 ) -> Result<Live, Problem> {
@@ -126,25 +127,18 @@ async fn take_over(
             .at(change.desired.origin.location())
             .help("run the same command again")
     };
-    let field_manager = &options.field_manager;
-    for _ in 0..=REPINS {
-        let resource = &change.resource;
-        let unmark =
-            Unmark { resource, object, live: &live, labels: &labels, annotations: &annotations, field_manager };
-        match target.unmark(&unmark).await {
-            Ok(live) => return Ok(live),
-            Err(ApplyError::Refused(problem)) => return Err(remains(problem.message)),
-            // A controller writes its status at any time.
-            Err(_) => {}
-        }
-        let wanted = Wanted { resource: resource.clone(), object: object.clone() };
-        let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| remains(error.to_string()))?;
-        match read.into_iter().flatten().next() {
-            Some(now) if now.uid == live.uid => live = now,
-            _ => break,
-        }
+    let (resource, field_manager) = (&change.resource, &options.field_manager);
+    let unmark = async |live: &Live| {
+        let (labels, annotations) = (&labels[..], &annotations[..]);
+        target.unmark(&Unmark { resource, object, live, labels, annotations, field_manager }).await
+    };
+    let uid = live.uid.clone();
+    match write_again(target, (resource, object), Some(live), |live| live.uid == uid, unmark).await {
+        Ok(Rewritten::Written(live)) => Ok(live),
+        Ok(Rewritten::Refused(problem)) => Err(remains(problem.message)),
+        Ok(Rewritten::Left | Rewritten::KeptChanging) => Err(remains("it has changed since".to_owned())),
+        Err(error) => Err(remains(error.to_string())),
     }
-    Err(remains("it has changed since".to_owned()))
 }
 
 /// A conflict that came up after the plan was made.

@@ -5,6 +5,7 @@
 //! The rest of the program sees only [`Target`]. What a target cannot do it answers with a clear "not here", so that
 //! a check that needs a live server is skipped and never passed.
 
+pub mod again;
 pub mod dir;
 pub mod git;
 pub mod kube;
