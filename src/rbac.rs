@@ -124,7 +124,7 @@ type Verbs<'a> = BTreeSet<&'a str>;
 /// Verbs by name; `None`: whatever the name.
 type ByName<'a> = BTreeMap<Option<&'a str>, Verbs<'a>>;
 
-/// The fewest rights that grant all of `atoms`, as few rules as tell them: none of these could be left out.
+/// The fewest rights that grant all of `atoms`, in as few rules as possible: none of these could be left out.
 pub fn rules_for(atoms: &BTreeSet<Atom>) -> Vec<PolicyRule> {
     let mut by_resource: BTreeMap<(&str, &str), ByName<'_>> = BTreeMap::new();
     let mut by_url: BTreeMap<&str, Verbs<'_>> = BTreeMap::new();

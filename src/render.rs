@@ -40,7 +40,7 @@ impl std::str::FromStr for Render {
             None => Err("the command is empty".into()),
             Some(program) if program.contains(DIR) => Err(format!("{command:?} names no program before {DIR}")),
             _ if !words.iter().any(|word| word.contains(DIR)) => {
-                Err(format!("{command:?} does not say where the folder stands: write {DIR} in its place"))
+                Err(format!("{command:?} does not say where the folder goes: write {DIR} in its place"))
             }
             _ => Ok(Render { words }),
         }

@@ -20,7 +20,7 @@ const SHORTEST: usize = 3;
 /// A line of a longer value that may be quoted by itself.
 const SHORTEST_LINE: usize = 8;
 
-/// The message without what stands below `data` and `stringData` of the manifest, as it is, decoded or encoded.
+/// The message without what is below `data` and `stringData` of the manifest, as it is, decoded or encoded.
 pub fn without_values(message: &str, manifest: &str) -> String {
     Values::of([manifest]).taken_out(message)
 }
@@ -30,7 +30,7 @@ pub fn without_values(message: &str, manifest: &str) -> String {
 pub struct Values(Mask);
 
 impl Values {
-    /// Reads what stands in objects (JSON) beside what names them.
+    /// Reads what is in objects (JSON) beside what names them.
     pub fn of(objects: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut mask = Mask::default();
         for object in objects {
@@ -130,7 +130,7 @@ fn collect(value: &Value, into: &mut Mask) {
                 }
             }
             let decoded = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-            // What stands in `stringData` comes to a webhook in `data`.
+            // What is in `stringData` reaches a webhook in `data`.
             let encoded = STANDARD.encode(text);
             let encoded = encoded.trim_end_matches('=').to_owned();
             let compact = is_base64.then(|| compact.trim_end_matches('=').to_owned());

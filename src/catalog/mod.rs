@@ -1,4 +1,4 @@
-//! The catalogs of the configuration and those of a cluster, read: files, folders, what stands behind URLs, and what catalogd
+//! The catalogs of the configuration and those of a cluster, read: files, folders, what URLs serve, and what catalogd
 //! serves, as streams of blobs.
 //!
 //! What the blobs mean is `gantry-catalog`'s business. Nothing is kept here: a catalog may have 250 MB.

@@ -361,7 +361,7 @@ impl KnownKind {
         reader.finish()
     }
 
-    /// Every key that can stand below `key`.
+    /// Every key that is allowed below `key`.
     pub fn keys(&self) -> Vec<KeyDescription> {
         let nothing = ConfigMap::default();
         let mut reader = ConfigReader::of_section("", self.key, &nothing);

@@ -26,7 +26,7 @@ pub(super) const LONGEST_NAME: usize = 63;
 pub enum Definition {
     /// One of gantry's.
     BuiltIn,
-    /// One that a team defines: the key of its kind, and where that stands.
+    /// One that a team defines: the key of its kind, and where that is.
     Own { kind: &'static str, at: Option<Location> },
     /// One that is a program, named at this place, which must not run.
     NotRun { at: Option<Location>, why: Withheld },
@@ -46,7 +46,7 @@ pub enum Withheld {
 pub struct CustomCheck {
     pub name: String,
     pub definition: Definition,
-    /// What stands below the key of its kind.
+    /// What is below the key of its kind.
     pub config: ConfigMap,
 }
 
@@ -205,7 +205,7 @@ pub(super) fn start_at_folder(section: &mut Value, folder: &Path) {
         && program.contains(['/', std::path::MAIN_SEPARATOR])
     {
         let path: PathBuf = folder.join(&*program).components().filter(|part| *part != Component::CurDir).collect();
-        // Something must be left that tells it from a name to look for.
+        // Something must be left that distinguishes it from a name to look for.
         let path = if path.components().count() == 1 { Path::new(".").join(path) } else { path };
         *program = path.to_string_lossy().into_owned();
     }

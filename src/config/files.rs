@@ -104,7 +104,7 @@ pub(super) fn count_lines(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-/// The bytes of each document of a YAML stream. A line that begins with `---` starts a document wherever it stands.
+/// The bytes of each document of a YAML stream. A line that begins with `---` starts a document wherever it is.
 fn documents(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let (mut start, mut at, mut directives) = (0, 0, false);

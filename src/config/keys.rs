@@ -22,7 +22,7 @@ pub const KAPP_API_VERSION: &str = "kapp.k14s.io/v1alpha1";
 /// `kind` of both.
 pub const KIND: &str = "Config";
 
-/// What stands in every document beside the keys of the table.
+/// What is in every document beside the keys of the table.
 pub(super) const ENVELOPE: &[&str] = &["apiVersion", "kind", "metadata"];
 
 /// The key of the list of waivers.
@@ -173,7 +173,7 @@ pub(super) fn is_of_kapp(path: &str) -> bool {
     find(path).is_some_and(|key| matches!(key.kind, Kind::Rules | Kind::Labels | Kind::Bindings))
 }
 
-/// The names that may stand below `parent` (`""` for the document itself).
+/// The names that are allowed below `parent` (`""` for the document itself).
 pub(super) fn below(parent: &str) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = KEYS
         .iter()

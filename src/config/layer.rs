@@ -14,7 +14,7 @@ use super::origin::{Layer, Place};
 /// The keys that lead to a value; list items count from 0, checks go by their name.
 pub(super) type Path = Vec<String>;
 
-/// Where a key and its value stand.
+/// Where a key and its value are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Places {
     pub key: Place,
@@ -63,7 +63,7 @@ impl LayerData {
         self.rules.iter().flatten().any(|name| name == check)
     }
 
-    /// Where the key stands to which these steps lead.
+    /// Where the key is to which these steps lead.
     pub fn place(&self, steps: &[&str]) -> Place {
         let path: Path = steps.iter().map(|step| (*step).to_owned()).collect();
         self.places.get(&path).map_or(Place::Default, |places| places.key.clone())

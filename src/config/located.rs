@@ -12,9 +12,9 @@ pub struct Located {
     pub data: LocatedData,
     /// The layer that gave it; of a mapping, the last one that added to it.
     pub layer: Layer,
-    /// Where the value stands.
+    /// Where the value is.
     pub place: Place,
-    /// Where its key stands.
+    /// Where its key is.
     pub key: Place,
 }
 

@@ -56,7 +56,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// A problem with what stands here.
+    /// A problem with what is here.
     pub fn problem(&self, message: impl fmt::Display) -> Problem {
         match self {
             Place::Default => Problem::new(message.to_string()),
@@ -66,7 +66,7 @@ impl Place {
         }
     }
 
-    /// The file, line and column, for a value that stands in a file.
+    /// The file, line and column, for a value that is in a file.
     pub fn location(&self) -> Option<&Location> {
         match self {
             Place::File(location) => Some(location),

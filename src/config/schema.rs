@@ -37,7 +37,7 @@ pub fn schema(known: &Known) -> Value {
         set(&mut schema, &format!("/$defs/Timeouts/properties/{name}"), "default", json!(default));
     }
     let names: Vec<&str> = known.checks.iter().map(|check| check.name).collect();
-    // A name of one's own may stand without its definition, which another file has.
+    // A name of one's own may be there without its definition, which another file has.
     let own_name = json!({"pattern": custom::NAME, "maxLength": custom::LONGEST_NAME});
     set(&mut schema, "/$defs/PreflightRule/properties/name", "anyOf", json!([{"enum": names}, own_name]));
     let mut configs: Vec<Value> = known.checks.iter().map(config_of).collect();
@@ -49,7 +49,7 @@ pub fn schema(known: &Known) -> Value {
     schema
 }
 
-/// The names of the properties that stand at the top of a document, `apiVersion` and `kind` included.
+/// The names of the properties at the top of a document, `apiVersion` and `kind` included.
 #[cfg(test)]
 pub(super) fn top_level(schema: &Value) -> Vec<&str> {
     let properties = schema.pointer("/properties").and_then(Value::as_object);
@@ -62,7 +62,7 @@ fn set(schema: &mut Value, pointer: &str, key: &str, value: Value) {
     }
 }
 
-/// What stands below the key of a kind of checks of one's own.
+/// What is below the key of a kind of checks of one's own.
 fn set_kind(schema: &mut Value, kind: &KnownKind) {
     // None is required here: another file may have it.
     let properties: Map<String, Value> = kind.keys().into_iter().map(|key| (key.name.to_owned(), key.schema)).collect();

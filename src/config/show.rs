@@ -27,7 +27,7 @@ pub struct Setting {
 /// Comments do not go further to the right than this, however long one line is.
 const MAX_COMMENT_COLUMN: usize = 56;
 
-/// A line of YAML and what stands behind it.
+/// A line of YAML and the comment after it.
 struct Line {
     yaml: String,
     comment: Option<String>,

@@ -23,7 +23,7 @@ pub struct Waiver {
     pub reason: String,
     /// The last day on which it holds.
     pub expires: Option<Date>,
-    /// Where it stands.
+    /// Where it is.
     pub at: Option<Location>,
 }
 

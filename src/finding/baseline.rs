@@ -64,7 +64,7 @@ impl Baseline {
             places.entry(Fingerprint::of_place(finding)).or_default().push(at);
         }
         let mut is_used = vec![false; self.findings.len()];
-        // Each finding of the baseline stands for one. Those that are as they were choose first.
+        // Each finding of the baseline matches one. Those that are as they were choose first.
         for state in [BaselineState::Unchanged, BaselineState::Updated] {
             for finding in reports.iter_mut().flat_map(|report| &mut report.findings) {
                 if finding.baseline_state.is_some() {

@@ -32,7 +32,7 @@ pub struct CheckReport {
     pub mode: Mode,
     /// What it amounts to.
     pub status: CheckStatus,
-    /// Why a check was skipped, or what another check tells of in its place: the status counts these findings.
+    /// Why a check was skipped, or what another check reports in its place: the status counts these findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// What could not be checked, and why. With any of these a check has not passed.

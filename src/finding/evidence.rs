@@ -63,7 +63,7 @@ pub struct EvidenceManager {
     pub objects: u64,
 }
 
-/// Objects that exist and share the fate that a finding tells.
+/// Objects that exist and share the fate that a finding describes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Affected {

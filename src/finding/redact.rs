@@ -43,7 +43,7 @@ fn redact_value(value: &mut Value) {
     }
 }
 
-/// `spec.x: Invalid value: "abc": should match …` without all that follows the kind of refusal: what stands there may
+/// `spec.x: Invalid value: "abc": should match …` without all that follows the kind of refusal: what is there may
 /// quote the value once more.
 pub fn without_values(text: &str) -> String {
     // What follows the last two are the words of a webhook or a policy.

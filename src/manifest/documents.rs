@@ -1,6 +1,6 @@
 //! A text cut into its documents, without parsing it.
 //!
-//! `---` and `...` at the start of a line end a document wherever they stand, inside a quoted text too. So documents
+//! `---` and `...` at the start of a line end a document wherever they are, inside a quoted text too. So documents
 //! can be found by looking at lines, and then be read independently of each other, on all cores.
 
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! From the arguments of `-f` to texts in memory.
 //!
-//! Which files a directory stands for is decided as kubectl decides it: every `.yaml`, `.yml` and `.json` below it,
+//! Which files of a directory are read is decided as kubectl decides it: every `.yaml`, `.yml` and `.json` below it,
 //! hidden ones too, without following links to other directories.
 
 use std::collections::{BTreeMap, BTreeSet};

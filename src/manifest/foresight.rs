@@ -1,4 +1,4 @@
-//! What a document can be told to be without reading it.
+//! What can be known of a document without reading it.
 //!
 //! The configuration must be known before the first request, and reading a hundred megabytes of YAML takes as long as
 //! the requests do. So the few documents that may be configuration are read first, and while all others are read the

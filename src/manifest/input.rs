@@ -85,7 +85,7 @@ impl Input {
         &self.gathered.sources
     }
 
-    /// Where the Config documents stand: all of them.
+    /// Where the Config documents are: all of them.
     pub fn configs(&self) -> impl Iterator<Item = &Origin> {
         let readings = self.documents.iter().filter_map(|document| document.reading.as_ref());
         readings.flat_map(|reading| &reading.configs).map(|config| &config.origin)

@@ -1,4 +1,4 @@
-//! Manifests: what `-f` names, as objects that know where they stand.
+//! Manifests: what `-f` names, as objects that know where they are written.
 //!
 //! A document is read once into compact JSON. Line and column of a value inside it are found only when a finding
 //! needs them, by reading that one document again ([`Spans`]): findings are few and documents are many.

@@ -301,7 +301,7 @@ fn type_of(json: &str) -> &'static str {
     }
 }
 
-/// A string field: absent, present, or what stands there instead.
+/// A string field: absent, present, or what is there instead.
 type TextOf = Result<Option<String>, String>;
 
 /// The fields of a JSON object in their order, values unread.

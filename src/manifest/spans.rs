@@ -35,7 +35,7 @@ pub struct Located {
 }
 
 impl<'a> Spans<'a> {
-    /// Reads the object again: only its own text where that can be told, its whole document otherwise.
+    /// Reads the object again: only its own text where that is known, its whole document otherwise.
     pub fn of(origin: &'a Origin) -> Spans<'a> {
         let read = if origin.within.is_empty() { None } else { Read::item(origin) };
         Spans { origin, read: read.or_else(|| Read::document(origin)) }
@@ -78,7 +78,7 @@ impl<'a> Read<'a> {
     }
 
     /// Only the text of one item of a list, because a list may be long and all of its items may be asked for.
-    /// `None` where that text cannot be told or does not stand alone.
+    /// `None` where that text is not known or is not a whole by itself.
     fn item(origin: &'a Origin) -> Option<Read<'a>> {
         let range = item_text(origin)?;
         let document = Document::read(&origin.source.text[range.clone()]).ok()??;

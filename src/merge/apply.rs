@@ -155,7 +155,7 @@ impl Given {
     ) -> bool {
         let Some(value) = map.get_mut(name) else { return false };
         let child = schema.member(name).unwrap_or(Schema::Deduced);
-        // Of a whole that was once merged, the parts on record stand for the whole.
+        // Of a whole that was once merged, the parts on record represent the whole.
         let has_below = before.has_below() && !matches!(child.shape(value), Shape::Atomic);
         let some_went = has_below && self.up(value, intent, child, before, others);
         let is_empty = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);

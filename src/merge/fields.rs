@@ -1,6 +1,6 @@
 //! Sets of fields, as `metadata.managedFields` writes them (`fieldsV1`).
 //!
-//! `{"f:spec": {"f:replicas": {}}}` owns `.spec.replicas`; a `"."` owns the node that it stands in. `k:` leads to the item of
+//! `{"f:spec": {"f:replicas": {}}}` owns `.spec.replicas`; a `"."` owns the node that it is in. `k:` leads to the item of
 //! a list with these keys, `v:` to the item of this value.
 
 use std::collections::BTreeMap;

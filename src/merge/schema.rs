@@ -223,7 +223,7 @@ fn reference<S: Tree>(node: &S) -> Option<&str> {
     }
 }
 
-/// The keys that tell the items of a list apart, none for a set; `None` for a list that is one value.
+/// The keys that distinguish the items of a list, none for a set; `None` for a list that is one value.
 fn list_keys<S: Tree>(node: &S) -> Option<Vec<&str>> {
     if let Some(kind) = text(node, "x-kubernetes-list-type") {
         return match (kind, node.member("x-kubernetes-list-map-keys").map(Tree::view)) {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// What a side of `A...` is that is not named.
 const HEAD: &str = "HEAD";
 
-/// `git:REV[:PATH]`: the manifests of a commit stand for what is live.
+/// `git:REV[:PATH]`: the manifests of a commit represent what is live.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitSpec {
     pub revision: GitRevision,

@@ -1,6 +1,6 @@
 //! Bundles in a plan: what OLM would write of them is judged by every check, and written by no deploy.
 //!
-//! Which ClusterExtension installs a bundle its package tells. From it come the namespace of the objects, and whether OLM
+//! Which ClusterExtension installs a bundle is known from its package. From it come the namespace of the objects, and whether OLM
 //! looks at the CRDs as it upgrades them.
 
 use std::collections::{BTreeMap, BTreeSet};

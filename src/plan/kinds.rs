@@ -42,7 +42,7 @@ fn gvk_of_resource(resource: &Resource) -> Gvk {
     Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() }
 }
 
-/// Groups whose kinds are compiled into the API server. The suffix alone does not tell: `*.k8s.io` is reserved, but
+/// Groups whose kinds are compiled into the API server. The suffix alone does not show it: `*.k8s.io` is reserved, but
 /// approved CRDs live there as well (`gateway.networking.k8s.io`).
 /// Source: <https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/>
 pub(crate) fn is_built_in(group: &str) -> bool {

@@ -31,7 +31,7 @@ pub struct Facts<'a> {
     pub built_in: bool,
 }
 
-/// What a deploy does to an object, as far as the two objects tell. Of several parts the last one here counts.
+/// What a deploy does to an object, as far as the two objects show. Of several parts the last one here counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Comparison {
     Unchanged,

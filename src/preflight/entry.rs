@@ -20,7 +20,7 @@ pub struct CheckEntry {
     pub configure: fn(&mut ConfigReader<'_>),
     /// Makes the check from a configuration that `configure` has found good.
     pub build: fn(&ConfigMap) -> Box<dyn Check>,
-    /// What other checks find and this one tells better.
+    /// What other checks find and this one reports better.
     pub supersedes: &'static [Superseded],
     /// The rule that reports fields that another field manager owns, where the check has one: what it reports, the plan
     /// need not say as well.
@@ -29,7 +29,7 @@ pub struct CheckEntry {
     pub documented: fn(crd: &str, texts: &[&str]) -> Vec<String>,
 }
 
-/// Findings of another check that are left out where this one tells the same as loudly.
+/// Findings of another check that are left out where this one reports the same with the same severity.
 #[derive(Debug, Clone, Copy)]
 pub struct Superseded {
     pub check: &'static str,

@@ -1,7 +1,7 @@
 //! Preflight checks: the interface, the registry, selection and the run.
 //!
 //! A check says what is wrong ([`Violation`]); the runner decides how loud it is (mode, `--warn-only`) and where it
-//! stands in the manifests. A check that could not do its work returns [`CouldNotCheck`], which is never a pass.
+//! is in the manifests. A check that could not do its work returns [`CouldNotCheck`], which is never a pass.
 
 pub mod admission_dry_run;
 pub mod api_availability;
@@ -76,9 +76,9 @@ pub struct Context<'a> {
     pub olm: &'a olm::Olm<'a>,
     /// In UTC: what expires is measured by it.
     pub today: Date,
-    /// Where to tell how far a check is that takes long.
+    /// Where to report how far a check is that takes long.
     pub stage: &'a Stage,
-    /// What it has to tell beside its answer.
+    /// What it has to report beside its answer.
     pub notices: &'a Notices,
 }
 
@@ -106,7 +106,7 @@ impl Context<'_> {
 #[derive(Debug, Default)]
 pub struct Notices(Mutex<Told>);
 
-/// What the checks have told.
+/// What the checks have reported.
 #[derive(Debug, Default)]
 struct Told {
     /// What the user should hear of and what is no finding.
@@ -291,7 +291,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// What a check found that has no more to tell of what it looked at.
+    /// What a check found that has no more to report of what it looked at.
     pub fn checked(violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>) -> Self {
         Answer::Checked { violations, unchecked, coverage: Vec::new(), suppressed: Vec::new() }
     }
@@ -372,7 +372,7 @@ pub trait Check: Send + Sync {
         true
     }
 
-    /// Whether the check tells of manifests whose kind is not served. Without one that does, they end the run.
+    /// Whether the check reports manifests whose kind is not served. Without one that does, they end the run.
     fn tells_unplaced(&self) -> bool {
         false
     }

@@ -167,7 +167,7 @@ fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, custom_checks: &[Cus
     problems
 }
 
-/// Known findings neither block nor warn, and neither does what they tell of in another check's place.
+/// Known findings neither block nor warn, and neither does what they report in another check's place.
 fn settle(reports: &mut [CheckReport], left_out: &[LeftOut]) {
     let findings = reports.iter().flat_map(|report| &report.findings);
     let known: BTreeSet<Fingerprint> =

@@ -20,11 +20,11 @@ pub struct LeftOut {
     /// The report that it was of.
     pub of: usize,
     pub severity: Severity,
-    /// The finding that tells the same.
+    /// The finding that reports the same.
     pub told_by: Fingerprint,
 }
 
-/// Leaves out of each report what another one tells as loudly, and answers what that was.
+/// Leaves out of each report what another one reports with the same severity, and answers what that was.
 pub fn leave_out(reports: &mut [CheckReport]) -> Vec<LeftOut> {
     let mut left_out = Vec::new();
     for by in 0..reports.len() {

@@ -28,7 +28,7 @@ pub struct Csv {
 }
 
 impl Csv {
-    /// What OLM v1 says of the bundle, as far as the ClusterServiceVersion in the catalog tells.
+    /// What OLM v1 says of the bundle, as far as the ClusterServiceVersion in the catalog shows.
     pub fn judge(&self, profile: &Profile<'_>) -> Judgement {
         match (&self.whole, self.webhooks) {
             (Some(csv), Some(_)) => judge(Known::Csv(csv), profile),

@@ -150,7 +150,7 @@ fn comparison(part: &str) -> Result<Comparison, String> {
 enum Wildcard {
     Minor,
     Patch,
-    /// None that the library knows: `x` stands somewhere else.
+    /// None that the library knows: `x` is somewhere else.
     Unknown,
 }
 

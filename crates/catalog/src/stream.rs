@@ -1,6 +1,6 @@
 //! A stream of blobs: YAML documents, or JSON objects one after another, packed with gzip or not.
 //!
-//! Only one blob is in memory at a time. How the two are told apart is as in Kubernetes' `YAMLOrJSONDecoder`.
+//! Only one blob is in memory at a time. The two are distinguished as in Kubernetes' `YAMLOrJSONDecoder`.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
@@ -100,7 +100,7 @@ impl<R: Read> Stream<R> {
         }
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, there);
-        // One byte too many tells that there is more.
+        // One byte too many shows that there is more.
         let wanted = there.max(CHUNK).min(MOST_BYTES_OF_BLOB + 1 - there);
         self.buffer.resize(there + wanted, 0);
         while self.end < self.buffer.len() {

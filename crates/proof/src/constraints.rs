@@ -67,14 +67,14 @@ pub struct Constraints<'s> {
     pub holds: Vec<Part<'s>>,
     /// Schemas that refuse the value.
     pub fails: Vec<Part<'s>>,
-    /// Whether a null may stand in this place.
+    /// Whether a null is allowed in this place.
     pub null: bool,
     /// Whether the value is a whole custom resource.
     pub is_resource: bool,
 }
 
 impl<'s> Constraints<'s> {
-    /// The schemas that take the value, those below `allOf` among them, and those that stand alone below `anyOf` or
+    /// The schemas that take the value, those below `allOf` among them, and those that are alone below `anyOf` or
     /// `oneOf`.
     pub fn all_holds(&self) -> Vec<Part<'s>> {
         let mut all = Vec::new();
@@ -397,7 +397,7 @@ impl<'s> State<'s> {
     }
 }
 
-/// Of more patterns than this nothing is found out: they need not be told apart.
+/// Of more patterns than this nothing is found out: they need not be distinguished.
 const MANY: usize = 1_000;
 
 /// Adds what a schema asks of a string to `set`, but for its `enum`.

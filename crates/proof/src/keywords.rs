@@ -9,10 +9,10 @@ use gantry_schema::enforced_format_accepts;
 pub use gantry_schema::same_value;
 use gantry_schema::{self as schema, Sense, tree};
 
-/// A schema that takes anything: what stands below `x-kubernetes-preserve-unknown-fields`.
+/// A schema that accepts anything: what is below `x-kubernetes-preserve-unknown-fields`.
 pub static ANY: LazyLock<Value> = LazyLock::new(|| json!({"x-kubernetes-preserve-unknown-fields": true}));
 
-/// Whether this stands for fields that no schema describes and that are kept as they are, nulls among them.
+/// Whether this describes fields that no schema describes and that are kept as they are, nulls among them.
 pub fn is_unknown(schema: &Value) -> bool {
     std::ptr::eq(schema, &*ANY)
 }
@@ -39,7 +39,7 @@ pub const VALUE_KEYWORDS: [(&str, &[&str]); 12] = [
     ("minProperties", &["minProperties"]),
 ];
 
-/// The kinds of JSON values that schemas tell apart.
+/// The kinds of JSON values that schemas distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds(u8);
 
@@ -253,7 +253,7 @@ pub fn weight(value: &Value) -> u64 {
     }
 }
 
-/// Whether a default stands anywhere in the schema.
+/// Whether there is a default anywhere in the schema.
 pub fn has_defaults(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.contains_key("default") || map.values().any(has_defaults),

@@ -1,4 +1,4 @@
-//! Numbers: finitely many that stand for all.
+//! Numbers: finitely many that represent all.
 //!
 //! Bounds cut the line into pieces, and every number of a piece is judged alike. So one number of each piece, and the
 //! bounds themselves, decide. With `multipleOf` the pieces repeat with a period, and one period decides.
@@ -9,10 +9,10 @@ use super::constraints::{Constraints, Part};
 use super::keywords::{self as kw, Kinds};
 use gantry_schema::as_stored;
 
-/// Numbers that stand for all others.
+/// Numbers that represent all others.
 pub struct Representatives {
     pub values: Vec<Value>,
-    /// Whether they stand for all.
+    /// Whether they represent all.
     pub are_all: bool,
 }
 
@@ -49,7 +49,7 @@ impl Cuts {
     }
 }
 
-/// Integers, or numbers that are none, that stand for all in what `constraints` distinguish.
+/// Integers, or numbers that are none, that represent all in what `constraints` distinguish.
 pub fn representatives(constraints: &Constraints, kind: Kinds) -> Representatives {
     let mut cuts = Cuts::default();
     constraints.holds.iter().chain(&constraints.fails).for_each(|part| cuts.read(part));

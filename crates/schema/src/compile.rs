@@ -32,7 +32,7 @@ const FORBIDDEN: [&str; 5] = ["$ref", "definitions", "dependencies", "patternPro
 /// The largest default with all that is filled in inside of it: defaults in defaults multiply.
 const MAX_DEFAULT: u64 = 16 << 20;
 
-/// Where a schema stands in the structure: below `allOf` and its like a schema has values, but no types of its own.
+/// Where a schema is in the structure: below `allOf` and its like a schema has values, but no types of its own.
 #[derive(Clone, Copy)]
 struct Spine<'s> {
     schema: &'s Value,

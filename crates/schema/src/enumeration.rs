@@ -20,7 +20,7 @@ pub struct Enumeration {
 enum Known {
     #[default]
     Few,
-    /// Where the texts stand, in their order; other values are there, too.
+    /// The indices of the texts, in their order; other values are there, too.
     Texts(Vec<u32>),
     /// All values are integers; these are they, in their order.
     Integers(Vec<i64>),

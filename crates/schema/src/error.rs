@@ -83,7 +83,7 @@ pub enum RefusedBy {
 pub struct FieldError {
     /// As the server prints it: `spec.list[0].x`, or `<nil>` for the object itself.
     pub path: String,
-    /// The steps to the refused value, or to the field that is missing. The text does not always tell: keys may hold dots
+    /// The steps to the refused value, or to the field that is missing. The text does not always show it: keys may have dots
     /// and brackets, and errors of `allOf` and its kin have the path `<nil>`.
     pub at: Vec<Step>,
     /// What refuses it.

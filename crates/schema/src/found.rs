@@ -18,7 +18,7 @@ type Hashes = BuildHasherDefault<DefaultHasher>;
 pub struct Found {
     pub errors: Vec<FieldError>,
     pub matches: usize,
-    /// Where the errors stand, by the hash of their texts: a value may have a hundred thousand of them.
+    /// The indices of the errors, by the hash of their texts: a value may have a hundred thousand of them.
     known: HashMap<u64, usize, Hashes>,
 }
 

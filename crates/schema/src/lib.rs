@@ -323,7 +323,7 @@ impl Schema {
         Outcome { errors, undecided }
     }
 
-    /// Whether the schema's keywords take `value` as it stands: no metadata of a resource, no defaults, no rules.
+    /// Whether the schema's keywords accept `value` as it is: no metadata of a resource, no defaults, no rules.
     /// None where that is undecided.
     pub fn accepts_value(&self, value: &Value) -> Option<bool> {
         self.accepts_value_within(value, &mut { ENDLESS })

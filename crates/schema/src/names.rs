@@ -137,7 +137,7 @@ pub fn label_value(text: &str) -> Vec<String> {
     messages
 }
 
-/// What can stand in a URL path: the names of embedded resources.
+/// What is valid in a URL path: the names of embedded resources.
 pub fn path_segment(text: &str, is_prefix: bool) -> Vec<String> {
     if !is_prefix && matches!(text, "." | "..") {
         return vec![format!("may not be '{text}'")];

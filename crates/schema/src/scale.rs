@@ -120,7 +120,7 @@ fn steps(path: &str) -> impl Iterator<Item = &str> {
     path.strip_prefix('.').unwrap_or(path).split('.')
 }
 
-/// The value at `path`, if there is one. An error says what stands in the way.
+/// The value at `path`, if there is one. An error says what is there instead.
 fn reach<'v>(object: &'v Value, path: &str) -> Result<Option<&'v Value>, String> {
     let mut value = object;
     let mut done = String::new();

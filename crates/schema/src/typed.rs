@@ -18,7 +18,7 @@ use crate::Step;
 pub struct Unreadable {
     /// In the object.
     pub at: Vec<Step>,
-    /// Of the list at `at`, the element that cannot be told from the others.
+    /// Of the list at `at`, the element that cannot be distinguished from the others.
     pub element: Option<usize>,
     /// What is wrong.
     pub kind: UnreadableKind,
@@ -310,7 +310,7 @@ impl Element<'_> {
     }
 }
 
-/// A value as it stands in a path.
+/// A value as it is written in a path.
 fn key_text(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

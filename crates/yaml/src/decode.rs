@@ -397,7 +397,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// A JSON string. Quote, backslash and control characters are escaped, everything else stands for itself.
+/// A JSON string. Quote, backslash and control characters are escaped, everything else is written as it is.
 fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut from = 0;

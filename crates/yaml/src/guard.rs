@@ -1,4 +1,4 @@
-//! What stands between a text and the parser.
+//! What a text has to pass before it reaches the parser.
 //!
 //! libyaml-safer panics on inputs that its C original takes or refuses: a text that ends inside a line of a block scalar
 //! or behind a backslash, and a tag directly before a comma in a flow collection. The first two are cured by ending
@@ -81,7 +81,7 @@ pub(super) fn trim_added_break(text: &str, start: usize, end: usize, value: &mut
 /// Refuses the texts that the parser must not see.
 pub(super) fn check(text: &str) -> Result<(), Error> {
     if let Some((spaced, marked)) = space_out_tags(text) {
-        // Reading the text with a space before each such comma shows whether one of them stands behind a real tag.
+        // Reading the text with a space before each such comma shows whether one of them follows a real tag.
         drain(&spaced, |event| {
             let tagged = match &event.data {
                 EventData::Scalar { tag, .. }
@@ -113,7 +113,7 @@ fn drain(text: &str, mut look: impl FnMut(&libyaml_safer::Event) -> Result<(), E
     }
 }
 
-/// The text with a space put before each comma that directly follows what may be a tag, and where those spaces stand.
+/// The text with a space put before each comma that directly follows what may be a tag, and where those spaces are.
 fn space_out_tags(text: &str) -> Option<(String, Vec<usize>)> {
     let bytes = text.as_bytes();
     let mut commas = Vec::new();

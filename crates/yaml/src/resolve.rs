@@ -99,7 +99,7 @@ fn word(text: &str) -> Option<Scalar<'static>> {
     })
 }
 
-/// Integers with Go's prefixes, then decimal floats; underscores count for nothing wherever they stand.
+/// Integers with Go's prefixes, then decimal floats; underscores are ignored wherever they are.
 fn number(text: &str) -> Option<Scalar<'static>> {
     let plain: Cow<str> = if text.contains('_') { text.replace('_', "").into() } else { text.into() };
     let (negative, digits) = match plain.as_bytes().first()? {
@@ -179,7 +179,7 @@ fn parse_float(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|float| float.is_finite())
 }
 
-/// A number that starts with its point. Here, unlike elsewhere, an underscore must stand between two digits.
+/// A number that starts with its point. Here, unlike elsewhere, an underscore must be between two digits.
 fn fraction(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);

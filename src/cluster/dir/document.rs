@@ -13,7 +13,7 @@ use crate::problem::Problem;
 use crate::resource::Step;
 use gantry_yaml as yaml;
 
-/// The text of the file in which `object` stands instead of `old`.
+/// The text of the file in which `object` replaces `old`.
 pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<String, Problem> {
     let manifest = &file[old];
     let origin = &manifest.origin;
@@ -32,7 +32,7 @@ pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<
     };
 
     let (head, tail) = surroundings(document);
-    // `--- {…}`: the marker stands on the line of the content that is replaced.
+    // `--- {…}`: the marker is on the line of the content that is replaced.
     let content = &document[head.len()..];
     let marked = content.starts_with("--- ");
     let as_json = content.trim_start_matches("---").trim_start().starts_with('{');

@@ -77,7 +77,7 @@ fn block(out: &mut String, value: &Value, indent: usize, mut started: bool) {
     }
 }
 
-/// A value that stands behind its key. Lines of a text go to `indent`.
+/// A value that follows its key. Lines of a text go to `indent`.
 fn inline(out: &mut String, value: &Value, indent: usize) {
     match value {
         Value::String(text) if is_plain(text) => out.push_str(text),
@@ -128,7 +128,7 @@ fn is_plain(text: &str) -> bool {
         && !WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Whether the text may stand line by line below its key.
+/// Whether the text may be written line by line below its key.
 fn is_literal(text: &str) -> bool {
     text.contains('\n')
         && !text.starts_with([' ', '\n'])

@@ -39,7 +39,7 @@ impl Index {
     /// Takes in that the file at `path`, which was `before`, is now `after`; `files` still holds it as it was. An error
     /// (an object that another document defines, too) changes nothing.
     ///
-    /// Answers false where only [`Index::of`] can tell: what the file's CRDs define moves objects of other files, since
+    /// Answers false where only [`Index::of`] can decide: what the file's CRDs define moves objects of other files, since
     /// an object has a namespace or none depending on the scope of its kind.
     pub fn update(
         &mut self,

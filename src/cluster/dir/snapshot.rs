@@ -214,7 +214,7 @@ fn before(folder: &Path, entries: fs::ReadDir) -> Result<BTreeSet<String>> {
         let is_manifest = is_manifest_file(&entry.path());
         let message = match &marker {
             None => format!("{shown} is not empty and no snapshot: it has {}", crate::manifest::shown(&name)),
-            // It would be part of the cluster that the folder stands for.
+            // It would be part of the cluster that the folder represents.
             Some(_) if (is_folder || is_manifest) && !listed.contains(&name) => {
                 format!("{shown} has {}, which is not part of its snapshot", crate::manifest::shown(&name))
             }

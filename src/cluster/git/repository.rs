@@ -95,9 +95,8 @@ impl Repository {
             }
             Err(failed) if failed.is_answer() && failed.said.contains("Needed a single revision") => {
                 match dereferenced(&failed.said) {
-                    Some(kind) => Err(Problem::new(format!("{} is a {kind}, not a commit", quoted(revision))).help(
-                        "name a commit, or a branch or tag of one; a path stands after it: --target git:REV:PATH",
-                    )),
+                    Some(kind) => Err(Problem::new(format!("{} is a {kind}, not a commit", quoted(revision)))
+                        .help("name a commit, or a branch or tag of one; a path follows it: --target git:REV:PATH")),
                     None => Err(self.unknown(revision).await),
                 }
             }

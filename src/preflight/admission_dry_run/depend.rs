@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::plan::{Action, Change, Plan};
 
-/// What stands between an object and the server's verdict.
+/// What keeps an object from the server's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependence {
     /// Nothing: the server's verdict holds.

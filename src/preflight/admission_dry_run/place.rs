@@ -1,4 +1,4 @@
-//! Where the field that a server speaks of stands in the manifest.
+//! Where the field that a server names is in the manifest.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::crd;
 use crate::preflight::objects::place::value_at;
 use crate::resource::Step;
 
-/// The steps to a field, as far as they can be told. The server writes it as its validation does (`spec.ports[0].port`,
+/// The steps to a field, as far as they are known. The server writes it as its validation does (`spec.ports[0].port`,
 /// `data[key]`) or as server-side apply does (`.spec.ports[port=80,protocol="TCP"].port`, `.spec.finalizers[="x"]`).
 pub fn steps(field: &str, object: &Value) -> Vec<Step> {
     let mut steps = Vec::new();
@@ -99,7 +99,7 @@ fn singular(mut steps: Vec<Step>, object: &Value) -> Vec<Step> {
     steps
 }
 
-/// The first `[name="a"]` of a path: what stands before it, in it and behind it.
+/// The first `[name="a"]` of a path: what is before it, in it and behind it.
 fn selector(path: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = path[from..].find('[').map(|at| from + at) {
@@ -136,7 +136,7 @@ fn fits(item: &Value, keys: &str) -> bool {
         let mut values = serde_json::Deserializer::from_str(value).into_iter::<Value>();
         let Some(Ok(wanted)) = values.next() else { return false };
         let is = if key.is_empty() { Some(item) } else { item.get(key) };
-        // What the manifest leaves out the server fills in (`protocol: TCP`), so that only another value tells them apart.
+        // What the manifest leaves out the server fills in (`protocol: TCP`), so that only another value distinguishes them.
         if is.is_some_and(|is| *is != wanted) || is.is_none() && key == "name" {
             return false;
         }

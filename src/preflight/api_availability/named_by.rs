@@ -317,7 +317,7 @@ fn roles(object: &Value, gone: &Leaving) -> Vec<Naming> {
 /// Source: <https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles>
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
-/// Managers that are on record at a version that goes. The record does not tell whether they still write.
+/// Managers that are on record at a version that goes. The record does not say whether they still write.
 async fn managers(context: &Context<'_>, gone: &Leaving, found: &mut Found) {
     #[derive(Deserialize)]
     struct Head {

@@ -9,7 +9,7 @@ use crate::resource::Step;
 pub struct Loss {
     pub path: Vec<Step>,
     pub value: Value,
-    /// What stands there now, if anything does.
+    /// What is there now, if anything is.
     pub now: Option<Value>,
 }
 
@@ -38,7 +38,7 @@ pub fn differences(before: &Value, after: &Value) -> Vec<Loss> {
 /// The values of `stored` that `read`, the same object at another version, has nowhere: neither at their own place nor
 /// at another one, nor within a text such as an annotation.
 ///
-/// A value that is still at its path in another form was converted. One that could stand anywhere (true, an empty text) is
+/// A value that is still at its path in another form was converted. One that could be anywhere (true, an empty text) is
 /// only missed where `describes` says that the other version has its field.
 pub fn missing(stored: &Value, read: &Value, describes: impl Fn(&[Step]) -> bool) -> Vec<Loss> {
     let mut losses = Vec::new();
@@ -87,7 +87,7 @@ fn walk(before: &Value, after: Option<&Value>, path: &mut Vec<Step>, losses: &mu
     }
 }
 
-/// Whether a value stands anywhere in an object, in whatever form a text has it.
+/// Whether a value is anywhere in an object, in whatever form a text has it.
 fn occurs(value: &Value, within: &Value) -> bool {
     match within {
         Value::Object(map) => map.values().any(|inner| occurs(value, inner)),

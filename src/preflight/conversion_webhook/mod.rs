@@ -147,7 +147,7 @@ impl Check for ConversionWebhook {
         if let Some(change) = workload::first(plan) {
             lookups.push(Lookup::list(change, Resource::crd()));
         }
-        // Which of their Services stands before a webhook only the list of CRDs tells.
+        // Which of their Services is called for a webhook only the list of CRDs says.
         lookups.extend(workload::namespaces(plan).into_iter().map(|(namespace, change)| {
             let any = Lookup::list(change, service::services());
             Lookup { namespace: Some(namespace.to_owned()), verb: "get", ..any }

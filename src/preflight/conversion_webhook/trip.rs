@@ -29,7 +29,7 @@ struct Sample {
     total: u64,
 }
 
-/// Converts some objects of a live CRD. Answers how many objects there are, where the server tells.
+/// Converts some objects of a live CRD. Answers how many objects there are, where the server says.
 pub async fn take(crd: &Crd, subject: &Subject, objects: u32, context: &Context<'_>, found: &mut Found) -> Option<u64> {
     let storage = crd.storage()?;
     let stored = match sample(&crd.resource(&storage.name), objects, context).await {
@@ -53,7 +53,7 @@ pub async fn take(crd: &Crd, subject: &Subject, objects: u32, context: &Context<
     Some(stored.total)
 }
 
-/// How many objects a CRD has; `None` where nobody can tell.
+/// How many objects a CRD has; `None` where that is not known.
 pub async fn count(crd: &Crd, context: &Context<'_>) -> Option<u64> {
     let storage = crd.storage()?;
     sample(&crd.resource(&storage.name), 1, context).await.ok().map(|sample| sample.total)

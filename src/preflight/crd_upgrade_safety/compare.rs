@@ -144,7 +144,7 @@ impl<'n> Walk<'_, 'n> {
         self.children(live, desired)
     }
 
-    /// Asks every rule about a node. A violation that explains all others, here and below, stands alone.
+    /// Asks every rule about a node. A violation that explains all others, here and below, is the only one.
     fn judge(&mut self, pair: &NodePair) -> Below {
         let mut found = Vec::new();
         for rule in RULES {

@@ -129,7 +129,7 @@ fn blame<'a>(found: &[Weighed], surveyed: &'a Surveyed) -> Blamed<'a> {
     surveyed.lists.iter().map(of_list).collect()
 }
 
-/// The violations that a cause comes from, as far as that can be told; all errors where it cannot.
+/// The violations that a cause comes from, as far as that is known; all errors where it is not.
 fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
     let errors = || found.iter().enumerate().filter(|(_, weighed)| weighed.is_error());
     let all = || errors().map(|(index, _)| index).collect::<Vec<usize>>();

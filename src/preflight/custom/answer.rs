@@ -37,7 +37,7 @@ struct ProgramResult {
     /// error, which blocks the deploy, where there is none.
     #[serde(default)]
     severity: Option<ProgramSeverity>,
-    /// The object that it is about. Without one, file tells; without both it is about the plan as a whole.
+    /// The object that it is about. Without one, file says where; without both it is about the plan as a whole.
     #[serde(default)]
     resource_ref: Option<ResourceRef>,
     /// The field of the object.

@@ -74,7 +74,7 @@ fn because(keyword: &Keyword) -> String {
     if keyword.words.is_empty() { String::new() } else { format!(": {}", keyword.words) }
 }
 
-/// The finding, or why nobody could tell.
+/// The finding, or why it is not known.
 fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
     let Key { version, harm, pattern, keyword } = key;
     let field = if pattern.is_empty() { "the object" } else { pattern.as_str() };

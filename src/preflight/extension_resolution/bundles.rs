@@ -15,7 +15,7 @@ pub fn check(asked: &[Asked], olm: Olm, context: &Context<'_>) -> Vec<Violation>
     bundles.flat_map(|(index, bundle)| of(index, bundle, asked, olm, context)).collect()
 }
 
-/// The bundle of the manifests that is this version of a package: it tells more than a catalog.
+/// The bundle of the manifests that is this version of a package: it says more than a catalog.
 pub fn find<'a>(context: &'a Context<'_>, package: &str, version: &str) -> Option<&'a Bundle> {
     context.plan.bundles.iter().find(|bundle| bundle.package() == package && bundle.version() == version)
 }

@@ -309,7 +309,7 @@ fn judge(
     }
 }
 
-/// What the catalogs do not tell of the bundles, which has to be known to say that OLM installs them.
+/// What the catalogs do not say about the bundles, which has to be known to say that OLM installs them.
 fn note_unchecked(brought: &[Brought], context: &Context<'_>) {
     let mut bundles: BTreeMap<&[Unchecked], Vec<&str>> = BTreeMap::new();
     for brought in brought.iter().filter(|brought| !brought.unchecked.is_empty()) {

@@ -22,7 +22,7 @@ pub struct Brought {
     pub change: usize,
     pub bundle: String,
     pub crds: Vec<String>,
-    /// What the catalog does not tell of it.
+    /// What the catalog does not say about it.
     pub unchecked: Vec<Unchecked>,
 }
 

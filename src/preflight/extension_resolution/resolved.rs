@@ -143,7 +143,7 @@ impl Telling<'_> {
         Some(violation(&TIED_BUNDLES, self.asked.change, message, help.into(), self.asked.extension.places.version()))
     }
 
-    /// Why OLM v1 does not install the bundle, as far as the catalog tells.
+    /// Why OLM v1 does not install the bundle, as far as the catalog shows.
     fn unsupported(&self, judgement: &Judgement) -> Vec<Violation> {
         let (bundle, at) = (self.resolved.bundle, self.asked.extension.places.package());
         let of = |unsupported: &Unsupported| {
@@ -167,7 +167,7 @@ impl Telling<'_> {
         self.resolved.bundle.csv.as_ref().unwrap_or(&nothing).judge(&profile)
     }
 
-    /// The CRDs that the bundle brings, as far as the catalog tells.
+    /// The CRDs that the bundle brings, as far as the catalog shows.
     fn crds(&self) -> Vec<String> {
         let whole = self.resolved.bundle.csv.as_ref().and_then(|csv| csv.whole.as_ref());
         let mut crds: Vec<String> =

@@ -41,7 +41,7 @@ pub fn of(error: &FieldError, place: &Place, schema: &Value) -> Keyword {
     }
 }
 
-/// What the keyword at these steps says, as far as the schema tells.
+/// What the keyword at these steps says, as far as the schema shows.
 fn words(error: &FieldError, at: &[Step], schema: &Value) -> String {
     let found = place::value_at(schema, at);
     let text = || found.map(|value| shown(value, false)).unwrap_or_default();

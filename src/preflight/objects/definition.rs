@@ -13,7 +13,7 @@ use crate::text;
 use gantry_schema::FieldError;
 use gantry_schema::crd;
 
-/// More refusals of one CRD than this are counted and not told one by one.
+/// More refusals of one CRD than this are counted and not reported one by one.
 const MOST: usize = 50;
 
 /// A refusal of the API server.

@@ -74,7 +74,7 @@ pub struct Effect {
     pub version: Arc<str>,
     /// `spec.list[*].x`
     pub pattern: String,
-    /// Where in the desired schema of the version the reason stands.
+    /// Where in the desired schema of the version the reason is.
     pub keyword: Keyword,
     /// In this object, where that says more than the pattern.
     pub path: Option<String>,

@@ -413,7 +413,7 @@ impl Judging {
         self.fault(Wrong::UnknownField, Complaint::UnknownField, message, help, &place, label)
     }
 
-    /// The fields that could stand where an unknown one does.
+    /// The fields that could be meant by an unknown one.
     fn known(&self, parent: &[Step], path: &str) -> Vec<String> {
         if path.starts_with("metadata.") && parent.len() == 1 {
             return METADATA.map(str::to_owned).to_vec();

@@ -60,7 +60,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// The objects that something happens to. They may be many, and one check tells of them: they are given away once.
+    /// The objects that something happens to. They may be many, and one check reports them: they are given away once.
     pub fn take_named(&self) -> Groups {
         self.named.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }

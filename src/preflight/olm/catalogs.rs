@@ -139,7 +139,7 @@ fn of_manifests(plan: &Plan) -> Vec<(ClusterCatalog, bool)> {
     read.collect()
 }
 
-/// What is in each catalog by its name, or why it cannot be told.
+/// What is in each catalog by its name, or why that is not known.
 pub type Contents = BTreeMap<String, Result<Catalog, CouldNotCheck>>;
 
 struct Reading {

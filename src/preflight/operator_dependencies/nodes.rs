@@ -38,7 +38,7 @@ pub struct Node {
     /// Empty where nobody says.
     pub package: String,
     pub version: Option<Version>,
-    /// The object that stands for it: kind, namespace and name.
+    /// The object that represents it: kind, namespace and name.
     pub object: (String, Option<String>, String),
     /// What of the plan installs it; `None` for what is live.
     pub subject: Option<Subject>,
@@ -154,7 +154,7 @@ pub struct Nodes {
     pub after: Vec<Node>,
     /// Those that the deploy deletes, each with the object that goes.
     pub removed: Vec<(Node, ObjectRef)>,
-    /// What could not be told of some.
+    /// What could not be found out about some.
     pub unchecked: Vec<CouldNotCheck>,
 }
 
@@ -256,7 +256,7 @@ fn of_extension(name: &str) -> (String, Option<String>, String) {
     (cluster_extension::KIND.to_owned(), None, name.to_owned())
 }
 
-/// What tells of a live operator.
+/// What describes a live operator.
 struct Live<'a> {
     subscriptions: Vec<Value>,
     contents: &'a Contents,

@@ -78,7 +78,7 @@ pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
     needs
 }
 
-/// What a deploy that waits asks for beside that, and can do without: to be told of what it writes.
+/// What a deploy that waits asks for beside that, and can do without: to watch what it writes.
 pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
     type Place<'a> = (&'a Resource, Option<String>);
     let mut places: BTreeMap<Place<'_>, Vec<usize>> = BTreeMap::new();

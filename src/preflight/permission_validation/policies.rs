@@ -25,7 +25,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// The parameters of one policy or binding.
 struct Params {
     change: usize,
-    /// `None`: nobody can tell.
+    /// `None`: it is not known.
     kind: Option<Gvk>,
     verb: &'static str,
     namespace: Option<String>,
@@ -80,7 +80,7 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
     Ok(unread.into_iter().chain(params.into_iter().map(need)).collect())
 }
 
-/// Without reading its policy nobody can tell what a binding's parameters are, and so what the server will ask for.
+/// Without reading its policy it is not known what a binding's parameters are, and so what the server will ask for.
 fn read(change: usize, Wanted { resource, object }: &Wanted) -> Need {
     let atom = atom(&resource.group, &resource.plural, Some(&object.name), "get");
     Need { change, namespace: None, right: Right::Request { atom, version: resource.version.clone() } }
@@ -140,7 +140,7 @@ async fn kinds_of(
     Ok(kinds)
 }
 
-/// The plural of each kind: the manifests tell, or the target's discovery.
+/// The plural of each kind, from the manifests or the target's discovery.
 async fn served(plan: &Plan, target: &Target, mut kinds: BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, String>, Error> {
     let defined = |kind: &Gvk| {
         let mut crds = plan.changes.iter().filter_map(|change| change.crd()?.defined());

@@ -73,7 +73,7 @@ impl VersionProof {
     }
 }
 
-/// Somebody who can tell what a change of a schema does to objects.
+/// What knows what a change of a schema does to objects.
 pub trait Prover: Debug + Send + Sync {
     /// `None` where nothing can be said at all.
     fn prove(&self, question: &Question<'_>, limits: Limits) -> Option<VersionProof>;

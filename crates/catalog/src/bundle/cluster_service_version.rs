@@ -69,7 +69,7 @@ pub struct ApiDescription {
 }
 
 impl ApiDescription {
-    /// The group of the API: what stands after the plural in the name of a CRD.
+    /// The group of the API: what follows the plural in the name of a CRD.
     pub fn group(&self) -> &str {
         match self.group.as_str() {
             "" => self.name.split_once('.').map_or("", |(_, group)| group),

@@ -178,7 +178,7 @@ fn hash(permissions: &Permissions) -> String {
     let rules = (!permissions.rules.is_empty()).then(|| permissions.rules.iter().map(rule).collect());
     let go = Go { service_account_name: &permissions.service_account_name, rules };
     let mut json = serde_json::to_string(&go).unwrap_or_default();
-    // Go writes these so that the text can stand in HTML.
+    // Go escapes these so that the text is safe in HTML.
     for (plain, escaped) in
         [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u{2028}", "\\u2028"), ("\u{2029}", "\\u2029")]
     {

@@ -80,7 +80,7 @@ pub struct Unsupported {
     pub place: Option<Place>,
 }
 
-/// What cannot be told of a bundle because too little of it is known.
+/// What cannot be checked of a bundle because too little of it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unchecked {
     /// Whether it has webhooks.
@@ -109,7 +109,7 @@ impl fmt::Display for Unchecked {
 pub struct Judgement {
     /// Why it is not installed. OLM ends with the first one of its own unless the validators find them.
     pub unsupported: Vec<Unsupported>,
-    /// What cannot be told; nothing that OLM would not come to after what it has found already.
+    /// What cannot be checked; nothing that OLM would not come to after what it has found already.
     pub unchecked: Vec<Unchecked>,
 }
 

@@ -1,4 +1,4 @@
-//! The letters of a search: sets of code points that no pattern of it tells apart.
+//! The letters of a search: sets of code points that no pattern of it distinguishes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ use super::Budget;
 /// A set of code points as ranges, sorted and apart from each other.
 type Ranges = Vec<RangeInclusive<u32>>;
 
-/// A letter, and the code point that stands for it in an answer.
+/// A letter, and the code point that represents it in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Letter {
     pub shown: char,

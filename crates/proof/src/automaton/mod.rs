@@ -5,7 +5,7 @@
 //! all of them, made deterministic on the way, until it finds a shortest string or has seen everything. Since the
 //! product is finite, finding nothing is a proof.
 //!
-//! Code points that no pattern tells apart are one letter of the [`alphabet`], so `\p{L}` costs no more than `a`.
+//! Code points that no pattern distinguishes are one letter of the [`alphabet`], so `\p{L}` costs no more than `a`.
 
 mod alphabet;
 mod machine;

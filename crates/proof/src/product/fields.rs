@@ -219,7 +219,7 @@ impl<'s> ProductWalk<'_, 's> {
         }
         let other = kw::get(target, "items").unwrap_or(if target_keeps { &ANY } else { &EMPTY });
         let item = self.item_facts(source, structure, source_keeps);
-        // Neither side describes the items, nor items in items, and so on without end: the first of these tells all.
+        // Neither side describes the items, nor items in items, and so on: the first of these decides for all.
         let is_undescribed = |schema: &Value| [&*ANY, &*EMPTY].into_iter().any(|known| std::ptr::eq(known, schema));
         if is_undescribed(structure) && is_undescribed(target) && item.holds.len() == 1 {
             return;

@@ -27,7 +27,7 @@ use text::{changed_words, kind_words, own_changes};
 #[derive(Clone, Debug)]
 pub enum Step {
     Field(String),
-    /// Any key that no property has; this one stands for them.
+    /// Any key that no property has; this one represents them.
     Entry(String),
     Item,
 }

@@ -80,7 +80,7 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// Operands of which one that comes to `deciding` decides the whole. What stands behind an operand is asked only where
+    /// Operands of which one that comes to `deciding` decides the whole. What follows an operand is asked only where
     /// that one does not: then there is something to be learned from it.
     fn chain(
         &self,

@@ -27,7 +27,7 @@ const VARIANTS: usize = 300;
 const STEPS: u64 = 100_000;
 const RUN: u64 = 8;
 
-/// Compiled rules by the schema node that they stand at, and what to vary for each rule. Nodes are known by their
+/// Compiled rules by the schema node that they are at, and what to vary for each rule. Nodes are known by their
 /// address, so that all of them live as long as this.
 pub struct Repairs<'s> {
     rules: RefCell<HashMap<*const Value, Rc<Vec<Rule>>>>,

@@ -45,7 +45,7 @@ pub enum Tried {
     Open(String),
 }
 
-/// Keys that are tried beside the one that stands for all others.
+/// Keys that are tried beside the one that represents all others.
 const KEYS: usize = 8;
 
 impl<'v> Judges<'v> {
@@ -100,7 +100,7 @@ impl<'v> Judges<'v> {
             let around = |name: &str| json!({"required": [name], "properties": {name: below}, "allOf": no_null});
             wanted = match &value_path.step {
                 Step::Field(name) => around(name),
-                // One key stands for all that nothing speaks of.
+                // One key represents all that nothing mentions.
                 Step::Entry(name) => {
                     let named = named(value_path);
                     are_all_keys &= named.len() <= KEYS && !value_path.above.as_deref().is_some_and(leads_to_metadata);
@@ -285,7 +285,7 @@ impl<'v> Judges<'v> {
             Ok(found) => return Ok(found),
             Err(why) => why,
         };
-        // A rule of the source stands in the way: other fields around the value may satisfy it.
+        // A rule of the source refuses it: other fields around the value may satisfy it.
         if old.is_none()
             && matches!(why, Unconfirmed::RefusedByRules(_))
             && let Some(object) = self.repaired(solver, obligation, way, &object, &self.source)

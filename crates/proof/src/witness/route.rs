@@ -31,7 +31,7 @@ impl<'d> Route<'d> {
         self.0.iter().map(key).collect()
     }
 
-    /// Whether a value at the end of the way is as wanted, whichever item or key it stands under.
+    /// Whether a value at the end of the way is as wanted, whichever item or key it is under.
     pub fn ends_at(&self, object: &Value, wanted: &dyn Fn(&Value) -> bool) -> bool {
         any_at(object, &self.0, wanted)
     }
@@ -69,7 +69,7 @@ impl<'d> Route<'d> {
         let (on_way, rest) = place.split_at_checked(self.0.len())?;
         let fits = |(step, place): (&&Step, &Place)| match (step, place) {
             (Step::Field(name), Place::Key(key)) => name == key,
-            // One key stands for all that no property has.
+            // One key represents all that no property has.
             (Step::Entry(_), Place::Key(_)) | (Step::Item, Place::Index(_)) => true,
             _ => false,
         };
@@ -150,7 +150,7 @@ mod tests {
         assert!(root.leads_to(&[]));
     }
 
-    /// Keys of maps may hold dots and brackets, and what is behind them is still told apart.
+    /// Keys of maps may hold dots and brackets, and what follows them is still distinguished.
     #[test]
     fn a_way_through_a_map_leads_to_one_field_of_its_values() {
         let field = |name: &str| Step::Field(name.to_owned());

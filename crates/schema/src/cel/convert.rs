@@ -86,7 +86,7 @@ fn string<'a>(text: Text<'a>, kind: &Kind) -> Result<Value<'a>> {
 }
 
 /// A value without what the schema says of it, under the names as they are written: what the server puts into a list,
-/// and what it looks at to tell whether a set or a list of type `map` has it.
+/// and what it looks at to find out whether a set or a list of type `map` has it.
 pub(crate) fn data<'a>(value: &Value<'a>) -> Value<'a> {
     match value {
         Value::Map(Map::Json { fields, .. }) => Value::Map(Map::Plain(fields)),

@@ -161,7 +161,7 @@ fn string(rest: &str, prefix: usize, raw: bool, is_bytes: bool) -> Result<(Kind,
     Ok((Kind::Literal(literal), prefix + at))
 }
 
-/// Appends what the escape at the start of `tail` stands for, and tells its length.
+/// Appends what the escape at the start of `tail` stands for, and returns its length.
 fn escape(tail: &str, is_bytes: bool, out: &mut Vec<u8>) -> Result<usize, String> {
     let invalid = || "invalid escape in string".to_owned();
     let bytes = tail.as_bytes();

@@ -87,7 +87,7 @@ fn double<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     })
 }
 
-/// Underscores may stand between digits.
+/// Underscores are allowed between digits.
 fn without_underscores(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);

@@ -61,7 +61,7 @@ fn fill(template: &str, list: &List, budget: &mut Budget) -> Result<String> {
     Ok(out)
 }
 
-/// What the server finds out about a literal text and its literal arguments when it compiles a rule. `ty` tells the type
+/// What the server finds out about a literal text and its literal arguments as it compiles a rule. `ty` returns the type
 /// of an argument, or of what is in one.
 pub(crate) fn check(
     template: &str,
@@ -93,7 +93,7 @@ pub(crate) fn check(
     }
 }
 
-/// Whether a clause can write the argument, as far as its type tells.
+/// Whether a clause can write the argument, as far as its type shows.
 fn takes(clause: char, arg: &Expr, ty: &mut impl FnMut(&Expr) -> Ty) -> bool {
     let name = match ty(arg) {
         Ty::Dyn => "dyn",

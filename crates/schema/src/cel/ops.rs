@@ -67,7 +67,7 @@ pub(crate) fn apply<'a>(
     }
 }
 
-/// Whether there is no such arithmetic for the left operand, whatever the right one is. The server tells this from
+/// Whether there is no such arithmetic for the left operand, whatever the right one is. The server has another error for
 /// operands that do not go together, but not where values of the type have functions of their own.
 fn is_undefined(operator: Operator, left: &Value) -> bool {
     let is_number = matches!(left, Value::Int(_) | Value::Uint(_) | Value::Double(_));

@@ -204,7 +204,7 @@ impl Parser {
                 let optional = self.accept("?");
                 let name = self.identifier()?;
                 if !optional && self.is("(") {
-                    // Each call nests what stands before it.
+                    // Each call nests what comes before it.
                     self.depth += 1;
                     if self.depth > MAX_DEPTH {
                         return Err(Problem::limit(format!("more than {MAX_DEPTH} calls in one chain")));

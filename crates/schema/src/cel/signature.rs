@@ -7,7 +7,7 @@ use super::equal::find;
 use super::typing::Ty;
 use super::value::Value;
 
-/// Made from the server's packages; docs/testing.md tells how.
+/// Made from the server's packages; docs/testing.md says how.
 const TEXT: &str = include_str!("signatures.txt");
 
 /// One overload of a function.

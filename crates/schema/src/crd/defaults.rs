@@ -1,4 +1,4 @@
-//! Defaults: each has to be valid by the schema that it stands in, and to have no fields that would be pruned.
+//! Defaults: each has to be valid by the schema that it is in, and to have no fields that would be pruned.
 
 use serde_json::{Map, Value};
 

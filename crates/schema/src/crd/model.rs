@@ -197,7 +197,7 @@ impl<'v> Crd<'v> {
     }
 
     /// The schema of a version of that name. What is common to all versions counts for one that is not there, too. None
-    /// where there is nothing to tell.
+    /// where there is nothing to say.
     pub fn schema_of(&self, version: &str) -> Option<Option<&Validation<'v>>> {
         if !self.versions.iter().any(|version| version.validation.is_some()) {
             return Some(self.validation.as_ref());

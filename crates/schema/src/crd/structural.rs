@@ -42,7 +42,7 @@ fn convert(schema: &Props) -> Result<(), String> {
     schema.properties.values().chain(schema.entry()).try_for_each(convert)
 }
 
-/// Where in a structural schema a schema stands.
+/// Where in a structural schema a schema is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,

@@ -114,7 +114,7 @@ static HOSTNAME: Lazy = LazyLock::new(|| {
     let inner = r"[a-zA-Z0-9\-\p{S}\p{L}]";
     let single = format!("^{c}(?:-?{c}{{0,62}})?");
     let dotted = format!(r"(?:{c}(?:{inner}{{0,61}}{c})?\.)+[a-zA-Z\p{{L}}]{{2,63}}$");
-    // The alternatives stand inside one group: both are anchored on both sides.
+    // The alternatives are inside one group: both are anchored on both sides.
     Regex::new(&format!(r"{single}$|^{dotted}")).ok()
 });
 

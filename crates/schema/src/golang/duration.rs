@@ -73,7 +73,7 @@ fn go_unit(unit: &str) -> Option<u64> {
 
 /// The same of a field with `format: duration`, in which days, weeks and words are allowed too.
 ///
-/// Any other text may stand between them, and a minus sign in front of a word counts for nothing.
+/// Any other text may be between them, and a minus sign before a word is ignored.
 pub(crate) fn parse_worded(text: &str) -> Option<i64> {
     if let Some(nanos) = parse(text) {
         return Some(nanos);

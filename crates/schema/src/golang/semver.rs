@@ -14,9 +14,9 @@ pub struct Version {
     pub minor: u64,
     /// The third number.
     pub patch: u64,
-    /// What stands behind `-`; empty for a release.
+    /// What follows `-`; empty for a release.
     pub pre: Vec<Identifier>,
-    /// What stands behind `+`. It never counts in comparing.
+    /// What follows `+`. It is ignored in comparisons.
     pub build: Vec<String>,
 }
 

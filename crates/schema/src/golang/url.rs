@@ -5,7 +5,7 @@ use std::fmt;
 use super::ip::Ip;
 use crate::gotext::quote;
 
-/// The parts of a URL that rules can ask for, and those that tell two URLs apart.
+/// The parts of a URL that rules can ask for, and those that distinguish two URLs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Url {
     pub scheme: String,

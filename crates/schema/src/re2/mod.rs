@@ -33,7 +33,7 @@ pub struct Patterns {
     left: Arc<AtomicU64>,
 }
 
-/// The largest pattern that is compiled, in states of its machine, as far as can be told before it is built. A thousand
+/// The largest pattern that is compiled, in states of its machine, as far as is known before it is built. A thousand
 /// of them take about a millisecond and 32 KiB.
 const MAX_WEIGHT: u64 = 500_000;
 /// What a pattern weighs beside its states.
@@ -112,7 +112,7 @@ pub fn compile(pattern: &str) -> Result<Regex, String> {
     built(&weighed(pattern)?.0)
 }
 
-/// Whether the pattern is one that can be compiled, as far as can be told without doing it.
+/// Whether the pattern is one that can be compiled, as far as can be known without doing it.
 pub fn check(pattern: &str) -> Result<(), String> {
     weighed(pattern).map(|_| ())
 }

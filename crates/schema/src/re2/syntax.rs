@@ -32,7 +32,7 @@ const INVALID_RANGE: &str = "invalid character class range";
 const INVALID_ESCAPE: &str = "invalid escape sequence";
 const MISSING_ARGUMENT: &str = "missing argument to repetition operator";
 
-/// What stands on the parser's stack.
+/// An entry of the parser's stack.
 enum Part {
     Open,
     Bar,
@@ -143,12 +143,12 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Makes one of the expressions that stand above the last `(` or `|`.
+    /// Makes one of the expressions that are above the last `(` or `|`.
     fn concatenate(&mut self) {
         self.gather(|part| matches!(part, Part::Whole(_)));
     }
 
-    /// Makes one of the alternatives that stand above the last `(`.
+    /// Makes one of the alternatives that are above the last `(`.
     fn alternate(&mut self) {
         self.gather(|part| !matches!(part, Part::Open));
     }

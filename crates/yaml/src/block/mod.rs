@@ -50,7 +50,7 @@ struct Reader<'t> {
     line: u32,
     nodes: Vec<Raw<'t>>,
     open: Vec<Open>,
-    /// Behind a key or a dash whose value has not come yet: where it stands if there is none.
+    /// After a key or a dash whose value has not been read yet: where it is if there is none.
     awaited: Option<Place>,
     /// Where the last scalar or bracket ended.
     end: usize,
@@ -70,7 +70,7 @@ struct Scalar<'t> {
     end: usize,
 }
 
-/// Where the part of a plain scalar that stands on one line ends.
+/// Where the part of a plain scalar that is on one line ends.
 struct PlainLine {
     end: usize,
     stop: Stop,
@@ -145,7 +145,7 @@ impl<'t> Reader<'t> {
             return self.node(start);
         }
         self.settle();
-        // A list may stand at the column of its key. It ends with the next key.
+        // A list may begin at the column of its key. It ends with the next key.
         while self.open.last().is_some_and(|o| o.column > column || (o.column == column && o.is_list && !is_dash)) {
             self.close();
         }
@@ -184,7 +184,7 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    /// A key and what stands behind it on its line.
+    /// A key and what follows it on its line.
     fn entry(&mut self, start: usize, key: Scalar<'t>) -> Option<()> {
         let after = key.end + 1;
         let place = self.place(start);
@@ -237,7 +237,7 @@ impl<'t> Reader<'t> {
         (self.nodes.len() < MAX_NODES).then_some(())
     }
 
-    /// The key at `start`; `None` where there is something else. A key stands on one line, and is ASCII, so that the
+    /// The key at `start`; `None` where there is something else. A key is on one line, and is ASCII, so that the
     /// column of its value is that of its byte.
     fn key(&self, start: usize) -> Option<Scalar<'t>> {
         let quote = self.bytes[start];
@@ -334,7 +334,7 @@ impl<'t> Reader<'t> {
         Some(PlainLine { end: start + length, stop })
     }
 
-    /// A plain scalar, which goes on as long as the lines below stand further right than what holds it.
+    /// A plain scalar, which goes on as long as the lines below are further right than what holds it.
     fn plain(&mut self, start: usize, parent: usize) -> Option<Scalar<'t>> {
         if !self.starts_plain(start) {
             return None;
@@ -439,7 +439,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A literal or folded text, whose header is at `start`; the lines that belong to it stand further right than `parent`.
+    /// A literal or folded text, whose header is at `start`; its lines are further right than `parent`.
     fn block(&mut self, start: usize, parent: usize) -> Option<Scalar<'t>> {
         let is_literal = self.bytes[start] == b'|';
         let chomping = match self.bytes[start + 1] {

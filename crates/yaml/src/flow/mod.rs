@@ -189,7 +189,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What stands behind a backslash, and how many bytes that takes.
+/// What follows a backslash, and how many bytes that takes.
 fn escaped(bytes: &[u8]) -> Option<(char, usize)> {
     let character = match bytes.first()? {
         b'n' => '\n',

@@ -13,7 +13,7 @@ pub enum Naming {
     /// crdify: `.items`, `.anyOf[0]`, `.additionalProperties`: every node has a path of its own.
     Crdify,
     /// kapp: `[*]` for items and values of maps, while an alternative (`anyOf` and the like) goes under the path of the
-    /// node that it belongs to. Of nodes that meet on one path the last one visited stands for all.
+    /// node that it belongs to. Of nodes that meet on one path the last one visited represents all.
     Kapp,
 }
 

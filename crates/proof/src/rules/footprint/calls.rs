@@ -5,7 +5,7 @@ use super::{Case, Looker, Place, Term};
 use gantry_schema::cel::ast::{Call, Expr, Literal, MacroKind, Step};
 
 impl<'a> Looker<'a, '_> {
-    /// `{'a': 1, 'b': 2}[place]`: one of finitely many constants, told by which of the keys the value is.
+    /// `{'a': 1, 'b': 2}[place]`: one of finitely many constants, chosen by which of the keys the value is.
     pub(super) fn looked_up(&mut self, map: &Expr, steps: &[Step]) -> Term<'a> {
         let constants = |entries: &[(Expr, Expr, bool)]| -> Option<Vec<Literal>> {
             let entry = |(key, value, optional): &(Expr, Expr, bool)| match (key, value) {

@@ -194,7 +194,7 @@ impl<'a> Looker<'a, '_> {
         }
     }
 
-    /// What the condition always is, because no object of live has the fields that it asks for: nothing that stands beside
+    /// What the condition always is, because no object of live has the fields that it asks for: nothing that is beside
     /// it can change that.
     fn known(&mut self, expr: &Expr) -> Option<bool> {
         match expr {

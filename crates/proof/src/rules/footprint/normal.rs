@@ -178,7 +178,7 @@ fn plain(expr: &Expr) -> Expr {
     Expr::Path { root: root.clone(), steps: steps.iter().map(taken).collect() }
 }
 
-/// Whether the expression means the same wherever it stands: macros cannot bind what it mentions.
+/// Whether the expression means the same wherever it is: macros cannot bind what it mentions.
 fn is_movable(expr: &Expr) -> bool {
     let is_fixed = |step: &Step| match step {
         Step::Field { .. } => true,

@@ -11,7 +11,7 @@ use gantry_schema::cel::ast::{Expr, Literal, Step};
 use gantry_schema::cel::unescape;
 use gantry_schema::{self as schema, Sense};
 
-/// Where a value stands: the way to it from the node, and its schema.
+/// Where a value is: the path to it from the node, and its schema.
 #[derive(Clone, Debug)]
 pub(super) struct Place<'a> {
     pub way: Vec<Key>,
@@ -134,7 +134,7 @@ pub(super) fn plain(schema: &Value) -> BTreeMap<&str, &Value> {
     entries.filter(|(key, _)| !is_said(key)).map(|(key, value)| (key.as_str(), value)).collect()
 }
 
-/// What stands for all places that no object of live has.
+/// What represents all places that no object of live has.
 static ABSENT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::Null);
 
 fn absent(place: Place<'_>) -> Place<'_> {

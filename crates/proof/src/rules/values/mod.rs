@@ -1,4 +1,4 @@
-//! Representatives: for each kind of value that rules can tell apart, one value.
+//! Representatives: for each kind of value that rules can distinguish, one value.
 
 mod lists;
 mod numbers;
@@ -32,7 +32,7 @@ pub struct Representatives<'a> {
     pub most: usize,
     /// What all values may still weigh.
     room: u64,
-    /// Why there may be values that no representative stands for.
+    /// Why there may be values without a representative.
     pub missing: Option<String>,
 }
 
@@ -64,7 +64,7 @@ impl<'t> Representatives<'t> {
         self.missing.get_or_insert_with(|| why.into());
     }
 
-    /// Values that stand for all that `schema` takes, as far as `view` tells them apart, the simplest first.
+    /// Values that represent all that `schema` accepts, as far as `view` distinguishes them, the simplest first.
     ///
     /// What the schema demands of fields that nothing looks at is left out.
     pub fn values(&mut self, schema: &Value, view: &View) -> Vec<Value> {

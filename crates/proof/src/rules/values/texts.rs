@@ -72,7 +72,7 @@ impl Representatives<'_> {
         found
     }
 
-    /// Members of each part of `set` that the patterns tell apart, and that are none of `but`: `each` of them, or all
+    /// Members of each part of `set` that the patterns distinguish, and that are none of `but`: `each` of them, or all
     /// there are.
     pub(super) fn cells(&mut self, set: &StringSet, patterns: &[String], each: usize, but: &[String]) -> Vec<String> {
         // A part is identified by the patterns that it matches; it does not match the others.

@@ -1,4 +1,4 @@
-//! Where a value of an expression stands in the schema: `self`, a property, the items of a list.
+//! Where a value of an expression is in the schema: `self`, a property, the items of a list.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -10,7 +10,7 @@ const MAX_NODES: usize = 200_000;
 /// The number of a node.
 pub(crate) type Id = usize;
 
-/// An expression, drawn while its types are checked. A node stands behind all that are below it.
+/// An expression, recorded while its types are checked. A node comes after all that are below it.
 #[derive(Debug)]
 pub(crate) struct Sketch<'e> {
     pub nodes: Vec<Node<'e>>,
