@@ -11,9 +11,11 @@ pub mod git;
 pub mod kube;
 pub mod list;
 mod managers;
+mod refusal;
 pub mod selector;
 pub mod service;
 pub mod watch;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -29,6 +31,8 @@ use crate::rbac::{Atom, PolicyRule};
 use crate::render::Render;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 pub use managers::{FieldConflict, Operation, client_side_tool};
+pub use refusal::{Cause, DryRunError, Refusal, Refuser, RewriteError, immutable_help, is_immutable, is_undeclared};
+pub use write::{Apply, ApplyError, Delete, DeleteError, Pin, Relabel, Unmark};
 
 pub use list::{ListError, ListRequest, MissingRight, Page, Pages};
 
@@ -58,85 +62,6 @@ impl Wanted {
     }
 }
 
-/// What the caller knows of the live object. Apply refuses when it no longer holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pin {
-    /// There was no such object.
-    Absent,
-    /// The object with this uid at this resourceVersion.
-    At { uid: String, resource_version: String },
-}
-
-/// One server-side apply.
-#[derive(Debug)]
-pub struct Apply<'a> {
-    pub resource: &'a Resource,
-    pub object: &'a ObjectRef,
-    pub raw: &'a RawObject,
-    /// The object as it was read.
-    pub live: Option<&'a RawObject>,
-    pub pin: &'a Pin,
-    pub field_manager: &'a str,
-    pub force_conflicts: bool,
-}
-
-/// Labels and annotations to remove from an object.
-#[derive(Debug)]
-pub struct Unmark<'a> {
-    pub resource: &'a Resource,
-    pub object: &'a ObjectRef,
-    /// The object as it was seen: it is left alone where it is another by now.
-    pub live: &'a Live,
-    pub labels: &'a [&'a str],
-    pub annotations: &'a [&'a str],
-    pub field_manager: &'a str,
-}
-
-/// A label of ours that gets another value.
-#[derive(Debug)]
-pub struct Relabel<'a> {
-    pub resource: &'a Resource,
-    pub object: &'a ObjectRef,
-    /// The object as it was seen: it is left alone where it is another by now.
-    pub live: &'a Live,
-    pub label: &'a str,
-    pub value: &'a str,
-    pub field_manager: &'a str,
-}
-
-/// One object to delete.
-#[derive(Debug, Clone, Copy)]
-pub struct Delete<'a> {
-    pub resource: &'a Resource,
-    pub object: &'a ObjectRef,
-    /// It is left alone where it is another by now.
-    pub uid: &'a str,
-    pub resource_version: &'a str,
-    /// What it owns goes first (a Deployment's pods), so that its end is the end of all; else it is collected afterwards.
-    pub foreground: bool,
-}
-
-/// Why the deletion of one object was not begun.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeleteError {
-    /// The live object is no longer the one that was seen.
-    Changed,
-    Refused(Problem),
-}
-
-/// Why one object was not applied. Nothing of that object was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ApplyError {
-    /// The live object is no longer the one that was checked.
-    Changed,
-    /// Other managers own fields that the manifest sets.
-    Conflict(Vec<FieldConflict>),
-    /// A webhook of admission or conversion does not answer the server. Its Pods may be starting.
-    NoWebhook(Problem),
-    /// Anything else: refused by the server, forbidden, unreachable.
-    Refused(Problem),
-}
-
 /// Where kinds are served.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Discovered {
@@ -160,97 +85,6 @@ impl std::fmt::Display for Release {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
     }
-}
-
-/// Why the server would not write an object, as its dry run says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DryRunError {
-    /// The live object is no longer the one that was read.
-    Changed,
-    /// Other managers own fields that the manifest sets.
-    Conflict(Vec<FieldConflict>),
-    Refused(Refusal),
-    /// No verdict: the server was not reached, or is not able to say beforehand.
-    Unanswered {
-        problem: Problem,
-        /// No other object would fare better.
-        everything: bool,
-    },
-}
-
-/// What the server says of an object that it would refuse. All of it is harmless to show.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    pub by: Refuser,
-    /// The refusal as a whole, with the next step.
-    pub problem: Problem,
-    /// What it says of single fields, in the server's order; empty where it speaks of the whole object.
-    pub causes: Vec<Cause>,
-    /// The object that it misses, as plural and name, where it says so.
-    pub missing: Option<(String, String)>,
-}
-
-/// What is wrong with one field.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cause {
-    /// As the server writes it: `spec.template.spec.containers[0].image`, `.spec.list[name="a"].x`; empty where it
-    /// names none.
-    pub field: String,
-    pub message: String,
-}
-
-/// What to do about a field that cannot change.
-pub fn immutable_help(object: &ObjectRef) -> String {
-    format!(
-        "revert the change, or have the object deleted and created again: kubectl delete {object}, then deploy again, or the \
-         annotation gantry.dev/update-strategy: fallback-on-replace"
-    )
-}
-
-/// Whether the server says of a field that the schema does not have it: in server-side apply, or when it decodes strictly.
-pub fn is_undeclared(said: &str) -> bool {
-    ["field not declared in schema", ": unknown field"].iter().any(|words| said.ends_with(words))
-}
-
-/// Whether the server says of a field that it cannot change once the object is there, in the words of Kubernetes'
-/// validations of updates.
-pub fn is_immutable(said: &str) -> bool {
-    ["immutable", "may not change", "may not be changed", "cannot be changed", "cannot change", "updates to "]
-        .iter()
-        .any(|words| said.contains(words))
-}
-
-/// Which part of the API server refuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refuser {
-    /// The schema of the kind, or the validation of its values.
-    Validation,
-    /// A plugin of the server itself, such as LimitRanger or PodSecurity.
-    Admission,
-    /// A webhook or a ValidatingAdmissionPolicy.
-    Policy,
-    /// A webhook could not be called, and says that nothing may be written then.
-    FailedWebhook,
-    Quota,
-    /// The user lacks a right.
-    Authorization,
-    /// The object's namespace, or another object that it needs, is not there.
-    Lookup,
-    /// Anything else.
-    Other,
-}
-
-/// Why nobody knows what an object would become when it is written as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RewriteError {
-    /// It could not be converted; the API server's message, made harmless.
-    Conversion(String),
-    /// It went away or changed meanwhile.
-    Gone,
-    /// The target is no server.
-    NotHere,
-    /// Anything else: refused, forbidden, unreachable.
-    Other(Problem),
 }
 
 /// Whether the target serves a CRD yet.
