@@ -138,19 +138,7 @@ impl Transport {
 
     /// Sends a request whose answer goes on, line by line, until one side ends it.
     pub async fn lines(&self, call: &Call<'_>) -> Result<Lines, Failure> {
-        let begun = async {
-            let (parts, body) = self.begin(call).await?;
-            if parts.status.is_success() {
-                return Ok((parts, Ok(body)));
-            }
-            let body = self.collect(body, MOST_BYTES_OF_REFUSAL).await?;
-            Ok((parts, Err(body)))
-        };
-        let (parts, body) = match tokio::time::timeout(self.timeout, begun).await {
-            Ok(begun) => begun?,
-            Err(_) => return Err(Failure::sent(errors::timed_out(&self.peer, self.timeout))),
-        };
-        self.keep_warnings(call, &parts.headers);
+        let (parts, body) = self.stream(call, StatusCode::is_success).await?;
         let kind = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
         match body {
             Ok(body) if kind.starts_with("application/json") => Ok(Lines::new(body)),
@@ -162,22 +150,33 @@ impl Transport {
         }
     }
 
-    /// Sends a request whose answer comes from a server behind the API server, whatever it is made of. The inner error is
-    /// the code of one that is no content.
-    pub async fn content(&self, call: &Call<'_>) -> Result<Result<Body, StatusCode>, Failure> {
+    /// Sends a request whose answer may be long, and waits until it begins: the body where the code is one of `content`, else
+    /// the whole of the refusal.
+    async fn stream(
+        &self,
+        call: &Call<'_>,
+        content: fn(&StatusCode) -> bool,
+    ) -> Result<(Parts, Result<Body, Vec<u8>>), Failure> {
         let begun = async {
             let (parts, body) = self.begin(call).await?;
-            if parts.status == StatusCode::OK {
+            if content(&parts.status) {
                 return Ok((parts, Ok(body)));
             }
             let body = self.collect(body, MOST_BYTES_OF_REFUSAL).await?;
             Ok((parts, Err(body)))
         };
-        let (parts, body) = match tokio::time::timeout(self.timeout, begun).await {
-            Ok(begun) => begun?,
-            Err(_) => return Err(Failure::sent(errors::timed_out(&self.peer, self.timeout))),
+        let Ok(begun) = tokio::time::timeout(self.timeout, begun).await else {
+            return Err(Failure::sent(errors::timed_out(&self.peer, self.timeout)));
         };
+        let (parts, body) = begun?;
         self.keep_warnings(call, &parts.headers);
+        Ok((parts, body))
+    }
+
+    /// Sends a request whose answer comes from a server behind the API server, whatever it is made of. The inner error is
+    /// the code of one that is no content.
+    pub async fn content(&self, call: &Call<'_>) -> Result<Result<Body, StatusCode>, Failure> {
+        let (parts, body) = self.stream(call, |code| *code == StatusCode::OK).await?;
         match body {
             Ok(body) => Ok(Ok(body)),
             // The API server says in plain words that it is too busy.
