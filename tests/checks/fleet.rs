@@ -408,6 +408,7 @@ fn an_interrupt_loses_nothing_of_what_is_done() {
     let text = std::fs::read_to_string(bed.folder.path().join("report.json")).expect("a report");
     let report: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(report["overview"]["unchecked"][0]["message"], "interrupted; nothing was written");
+    assert_eq!(report["errors"][0]["message"], "interrupted; nothing was written");
     assert_eq!(report["clusters"].as_array().map(Vec::len), Some(2));
 }
 
