@@ -207,6 +207,16 @@ fn changes() -> Vec<Change> {
             "1 of 2 objects loses a field below spec.x",
         ),
         change(
+            "PreservedFieldDescribed",
+            x(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
+            x(
+                json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": fields(json!({"k": string()}))}}),
+            ),
+            json!({"x": {"b": {"c": 1}}}),
+            json!({"x": {"a": {"c": 1}}}),
+            "1 of 2 objects has a value of spec.x.a that v1 refuses or changes",
+        ),
+        change(
             "OneOfChange",
             x(string()),
             json!({"type": "object", "properties": {"x": string(), "y": string()}, "oneOf": [{"required": ["x"]}, {"required": ["y"]}]}),

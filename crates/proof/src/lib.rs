@@ -158,7 +158,7 @@ pub struct NodeProof {
     pub witnesses: Vec<Witness>,
     /// For [`Verdict::Incomparable`]: objects that desired takes and live does not.
     pub reverse: Vec<Witness>,
-    /// Whether the judgement is that of the nodes below as well, which are not compared: live takes anything there.
+    /// Whether the judgement is that of all nodes below as well: live leaves open what is there.
     pub is_of_all_below: bool,
 }
 
@@ -295,7 +295,7 @@ fn shown(witness: &mut Witness, together: &mut u64) -> bool {
 struct Nodes {
     by_path: BTreeMap<String, Known>,
     notes: Vec<(String, String)>,
-    /// The paths of nodes that break and whose parts were left out.
+    /// The paths of nodes that live leaves open: what becomes of all below is said of them.
     summed_up: BTreeSet<String>,
     is_cut: bool,
     steps: u64,
@@ -304,7 +304,7 @@ struct Nodes {
 }
 
 impl Nodes {
-    /// Settles what a walk found. Gives back the nodes left out below those that do not break.
+    /// Settles what a walk found. Gives back the nodes whose parts have to be compared: those that do not break themselves.
     fn add_forward<'s>(&mut self, judges: &Judges, solver: &Solver<'s>, walked: Walked<'s>) -> Vec<Unwalked<'s>> {
         for (path, what) in walked.changed {
             self.by_path.entry(path).or_default().changes.insert(what);
@@ -339,10 +339,11 @@ impl Nodes {
                 }
             }
         }
-        let breaks = |path: &str| self.by_path.get(path).is_some_and(|known| !known.witnesses.is_empty());
-        let (summed_up, unwalked): (Vec<_>, Vec<_>) = walked.unwalked.into_iter().partition(|node| breaks(&node.path));
-        self.summed_up.extend(summed_up.into_iter().map(|node| node.path));
-        unwalked
+        self.summed_up.extend(walked.unwalked.iter().map(|node| node.path.clone()));
+        // Another default breaks less than what may be below.
+        let is_breaking = |found: &Found| found.witness.desired != Difference::Defaulted;
+        let breaks = |path: &str| self.by_path.get(path).is_some_and(|known| known.witnesses.iter().any(is_breaking));
+        walked.unwalked.into_iter().filter(|node| !breaks(&node.path)).collect()
     }
 
     fn add_backward<'s>(&mut self, judges: &Judges, solver: &Solver<'s>, walked: Walked<'s>) {

@@ -4,7 +4,7 @@
 //! properties, items and additionalProperties. A rule sees one such pair and nothing else.
 
 use super::json::{Json, Map};
-use super::node::{Change, NodePair, Place, RemovedNode, Transition};
+use super::node::{AddedNode, Change, NodePair, Place, RemovedNode, Transition};
 use super::rule::{Diagnosis, Judge, Rule, UNKNOWN_CHANGE};
 use super::rules::RULES;
 use crate::crd::{Crd, CrdPair, Fault, Malformed, Side, Unreadable, Version, steps};
@@ -18,6 +18,8 @@ use gantry_yaml::explain_json;
 /// Keywords that hold further nodes of the schema and nothing else. The walk goes through them, and each node is judged
 /// by itself. (`additionalProperties` is walked as well; what else it says has a rule.)
 pub const WALKED: &[&str] = &["items", "properties"];
+
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
 /// What a rule says of a pair of CRDs.
 #[derive(Debug, Clone)]
@@ -43,7 +45,7 @@ pub fn crd(pair: &CrdPair) -> Result<Vec<RuleViolation>, Malformed> {
         let found = match rule.judge {
             Judge::Crd(judge) => judge(pair),
             Judge::Versions(judge) => judge(pair, &between),
-            Judge::Node(_) | Judge::Removed(_) | Judge::Server => continue,
+            Judge::Node(_) | Judge::Removed(_) | Judge::Added(_) | Judge::Server => continue,
         };
         violations.extend(found.into_iter().map(|found| RuleViolation {
             rule,
@@ -169,6 +171,9 @@ impl<'n> Walk<'_, 'n> {
                 self.child(Down::Property(name), child, successor)?;
             }
         }
+        if self.keeps_unknown(live) && self.keeps_unknown(desired) {
+            self.described(live, desired)?;
+        }
         match (keywords::get(live, "items"), keywords::get(desired, "items")) {
             (Some(Json::List(list)), Some(Json::List(successors))) => {
                 for (i, child) in list.iter().enumerate() {
@@ -201,12 +206,42 @@ impl<'n> Walk<'_, 'n> {
         Ok(())
     }
 
+    /// Whether unknown fields of a node are kept. Those of metadata always are, whatever schemas say.
+    fn keeps_unknown(&self, schema: &Map) -> bool {
+        let is_metadata = matches!(self.way[..], [Down::Property("metadata")]);
+        is_metadata || matches!(keywords::get(schema, PRESERVE), Some(Json::Bool(true)))
+    }
+
+    /// The fields that only desired describes, where both sides keep unknown ones.
+    fn described(&mut self, live: &'n Map, desired: &'n Map) -> Result<(), Malformed> {
+        let known = keywords::get(live, "properties").and_then(Json::map);
+        let Some(Json::Map(properties)) = keywords::get(desired, "properties") else { return Ok(()) };
+        for (name, child) in properties.iter() {
+            // Every resource has these, and the API server knows what they are.
+            let is_given = self.way.is_empty() && matches!(name, "apiVersion" | "kind" | "metadata");
+            if is_given || known.is_some_and(|known| known.get(name).is_some()) {
+                continue;
+            }
+            self.way.push(Down::Property(name));
+            let desired = self.schema(child, Side::Desired)?;
+            let place = self.place();
+            let node = AddedNode { place: &place, desired };
+            for rule in RULES {
+                if let Judge::Added(judge) = rule.judge {
+                    self.violations.push(violation(rule, &place, told_of(desired, Side::Desired), judge(&node)));
+                }
+            }
+            self.way.pop();
+        }
+        Ok(())
+    }
+
     fn removed(&mut self, live: &Map) {
         let place = self.place();
         let node = RemovedNode { place: &place, live };
         for rule in RULES {
             if let Judge::Removed(judge) = rule.judge {
-                self.violations.push(violation(rule, &place, told_of(live), judge(&node)));
+                self.violations.push(violation(rule, &place, told_of(live, Side::Live), judge(&node)));
             }
         }
     }
@@ -259,11 +294,14 @@ fn told(changes: &[Change]) -> Vec<KeywordChange> {
     changes.iter().map(|change| KeywordChange::new(change.keyword, change.live, change.desired)).collect()
 }
 
-/// What a node had that is gone.
-fn told_of(live: &Map) -> Vec<KeywordChange> {
-    let judged = live.iter().filter(|(keyword, value)| judged(keyword, value));
-    let mut changes: Vec<KeywordChange> =
-        judged.map(|(keyword, value)| KeywordChange::new(keyword, Some(value), None::<&Json>)).collect();
+/// What a node had that is gone, or has that is new.
+fn told_of(node: &Map, side: Side) -> Vec<KeywordChange> {
+    let change = |keyword: &str, value| match side {
+        Side::Live => KeywordChange::new(keyword, Some(value), None::<&Json>),
+        Side::Desired => KeywordChange::new(keyword, None::<&Json>, Some(value)),
+    };
+    let judged = node.iter().filter(|(keyword, value)| judged(keyword, value));
+    let mut changes: Vec<KeywordChange> = judged.map(|(keyword, value)| change(keyword, value)).collect();
     changes.sort_by(|a, b| a.keyword.cmp(&b.keyword));
     changes
 }

@@ -78,3 +78,10 @@ pub struct RemovedNode<'n, 'a> {
     pub place: &'n Place,
     pub live: &'n Map<'a>,
 }
+
+/// A schema node of the desired CRD of which the live one says nothing, and keeps what is there.
+#[derive(Debug)]
+pub struct AddedNode<'n, 'a> {
+    pub place: &'n Place,
+    pub desired: &'n Map<'a>,
+}

@@ -1,6 +1,6 @@
 //! What a rule is: what it claims, how it weighs, the function that judges, and what that says.
 
-use super::node::{NodePair, Place, RemovedNode, Transition};
+use super::node::{AddedNode, NodePair, Place, RemovedNode, Transition};
 use crate::crd::{Crd, CrdPair};
 use crate::finding::wording::Wording;
 use crate::finding::{Breaks, Severity, Verdict};
@@ -45,6 +45,8 @@ pub enum Judge {
     Node(fn(&NodePair) -> Option<Diagnosis>),
     /// A node that is gone. Its children, gone with it, are not asked about.
     Removed(fn(&RemovedNode) -> Diagnosis),
+    /// A node that is described for the first time, where live keeps unknown fields. Its children are not asked about.
+    Added(fn(&AddedNode) -> Diagnosis),
     /// Whole CRDs, new ones too, as the API server judges them: see [`super::server`].
     Server,
 }

@@ -21,6 +21,8 @@ impl<'s> ProductWalk<'_, 's> {
         step: Step,
         suffix: &str,
     ) -> Place<'s> {
+        // What becomes of values that the source leaves open is said of the topmost node that it leaves open.
+        let suffix = if is_open(around) { "" } else { suffix };
         Place {
             path: format!("{}{suffix}", place.path),
             is_item: matches!(step, Step::Item),
@@ -97,7 +99,10 @@ impl<'s> ProductWalk<'_, 's> {
             self.default(source, None, Some(other), name, target, place);
         }
         let key = fresh_key(structure, target);
-        let at = self.below((&around, target), place, Step::Entry(key.clone()), ".additionalProperties");
+        // Values that the source does not describe are no node of their own.
+        let is_described = structure.get("additionalProperties").is_some_and(Value::is_object);
+        let suffix = if is_described { ".additionalProperties" } else { "" };
+        let at = self.below((&around, target), place, Step::Entry(key.clone()), suffix);
         match (kw::additional(structure), kw::additional(target)) {
             (Some(own), Some(other)) => {
                 let kid = self.kid_facts(&beside, own, &key);
@@ -194,7 +199,8 @@ impl<'s> ProductWalk<'_, 's> {
         for value in &mut answer.values {
             value.as_object_mut().map(|map| map.shift_remove(name));
         }
-        let at = Place { path: format!("{}.{name}", place.path), ..place.clone() };
+        let path = if is_open(source) { place.path.clone() } else { format!("{}.{name}", place.path) };
+        let at = Place { path, ..place.clone() };
         self.obligation(&at, reason, Effect::Defaulted, plain(answer.values), answer.open);
     }
 
@@ -224,10 +230,11 @@ impl<'s> ProductWalk<'_, 's> {
         if is_undescribed(structure) && is_undescribed(target) && item.holds.len() == 1 {
             return;
         }
+        let suffix = if kw::get(structure, "items").is_some() { ".items" } else { "" };
         let at = Place {
             source_keeps,
             target_keeps,
-            ..self.below((&Rc::new(source.clone()), target), place, Step::Item, ".items")
+            ..self.below((&Rc::new(source.clone()), target), place, Step::Item, suffix)
         };
         // A null that the source keeps is replaced by the default where the target has one and is not nullable.
         if let Some(default) = kw::default_of(other).filter(|_| item.null && !kw::flag(other, "nullable")) {
@@ -236,6 +243,11 @@ impl<'s> ProductWalk<'_, 's> {
         }
         self.node(&item, other, &at);
     }
+}
+
+/// Whether nothing is known of the structure of a value.
+fn is_open(constraints: &Constraints<'_>) -> bool {
+    matches!(constraints.holds.first(), Some(Part::Ref(structure)) if kw::is_unknown(structure))
 }
 
 static METADATA: std::sync::LazyLock<Value> =

@@ -196,14 +196,48 @@ fn what_an_open_node_took_is_told_there_once() {
 
 /// An open node that goes on to take what it took says nothing of what is below.
 #[test]
-fn below_an_open_node_that_breaks_nothing_each_node_is_judged() {
+fn below_an_open_node_that_breaks_nothing_itself_all_is_judged() {
     let anything =
         |named: Value| json!({"nullable": true, "x-kubernetes-preserve-unknown-fields": true, "properties": named});
     let spec = |spec: Value| json!({"type": "object", "properties": {"spec": spec}});
     let live = spec(anything(json!({})));
     let desired = spec(anything(json!({"a": anything(json!({"b": anything(json!({"c": {"type": "integer"}}))}))})));
     let proof = prove(&version(&live), &version(&desired), Limits::default());
-    let narrowing: Vec<&str> =
-        proof.nodes.iter().filter(|node| node.verdict == Narrowing).map(|node| node.path.as_str()).collect();
-    assert_eq!((narrowing, proof.verdict), (vec!["^.spec.a.b.c"], Narrowing));
+    // Live knows no node below `spec.a`.
+    let nodes: Vec<(&str, Verdict)> = proof.nodes.iter().map(|node| (node.path.as_str(), node.verdict)).collect();
+    assert_eq!((nodes, proof.verdict), (vec![("^.spec.a", Narrowing)], Narrowing));
+}
+
+/// What breaks is said where live has a node: a map that it does not describe is none, and a default hides nothing.
+#[test]
+fn what_is_described_below_an_open_node_is_judged_there() {
+    let open = |rest: Value| {
+        let mut schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        schema.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        json!({"type": "object", "properties": {"m": schema}})
+    };
+    let closed = |entry: Value| json!({"type": "object", "properties": {"m": {"type": "object", "additionalProperties": entry}}});
+    let inner = || json!({"type": "object", "properties": {"k": {"type": "string"}}});
+    let any = || json!({"x-kubernetes-preserve-unknown-fields": true, "nullable": true});
+    for (desired, path, verdict) in [
+        (closed(inner()), "^.m", DataLoss),
+        (closed(json!({"type": "integer"})), "^.m", Narrowing),
+        (closed(any()), "^.m", Equal),
+        (open(json!({"properties": {"a": inner()}})), "^.m.a", DataLoss),
+        (open(json!({"properties": {"a": {"type": "integer"}}})), "^.m.a", Narrowing),
+        (open(json!({"properties": {"a": any()}})), "^.m.a", Equal),
+        (open(json!({"default": {"z": 1}, "properties": {"a": inner()}})), "^.m.a", DataLoss),
+        (
+            open(json!({"properties": {"a": {"x-kubernetes-preserve-unknown-fields": true, "nullable": true,
+                "default": {}, "properties": {"b": {"type": "integer"}}}}})),
+            "^.m.a",
+            Narrowing,
+        ),
+    ] {
+        let live = open(json!({}));
+        let proof = prove(&version(&live), &version(&desired), Limits::default());
+        let found = proof.nodes.iter().find(|node| node.path == path).map(|node| node.verdict);
+        println!("{desired}: {:?}", proof.nodes);
+        assert_eq!(found.unwrap_or(Equal), verdict, "{desired}");
+    }
 }

@@ -43,6 +43,7 @@ mod nullable_change;
 mod one_of_change;
 mod pattern_change;
 mod preserve_unknown_fields_change;
+mod preserved_field_described;
 mod printer_column_removed;
 mod pruning_turned_on;
 mod scale_path_changed;
@@ -101,6 +102,7 @@ pub static RULES: &[Rule] = &[
     one_of_change::RULE,
     pattern_change::RULE,
     preserve_unknown_fields_change::RULE,
+    preserved_field_described::RULE,
     printer_column_removed::RULE,
     pruning_turned_on::RULE,
     scale_path_changed::RULE,
