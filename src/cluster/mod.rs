@@ -25,6 +25,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::crd::versions;
+use crate::manifest::Loaded;
 use crate::options::TargetSpec;
 use crate::problem::{Problem, Result};
 use crate::rbac::{Atom, PolicyRule};
@@ -119,6 +120,8 @@ pub struct Desired<'a> {
     pub files: &'a [String],
     /// The program that makes the manifests.
     pub render: Option<&'a Render>,
+    /// The manifests: what a commit does not have of them at their paths is looked for in the rest of it.
+    pub loaded: Option<&'a Loaded>,
 }
 
 /// The identity that requests are made as, by somebody who may (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).

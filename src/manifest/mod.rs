@@ -31,6 +31,9 @@ pub use files::{MAX_SOURCE_BYTES, is_manifest_file, text_of as text};
 pub use input::Input;
 pub use spans::{Located, Spans};
 
+/// How YAML and JSON may write a plain character otherwise.
+pub const ESCAPES: [&str; 5] = ["\\u", "\\U", "\\x", "\\\n", "\\\r"];
+
 /// A file (or standard input) that was read, kept for excerpts.
 pub struct Source {
     /// The path as the user gave it, or as it was found below a directory that the user gave; `-` for standard input.
@@ -88,8 +91,6 @@ impl Manifest {
     /// Whether one of these words may be in it, as a key or in a value: quick, and without making JSON or a tree. The words
     /// are plain letters, digits, dots and dashes.
     pub fn may_contain(&self, words: &[&str]) -> bool {
-        // How YAML and JSON may write a plain character otherwise.
-        const ESCAPES: [&str; 5] = ["\\u", "\\U", "\\x", "\\\n", "\\\r"];
         match self.raw.held() {
             Some(json) => words.iter().any(|word| json.contains(word)),
             None => {

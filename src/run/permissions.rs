@@ -51,7 +51,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
 
     let stop = host.stop.clone();
     let work = async {
-        let desired = Desired { files: &args.input.files, render: settings.render.as_ref() };
+        let desired = Desired { files: &args.input.files, render: settings.render.as_ref(), loaded: Some(&manifests) };
         let target = Target::open(&settings.target, &connection(&settings, None), desired).await?;
         let options = PlanOptions {
             namespace: settings.namespace.as_deref(),

@@ -14,6 +14,7 @@ use crate::cli::{AppFlags, ConfigFlags, InputArgs, TargetArgs};
 use crate::cluster::{Connection, Desired, Impersonate, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::manifest::{Input, Loaded, shown};
+use crate::options::TargetSpec;
 use crate::parallel::apart;
 use crate::plan::{Prefetch, graph};
 use crate::problem::{Error, Problem, Result};
@@ -167,11 +168,12 @@ pub async fn open(
         return Ok(Opened { loaded: Loaded::default(), target, ahead: Prefetch::none(), before: None });
     };
     let names = input.foreseen_crds();
-    let is_long = !names.is_empty();
+    // A commit is searched for what its paths lack of the manifests, so they are read first.
+    let is_long = !names.is_empty() && !matches!(settings.target, TargetSpec::Git(_));
     let arguments = input.arguments().to_vec();
     let reading = read_manifests(settings, input);
-    let opening = async {
-        let desired = Desired { files: &arguments, render: settings.render.as_ref() };
+    let opening = async |loaded: Option<&Loaded>| {
+        let desired = Desired { files: &arguments, render: settings.render.as_ref(), loaded };
         let target = Target::open(&settings.target, &connection, desired).await?;
         let stage = progress.stage("reading live objects", None);
         if let Some(Last { flags, input }) = &last
@@ -183,9 +185,13 @@ pub async fn open(
         Ok((target, ahead, None))
     };
     let (loaded, (target, ahead, before)) = match is_long {
-        false => (reading.await?, opening.await?),
+        false => {
+            let loaded = reading.await?;
+            let opened = opening(Some(&loaded)).await?;
+            (loaded, opened)
+        }
         true => {
-            let (loaded, opened) = try_join!(reading, opening.map(Ok))?;
+            let (loaded, opened) = try_join!(reading, opening(None).map(Ok))?;
             (loaded, opened?)
         }
     };

@@ -55,7 +55,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
     let progress = Progress::new(host.stderr_is_terminal);
     let stop = host.stop.clone();
     let work = async {
-        let desired = Desired { files: &args.files, render: settings.render.as_ref() };
+        let desired = Desired { files: &args.files, render: settings.render.as_ref(), loaded: manifests.as_ref() };
         let connection = connection(&settings, impersonate(&settings)?);
         let target = Target::open(&settings.target, &connection, desired).await?;
         let mut taking = Taking {

@@ -161,6 +161,10 @@ spec:
     )
 }
 
+fn config_map(name: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: b}}\n")
+}
+
 const REMOVED: &str = "NoExistingFieldRemoved";
 
 #[test]
@@ -310,6 +314,88 @@ fn what_moved_is_compared_with_what_it_was() {
     let mut changes = split.changes();
     changes.sort();
     assert_eq!(changes, actions);
+}
+
+#[test]
+fn what_moved_into_the_folder_is_compared_with_what_it_was() {
+    let repository = Repository::new();
+    repository.write("deploy/cm.yaml", config_map("settings"));
+    repository.write("crds/crd.yaml", crd(&["keep", "gone"]));
+    // Beside what moves there are files that cannot be read, and one that only speaks of it.
+    repository
+        .write("templates/chart.yaml", "kind: CustomResourceDefinition\nname: samples.test.example.com {{ x }}\n");
+    repository.write("latin/a.yaml", b"CustomResourceDefinition samples.test.example.com \xe9\n");
+    repository.commit();
+    repository.git(&["mv", "crds/crd.yaml", "deploy/crd.yaml"]);
+    let check = |flags: &[&str]| repository.check(&[&["--target", "git:HEAD"], flags].concat());
+    check(&["-f", "deploy"]).code(0).says("2 objects unchanged");
+    repository.write("deploy/crd.yaml", crd(&["keep"]));
+    repository.write("deploy/more.yaml", config_map("more"));
+    let said = "HEAD:deploy: does not define 1 object at this commit: compared with crds/crd.yaml";
+    let moved = check(&["-f", "deploy"]);
+    moved.code(3).says(REMOVED).says(said).says("create 1 (").says("update 1 (").says("unchanged 1 (");
+    for file in ["deploy", "./deploy/", "deploy/crd.yaml"] {
+        check(&["-f", "deploy/cm.yaml", "-f", file]).code(3).says(REMOVED);
+    }
+    // A name may be written with escapes.
+    let escaped = crd(&["keep", "gone"]).replace("samples.test.example.com\n", "\"s\\u0061mples.test.example.com\"\n");
+    repository.git(&["checkout", "-q", "-f", "HEAD"]);
+    repository.write("crds/crd.yaml", escaped);
+    repository.commit();
+    repository.git(&["rm", "-q", "crds/crd.yaml"]);
+    repository.write("deploy/crd.yaml", crd(&["keep"]));
+    check(&["-f", "deploy"]).code(3).says(REMOVED).says(said);
+    // Of several objects of a file only what left it has moved.
+    repository.git(&["checkout", "-q", "-f", "HEAD"]);
+    repository.write("all.yaml", format!("{}---\n{}", crd_named("stays", &["a"]), crd_named("goes", &["a", "b"])));
+    repository.commit();
+    fs::remove_file(repository.root().join("deploy/crd.yaml")).unwrap();
+    repository.write("all.yaml", crd_named("stays", &["a"]));
+    repository.write("deploy/goes.yaml", crd_named("goes", &["a"]));
+    repository.write("deploy/stays.yaml", crd_named("stays", &[]));
+    let split = check(&["-f", "deploy", "-o", "json"]);
+    split.code(3);
+    for (action, plural) in [("update", "goes"), ("create", "stays")] {
+        let change = (action.to_owned(), format!("{plural}.test.example.com"));
+        assert!(split.changes().contains(&change), "{change:?}\n{}", split.stdout);
+    }
+    let stays =
+        "customresourcedefinition/stays.test.example.com counted as new: also in a file that still has it, all.yaml";
+    split.says(&format!("HEAD:deploy: {stays}")).says("--target git:HEAD:all.yaml");
+}
+
+#[test]
+fn what_moved_into_the_folder_from_one_of_several_places_is_asked_for() {
+    let repository = Repository::new();
+    repository.write("deploy/cm.yaml", config_map("settings"));
+    for place in ["one", "two"] {
+        repository.write(&format!("{place}/crd.yaml"), crd(&["keep", "gone"]));
+    }
+    repository.commit();
+    repository.write("deploy/crd.yaml", crd(&["keep"]));
+    let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
+    check().code(0).says("counted as new: also in a file that still has it, one/crd.yaml");
+    fs::remove_file(repository.root().join("two/crd.yaml")).unwrap();
+    check().code(3).says("does not define 1 object at this commit: compared with two/crd.yaml");
+    fs::remove_file(repository.root().join("one/crd.yaml")).unwrap();
+    let unclear = check();
+    unclear.code(1).says("--> main:deploy").says("does not define customresourcedefinition/samples.test.example.com");
+    unclear.says("which has it in one/crd.yaml and in two/crd.yaml").says("--target git:main:one/crd.yaml");
+}
+
+#[test]
+fn a_path_of_the_target_is_all_that_counts_as_live() {
+    let repository = Repository::new();
+    repository.write("deploy/cm.yaml", config_map("settings"));
+    repository.write("crds/crd.yaml", crd(&["keep", "gone"]));
+    repository.commit();
+    repository.git(&["mv", "crds/crd.yaml", "deploy/crd.yaml"]);
+    repository.write("deploy/crd.yaml", crd(&["keep"]));
+    let named = repository.check(&["-f", "deploy", "--target", "git:main:deploy"]);
+    named.code(0).says("1 create");
+    named.says("customresourcedefinition/samples.test.example.com counted as new: at this commit in crds/crd.yaml");
+    named.says("--target git:main:crds/crd.yaml");
+    repository.check(&["-f", "deploy", "--target", "git:main:."]).code(3).says(REMOVED);
 }
 
 #[test]

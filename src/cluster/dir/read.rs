@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use crate::crd::{Crd, Fault, Unreadable};
@@ -128,8 +128,25 @@ impl ReadFile {
 pub(in crate::cluster) struct CommitFile {
     pub path: PathBuf,
     pub source: Arc<Source>,
-    /// The objects of it that count, where not all do.
+    /// The objects of it that count, where not all do. Nobody adds to them once the file is read.
     pub only: Option<Vec<Arc<ObjectRef>>>,
+    read: OnceLock<std::result::Result<ReadFile, Vec<Problem>>>,
+}
+
+impl CommitFile {
+    pub fn new(path: PathBuf, source: Arc<Source>, only: Option<Vec<Arc<ObjectRef>>>) -> Self {
+        CommitFile { path, source, only, read: OnceLock::new() }
+    }
+
+    /// What is in it, read at the first call.
+    pub fn read(&self) -> &std::result::Result<ReadFile, Vec<Problem>> {
+        self.read.get_or_init(|| ReadFile::read(&self.source, self.only.as_deref()))
+    }
+
+    /// The same, for good.
+    pub fn into_read(self) -> std::result::Result<ReadFile, Vec<Problem>> {
+        self.read.into_inner().unwrap_or_else(|| ReadFile::read(&self.source, self.only.as_deref()))
+    }
 }
 
 /// Length and time of the last change, to see without reading that a file is still the same.

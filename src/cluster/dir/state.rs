@@ -41,12 +41,12 @@ pub(in crate::cluster) struct State {
 impl State {
     /// The files of a commit, by their paths.
     pub fn of_commit(files: Vec<CommitFile>) -> Result<Self> {
-        let read = in_parallel(&files, |file| ReadFile::read(&file.source, file.only.as_deref()));
+        in_parallel(&files, |file| file.read().is_ok());
         let mut state = State { holder: Holder::Commit, ..State::default() };
         let mut problems = Vec::new();
-        for (CommitFile { path, source, .. }, read) in files.into_iter().zip(read) {
-            let stamp = (source.text.len() as u64, None);
-            match read {
+        for file in files {
+            let (path, stamp) = (file.path.clone(), (file.source.text.len() as u64, None));
+            match file.into_read() {
                 Ok(file) => drop(state.files.insert(path, (stamp, Arc::new(file)))),
                 Err(more) => problems.extend(more),
             }

@@ -30,8 +30,8 @@ pub struct GitTarget {
 }
 
 impl GitTarget {
-    /// Reads the manifests of the commit below the path of the target, or below those of `-f`. Of paths that are not there yet
-    /// the objects are looked for in the rest of the commit, and either is said.
+    /// Reads the manifests of the commit below the path of the target, or below those of `-f`. Objects that these do not have
+    /// are looked for in the rest of the commit.
     pub async fn open(spec: &GitSpec, desired: Desired<'_>) -> Result<Self> {
         let repository = Repository::find().await.map_err(Error::failed)?;
         let wanted = paths::wanted(spec, desired.files, repository.work_tree.as_deref())?;
@@ -51,7 +51,7 @@ impl GitTarget {
                 let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES)?;
                 let Some(root) = root else {
                     gathered.gather(&wanted, &entries, &mut blobs).await?;
-                    return gathered.follow_moved(&mut blobs).await;
+                    return gathered.follow_moved(&wanted, desired.loaded, &mut blobs).await;
                 };
                 *to_render = gathered.present(&wanted, &entries, &mut blobs).await?;
                 if !to_render.is_empty() {

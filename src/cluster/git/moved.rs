@@ -1,67 +1,126 @@
-//! Objects of a path that the commit does not have, where the commit has them in other files.
+//! Objects that the paths of the commit do not have, where the commit has them in other files.
 //!
-//! A change that moves a folder would otherwise be compared with nothing, and pass whatever else it does. An object has moved
+//! A change that moves files would otherwise be compared with nothing, and pass whatever else it does. An object has moved
 //! where the file that had it has it no longer; where it still does, as with an overlay that is a copy of another, the new
 //! one is a new object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Empty;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+use aho_corasick::AhoCorasick;
 
 use super::blobs::{Ask, Blobs, Content};
 use super::command;
-use super::tree::{Depth, Entry, Gathering, Mode, list};
+use super::paths::{self, Wanted};
+use super::tree::{Depth, Entry, Gathering, Mode, is_within, list};
 use crate::cluster::dir::CommitFile;
-use crate::manifest::{self, Manifest, Source, is_manifest_file, shown};
+use crate::manifest::{self, ESCAPES, Loaded, Manifest, Source, is_manifest_file, shown};
+use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::program::Failure;
 use crate::resource::ObjectRef;
 
 /// Files that a notice names.
 const NAMED: usize = 3;
+/// Files that are looked through.
+const MOST_FILES: usize = 20_000;
 
 /// Group, kind, namespace and name.
-type Identity = (String, String, Option<String>, String);
+type Identity = (String, String, String, String);
 
-/// A path that the commit does not have, with the objects that are below it on disk.
-struct Absent {
+/// Objects that are looked for, of one path.
+struct Sought {
     path: Vec<u8>,
+    lacks: Lacks,
     objects: BTreeMap<Identity, Arc<ObjectRef>>,
 }
 
+/// Why a path does not have the objects at the commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lacks {
+    /// It does not exist: these are the objects below it on disk.
+    All,
+    /// It has others.
+    Some,
+    /// The user named the path, and with it all that counts as live.
+    Named,
+}
+
+/// A folder reads an object without a namespace as one in `default`; of one that is in none it does not matter.
 fn identity(object: &ObjectRef) -> Identity {
     let (group, kind, namespace, name) = object.identity();
-    (group.to_owned(), kind.to_owned(), namespace.map(str::to_owned), name.to_owned())
+    (group.to_owned(), kind.to_owned(), namespace.unwrap_or("default").to_owned(), name.to_owned())
 }
 
 /// Where the commit has an object.
 struct Found {
     path: Vec<u8>,
     source: Arc<Source>,
+    /// As it is written there.
+    object: Arc<ObjectRef>,
     /// The file on disk still has it.
     stays: bool,
 }
 
 impl Gathering<'_> {
-    /// Finds the objects of the absent paths elsewhere in the commit, and has those that moved compared with what they were.
-    pub(super) async fn follow_moved(&mut self, blobs: &mut Blobs) -> Result<(), Failure> {
-        let mut absent: Vec<Absent> = Vec::new();
+    /// Finds objects that the paths lack elsewhere in the commit, and has those that moved compared with what they were.
+    pub(super) async fn follow_moved(
+        &mut self,
+        wanted: &[Wanted],
+        loaded: Option<&Loaded>,
+        blobs: &mut Blobs,
+    ) -> Result<(), Failure> {
+        let mut sought: Vec<Sought> = Vec::new();
         for path in std::mem::take(&mut self.absent) {
             let objects = self.on_disk(&path).into_iter().map(|object| (identity(&object), object)).collect();
-            absent.push(Absent { path, objects });
+            sought.push(Sought { path, lacks: Lacks::All, objects });
         }
-        if absent.is_empty() {
+        if sought.is_empty() && loaded.is_none() {
             return Ok(());
         }
         // What the other paths have is live already.
-        for manifest in self.files.iter().flat_map(|file| objects_of(&file.source)) {
-            absent.iter_mut().for_each(|absent| drop(absent.objects.remove(&identity(&manifest.object))));
+        in_parallel(&self.files, |file| file.read().is_ok());
+        let manifests = self.files.iter().filter_map(|file| file.read().as_ref().ok()).flat_map(|read| &read.manifests);
+        let live: BTreeSet<Identity> = manifests.map(|manifest| identity(&manifest.object)).collect();
+        for sought in &mut sought {
+            sought.objects.retain(|identity, _| !live.contains(identity));
         }
-        let found = self.elsewhere(&absent, blobs).await?;
-        for absent in &absent {
-            self.adopt(absent, &found);
+        self.lacking(wanted, loaded, &live, &mut sought);
+        let found = self.elsewhere(&sought, blobs).await?;
+        for sought in &sought {
+            self.adopt(sought, &found);
         }
         Ok(())
+    }
+
+    /// Adds the manifests that are in none of the paths at the commit.
+    fn lacking(&self, wanted: &[Wanted], loaded: Option<&Loaded>, live: &BTreeSet<Identity>, sought: &mut Vec<Sought>) {
+        let Some(first) = wanted.first() else { return };
+        // Many objects may be in one file.
+        let mut paths: BTreeMap<&str, &Wanted> = BTreeMap::new();
+        for manifest in loaded.iter().flat_map(|loaded| loaded.all()) {
+            let identity = identity(&manifest.object);
+            if live.contains(&identity) || sought.iter().any(|sought| sought.objects.contains_key(&identity)) {
+                continue;
+            }
+            let name: &str = &manifest.origin.source.name;
+            let wanted = *paths.entry(name).or_insert_with(|| {
+                let path = paths::within(name, self.repository.work_tree.as_deref()).unwrap_or_default();
+                let path = command::bytes(path.as_os_str());
+                wanted.iter().find(|wanted| is_within(&path, &wanted.path)).unwrap_or(first)
+            });
+            let lacks = if wanted.is_written_out { Lacks::Named } else { Lacks::Some };
+            let known = sought.iter_mut().find(|sought| sought.path == wanted.path && sought.lacks == lacks);
+            match known {
+                Some(known) => drop(known.objects.insert(identity, manifest.object.clone())),
+                None => {
+                    let objects = BTreeMap::from([(identity, manifest.object.clone())]);
+                    sought.push(Sought { path: wanted.path.clone(), lacks, objects });
+                }
+            }
+        }
     }
 
     /// The objects below a path on disk. What is wrong there is reported where the manifests are read.
@@ -75,13 +134,13 @@ impl Gathering<'_> {
     /// The files of the commit that have some of the objects, apart from those that were read.
     async fn elsewhere(
         &mut self,
-        absent: &[Absent],
+        sought: &[Sought],
         blobs: &mut Blobs,
     ) -> Result<BTreeMap<Identity, Vec<Found>>, Failure> {
         let mut found: BTreeMap<Identity, Vec<Found>> = BTreeMap::new();
-        if absent.iter().all(|absent| absent.objects.is_empty()) {
+        let Some(words) = Words::of(sought.iter().flat_map(|sought| sought.objects.keys())) else {
             return Ok(found);
-        }
+        };
         let entries = match list(&self.commit.hash, &[], Depth::Files, b"").await {
             Ok(entries) => entries,
             Err(problem) => {
@@ -89,28 +148,43 @@ impl Gathering<'_> {
                 return Ok(found);
             }
         };
+        let read: BTreeSet<&PathBuf> = self.files.iter().map(|file| &file.path).collect();
         let is_unread = |entry: &Entry| {
-            let path = std::path::PathBuf::from(command::os(&entry.path));
-            entry.mode == Mode::File && is_manifest_file(&path) && self.files.iter().all(|file| file.path != path)
+            let path = PathBuf::from(command::os(&entry.path));
+            entry.mode == Mode::File && is_manifest_file(&path) && !read.contains(&path)
         };
-        let entries: Vec<Entry> = entries.into_iter().filter(is_unread).collect();
+        let mut entries: Vec<Entry> = entries.into_iter().filter(is_unread).collect();
+        if entries.len() > MOST_FILES {
+            let message = format!(
+                "{} has {} other manifest files: what moved was looked for in the first {MOST_FILES}",
+                self.commit.name,
+                entries.len()
+            );
+            let help = format!("name the folder that has all of it: --target git:{}:PATH", self.commit.name);
+            self.notices.push(Problem::new(message).help(help));
+            entries.truncate(MOST_FILES);
+        }
         let asks: Vec<Ask> = entries.iter().map(|entry| Ask::Hash(entry.hash.clone())).collect();
         let take = |index: usize, content| {
             let path = &entries[index].path;
             let (Content::File(bytes), name) = (content, self.name(path)) else { return };
+            if !words.may_be_in(&bytes) {
+                return;
+            }
             // Templates and other files that are no manifests are passed over.
             let Ok(text) = manifest::text(&name, bytes) else { return };
             let source = Arc::new(Source::new(name, text));
             let mut left: Option<Vec<Identity>> = None;
             for manifest in objects_of(&source) {
                 let identity = identity(&manifest.object);
-                if !absent.iter().any(|absent| absent.objects.contains_key(&identity)) {
+                if !sought.iter().any(|sought| sought.objects.contains_key(&identity)) {
                     continue;
                 }
                 let left = left
                     .get_or_insert_with(|| self.on_disk(path).iter().map(|object| self::identity(object)).collect());
                 let stays = left.contains(&identity);
-                found.entry(identity).or_default().push(Found { path: path.clone(), source: source.clone(), stays });
+                let (path, source, object) = (path.clone(), source.clone(), manifest.object);
+                found.entry(identity).or_default().push(Found { path, source, object, stays });
             }
         };
         blobs.read(&asks, take).await?;
@@ -118,40 +192,67 @@ impl Gathering<'_> {
     }
 
     /// Has the objects of a path compared with what they were.
-    fn adopt(&mut self, Absent { path, objects }: &Absent, found: &BTreeMap<Identity, Vec<Found>>) {
+    fn adopt(&mut self, Sought { path, lacks, objects }: &Sought, found: &BTreeMap<Identity, Vec<Found>>) {
         let target = |path: &[u8]| format!("--target git:{}:{}", self.commit.name, text_of(path));
-        let mut moved: BTreeMap<&[u8], Vec<Arc<ObjectRef>>> = BTreeMap::new();
-        let mut copied: Option<(&ObjectRef, &[u8])> = None;
+        let mut moved: BTreeMap<&[u8], Vec<&Found>> = BTreeMap::new();
+        let mut new: Vec<(&ObjectRef, &[u8])> = Vec::new();
         for (identity, object) in objects {
             let places = found.get(identity).map(Vec::as_slice).unwrap_or_default();
-            let gone: Vec<&Found> = places.iter().filter(|place| !place.stays).collect();
+            let gone: Vec<&Found> = places.iter().filter(|place| !place.stays && *lacks != Lacks::Named).collect();
             match gone.as_slice() {
-                [] => copied = copied.or(places.first().map(|place| (&**object, place.path.as_slice()))),
-                [one] => moved.entry(&one.path).or_default().push(object.clone()),
+                [] => new.extend(places.first().map(|place| (&**object, place.path.as_slice()))),
+                [one] => moved.entry(&one.path).or_default().push(one),
                 [first, others @ ..] => {
                     let others: Vec<String> = others.iter().map(|place| text_of(&place.path)).collect();
-                    let message = format!(
-                        "does not exist at this commit, which has {} in {} and in {}",
-                        shown(&object.to_string()),
-                        text_of(&first.path),
-                        others.join(" and in ")
-                    );
-                    let help = format!("name the one to compare with: {}", target(&first.path));
+                    let (object, first, others) = (shown(&object.to_string()), &first.path, others.join(" and in "));
+                    let message = match lacks {
+                        Lacks::All => {
+                            format!(
+                                "does not exist at this commit, which has {object} in {} and in {others}",
+                                text_of(first)
+                            )
+                        }
+                        _ => format!(
+                            "does not define {object} at this commit, which has it in {} and in {others}",
+                            text_of(first)
+                        ),
+                    };
+                    let help = match lacks {
+                        Lacks::All => format!("name the one to compare with: {}", target(first)),
+                        _ => format!("check its file alone, and name the one to compare with: {}", target(first)),
+                    };
                     self.problems.push(Problem::new(message).at(self.at(path)).help(help));
                 }
             }
         }
+        let new = new.first().map(|(object, from)| {
+            let more = if new.len() > 1 { format!(" and {} more", new.len() - 1) } else { String::new() };
+            (shown(&object.to_string()), more, *from)
+        });
+        match (lacks, new) {
+            (Lacks::All, new) if moved.is_empty() => {
+                let notice = self.not_there(path);
+                self.notices.push(match new {
+                    None => notice,
+                    Some((object, _, from)) => notice.help(format!(
+                        "{object} is also in {}, which still has it; to compare with that: {}",
+                        text_of(from),
+                        target(from)
+                    )),
+                });
+            }
+            (Lacks::Some | Lacks::Named, Some((object, more, from))) => {
+                let elsewhere = match lacks {
+                    Lacks::Named => "at this commit in",
+                    _ => "also in a file that still has it,",
+                };
+                let message = format!("{object}{more} counted as new: {elsewhere} {}", text_of(from));
+                let help = format!("to compare with that: {}", target(from));
+                self.notices.push(Problem::new(message).at(self.at(path)).help(help));
+            }
+            _ => {}
+        }
         if moved.is_empty() {
-            let notice = self.not_there(path);
-            self.notices.push(match copied {
-                None => notice,
-                Some((object, from)) => notice.help(format!(
-                    "{} is also in {}, which still has it; to compare with that: {}",
-                    shown(&object.to_string()),
-                    text_of(from),
-                    target(from)
-                )),
-            });
             return;
         }
         let number = moved.values().map(Vec::len).sum::<usize>();
@@ -159,20 +260,60 @@ impl Gathering<'_> {
         let named: Vec<String> = moved.keys().take(NAMED).map(|path| text_of(path)).collect();
         let more = moved.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {}", crate::text::count(more, "more file")) } else { String::new() };
-        let message = format!("does not exist at this commit: {number} compared with {}{more}", named.join(", "));
+        let named = named.join(", ");
+        let message = match lacks {
+            Lacks::All => format!("does not exist at this commit: {number} compared with {named}{more}"),
+            _ => format!("does not define {number} at this commit: compared with {named}{more}"),
+        };
         self.notices.push(Problem::new(message).at(self.at(path)).help("they were there, and no longer are"));
-        for (path, only) in moved {
-            let source = only.first().and_then(|object| {
-                let places = found.get(&identity(object))?;
-                Some(places.iter().find(|place| place.path == path)?.source.clone())
-            });
-            let Some(source) = source else { continue };
-            let path = std::path::PathBuf::from(command::os(path));
+        for (path, places) in moved {
+            let path = PathBuf::from(command::os(path));
+            let only = places.iter().map(|place| place.object.clone());
             match self.files.iter_mut().find(|file| file.path == path) {
                 Some(CommitFile { only: Some(known), .. }) => known.extend(only),
-                _ => self.files.push(CommitFile { path, source, only: Some(only) }),
+                _ => {
+                    let source = places.first().map(|place| place.source.clone());
+                    self.files.extend(source.map(|source| CommitFile::new(path, source, Some(only.collect()))));
+                }
             }
         }
+    }
+}
+
+/// The words of which a file must have some to define one of the objects: most files are not worth reading as YAML.
+struct Words {
+    all: AhoCorasick,
+    /// Of each object, which words its kind and its name are.
+    objects: BTreeSet<(usize, usize)>,
+}
+
+impl Words {
+    /// `None` where there is nothing to look for.
+    fn of<'a>(objects: impl Iterator<Item = &'a Identity>) -> Option<Self> {
+        let mut words: Vec<&str> = ESCAPES.to_vec();
+        let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut number = |word: &'a str| {
+            *numbers.entry(word).or_insert_with(|| {
+                words.push(word);
+                words.len() - 1
+            })
+        };
+        let objects: BTreeSet<_> = objects.map(|(_, kind, _, name)| (number(kind), number(name))).collect();
+        if objects.is_empty() {
+            return None;
+        }
+        // It is refused only where there are billions of words.
+        Some(Words { all: AhoCorasick::new(&words).ok()?, objects })
+    }
+
+    fn may_be_in(&self, text: &[u8]) -> bool {
+        let mut has = vec![false; self.all.patterns_len()];
+        for found in self.all.find_overlapping_iter(text) {
+            has[found.pattern().as_usize()] = true;
+        }
+        // A name may be written with escapes.
+        has.iter().take(ESCAPES.len()).any(|has| *has)
+            || self.objects.iter().any(|(kind, name)| has[*kind] && has[*name])
     }
 }
 

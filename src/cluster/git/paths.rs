@@ -40,8 +40,8 @@ pub fn wanted(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) ->
     if problems.is_empty() { Ok(wanted) } else { Err(Error::Usage(problems)) }
 }
 
-/// What an argument of `-f` is called in the repository.
-fn within(argument: &str, work_tree: Option<&Path>) -> std::result::Result<PathBuf, String> {
+/// What an argument of `-f`, or a file below one, is called in the repository.
+pub(super) fn within(argument: &str, work_tree: Option<&Path>) -> std::result::Result<PathBuf, String> {
     if argument == "-" {
         return Err("standard input has no path at a commit".to_owned());
     }

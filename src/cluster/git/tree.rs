@@ -144,7 +144,7 @@ impl<'a> Gathering<'a> {
 
     /// Keeps a text that was made of the files at a path.
     pub fn made(&mut self, path: &[u8], source: Source) {
-        self.files.push(CommitFile { path: command::os(path).into(), source: Arc::new(source), only: None });
+        self.files.push(CommitFile::new(command::os(path).into(), Arc::new(source), None));
     }
 
     async fn find(&mut self, wanted: &Wanted, entries: &[Entry], blobs: &mut Blobs) -> Result<(), Failure> {
@@ -335,7 +335,7 @@ impl<'a> Gathering<'a> {
         match text(&name, bytes) {
             Ok(text) => {
                 let source = Arc::new(Source::new(name, text));
-                self.files.push(CommitFile { path: command::os(path).into(), source, only: None });
+                self.files.push(CommitFile::new(command::os(path).into(), source, None));
             }
             Err(problem) => self.problems.push(problem),
         }
@@ -376,7 +376,7 @@ async fn bundles(entries: &[&Entry], blobs: &mut Blobs) -> Result<BTreeSet<Vec<u
 }
 
 /// Whether a path is this folder or below it.
-fn is_within(path: &[u8], folder: &[u8]) -> bool {
+pub(super) fn is_within(path: &[u8], folder: &[u8]) -> bool {
     match path.strip_prefix(folder) {
         Some(rest) => folder.is_empty() || rest.is_empty() || rest.starts_with(b"/"),
         None => false,
