@@ -23,20 +23,20 @@ pub struct Following {
 }
 
 struct Known {
-    places: Mutex<BTreeMap<Place, Told>>,
+    places: Mutex<BTreeMap<Place, Objects>>,
     news: watch::Sender<()>,
 }
 
-/// What was told of a place.
+/// What is known of a place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Told {
-    /// It is told of at this moment.
+struct Objects {
+    /// Whether a watch follows it at this moment.
     is_followed: bool,
     /// The uids of the objects that are there, by their names.
     there: BTreeMap<String, String>,
 }
 
-impl Told {
+impl Objects {
     fn take_in(&mut self, event: WatchEvent) {
         match event {
             WatchEvent::Listed { objects, .. } => {
@@ -52,7 +52,7 @@ impl Told {
 }
 
 impl Known {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Told>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Objects>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -288,7 +288,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// The resourceVersion after which all that the objects come to be is told: the first of those at which they are known.
+    /// The resourceVersion from which the objects are followed: the first of those at which they are known.
     /// `None` where versions are no numbers, so that nobody knows the first.
     fn first_version<'i>(&self, indices: impl Iterator<Item = &'i usize>) -> Option<String> {
         let state = self.known.lock();

@@ -39,7 +39,7 @@ pub struct Source {
     /// The path as the user gave it, or as it was found below a directory that the user gave; `-` for standard input.
     pub name: Arc<str>,
     pub text: String,
-    /// What a program rendered the text from, by a path from the working directory: there is no file of this text.
+    /// What a program rendered the text from, by a path from the working directory: the text is in no file.
     pub rendered_from: Option<PathBuf>,
 }
 

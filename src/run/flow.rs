@@ -256,7 +256,7 @@ pub(super) struct At<'a> {
     pub baseline: Option<&'a Baseline>,
 }
 
-/// From the manifests to the end, on one target. `on_plan` is told the plan as soon as it is made.
+/// From the manifests to the end, on one target. `on_plan` gets the plan as soon as it is made.
 pub(super) async fn on_target(
     run: &Run<'_>,
     mut loaded: Loaded,

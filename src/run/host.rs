@@ -118,7 +118,7 @@ impl From<&Error> for Exit {
 }
 
 impl Host {
-    /// The surroundings of a run on one of many clusters: it asks nobody, and what it says is told by the whole run.
+    /// The surroundings of a run on one of many clusters: it asks nobody, and the whole run reports what it found.
     pub(super) fn for_cluster(&self) -> Host {
         Host {
             stdin: None,

@@ -272,7 +272,7 @@ impl Output {
         both(human, whole)
     }
 
-    /// The same of many clusters. People are told of those that are `fresh`, or of all.
+    /// The same of many clusters. People see those that are `fresh`, or all.
     pub fn finish_list(&mut self, host: &mut Host, list: &ReportList, fresh: Option<&BTreeSet<usize>>) -> Result<()> {
         let mut lines: Vec<String> = Vec::new();
         for line in list.clusters.iter().flat_map(|cluster| documented_lines(&cluster.report)) {

@@ -176,7 +176,7 @@ fn metadata_has_fields_that_no_schema_names() {
 
 /// A live schema that takes anything, and a desired one that describes it in thousands of nodes.
 #[test]
-fn what_an_open_node_took_is_told_there_once() {
+fn what_an_open_node_took_is_judged_there_once() {
     let text = || json!({"type": "string"});
     let fields = |field: &dyn Fn() -> Value| -> Value { (0..30).map(|n| (format!("f{n}"), field())).collect() };
     let leaf = || json!({"type": "object", "properties": fields(&text)});
