@@ -19,8 +19,12 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// The whole of a file that may have so many bytes.
 pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    if path.is_dir() {
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if kind.is_file() {
+        return read_here(path, most);
     }
     let (send, receive) = mpsc::channel();
     let file = path.to_owned();
