@@ -1,11 +1,10 @@
 //! The commands on apps, which read no manifests.
 
-use std::path::PathBuf;
+use clap::{Args, Subcommand};
 
-use clap::{ArgAction, Args, Subcommand};
-
-use super::flow::{AppFlags, ConfigFlags, DeployArgs, FlowArgs, IdentityArgs, InputArgs, ManyArgs};
-use crate::options::{ColorChoice, ListFormat, OutputSpec, PruneFlag, PruneMax};
+use super::common::{ConfigFlags, IdentityArgs, KubeconfigArgs, OutputArgs, TargetArgs};
+use super::flow::{AppFlags, DeployArgs, FlowArgs, InputArgs, ManyArgs};
+use crate::options::{ListFormat, PruneFlag, PruneMax};
 
 /// Where a command goes that reads no manifests.
 #[derive(Debug, Clone, Args)]
@@ -16,13 +15,8 @@ pub struct ClusterArgs {
     #[command(flatten)]
     pub identity: IdentityArgs,
 
-    /// The kubeconfig context
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-
-    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
-    #[arg(long, value_name = "PATH")]
-    pub kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    pub kubeconfig: KubeconfigArgs,
 
     /// The namespace that keeps the app's record [default: that of the context]
     #[arg(short = 'n', long, value_name = "NAME")]
@@ -58,36 +52,20 @@ pub struct DeleteArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// The report's format (human, json, sarif, junit, markdown, github, gitlab, html), and a file to write it to; can be repeated [default: human]
-    #[arg(short = 'o', long = "output", value_name = "FORMAT[=FILE]")]
-    pub output: Vec<OutputSpec>,
-
-    /// Colour on the terminal [default: auto]
-    #[arg(long, value_name = "WHEN")]
-    pub color: Option<ColorChoice>,
-
-    /// Print only findings and errors
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub quiet: bool,
-
-    /// Print every finding and every object
-    #[arg(short, long, action = ArgAction::Count)]
-    pub verbose: u8,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 impl DeleteArgs {
     /// The same as a deploy of no manifests.
     pub fn deploy(&self) -> DeployArgs {
-        let ClusterArgs { config, identity, context, kubeconfig, namespace } = self.cluster.clone();
+        let ClusterArgs { config, identity, kubeconfig, namespace } = self.cluster.clone();
         let input = InputArgs {
             files: Vec::new(),
             config,
             preflight: Vec::new(),
-            target: None,
+            target: TargetArgs { target: None, kubeconfig, namespace: namespace.clone() },
             render: None,
-            context,
-            kubeconfig,
-            namespace: namespace.clone(),
             catalogs: Vec::new(),
         };
         let app = AppFlags {
@@ -123,11 +101,8 @@ impl DeleteArgs {
             diff: None,
             filter: Vec::new(),
             detailed_exitcode: false,
-            output: self.output.clone(),
-            color: self.color,
             redact: false,
-            quiet: self.quiet,
-            verbose: self.verbose,
+            output: self.output.clone(),
         };
         DeployArgs { flow, yes: self.yes, dry_run: self.dry_run, waves: None }
     }

@@ -3,10 +3,13 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args};
+use clap::Args;
 
-use crate::options::{ColorChoice, DiffKind, OutputSpec, PruneFlag, PruneMax, Shard, TargetSpec, Wait, Waves};
+use super::common::{ConfigFlags, IdentityArgs, OutputArgs, TargetArgs};
+use crate::options::{DiffKind, PruneFlag, PruneMax, Shard, Wait, Waves};
 use crate::plan::filter::Filter;
+
+const CONTEXTS: &str = "The kubeconfig context, or several: a,b,c or a pattern like 'prod-*'";
 
 /// What every command that looks at a target has in common: what is read, and where it goes.
 #[derive(Debug, Args)]
@@ -22,27 +25,14 @@ pub struct InputArgs {
     #[arg(long, value_name = "CHECK,…")]
     pub preflight: Vec<String>,
 
-    /// The target: a cluster, a folder of manifests that represents one, or, to compare with, the manifests of a commit
-    #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]")]
-    pub target: Option<TargetSpec>,
-
     /// Make the manifests of each -f with a program, {dir} standing for the folder: 'kustomize build {dir}'
     ///
     /// With --target git:REV, the same program makes those of the commit, from all files of the commit.
     #[arg(long, value_name = "COMMAND")]
     pub render: Option<String>,
 
-    /// The kubeconfig context; deploy, check and diff take several: a,b,c or a pattern like 'prod-*'
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-
-    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
-    #[arg(long, value_name = "PATH")]
-    pub kubeconfig: Option<PathBuf>,
-
-    /// The namespace for namespaced objects whose manifest has none
-    #[arg(short = 'n', long, value_name = "NAME")]
-    pub namespace: Option<String>,
+    #[command(flatten)]
+    pub target: TargetArgs,
 
     /// A catalog that ClusterExtensions are resolved from: a file, a folder or a URL with file-based catalogs; can be
     /// repeated, beside those of the configuration
@@ -50,8 +40,9 @@ pub struct InputArgs {
     pub catalogs: Vec<String>,
 }
 
-/// What `deploy` and `check` have in common.
+/// What `deploy`, `check` and `diff` have in common.
 #[derive(Debug, Args)]
+#[command(mut_arg("context", |arg| arg.help(CONTEXTS)))]
 pub struct FlowArgs {
     #[command(flatten)]
     pub input: InputArgs,
@@ -142,25 +133,12 @@ pub struct FlowArgs {
     #[arg(long)]
     pub detailed_exitcode: bool,
 
-    /// The report's format (human, json, sarif, junit, markdown, github, gitlab, html), and a file to write it to; can be repeated [default: human]
-    #[arg(short = 'o', long = "output", value_name = "FORMAT[=FILE]")]
-    pub output: Vec<OutputSpec>,
-
-    /// Colour on the terminal [default: auto]
-    #[arg(long, value_name = "WHEN")]
-    pub color: Option<ColorChoice>,
-
     /// Show paths and types instead of the values of objects, in every output
     #[arg(long)]
     pub redact: bool,
 
-    /// Print only findings and errors
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub quiet: bool,
-
-    /// Print every finding and every object
-    #[arg(short, long, action = ArgAction::Count)]
-    pub verbose: u8,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Many clusters in one run.
@@ -217,29 +195,6 @@ pub struct AppFlags {
     /// Go on although another deploy of the app began less than 15 minutes ago and has not ended
     #[arg(long)]
     pub break_lock: bool,
-}
-
-/// Whom to impersonate.
-#[derive(Debug, Clone, Args)]
-pub struct IdentityArgs {
-    /// Make every request as this user or service account (system:serviceaccount:NAMESPACE:NAME)
-    #[arg(long = "as", value_name = "USER")]
-    pub user: Option<String>,
-
-    /// Make every request as a member of this group, together with --as; can be repeated
-    #[arg(long = "as-group", value_name = "GROUP")]
-    pub groups: Vec<String>,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct ConfigFlags {
-    /// A configuration file, which overrides the project's gantry.yaml; can be repeated, later ones win
-    #[arg(short = 'c', long = "config", value_name = "FILE")]
-    pub config_files: Vec<PathBuf>,
-
-    /// Run the programs that the project's gantry.yaml defines as checks; those of -c files need no flag
-    #[arg(long)]
-    pub allow_exec: bool,
 }
 
 #[derive(Debug, Args)]
@@ -332,24 +287,4 @@ pub struct SnapshotArgs {
 
     #[command(flatten)]
     pub target: TargetArgs,
-}
-
-/// Which target, for a command that may do without manifests.
-#[derive(Debug, Args)]
-pub struct TargetArgs {
-    /// The target: a cluster, a folder of manifests that represents one, or the manifests of a commit
-    #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]")]
-    pub target: Option<TargetSpec>,
-
-    /// The kubeconfig context
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-
-    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
-    #[arg(long, value_name = "PATH")]
-    pub kubeconfig: Option<PathBuf>,
-
-    /// The namespace for namespaced objects whose manifest has none
-    #[arg(short = 'n', long, value_name = "NAME")]
-    pub namespace: Option<String>,
 }

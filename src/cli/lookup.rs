@@ -1,10 +1,8 @@
 //! What only answers: catalogs, rules, configuration.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 
-use super::flow::{ConfigFlags, IdentityArgs};
+use super::common::{ConfigFlags, IdentityArgs, KubeconfigArgs};
 use crate::options::{CatalogFormat, ColorChoice, ListFormat, TargetSpec};
 
 #[derive(Debug, Args)]
@@ -46,21 +44,16 @@ pub struct CatalogArgs {
     #[arg(long, value_name = "kube|dir:PATH")]
     pub target: Option<TargetSpec>,
 
-    /// The kubeconfig context
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-
-    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
-    #[arg(long, value_name = "PATH")]
-    pub kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    pub kubeconfig: KubeconfigArgs,
 }
 
 impl CatalogArgs {
     /// Whether a flag says that a cluster is to be asked.
     pub fn names_cluster(&self) -> bool {
         let IdentityArgs { user, groups } = &self.identity;
-        let names = [&self.context, user].iter().any(|flag| flag.is_some());
-        names || self.target.is_some() || self.kubeconfig.is_some() || !groups.is_empty()
+        let KubeconfigArgs { context, file } = &self.kubeconfig;
+        self.target.is_some() || context.is_some() || file.is_some() || user.is_some() || !groups.is_empty()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line: parsing only, no I/O. `gantry::run` turns these raw arguments into a run.
 
 mod app;
+mod common;
 mod flow;
 mod lookup;
 mod report;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 pub use self::app::*;
+pub use self::common::*;
 pub use self::flow::*;
 pub use self::lookup::*;
 pub use self::report::*;
@@ -100,9 +102,10 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             assert_eq!((input.files.len(), input.preflight.len(), input.config.config_files.len()), (2, 1, 1));
-            assert_eq!((input.context.as_deref(), input.namespace.as_deref()), (Some("y"), Some("n")));
-            assert_eq!(input.target, Some(TargetSpec::Dir("x".into())));
-            assert_eq!(input.kubeconfig, Some("z".into()));
+            let TargetArgs { target, kubeconfig, namespace } = input.target;
+            assert_eq!((kubeconfig.context.as_deref(), namespace.as_deref()), (Some("y"), Some("n")));
+            assert_eq!(target, Some(TargetSpec::Dir("x".into())));
+            assert_eq!(kubeconfig.file, Some("z".into()));
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Subcommand};
+use clap::{Args, Subcommand};
 
-use crate::options::{ColorChoice, OutputSpec};
+use super::common::OutputArgs;
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -24,19 +24,6 @@ pub struct MergeArgs {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// The format (human, json, sarif, junit, markdown, github, gitlab, html), and a file to write it to; can be repeated [default: human]
-    #[arg(short = 'o', long = "output", value_name = "FORMAT[=FILE]")]
-    pub output: Vec<OutputSpec>,
-
-    /// Colour on the terminal [default: auto]
-    #[arg(long, value_name = "WHEN")]
-    pub color: Option<ColorChoice>,
-
-    /// Print only findings and errors
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub quiet: bool,
-
-    /// Print every cluster, every finding and every object
-    #[arg(short, long, action = ArgAction::Count)]
-    pub verbose: u8,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }

@@ -33,8 +33,8 @@ const PAGE: u32 = 500;
 /// The cluster that the flags name.
 pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)> {
     let overrides = Overrides {
-        kubeconfig: args.kubeconfig.clone(),
-        context: args.context.clone(),
+        kubeconfig: args.kubeconfig.file.clone(),
+        context: args.kubeconfig.context.clone(),
         namespace: args.namespace.clone(),
         // Here the flag names the namespace of the record, whatever the configuration says.
         app_namespace: args.namespace.clone(),

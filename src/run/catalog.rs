@@ -59,8 +59,8 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
     let overrides = Overrides {
         catalogs: args.catalogs.clone(),
         target: args.target.clone(),
-        context: args.context.clone(),
-        kubeconfig: args.kubeconfig.clone(),
+        context: args.kubeconfig.context.clone(),
+        kubeconfig: args.kubeconfig.file.clone(),
         user: args.identity.user.clone(),
         groups: args.identity.groups.clone(),
         allow_exec: args.config.allow_exec,

@@ -69,7 +69,7 @@ impl<'a> Goal<'a> {
     /// The diffs that are shown.
     fn diffs(self, args: &FlowArgs) -> Option<diffs::Wanted> {
         let always = matches!(self, Goal::Diff).then_some(DiffKind::Changes);
-        args.diff.or(always).map(|kind| diffs::Wanted { kind, all: args.verbose > 0 })
+        args.diff.or(always).map(|kind| diffs::Wanted { kind, all: args.output.verbose > 0 })
     }
 }
 
@@ -85,7 +85,7 @@ pub async fn run(args: &FlowArgs, goal: Goal<'_>, host: &mut Host) -> Exit {
 }
 
 async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: Purpose, host: &mut Host) -> Exit {
-    let mut output = Output::new(args, purpose);
+    let mut output = Output::new(&args.output, purpose);
     let mut report = Report::default();
     let exit = match Box::pin(steps(args, goal, host, &mut output, &mut report)).await {
         Ok(Ended::OnMany(ended)) => {
@@ -305,7 +305,7 @@ pub(super) async fn on_target(
             filters: &args.filter,
             diff: goal.diffs(args),
             drops_kapp_selector: args.drop_kapp_selector,
-            verbose: args.verbose > 0,
+            verbose: args.output.verbose > 0,
         },
     };
     let looked_at = Box::pin(look(settings, loaded.into(), ahead, &target, checking, progress, report));
@@ -437,8 +437,8 @@ fn configure(
         apply_timeout: args.apply_timeout.clone(),
         wait_timeout: args.wait_timeout.clone(),
         wait_resource_timeout: args.wait_resource_timeout.clone(),
-        output: args.output.clone(),
-        color: args.color,
+        output: args.output.specs.clone(),
+        color: args.output.color,
         redact: args.redact,
         ..overrides(&args.input)
     };

@@ -13,12 +13,13 @@ use crate::cli::MergeArgs;
 use crate::finding::ApplyResult;
 use crate::options::{ColorChoice, TargetSpec};
 use crate::problem::{Error, Problem, Result};
+use crate::report::human::Purpose;
 use crate::report::{ClusterReport, Outcome, Report, ReportList, WaitState};
 
 const HELP: &str = "merge what gantry wrote with -o json";
 
 pub fn run(args: &MergeArgs, host: &mut Host) -> Exit {
-    let mut output = Output::of_reports(args);
+    let mut output = Output::new(&args.output, Purpose::Check);
     let merged = merge(args, host, &mut output).and_then(|(list, exit)| {
         output.finish_list(host, &list, None)?;
         Ok(exit)
@@ -31,7 +32,7 @@ pub fn run(args: &MergeArgs, host: &mut Host) -> Exit {
 
 /// The reports of all files, and how a run on all of them would have ended.
 fn merge(args: &MergeArgs, host: &Host, output: &mut Output) -> Result<(ReportList, Exit)> {
-    output.configure(&args.output, args.color.unwrap_or(ColorChoice::Auto), false, host)?;
+    output.configure(&args.output.specs, args.output.color.unwrap_or(ColorChoice::Auto), false, host)?;
     let (files, mut problems) = files(&args.files, &host.working_directory);
     let read: Vec<PathBuf> = files.iter().map(|file| host.working_directory.join(file)).collect();
     output.spare(&read, &TargetSpec::Kube, host)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::file;
 use super::host::Host;
-use crate::cli::{FlowArgs, MergeArgs};
+use crate::cli::OutputArgs;
 use crate::finding::{CheckReport, Severity};
 use crate::manifest::{Source, is_manifest_file};
 use crate::options::{ColorChoice, Format, OutputSpec, TargetSpec};
@@ -39,31 +39,11 @@ pub struct Output {
 }
 
 impl Output {
-    pub fn new(args: &FlowArgs, purpose: Purpose) -> Self {
+    pub fn new(args: &OutputArgs, purpose: Purpose) -> Self {
         Output {
-            specs: args.output.clone(),
+            specs: args.specs.clone(),
             color: args.color.unwrap_or(ColorChoice::Auto),
             options: HumanOptions { verbose: args.verbose > 0, quiet: args.quiet, purpose, ..HumanOptions::default() },
-            sources: Sources::default(),
-            told: false,
-            is_configured: false,
-            is_quoted: false,
-            kept: None,
-        }
-    }
-
-    /// That of reports which are there already.
-    pub fn of_reports(args: &MergeArgs) -> Self {
-        let options = HumanOptions {
-            verbose: args.verbose > 0,
-            quiet: args.quiet,
-            purpose: Purpose::Check,
-            ..HumanOptions::default()
-        };
-        Output {
-            specs: args.output.clone(),
-            color: args.color.unwrap_or(ColorChoice::Auto),
-            options,
             sources: Sources::default(),
             told: false,
             is_configured: false,

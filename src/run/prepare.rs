@@ -61,14 +61,9 @@ async fn read_files_of(files: &[String], host: &mut Host) -> Result<Input> {
 pub fn overrides(input: &InputArgs) -> Overrides {
     Overrides {
         preflight: input.preflight.clone(),
-        target: input.target.clone(),
         render: input.render.clone(),
-        kubeconfig: input.kubeconfig.clone(),
-        context: input.context.clone(),
-        namespace: input.namespace.clone(),
         catalogs: input.catalogs.clone(),
-        allow_exec: input.config.allow_exec,
-        ..Overrides::default()
+        ..overrides_of_target(&input.target, &input.config)
     }
 }
 
@@ -76,8 +71,8 @@ pub fn overrides(input: &InputArgs) -> Overrides {
 pub fn overrides_of_target(target: &TargetArgs, config: &ConfigFlags) -> Overrides {
     Overrides {
         target: target.target.clone(),
-        kubeconfig: target.kubeconfig.clone(),
-        context: target.context.clone(),
+        kubeconfig: target.kubeconfig.file.clone(),
+        context: target.kubeconfig.context.clone(),
         namespace: target.namespace.clone(),
         allow_exec: config.allow_exec,
         ..Overrides::default()

@@ -42,7 +42,7 @@ impl Wanted {
 /// Whether the flags may name several contexts: a context may have such a name, too.
 fn may_be_several(args: &FlowArgs) -> bool {
     args.many.contexts_file.is_some()
-        || args.input.context.as_ref().is_some_and(|context| context.contains([',', '*', '?']))
+        || args.input.target.kubeconfig.context.as_ref().is_some_and(|context| context.contains([',', '*', '?']))
 }
 
 /// The clusters, where the flags name more than one context, be it by a pattern that only one context matches.
@@ -61,7 +61,7 @@ pub async fn find(run: &Run<'_>, working_directory: &Path) -> Result<Option<Cont
     }
     let kubeconfig = kube::kubeconfig(&connection(settings, None)).await?;
     let known: Vec<&str> = kubeconfig.contexts().collect();
-    let wanted = match (&args.many.contexts_file, &args.input.context) {
+    let wanted = match (&args.many.contexts_file, &args.input.target.kubeconfig.context) {
         (Some(file), _) => of_file(file, working_directory)?,
         (None, Some(name)) if known.contains(&name.as_str()) => return only_one(run).map(|()| None),
         (None, names) => of_flag(names.as_deref().unwrap_or_default())?,

@@ -1,0 +1,77 @@
+//! Flags that several commands have.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+use crate::options::{ColorChoice, OutputSpec, TargetSpec};
+
+/// The target of a command.
+#[derive(Debug, Args)]
+pub struct TargetArgs {
+    /// The target: a cluster, a folder of manifests that represents one, or the manifests of a commit (read-only)
+    #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]")]
+    pub target: Option<TargetSpec>,
+
+    #[command(flatten)]
+    pub kubeconfig: KubeconfigArgs,
+
+    /// The namespace for namespaced objects whose manifest has none
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub namespace: Option<String>,
+}
+
+/// The cluster, as kubectl names it.
+#[derive(Debug, Clone, Args)]
+pub struct KubeconfigArgs {
+    /// The kubeconfig context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
+    #[arg(id = "kubeconfig", long = "kubeconfig", value_name = "PATH")]
+    pub file: Option<PathBuf>,
+}
+
+/// Where a report goes, and how much of it a person sees.
+#[derive(Debug, Clone, Args)]
+pub struct OutputArgs {
+    /// The report's format (human, json, sarif, junit, markdown, github, gitlab, html), and a file to write it to; can be repeated [default: human]
+    #[arg(id = "output", short = 'o', long = "output", value_name = "FORMAT[=FILE]")]
+    pub specs: Vec<OutputSpec>,
+
+    /// Colour on the terminal [default: auto]
+    #[arg(long, value_name = "WHEN")]
+    pub color: Option<ColorChoice>,
+
+    /// Print only findings and errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print every finding, every object and every cluster
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// Whom to impersonate.
+#[derive(Debug, Clone, Args)]
+pub struct IdentityArgs {
+    /// Make every request as this user or service account (system:serviceaccount:NAMESPACE:NAME)
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+
+    /// Make every request as a member of this group, together with --as; can be repeated
+    #[arg(long = "as-group", value_name = "GROUP")]
+    pub groups: Vec<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ConfigFlags {
+    /// A configuration file, which overrides the project's gantry.yaml; can be repeated, later ones win
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    pub config_files: Vec<PathBuf>,
+
+    /// Run the programs that the project's gantry.yaml defines as checks; those of -c files need no flag
+    #[arg(long)]
+    pub allow_exec: bool,
+}
