@@ -47,3 +47,9 @@ impl ConfigMap {
         self.metadata.annotations.as_ref()?.get(key).map(String::as_str)
     }
 }
+
+/// What is wrong with a key of `data` that is not the JSON which `tool` writes there. The types that it is read into are
+/// nobody's business.
+pub fn not_as_written(key: &str, tool: &str, error: &serde_json::Error) -> String {
+    format!("data.{key} is not as {tool} writes it (line {}, column {})", error.line(), error.column())
+}

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
+use ring::digest::{Context, SHA256};
 
 use super::config_map::ConfigMap;
 use crate::resource::ObjectRef;
@@ -83,16 +84,46 @@ pub enum Inventory {
 const PLAIN_KEY: &str = "inventory";
 const PACKED_KEY: &str = "inventory.gz";
 
+fn line(Member { group, kind, namespace, name, uid, adopted }: &Member) -> String {
+    let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    let namespace = or_dash(namespace.as_deref().unwrap_or_default());
+    let adopted = if *adopted { " adopted" } else { "" };
+    let name = name.replace(' ', SPACE);
+    format!("{} {kind} {namespace} {name} {uid}{adopted}\n", or_dash(group))
+}
+
+/// By what an inventory is known again, however its lines are ordered, packed or split: their number and, in hexadecimal
+/// digits, the SHA-256 of all of them in the order of their bytes.
+pub fn sum(members: &BTreeSet<Member>) -> String {
+    let lines: BTreeSet<String> = members.iter().map(line).collect();
+    let mut hash = Context::new(&SHA256);
+    lines.iter().for_each(|line| hash.update(line.as_bytes()));
+    let mut sum = format!("{} ", lines.len());
+    hash.finish().as_ref().iter().for_each(|byte| sum.push_str(&format!("{byte:02x}")));
+    sum
+}
+
+/// Whether these are the members that the sum was made of.
+///
+/// # Errors
+/// How they are others.
+pub fn is_of(sum: &str, members: &BTreeSet<Member>) -> Result<(), String> {
+    let now = self::sum(members);
+    if now == sum {
+        return Ok(());
+    }
+    let count = |sum: &str| sum.split_once(' ')?.0.parse::<usize>().ok();
+    Err(match (count(&now), count(sum)) {
+        (Some(now), Some(before)) if now != before => {
+            format!("the inventory has {} and had {before} when it was written", crate::text::count(now, "object"))
+        }
+        _ => "the inventory has not the objects that it had when it was written".to_owned(),
+    })
+}
+
 impl Text {
     fn of_members<'m>(members: impl IntoIterator<Item = &'m Member>) -> Self {
-        let mut text = String::new();
-        for Member { group, kind, namespace, name, uid, adopted } in members {
-            let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-            let namespace = or_dash(namespace.as_deref().unwrap_or_default());
-            let adopted = if *adopted { " adopted" } else { "" };
-            let name = name.replace(' ', SPACE);
-            text.push_str(&format!("{} {kind} {namespace} {name} {uid}{adopted}\n", or_dash(group)));
-        }
+        let text: String = members.into_iter().map(line).collect();
         if text.len() < PACKED {
             return Text { text, packed: false };
         }
@@ -137,7 +168,7 @@ pub fn encode(members: &BTreeSet<Member>) -> Result<Inventory, String> {
 /// Reads an inventory, of which each text is a part.
 ///
 /// # Errors
-/// What is no inventory: the line that cannot be read.
+/// What is no inventory: why, or the line that cannot be read.
 pub fn decode(texts: &[Text]) -> Result<BTreeSet<Member>, String> {
     let (mut members, mut left) = (BTreeSet::new(), MOST_UNPACKED);
     for Text { text, packed } in texts {
@@ -150,7 +181,7 @@ pub fn decode(texts: &[Text]) -> Result<BTreeSet<Member>, String> {
         let text = if *packed { &unpacked } else { text };
         left = left.checked_sub(text.len() as u64).ok_or("the inventory is too long")?;
         for (index, line) in text.lines().enumerate() {
-            members.insert(member(line).ok_or_else(|| format!("line {} of the inventory", index + 1))?);
+            members.insert(member(line).ok_or_else(|| format!("line {} of the inventory cannot be read", index + 1))?);
         }
     }
     Ok(members)
@@ -227,10 +258,38 @@ mod tests {
         assert_eq!(many, "its inventory of 200000 objects does not fit into 16 ConfigMaps");
     }
 
+    /// As `sort | sha256sum` has it.
+    #[test]
+    fn a_sum_is_that_of_the_lines_whatever_their_order() {
+        let two =
+            decode(&[Text { text: "apps Deployment web b u\n- ConfigMap - a v adopted\n".into(), packed: false }]);
+        let of_two = sum(&two.unwrap());
+        assert_eq!(of_two, "2 df04cbca279207e8225ce9b8eb420e4bc21c597d222c76dbb9c5c804b6c3e475");
+        assert_eq!(sum(&BTreeSet::new()), "0 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        let many = members(7);
+        let Inventory::Whole(text) = encode(&many).unwrap() else { panic!("too many") };
+        let backwards: String = text.text.lines().rev().map(|line| format!("{line}\n")).collect();
+        let backwards = decode(&[Text { text: backwards, packed: false }]).unwrap();
+        assert_eq!(is_of(&sum(&many), &backwards), Ok(()));
+        let fewer = members(6);
+        assert_eq!(
+            is_of(&sum(&many), &fewer).unwrap_err(),
+            "the inventory has 6 objects and had 7 when it was written"
+        );
+        let adopted = many.iter().map(|member| Member { adopted: true, ..member.clone() }).collect();
+        let others = "the inventory has not the objects that it had when it was written";
+        for sum in [&*sum(&adopted), "7", "", "x y"] {
+            assert_eq!(is_of(sum, &many).unwrap_err(), others, "{sum}");
+        }
+    }
+
     #[test]
     fn half_an_inventory_is_an_error_and_never_a_shorter_one() {
         let decode = |text: &str, packed| decode(&[Text { text: text.to_owned(), packed }]);
-        assert_eq!(decode("- ConfigMap prod a u\n- ConfigMap prod b\n", false), Err("line 2 of the inventory".into()));
+        assert_eq!(
+            decode("- ConfigMap prod a u\n- ConfigMap prod b\n", false),
+            Err("line 2 of the inventory cannot be read".into())
+        );
         assert!(decode("- ConfigMap prod  u\n", false).is_err());
         assert!(decode("\n", false).is_err());
         let whole = whole(&members(10_000)).text;

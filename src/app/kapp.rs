@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 use serde::Deserialize;
 
-use super::config_map::ConfigMap;
+use super::config_map::{ConfigMap, not_as_written};
 use super::config_maps;
 use super::inventory::group_kind;
 use super::members::{Facts, Found, aggregated, read};
@@ -124,7 +124,7 @@ impl Record {
             return Err(wrong(format!("it has no label {IS_APP}")));
         }
         let spec: Spec = serde_json::from_str(config_map.value("spec").unwrap_or_default())
-            .map_err(|error| wrong(format!("data.spec: {error}")))?;
+            .map_err(|error| wrong(not_as_written("spec", "kapp", &error)))?;
         if spec.label_key != KAPP_APP || spec.label_value.is_empty() {
             return Err(wrong(format!("the label of its members is not {KAPP_APP}")));
         }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::config_map::ConfigMap;
+use super::config_map::{ConfigMap, not_as_written};
 use super::inventory::{self, Inventory, Member, Text, group_kind};
 use super::last_applied::LastApplied;
 use super::parts::{self, Existing, Parts};
@@ -21,8 +21,12 @@ pub const ID_LABEL: &str = "applyset.kubernetes.io/id";
 const TOOLING: &str = "applyset.kubernetes.io/tooling";
 /// The annotation that lists the kinds of an ApplySet.
 pub const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+/// The key of `data` for [`Last`].
+const LAST: &str = "last";
 /// The key of `data` for [`LastApplied`].
 const LAST_APPLIED: &str = "last-applied";
+/// The key of `data` for [`inventory::sum`]. Records of before had none, and get it with the next write.
+const SUM: &str = "inventory-sum";
 const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 
 /// What stands for the inventory in a parent that has it in parts: who does not know them must not take it for an empty one.
@@ -130,8 +134,8 @@ impl Parent {
         }
     }
 
-    /// Reads the parent of an app that is given up. A record that cannot be read is taken for an empty one: the label alone
-    /// tells its members.
+    /// Reads the parent of an app that is given up. Of a record that cannot be read no member is known: the label alone tells
+    /// them.
     ///
     /// # Errors
     /// It cannot be read at all, or is not a parent of gantry's.
@@ -139,12 +143,10 @@ impl Parent {
         let Some(live) = Self::live(app, target).await? else { return Ok(None) };
         match Self::whole(app, live.clone(), target).await {
             Err(Error::Failed(_)) => {
-                let mut value = live.raw.value();
-                // Parts are looked for, whatever it said of them.
-                let parts = value["data"].get(parts::KEY).and_then(|_| serde_json::to_string(&Parts::default()).ok());
-                value["data"] = parts.map_or(json!({}), |parts| json!({parts::KEY: parts}));
-                let live = Live { raw: RawObject::from_value(&value), ..live };
-                Self::of(app, live, &[]).map(Some).map_err(Error::failed)
+                let (parent, record) = Self::identified(app, live).map_err(Error::failed)?;
+                // Another run may be writing it all the same, and there may be parts, whatever it says of them.
+                let last = record.value(LAST).and_then(|last| serde_json::from_str(last).ok());
+                Ok(Some(Parent { last, parts: Some(Parts::default()), ..parent }))
             }
             parent => parent,
         }
@@ -163,10 +165,9 @@ impl Parent {
             return Ok(Self::whole(app, live, target).await?.map(|parent| (parent, None)));
         }
         value["metadata"]["annotations"][TOOLING] = "gantry/".into();
-        value["data"] = json!({});
         let live = Live { raw: RawObject::from_value(&value), ..live };
-        Self::of(app, live, &[])
-            .map(|parent| Some((parent, Some(sanitize(&tooling).into_owned()))))
+        Self::identified(app, live)
+            .map(|(parent, _)| Some((parent, Some(sanitize(&tooling).into_owned()))))
             .map_err(Error::failed)
     }
 
@@ -204,8 +205,36 @@ impl Parent {
     /// The parent from its ConfigMap and the texts of the parts that it names.
     ///
     /// # Errors
-    /// It is not a parent of gantry's, or not one that can be read.
+    /// It is not a parent of gantry's, or not as gantry wrote it.
     fn of(app: &App, live: Live, texts: &[Text]) -> std::result::Result<Self, Problem> {
+        let (parent, record) = Self::identified(app, live)?;
+        let broken = |why: &str| {
+            let object = app.parent();
+            let message = format!("{object}: the record of the app {} is damaged: {}", app.name, sanitize(why));
+            Problem::new(message).help(parts::RESTORE)
+        };
+        let parts = Parts::of(&record).map_err(|why| broken(&why))?;
+        let is_split = parts.as_ref().is_some_and(|parts| !parts.parts.is_empty());
+        let own = Text::of(&record).ok_or_else(|| broken("data.inventory is missing"));
+        let own = if is_split { Vec::new() } else { vec![own?] };
+        let texts = if is_split { texts } else { &own };
+        let members = inventory::decode(texts).map_err(|why| broken(&why))?;
+        if let Some(sum) = record.value(SUM) {
+            inventory::is_of(sum, &members).map_err(|why| broken(&format!("{why}, says data.{SUM}")))?;
+        }
+        let last = record.value(LAST).map(serde_json::from_str).transpose();
+        let last = last.map_err(|error| broken(&not_as_written(LAST, "gantry", &error)))?;
+        let beside = if is_split { record.value(parts::KEY) } else { own.first().map(|text| &*text.text) };
+        let kept = record.value(LAST_APPLIED);
+        let last_applied = kept.and_then(|kept| LastApplied::decode(kept, &members, beside.unwrap_or_default()));
+        Ok(Parent { members, parts, last, last_applied, ..parent })
+    }
+
+    /// The parent without anything of its data, and its ConfigMap.
+    ///
+    /// # Errors
+    /// It is not a parent of gantry's.
+    fn identified(app: &App, live: Live) -> std::result::Result<(Self, ConfigMap), Problem> {
         let parent = app.parent();
         let wrong = |why: &str| Problem::new(format!("{parent} does not keep an app of gantry: {}", sanitize(why)));
         let record = ConfigMap::parse(&live.raw.json()).map_err(|error| wrong(&error.to_string()))?;
@@ -222,20 +251,19 @@ impl Parent {
             let text = record.annotation(key).unwrap_or_default();
             text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
         };
-        let broken = |why: &str| wrong(why).help(parts::RESTORE);
-        let parts = Parts::of(&record).map_err(|why| broken(&why))?;
-        let is_split = parts.as_ref().is_some_and(|parts| !parts.parts.is_empty());
-        let own: Vec<Text> = Text::of(&record).filter(|_| !is_split).into_iter().collect();
-        let texts = if is_split { texts } else { &own };
-        let members = inventory::decode(texts).map_err(|why| broken(&format!("{why} cannot be read")))?;
-        let last = record.value("last").map(serde_json::from_str).transpose();
-        let last = last.map_err(|error| broken(&format!("data.last: {error}")))?;
-        let beside = if is_split { record.value(parts::KEY) } else { own.first().map(|text| &*text.text) };
-        let kept = record.value(LAST_APPLIED);
-        let last_applied = kept.and_then(|kept| LastApplied::decode(kept, &members, beside.unwrap_or_default()));
-        let mut namespaces = list(NAMESPACES);
+        let (kinds, mut namespaces) = (list(KINDS), list(NAMESPACES));
         namespaces.insert(app.namespace.clone());
-        Ok(Parent { app: app.clone(), kinds: list(KINDS), live, namespaces, members, parts, last, last_applied })
+        let parent = Parent {
+            app: app.clone(),
+            live,
+            kinds,
+            namespaces,
+            members: BTreeSet::new(),
+            parts: None,
+            last: None,
+            last_applied: None,
+        };
+        Ok((parent, record))
     }
 
     /// Whether nothing is left of the app but this record: it has the other name already.
@@ -427,7 +455,7 @@ fn object(app: &App, content: &Content, inventory: &Inventory, parts: Option<&Pa
                 NAMESPACES: additional.join(","),
             },
         },
-        "data": {"last": serde_json::to_string(last)?},
+        "data": {LAST: serde_json::to_string(last)?, SUM: inventory::sum(members)},
     });
     let data = &mut object["data"];
     let parts = parts.map(serde_json::to_string).transpose()?;
@@ -523,8 +551,36 @@ mod tests {
         let tooling = with("/metadata/annotations/applyset.kubernetes.io~1tooling", json!("kubectl/v1.36"));
         assert!(tooling.contains("belongs to \"kubectl/v1.36\""), "{tooling}");
         assert!(with("/metadata/labels", json!({})).contains("does not keep an app"));
-        assert!(with("/data/inventory", json!("x")).contains("line 1 of the inventory cannot be read"));
-        assert!(with("/data/last", json!("{")).contains("data.last"));
+        let damaged = |pointer: &str, value: Value, why: &str| {
+            let message = with(pointer, value);
+            let expected = format!("configmap/shop.gantry -n prod: the record of the app shop is damaged: {why}");
+            assert_eq!(message, expected, "{pointer}");
+        };
+        damaged("/data/inventory", json!("x"), "line 1 of the inventory cannot be read");
+        let last = "data.last is not as gantry writes it";
+        for text in ["{", "[]"] {
+            damaged("/data/last", json!(text), &format!("{last} (line 1, column {})", text.len()));
+        }
+        damaged(
+            "/data/inventory",
+            json!(""),
+            "the inventory has 0 objects and had 1 when it was written, says data.inventory-sum",
+        );
+        let other = "apps Deployment web b u\n";
+        let others = "the inventory has not the objects that it had when it was written, says data.inventory-sum";
+        damaged("/data/inventory", json!(other), others);
+        damaged("/data/inventory-sum", json!("1"), others);
+        let last = whole["data"]["last"].clone();
+        damaged("/data", json!({"last": last}), "data.inventory is missing");
+    }
+
+    #[test]
+    fn a_record_that_was_written_before_there_was_a_sum_is_read() {
+        let written = parent(last(Outcome::Applied, String::new()));
+        let mut before = written.live.raw.value();
+        assert!(before["data"].as_object_mut().unwrap().remove(SUM).is_some());
+        let live = Live { raw: RawObject::from_value(&before), ..written.live };
+        assert_eq!(Parent::of(&app(), live, &[]).unwrap().members, written.members);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::config_map::ConfigMap;
+use super::config_map::{ConfigMap, not_as_written};
 use super::inventory::{MOST_PARTS, Text};
 use super::members::{self, Found};
 use super::{App, MANAGER, config_maps};
@@ -60,10 +60,15 @@ impl Parts {
     /// What it says cannot be.
     pub fn of(record: &ConfigMap) -> std::result::Result<Option<Self>, String> {
         let Some(text) = record.value(KEY) else { return Ok(None) };
-        let parts: Parts = serde_json::from_str(text).map_err(|error| format!("data.{KEY}: {error}"))?;
-        match parts.parts.len() > MOST_PARTS {
-            true => Err(format!("data.{KEY} names more than {MOST_PARTS} parts")),
-            false => Ok(Some(parts)),
+        let parts: Parts = serde_json::from_str(text).map_err(|error| not_as_written(KEY, "gantry", &error))?;
+        if parts.parts.len() > MOST_PARTS {
+            return Err(format!("data.{KEY} names more than {MOST_PARTS} parts"));
+        }
+        let (mut numbers, mut sums) = (BTreeSet::new(), BTreeSet::new());
+        // No two parts hold the same, so that another number with the sum of a part is a part that is listed twice, too.
+        match parts.parts.iter().find(|part| !(numbers.insert(part.number) && sums.insert(&part.sum))) {
+            Some(part) => Err(format!("data.{KEY} lists part {} twice", part.number)),
+            None => Ok(Some(parts)),
         }
     }
 
@@ -97,8 +102,8 @@ impl Parts {
 }
 
 /// What to do where the inventory is not to be had.
-pub const RESTORE: &str = "restore the ConfigMap; gantry deletes nothing without it. To begin again with what the manifests \
-                           hold: gantry apps forget";
+pub const RESTORE: &str = "restore the ConfigMap from a backup; gantry deletes nothing without it. To begin again with what the \
+                           manifests hold: gantry apps forget";
 
 /// The ConfigMap of a part.
 pub fn object(app: &App, number: u32) -> ObjectRef {
@@ -233,9 +238,18 @@ mod tests {
         assert_eq!(of(json!({})), Ok(None));
         assert_eq!(of(json!({"parts": r#"{"parts":[]}"#})), Ok(Some(Parts::default())));
         assert!(of(json!({"parts": "{"})).is_err());
-        let part = Part { number: 2, sum: "x".into() };
-        let many = |count: usize| Parts { parts: vec![part.clone(); count], renamed_to: None };
+        for (text, column) in [("[1]", 2), (r#"{"parts":[{"number":2}]}"#, 22), (r#"{"parts":{}}"#, 9)] {
+            let why = of(json!({"parts": text})).unwrap_err();
+            assert_eq!(why, format!("data.parts is not as gantry writes it (line 1, column {column})"), "{text}");
+        }
+        let part = |number: u32| Part { number, sum: format!("x{number}") };
+        let many = |count: usize| Parts { parts: (2..).map(part).take(count).collect(), renamed_to: None };
         let written = |parts: &Parts| json!({"parts": serde_json::to_string(parts).unwrap()});
+        for (number, sum) in [(2, "y"), (3, "x2")] {
+            let again = Part { number, sum: sum.to_owned() };
+            let twice = Parts { parts: vec![part(2), again], renamed_to: None };
+            assert_eq!(of(written(&twice)).unwrap_err(), format!("data.parts lists part {number} twice"));
+        }
         assert_eq!(of(written(&many(MOST_PARTS))), Ok(Some(many(MOST_PARTS))));
         assert!(of(written(&many(MOST_PARTS + 1))).unwrap_err().contains("more than 16 parts"));
     }

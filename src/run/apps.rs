@@ -81,12 +81,27 @@ pub async fn run(args: &AppsArgs, host: &mut Host) -> Result<String> {
     let (settings, target) = open(&args.cluster, host).await?;
     let namespace = settings.namespace.clone();
     let found = until(&stop, async { Ok(all(&target, namespace.as_deref()).await) }).await?.map_err(Error::failed)?;
-    if args.output == Some(ListFormat::Json) {
-        let apps: Vec<Value> = found.iter().map(entry).collect();
-        return Ok(pretty(&json!({ "apps": apps })));
+    let text = match args.output {
+        Some(ListFormat::Json) => {
+            let apps: Vec<Value> = found.iter().map(entry).collect();
+            pretty(&json!({ "apps": apps }))
+        }
+        _ => listed(&found),
+    };
+    let problems: Vec<Problem> = found.into_iter().filter_map(|(_, parent)| parent.err()).collect();
+    if problems.is_empty() {
+        return Ok(text);
     }
+    // As kubectl does: what there is, then what could not be read.
+    host.say(&text);
+    Err(Error::Failed(problems))
+}
+
+type Listed = (App, std::result::Result<Parent, Problem>);
+
+fn listed(found: &[Listed]) -> String {
     let mut rows = vec![["NAMESPACE", "NAME", "OBJECTS", "LAST DEPLOY", "OUTCOME", "BY"].map(str::to_owned)];
-    for (app, parent) in &found {
+    for (app, parent) in found {
         let mut row =
             [app.namespace.clone(), app.name.clone(), String::new(), String::new(), String::new(), String::new()];
         match parent {
@@ -102,7 +117,7 @@ pub async fn run(args: &AppsArgs, host: &mut Host) -> Result<String> {
         }
         rows.push(row);
     }
-    Ok(if found.is_empty() { "no apps\n".to_owned() } else { table(&rows) })
+    if found.is_empty() { "no apps\n".to_owned() } else { table(&rows) }
 }
 
 fn word(outcome: parent::Outcome) -> &'static str {
@@ -113,7 +128,7 @@ fn word(outcome: parent::Outcome) -> &'static str {
     }
 }
 
-fn entry((app, parent): &(App, std::result::Result<Parent, Problem>)) -> Value {
+fn entry((app, parent): &Listed) -> Value {
     let mut entry = json!({"name": app.name, "namespace": app.namespace, "id": app.id()});
     match parent {
         Ok(parent) => {
@@ -126,10 +141,7 @@ fn entry((app, parent): &(App, std::result::Result<Parent, Problem>)) -> Value {
 }
 
 /// Every app, by namespace and name.
-async fn all(
-    target: &Target,
-    namespace: Option<&str>,
-) -> std::result::Result<Vec<(App, std::result::Result<Parent, Problem>)>, Problem> {
+async fn all(target: &Target, namespace: Option<&str>) -> std::result::Result<Vec<Listed>, Problem> {
     let config_maps = config_maps();
     let request =
         ListRequest { namespace, label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&config_maps, PAGE) };

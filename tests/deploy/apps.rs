@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Bed, Output, Proxy, When, control_plane, eventually, results};
+use crate::support::{Bed, Gantry, Output, Proxy, When, control_plane, eventually, results};
 use serde_json::{Value, json};
 
+mod damaged;
 mod last_applied;
 mod parts;
 mod readiness;
@@ -45,6 +46,14 @@ impl Shop {
 
     fn deploy(&self, flags: &[&str]) -> Output {
         self.run("deploy", flags)
+    }
+
+    fn command(&self, kubeconfig: std::path::PathBuf, arguments: &[&str]) -> Gantry {
+        self.bed.gantry(kubeconfig, &[arguments, &["-n", &self.bed.names.namespace]].concat())
+    }
+
+    fn admin(&self, arguments: &[&str]) -> Output {
+        self.command(control_plane().kubeconfig("admin"), arguments).run()
     }
 
     fn get(&self, name: &str) -> Option<Value> {

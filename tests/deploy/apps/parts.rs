@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 
 use super::{PART_OF, Shop};
-use crate::support::{Gantry, Output, Proxy, When, control_plane};
+use crate::support::{Proxy, When, control_plane};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -89,14 +89,6 @@ impl Shop {
         let uid = |line: &str| line.split(' ').nth(4).expect("a uid").to_owned();
         Some(texts.iter().flat_map(|text| text.lines()).map(uid).collect())
     }
-
-    fn command(&self, kubeconfig: std::path::PathBuf, arguments: &[&str]) -> Gantry {
-        self.bed.gantry(kubeconfig, &[arguments, &["-n", &self.bed.names.namespace]].concat())
-    }
-
-    fn admin(&self, arguments: &[&str]) -> Output {
-        self.command(control_plane().kubeconfig("admin"), arguments).run()
-    }
 }
 
 fn uids(live: &BTreeMap<usize, (String, Option<String>)>) -> BTreeSet<String> {
@@ -177,7 +169,7 @@ fn a_part_that_is_missing_is_no_inventory_without_members() {
         assert_eq!((shop.live().len(), shop.get("store.gantry")), (MANY, None));
     };
     fails("configmap/shop.gantry-3 -n ");
-    shop.admin(&["apps"]).code(0).stdout_contains("unreadable record");
+    shop.admin(&["apps"]).code(1).stdout_contains("unreadable record").stderr_contains("configmap/shop.gantry-3 -n ");
     // Nor one that somebody else has put there.
     let mut other = part.clone();
     other["data"] = json!({"inventory": ""});
@@ -187,15 +179,41 @@ fn a_part_that_is_missing_is_no_inventory_without_members() {
     control_plane().apply_yaml(&part.to_string());
     shop.admin(commands[0]).code(0).stdout_contains("59 deleted");
 
-    // A record that is given up takes along what is left of its parts.
+    // A record that names fewer parts, or one of them twice, has fewer members for nobody.
     shop.roles(0..MANY);
     shop.deploy(&[]).code(0);
-    let named = shop.named_parts("shop");
-    assert_eq!(named.len(), 2);
-    shop.delete(named.first().unwrap());
-    shop.admin(&["apps", "forget", "-a", "shop", "--yes"]).code(0).stdout_contains("60 objects stay");
-    assert_eq!((shop.get("shop.gantry"), shop.part_names()), (None, BTreeSet::new()));
-    assert!(shop.live().values().all(|(_, label)| label.is_none()));
+    shop.roles(0..1);
+    let whole = shop.parent()["data"].clone();
+    let both: Value = serde_json::from_str(whole["parts"].as_str().unwrap()).expect("JSON");
+    let (first, second) = (&both["parts"][0], &both["parts"][1]);
+    let damaged = |data: &Value, what: &str| {
+        shop.patch("shop.gantry", &json!({"data": data}));
+        for command in commands.iter().chain([&["apps"][..]].iter()) {
+            let output = shop.admin(command);
+            output.code(1).stderr_contains("the record of the app shop is damaged").stderr_contains(what);
+            output.stderr_contains("gantry apps forget");
+        }
+        assert_eq!((shop.live().len(), shop.get("store.gantry")), (MANY, None), "{what}");
+        shop.patch("shop.gantry", &json!({"data": whole}));
+    };
+    let parts = |parts: Value| json!({"parts": json!({"parts": parts}).to_string()});
+    damaged(&parts(json!([first])), "objects and had 60 when it was written");
+    damaged(&parts(json!([first, second, second])), &format!("lists part {} twice", second["number"]));
+    damaged(&parts(json!({})), "data.parts is not as gantry writes it (line 1, column 9)");
+    damaged(&json!({"parts": null}), "line 1 of the inventory cannot be read");
+    damaged(&json!({"parts": null, "inventory": null}), "data.inventory is missing");
+    shop.deploy(&["--prune=yes", "--prune-max=100%"]).code(0).stdout_contains("59 deleted");
+
+    // A record that is given up takes along what is left of its parts.
+    for record in [json!({}), json!({"parts": null, "inventory": null})] {
+        shop.roles(0..MANY);
+        shop.deploy(&[]).code(0);
+        shop.patch("shop.gantry", &json!({"data": record}));
+        shop.delete(shop.part_names().first().unwrap());
+        shop.admin(&["apps", "forget", "-a", "shop", "--yes"]).code(0).stdout_contains("60 objects stay");
+        assert_eq!((shop.get("shop.gantry"), shop.part_names()), (None, BTreeSet::new()), "{record}");
+        assert!(shop.live().values().all(|(_, label)| label.is_none()));
+    }
 }
 
 #[test]
