@@ -27,7 +27,7 @@ mod write;
 use std::io::Write;
 
 use self::prepare::loader;
-use crate::cli::{Cli, Command, ConfigCommand, ConfigFlags, ReportCommand, RulesArgs};
+use crate::cli::{AppsCommand, Cli, Command, ConfigCommand, ConfigFlags, ReportCommand, RulesArgs};
 use crate::config;
 use crate::manifest;
 use crate::options::ListFormat;
@@ -43,7 +43,13 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Check(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Check, host)).await,
         Command::Diff(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Diff, host)).await,
         Command::Delete(args) => return Box::pin(flow::delete(args, host)).await,
-        Command::Apps(args) => Box::pin(apps::run(args, host)).await,
+        Command::Apps(args) => match &args.command {
+            None => Box::pin(apps::list(args, host)).await,
+            Some(AppsCommand::Forget { cluster, name, yes }) => Box::pin(apps::forget(cluster, name, *yes, host)).await,
+            Some(AppsCommand::Rename { cluster, name, to, yes }) => {
+                Box::pin(rename::rename(cluster, name, to, *yes, host)).await
+            }
+        },
         Command::Inspect(args) => Box::pin(apps::inspect(args, host)).await,
         Command::Permissions(args) => Box::pin(permissions::run(args, host)).await,
         Command::Snapshot(args) => Box::pin(snapshot::run(args, host)).await,

@@ -11,6 +11,7 @@ pub mod git;
 pub mod kube;
 pub mod list;
 mod managers;
+mod pages;
 mod refusal;
 pub mod selector;
 pub mod service;
@@ -35,7 +36,8 @@ pub use managers::{FieldConflict, Operation, client_side_tool};
 pub use refusal::{Cause, DryRunError, Refusal, Refuser, RewriteError, immutable_help, is_immutable, is_undeclared};
 pub use write::{Apply, ApplyError, Delete, DeleteError, Pin, Relabel, Unmark};
 
-pub use list::{ListError, ListRequest, MissingRight, Page, Pages};
+pub use list::{ListError, ListRequest, MissingRight, Page};
+pub use pages::Pages;
 
 /// Objects written, or asked about in a dry run, at the same time. Enough to hide a round trip; few enough that a stop is
 /// felt at once.
@@ -328,9 +330,9 @@ impl Target {
     /// The objects of one resource, in pages. Sends no request before the first page is asked for.
     pub fn list(&self, request: &ListRequest<'_>) -> Pages {
         Pages(match self {
-            Target::Kube(target) => list::Source::Kube(target.list(request)),
-            Target::Dir(target) => list::Source::Dir(target.list(request)),
-            Target::Git(target) => list::Source::Dir(target.state().list(request)),
+            Target::Kube(target) => pages::Source::Kube(target.list(request)),
+            Target::Dir(target) => pages::Source::Dir(target.list(request)),
+            Target::Git(target) => pages::Source::Dir(target.state().list(request)),
         })
     }
 

@@ -12,9 +12,8 @@ use super::layer::LayerData;
 use super::located::{self, Located, LocatedData};
 use super::origin::Place;
 use crate::matcher::{Matcher, Part};
-use crate::plan::graph::bindings::{
-    Bindings, GROUP_BINDINGS, GroupBinding, Pattern, RULE_BINDINGS, RuleBinding, check_group,
-};
+use crate::plan::graph::bindings::{Bindings, GROUP_BINDINGS, GroupBinding, RULE_BINDINGS, RuleBinding};
+use crate::plan::graph::rule::{Pattern, check_group};
 use crate::plan::rebase_rules::{RebaseRule, Side};
 use crate::problem::{Location, Problem, did_you_mean, not_one_of};
 use crate::readiness::rules::{ConditionMatcher, Expressions, Test, VARIABLES, WaitRule};

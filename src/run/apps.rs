@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use super::host::Host;
 use super::interrupt::until;
 use super::prepare::{connection, impersonate, loader};
-use super::{pretty, rename, write};
+use super::{pretty, write};
 use crate::app::PART_OF;
 use crate::app::children::{self, Children};
 use crate::app::members::{self, Facts, Found};
 use crate::app::{App, Parent, check_name, config_maps, parent};
 use crate::apply::delete;
-use crate::cli::{AppsArgs, AppsCommand, ClusterArgs, InspectArgs};
+use crate::cli::{AppsArgs, ClusterArgs, InspectArgs};
 use crate::cluster::{Desired, IN_FLIGHT, ListRequest, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::finding::Action;
@@ -69,14 +69,8 @@ async fn parent_of(name: &str, settings: &Settings, target: &Target) -> Result<P
     Parent::read(&app, target).await?.ok_or_else(|| no_app(&app))
 }
 
-/// All apps, or what is done with one.
-pub async fn run(args: &AppsArgs, host: &mut Host) -> Result<String> {
-    if let Some(AppsCommand::Forget { cluster, name, yes }) = &args.command {
-        return forget(cluster, name, *yes, host).await;
-    }
-    if let Some(AppsCommand::Rename { cluster, name, to, yes }) = &args.command {
-        return rename::rename(cluster, name, to, *yes, host).await;
-    }
+/// All apps of the cluster.
+pub async fn list(args: &AppsArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(&args.cluster, host).await?;
     let namespace = settings.namespace.clone();
@@ -250,7 +244,7 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
 }
 
 /// Takes the label off the members and deletes the record.
-async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> Result<String> {
+pub async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(args, host).await?;
     let work = async {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::app::{Foreseen, listed};
+use super::app::foreseen::{Foreseen, listed};
 use crate::app::kapp::{self, Members, Record};
 use crate::app::members::Found;
 use crate::app::{App, Parent, config_maps};

@@ -6,86 +6,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use libyaml_safer::{Encoding, ErrorKind, Event, EventData, Parser, ScalarStyle};
+use libyaml_safer::{Event, EventData, ScalarStyle};
 
+use super::document::{Document, Kind, Place, Raw, error_at, too_deep};
+use super::libyaml::{explain, parser, place, trim_added_break};
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
 use super::{Error, block, flow, guard};
-
-/// A document that was read but not expanded: its nodes in the order of the text, each collection followed by its
-/// children. It takes a fraction of a tree's memory and gives JSON, a tree, or single places.
-pub struct Document<'t> {
-    pub(super) nodes: Vec<Raw<'t>>,
-    /// The bytes of all scalars as they are written.
-    pub(super) written: usize,
-}
-
-#[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) struct Raw<'t> {
-    pub kind: Kind<'t>,
-    pub at: Place,
-    /// The byte after the node's text.
-    pub end: u32,
-}
-
-/// Where a node starts: line and column from 0, and the byte.
-#[derive(Clone, Copy)]
-#[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) struct Place {
-    pub line: u32,
-    pub column: u32,
-    pub start: u32,
-}
-
-#[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) enum Kind<'t> {
-    Scalar {
-        /// A part of the text where nothing had to be unfolded or unescaped.
-        value: Cow<'t, str>,
-        tag: Option<Box<str>>,
-        plain: bool,
-    },
-    /// `next` is the index of the first node behind the collection.
-    Sequence {
-        next: u32,
-    },
-    Mapping {
-        next: u32,
-    },
-    Alias {
-        target: u32,
-    },
-}
-
-impl<'t> Raw<'t> {
-    /// A scalar without a tag.
-    pub fn scalar(value: Cow<'t, str>, plain: bool, at: Place, end: u32) -> Self {
-        Raw { kind: Kind::Scalar { value, tag: None, plain }, at, end }
-    }
-
-    /// What a scalar says; nothing for all else.
-    pub fn text(&self) -> &str {
-        match &self.kind {
-            Kind::Scalar { value, .. } => value,
-            _ => "",
-        }
-    }
-}
-
-impl<'t> Document<'t> {
-    /// `None` where there are no nodes.
-    pub(super) fn of(nodes: Vec<Raw<'t>>) -> Option<Self> {
-        let written = nodes.iter().map(|raw| raw.text().len()).sum();
-        (!nodes.is_empty()).then_some(Document { nodes, written })
-    }
-
-    /// The index of the node that follows `index` and everything inside it.
-    pub(super) fn next(&self, index: u32) -> u32 {
-        match self.nodes[index as usize].kind {
-            Kind::Sequence { next } | Kind::Mapping { next } => next,
-            _ => index + 1,
-        }
-    }
-}
 
 /// Reads one document; `None` if there is nothing in it.
 pub(super) fn compose(text: &str) -> Result<Option<Document<'_>>, Error> {
@@ -103,13 +29,6 @@ pub(super) fn compose_any(text: &str) -> Result<Option<Document<'static>>, Error
     guard::check(text)?;
     let composer = Composer { nodes: Vec::new(), open: Vec::new(), anchors: HashMap::new(), last_end: 0 };
     composer.run(text)
-}
-
-pub(super) fn parser(text: &str) -> Parser<guard::Chunks<'_>> {
-    let mut parser = Parser::new();
-    parser.set_encoding(Encoding::Utf8);
-    parser.set_input(guard::Chunks::new(text));
-    parser
 }
 
 struct Composer {
@@ -158,7 +77,7 @@ impl Composer {
         match event.data {
             EventData::Scalar { anchor, tag, mut value, plain_implicit, style, .. } => {
                 if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
-                    guard::trim_added_break(text, at.start as usize, end as usize, &mut value);
+                    trim_added_break(text, at.start as usize, end as usize, &mut value);
                 }
                 self.anchor(anchor, index);
                 let tag = tag.map(String::into_boxed_str);
@@ -216,44 +135,7 @@ impl Composer {
     }
 }
 
-pub(super) fn place(event: &Event) -> Place {
-    let mark = &event.start_mark;
-    Place { line: mark.line as u32, column: mark.column as u32, start: mark.index as u32 }
-}
-
 /// An anchor's name, which is made of letters and digits but may be of any length.
 fn short(anchor: &str) -> &str {
     anchor.get(..60).unwrap_or(anchor)
-}
-
-pub(super) fn too_deep() -> String {
-    format!("the document nests more than {MAX_DEPTH} levels deep")
-}
-
-pub(super) fn error_at(at: Place, message: String) -> Error {
-    Error { line: at.line as usize + 1, column: at.column as usize + 1, message }
-}
-
-/// The parser's error at the place where a person would look for the cause.
-pub(super) fn explain(error: &libyaml_safer::Error, text: &str) -> Error {
-    if error.kind() == ErrorKind::Reader {
-        return guard::control_character(text);
-    }
-    let context = error.context().unwrap_or_default();
-    // The scanner notices an open quote or a missing colon far behind the place where it began.
-    let began = matches!(context, "while scanning a simple key" | "while scanning a quoted scalar");
-    let mark = error.context_mark().filter(|_| began).or(error.problem_mark()).unwrap_or_default();
-    let mut message = match error.problem() {
-        "did not find expected <document start>" => "there is text behind the end of the document's value",
-        problem => problem,
-    }
-    .to_owned();
-    if !context.is_empty() {
-        message = format!("{message} {context}");
-    }
-    let (line, column) = (mark.line as usize + 1, mark.column as usize + 1);
-    if text.as_bytes().get(mark.index as usize) == Some(&b'\t') {
-        message.push_str(" (a tab; YAML is indented with spaces)");
-    }
-    Error { line, column, message }
 }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::compose::{Document, Kind, Raw, compose, error_at, too_deep};
+use super::compose::compose;
+use super::document::{Document, Kind, Raw, error_at, too_deep};
 use super::limits::{MAX_DEPTH, MAX_EXPANDED_BYTES, MAX_EXPANDED_NODES};
 use super::resolve::{MERGE, Scalar, resolve};
 use super::{Data, Duplicate, Entry, Error, Json, Node, Span, Step};

@@ -1,82 +1,13 @@
-//! What a text has to pass before it reaches the parser.
+//! Texts that the parser must not see.
 //!
-//! libyaml-safer panics on inputs that its C original takes or refuses: a text that ends inside a line of a block scalar
-//! or behind a backslash, and a tag directly before a comma in a flow collection. The first two are cured by ending
-//! every text with a line break, the third is found before, so that no manifest can bring the process down.
-//! The parser also decodes whatever a reader offers in one go; [`Chunks`] offers little at a time, so that its memory
-//! does not grow with the document.
-
-use std::io::{self, BufRead, Read};
+//! libyaml-safer panics where a tag is directly before a comma in a flow collection. Such texts are found before, so
+//! that no manifest can bring the process down. The other panics are prevented in [`super::libyaml`].
 
 use libyaml_safer::EventData;
 
 use super::Error;
-use super::compose::{error_at, explain, parser, place};
-
-const CHUNK: usize = 4096;
-
-/// A text as a reader that offers it in pieces of whole characters, and always ends with a line break.
-pub(super) struct Chunks<'a> {
-    rest: &'a str,
-    end: &'static str,
-}
-
-impl<'a> Chunks<'a> {
-    pub fn new(text: &'a str) -> Self {
-        Chunks { rest: text, end: if ends_with_break(text) { "" } else { "\n" } }
-    }
-}
-
-impl Read for Chunks<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let available = self.fill_buf()?;
-        let count = out.len().min(available.len());
-        out[..count].copy_from_slice(&available[..count]);
-        self.consume(count);
-        Ok(count)
-    }
-}
-
-impl BufRead for Chunks<'_> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.rest.is_empty() {
-            self.rest = std::mem::take(&mut self.end);
-        }
-        let mut end = self.rest.len().min(CHUNK);
-        while !self.rest.is_char_boundary(end) {
-            end -= 1;
-        }
-        Ok(&self.rest.as_bytes()[..end])
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.rest = self.rest.get(count..).unwrap_or_default();
-    }
-}
-
-fn ends_with_break(text: &str) -> bool {
-    text.ends_with(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
-}
-
-/// Takes back the line break that [`Chunks`] added, where it became part of a block scalar that ends with the text.
-pub(super) fn trim_added_break(text: &str, start: usize, end: usize, value: &mut String) {
-    if end < text.len() || ends_with_break(text) || !value.ends_with('\n') {
-        return;
-    }
-    let blank = |line: &str| line.bytes().all(|byte| byte == b' ');
-    let last_text_line = text.rsplit('\n').next().unwrap_or_default();
-    let last_value_line = value[..value.len() - 1].rsplit('\n').next().unwrap_or_default();
-    // A last line of nothing but spaces is content only where it is longer than the indentation.
-    let last_line_is_content = !blank(last_text_line) || (!last_value_line.is_empty() && blank(last_value_line));
-    let indicator = text.get(start..end).unwrap_or_default().lines().find_map(|line| {
-        let line = line.split(" #").next().unwrap_or_default();
-        line.split_whitespace().last().filter(|word| word.starts_with(['|', '>']))
-    });
-    let keeps_breaks = indicator.is_some_and(|indicator| indicator.contains('+'));
-    if last_line_is_content || keeps_breaks {
-        value.pop();
-    }
-}
+use super::document::error_at;
+use super::libyaml::{explain, parser, place};
 
 /// Refuses the texts that the parser must not see.
 pub(super) fn check(text: &str) -> Result<(), Error> {
@@ -143,23 +74,4 @@ fn space_out_tags(text: &str) -> Option<(String, Vec<usize>)> {
 
 fn is_tag_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_;/?:@&=+$.!~*'()%".contains(&byte)
-}
-
-/// The first character that YAML does not allow.
-pub(super) fn control_character(text: &str) -> Error {
-    let (mut line, mut column) = (1, 1);
-    for character in text.chars() {
-        let allowed =
-            matches!(character, '\t' | '\n' | '\r' | '\u{85}' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..);
-        if !allowed {
-            let message = format!("the control character U+{:04X} is not allowed in YAML", u32::from(character));
-            return Error { line, column, message };
-        }
-        if character == '\n' {
-            line += 1;
-            column = 0;
-        }
-        column += 1;
-    }
-    Error { line: 1, column: 1, message: "the text could not be read".into() }
 }

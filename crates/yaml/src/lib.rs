@@ -8,9 +8,11 @@
 mod block;
 mod compose;
 mod decode;
+mod document;
 mod flow;
 mod guard;
 mod json;
+mod libyaml;
 mod limits;
 mod resolve;
 
@@ -18,7 +20,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-pub use compose::Document;
+pub use document::Document;
 pub use json::explain_json;
 pub use limits::{MAX_BYTES, MAX_DEPTH};
 

@@ -87,7 +87,7 @@ fn api_version(resource: &Resource) -> String {
 }
 
 impl DirPages {
-    /// See [`crate::cluster::list::Pages::next`].
+    /// See [`crate::cluster::Pages::next`].
     pub fn next_page(&mut self) -> Result<Option<Page>, ListError> {
         let objects = self.objects.as_mut().map_err(|error| error.clone())?;
         let mut page = Vec::new();

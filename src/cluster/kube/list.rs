@@ -140,7 +140,7 @@ impl KubePages {
         }
     }
 
-    /// See [`crate::cluster::list::Pages::next`].
+    /// See [`crate::cluster::Pages::next`].
     pub(in crate::cluster) async fn next(&mut self) -> Result<Option<Page>, ListError> {
         loop {
             if let State::Over(end) = &self.state {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::matcher::{Matcher, Part};
-use crate::plan::graph::bindings::Pattern;
+use crate::plan::graph::rule::Pattern;
 
 const ALL: &str = "resourceMatchers: [{allMatcher: {}}]";
 

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::written::{Group, Operation, Ordering, Rule, Side, Source};
+use super::rule::{Group, Operation, Rule, Side, Source};
+use super::written::Ordering;
 use crate::plan::{self, Change};
 use crate::resource::Resource;
 

@@ -2,6 +2,7 @@
 
 mod behind;
 pub mod bindings;
+pub mod rule;
 mod steps;
 mod written;
 
@@ -10,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use bindings::Bindings;
+use rule::{Group, Operation, Rule, Side, Source};
 pub use steps::Step;
 use steps::{Disorder, Edge, Node, Sorted};
-use written::{Group, Operation, Ordering, Rule, Side, Source, Unreadable};
+use written::{Ordering, Unreadable};
 
 use super::Change;
 use super::removal::{self, Removal};

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use super::written::{Group, Operation, Ordering, Rule, Side, Source};
+use super::rule::{Group, Operation, Rule, Side, Source};
+use super::written::Ordering;
 
 /// Objects with the same rules share a step; each step is compared with each other one.
 const MAX_STEPS: usize = 1000;

@@ -5,106 +5,18 @@
 //! the same as kapp's.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use serde_json::Value;
 
-use super::bindings::{Bindings, GROUP_BINDINGS, Pattern, RULE_BINDINGS, group_name, unknown};
+use super::bindings::{Bindings, GROUP_BINDINGS, RULE_BINDINGS};
+use super::rule::{BY_KIND, Group, Operation, Pattern, Placeholders, Rule, Side, Source};
 use crate::matcher::{self, Facts};
-use crate::problem::Location;
 use crate::resource::ObjectRef;
 
 const PREFIXES: [&str; 2] = ["kapp.k14s.io/", "gantry.dev/"];
 const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
 /// One of these is in every annotation that is read here, and in few other texts.
 pub const MARKS: [&str; 3] = ["change-group", "change-rule", "depends-on"];
-/// The groups to which kapp adds objects by their kind.
-const BY_KIND: &str = "change-groups.kapp.k14s.io/";
-
-/// What a deploy does to an object, as rules name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
-    /// It is created or updated.
-    Upsert,
-    Delete,
-}
-
-/// On which side of the others a rule puts its object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
-    Before,
-    After,
-}
-
-/// A set of objects that a rule names.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
-    Named(String),
-    /// One object: group, kind, namespace and name.
-    Object(String, String, Option<String>, String),
-}
-
-impl Group {
-    pub fn of(object: &ObjectRef) -> Group {
-        let (group, kind, namespace, name) = object.identity();
-        Group::Object(group.into(), kind.into(), namespace.map(Into::into), name.into())
-    }
-
-    /// Whether kapp decides by the kind of an object if it is in the group.
-    pub fn is_by_kind(&self) -> bool {
-        matches!(self, Group::Named(name) if name.starts_with(BY_KIND))
-    }
-}
-
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Group::Named(name) => write!(f, "the change group {name}"),
-            Group::Object(group, kind, namespace, name) => {
-                write!(f, "{}", kind.to_lowercase())?;
-                if !group.is_empty() {
-                    write!(f, ".{group}")?;
-                }
-                write!(f, "/{name}")?;
-                namespace.as_ref().map_or(Ok(()), |namespace| write!(f, " -n {namespace}"))
-            }
-        }
-    }
-}
-
-/// `upsert after upserting GROUP`: the object's own operation, the side, and the operation on the members of a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    pub operation: Operation,
-    pub side: Side,
-    pub other: Operation,
-    pub group: Group,
-    pub source: Source,
-    /// It does not count where it would close a cycle.
-    pub is_optional: bool,
-}
-
-/// Where a group or a rule is written.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Source {
-    #[default]
-    Nowhere,
-    /// In the annotation of this key.
-    Annotation(String),
-    /// In the configuration: the key of the list, and where the entry is.
-    Binding(&'static str, Option<Location>),
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Source::Nowhere => Ok(()),
-            Source::Annotation(key) => f.write_str(key),
-            Source::Binding(key, _) => f.write_str(key),
-        }
-    }
-}
-
 /// What the annotations of one object say about its place in the order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ordering {
@@ -202,37 +114,6 @@ impl Family {
             "change-rule" => Some(Family::Rule),
             _ => None,
         }
-    }
-}
-
-/// What stands for a `{placeholder}` in the name of a group.
-pub struct Placeholders<'a> {
-    object: &'a ObjectRef,
-    namespace: &'a str,
-    manifest: &'a Value,
-}
-
-impl Placeholders<'_> {
-    fn value(&self, placeholder: &str) -> Result<&str, String> {
-        let of_crd = |pointer: &str| match self.object.is_crd() {
-            true => self.manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default(),
-            false => "",
-        };
-        let value = match placeholder {
-            "api-group" => self.object.group(),
-            "kind" => &self.object.kind,
-            "name" => &self.object.name,
-            "namespace" => self.namespace,
-            "crd-group" => of_crd("/spec/group"),
-            "crd-kind" => of_crd("/spec/names/kind"),
-            _ => return Err(unknown(placeholder)),
-        };
-        if value.is_empty() { Err(format!("{{{placeholder}}} has no value for this object")) } else { Ok(value) }
-    }
-
-    /// The group of this name.
-    pub fn group(&self, name: &str) -> Result<Group, String> {
-        group_name(name, |placeholder| self.value(placeholder)).map(Group::Named)
     }
 }
 

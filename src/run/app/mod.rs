@@ -1,6 +1,7 @@
 //! What a deploy with `-a` does beside the deploy: the app's record before, its removals and its record after.
 
 mod deploy;
+pub(super) mod foreseen;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,8 @@ use crate::plan::strategy;
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::Atom;
 use crate::resource::{self, ObjectRef, Resource};
+use foreseen::{Foreseen, listed};
+
 use crate::run::before::{self, Before};
 use crate::run::from_kapp::FromKapp;
 
@@ -59,16 +62,6 @@ pub struct Use {
     pub confirmed: bool,
     /// The app ends, with all its members.
     pub deletes: bool,
-}
-
-/// What is to be said of an app before anything is written.
-#[derive(Debug, Default)]
-pub struct Foreseen {
-    /// Why nothing can be written.
-    pub hindrances: Vec<Problem>,
-    /// More would be deleted than one deploy may.
-    pub blocks: Vec<Problem>,
-    pub notices: Vec<Problem>,
 }
 
 /// What is known of an app before its manifests are read.
@@ -338,20 +331,4 @@ impl Managed {
         problems.dedup();
         problems
     }
-}
-
-/// So many objects are named in a sentence.
-const NAMED: usize = 20;
-
-/// A sentence about all of the objects; `None` without any.
-pub(super) fn listed<'o>(
-    objects: impl ExactSizeIterator<Item = &'o ObjectRef>,
-    say: impl FnOnce(String) -> String,
-) -> Option<Problem> {
-    let number = objects.len();
-    let mut names: Vec<String> = objects.take(NAMED).map(ToString::to_string).collect();
-    if number > NAMED {
-        names.push(format!("{} more", number - NAMED));
-    }
-    (number > 0).then(|| Problem::new(say(names.join(", "))))
 }

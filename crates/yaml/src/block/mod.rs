@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use super::compose::{Document, Kind, Place, Raw};
+use super::document::{Document, Kind, Place, Raw};
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
 
 /// libyaml looks for the colon of a key in 1,024 bytes.

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 use super::block::{LONGEST_KEY, is_ordinary};
-use super::compose::{Document, Kind, Place, Raw};
+use super::document::{Document, Kind, Place, Raw};
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
 
 /// Reads a document that is a JSON object or array; `None` for everything else.

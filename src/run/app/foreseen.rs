@@ -1,0 +1,30 @@
+//! What is reported of an app before anything is written.
+
+use crate::problem::Problem;
+use crate::resource::ObjectRef;
+
+/// What is reported of an app before anything is written.
+#[derive(Debug, Default)]
+pub struct Foreseen {
+    /// Why nothing can be written.
+    pub hindrances: Vec<Problem>,
+    /// More would be deleted than one deploy may.
+    pub blocks: Vec<Problem>,
+    pub notices: Vec<Problem>,
+}
+
+/// The most objects that one sentence names.
+const NAMED: usize = 20;
+
+/// A sentence about all of the objects; `None` without any.
+pub fn listed<'o>(
+    objects: impl ExactSizeIterator<Item = &'o ObjectRef>,
+    say: impl FnOnce(String) -> String,
+) -> Option<Problem> {
+    let number = objects.len();
+    let mut names: Vec<String> = objects.take(NAMED).map(ToString::to_string).collect();
+    if number > NAMED {
+        names.push(format!("{} more", number - NAMED));
+    }
+    (number > 0).then(|| Problem::new(say(names.join(", "))))
+}
