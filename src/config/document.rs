@@ -3,8 +3,11 @@
 //! gantry's own documents are strict: a key that nobody reads is a setting that its author believes in. kapp's
 //! documents hold much that is not gantry's; those keys are named once and left alone.
 
-use std::collections::BTreeMap;
-use std::path::{Component, Path as FilePath};
+mod nodes;
+mod outside;
+mod rules;
+
+use std::path::Path as FilePath;
 
 use figment::value::{Dict, Value};
 
@@ -14,13 +17,12 @@ use crate::resource::Step;
 use gantry_yaml::{self as yaml, Data, Entry, Node, Span};
 
 use super::catalogs;
-use super::custom;
-use super::keys::{
-    self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, RULE_KEYS, RULES, Reach, SECTIONS, TEMPLATE_RULES,
-};
+use super::keys::{self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, Reach, TEMPLATE_RULES};
 use super::layer::{self, LayerData, Path, Places};
 use super::located::{self, Located, LocatedData};
 use super::origin::{Layer, Place};
+use nodes::{entries, entry, find, is_null, text_of};
+use outside::outside;
 
 /// A document's text and where it was found.
 pub(super) struct Text<'a> {
@@ -55,37 +57,6 @@ impl Reading {
     }
 }
 
-/// The first output to a file that is not below `folder`, or the target, if that is a folder elsewhere.
-fn outside<'v>(kind: Kind, value: &'v serde_json::Value, folder: &FilePath) -> Option<&'v str> {
-    let leads_out = |path: &str| !is_below(FilePath::new(path), folder);
-    match kind {
-        Kind::Outputs => {
-            let outputs = value.as_array()?.iter().filter_map(serde_json::Value::as_str);
-            outputs.into_iter().find(|output| output.split_once('=').is_some_and(|(_, file)| leads_out(file)))
-        }
-        Kind::Target => value.as_str().filter(|target| target.strip_prefix("dir:").is_some_and(leads_out)),
-        _ => None,
-    }
-}
-
-/// Whether a path, taken from `folder`, leads to a file below it, links followed.
-fn is_below(path: &FilePath, folder: &FilePath) -> bool {
-    let is_plain = |step: Component<'_>| matches!(step, Component::Normal(_) | Component::CurDir);
-    if !path.components().all(is_plain) {
-        return false;
-    }
-    let Ok(root) = folder.canonicalize() else { return false };
-    for path in root.join(path).ancestors() {
-        match path.canonicalize() {
-            Ok(real) => return real.starts_with(&root),
-            // A link to what is not there yet is followed when it is written.
-            Err(_) if path.is_symlink() => return false,
-            Err(_) => {}
-        }
-    }
-    false
-}
-
 /// Reads one document. An empty one gives nothing.
 pub(super) fn read(text: &Text<'_>) -> Reading {
     let mut reading = Reading::default();
@@ -117,7 +88,7 @@ pub(super) fn read(text: &Text<'_>) -> Reading {
     if let Some(root) = find(&root, text.within)
         && reader.is_config(root)
     {
-        reader.top(root);
+        reader.mapping("", root);
         reader.notice_left_alone(root);
         reader.reading.layers.push(reader.layer);
     }
@@ -177,10 +148,6 @@ impl Reader<'_> {
             }
         }
         false
-    }
-
-    fn top(&mut self, root: &Node) {
-        self.mapping("", root);
     }
 
     /// The keys below `parent` (`""` for the document).
@@ -327,95 +294,6 @@ impl Reader<'_> {
         }
     }
 
-    fn rules(&mut self, entry: &Entry) {
-        let Data::Sequence(items) = &entry.value.data else {
-            let help = "write a list: - name: CRDUpgradeSafety".to_owned();
-            return self.problem(&entry.value.span, format!("{RULES} is not a list"), Some(help));
-        };
-        let mut seen: BTreeMap<String, Location> = BTreeMap::new();
-        let mut order = Vec::new();
-        let mut rules = Dict::new();
-        for (index, item) in items.iter().enumerate() {
-            if let Some((name, span)) = self.rule_name(index, item) {
-                if let Some(first) = seen.get(&name) {
-                    let help = format!("first defined at {first}; keep one of them");
-                    let message = format!("duplicate preflight check in configuration: {name:?}");
-                    self.problem(&span, message, Some(help));
-                    continue;
-                }
-                if let Place::File(location) = self.place(&span) {
-                    seen.insert(name.clone(), location);
-                }
-                let rule = self.rule(&name, item);
-                self.remember(&[RULES, &name], &span, &item.span);
-                rules.insert(name.clone(), rule.into());
-                order.push(name);
-            }
-        }
-        let place = self.place(&entry.key_span);
-        self.layer.set(RULES, rules.into(), place);
-        self.layer.rules = Some(order);
-    }
-
-    fn rule_name(&mut self, index: usize, item: &Node) -> Option<(String, Span)> {
-        let path = format!("{RULES}[{index}]");
-        if entries(item).is_none() {
-            let help = text_of(item).map(|name| format!("write \"- name: {name}\""));
-            self.problem(&item.span, format!("{path} is not a mapping"), help);
-            return None;
-        }
-        let name = entry(item, "name").filter(|entry| !is_null(&entry.value));
-        let Some(name) = name else {
-            self.problem(
-                &item.span,
-                format!("{path} has no name"),
-                Some("name the check: - name: CRDUpgradeSafety".into()),
-            );
-            return None;
-        };
-        match text_of(&name.value) {
-            Some(text) if !text.is_empty() => Some((text.to_owned(), name.value.span.clone())),
-            _ => {
-                self.problem(&name.value.span, format!("{path}.name is not the name of a check"), None);
-                None
-            }
-        }
-    }
-
-    /// `enabled` and the sections of one entry.
-    fn rule(&mut self, name: &str, item: &Node) -> Dict {
-        let mut rule = Dict::new();
-        for entry in entries(item).unwrap_or_default() {
-            let path = format!("{RULES}[{name}].{}", entry.key);
-            let steps = [RULES, name, entry.key.as_str()];
-            match (entry.key.as_str(), &entry.value.data) {
-                ("name", _) => {}
-                (key, Data::Scalar(serde_json::Value::Null)) if RULE_KEYS.contains(&key) => {}
-                ("enabled", Data::Scalar(serde_json::Value::Bool(enabled))) => {
-                    self.remember(&steps, &entry.key_span, &entry.value.span);
-                    rule.insert("enabled".into(), Value::from(*enabled));
-                }
-                ("enabled", _) => {
-                    let value = entry.value.to_value();
-                    self.problem(&entry.value.span, format!("{path}: {value} is not true or false"), None);
-                }
-                (section, Data::Mapping(_)) if SECTIONS.contains(&section) => {
-                    self.remember(&steps, &entry.key_span, &entry.value.span);
-                    let mut value = self.free(&steps.map(str::to_owned), &entry.value);
-                    if section == "exec" {
-                        custom::start_at_folder(&mut value, self.text.folder);
-                    }
-                    rule.insert(section.into(), value);
-                }
-                (section, _) if SECTIONS.contains(&section) => {
-                    self.problem(&entry.value.span, format!("{path} is not a mapping"), None);
-                }
-                _ => self.unknown_key(&path, entry, RULE_KEYS),
-            }
-        }
-        rule
-    }
-
     fn labels(&mut self, path: &str, entry: &Entry) {
         let Some(labels) = entries(&entry.value) else {
             return self.problem(&entry.value.span, format!("{path} is not a mapping"), None);
@@ -498,36 +376,6 @@ impl Reader<'_> {
         }
         self.reading.notices.push(notice);
     }
-}
-
-fn find<'a>(root: &'a Node, steps: &[Step]) -> Option<&'a Node> {
-    steps.iter().try_fold(root, |node, step| match (step, &node.data) {
-        (Step::Key(key), Data::Mapping(_)) => entry(node, key).map(|entry| &entry.value),
-        (Step::Index(index), Data::Sequence(items)) => items.get(*index),
-        _ => None,
-    })
-}
-
-fn entries(node: &Node) -> Option<&[Entry]> {
-    match &node.data {
-        Data::Mapping(entries) => Some(entries),
-        _ => None,
-    }
-}
-
-fn entry<'a>(node: &'a Node, key: &str) -> Option<&'a Entry> {
-    entries(node)?.iter().find(|entry| entry.key == key)
-}
-
-fn text_of(node: &Node) -> Option<&str> {
-    match &node.data {
-        Data::Scalar(serde_json::Value::String(text)) => Some(text),
-        _ => None,
-    }
-}
-
-fn is_null(node: &Node) -> bool {
-    node.data == Data::Scalar(serde_json::Value::Null)
 }
 
 fn below(path: &[String], step: &str) -> Path {

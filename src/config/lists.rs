@@ -3,6 +3,9 @@
 //!
 //! Source of their form: kapp's documentation of its Config. Unlike other lists they add up, in the order of the layers.
 
+mod matchers;
+mod waits;
+
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
@@ -16,9 +19,8 @@ use crate::plan::graph::bindings::{Bindings, GROUP_BINDINGS, GroupBinding, RULE_
 use crate::plan::graph::rule::{Pattern, check_group};
 use crate::plan::rebase_rules::{RebaseRule, Side};
 use crate::problem::{Location, Problem, did_you_mean, not_one_of};
-use crate::readiness::rules::{ConditionMatcher, Expressions, Test, VARIABLES, WaitRule};
+use crate::readiness::rules::WaitRule;
 use crate::resource::SERVER_METADATA;
-use gantry_schema::cel::Expression;
 
 const WAIT_RULES: &str = "waitRules";
 const REBASE_RULES: &str = "rebaseRules";
@@ -186,127 +188,6 @@ impl Reader {
     }
 
     /// The resource matchers of a rule.
-    fn matchers(&mut self, item: &Located, path: &str) -> Vec<Matcher> {
-        if item.get("resourceMatchers").is_none() {
-            let help =
-                "without them it would be about no object; for all objects: resourceMatchers: [{allMatcher: {}}]";
-            self.missing(item, path, "resourceMatchers", help);
-        }
-        let below = self.below(item, path, "resourceMatchers");
-        below.into_iter().filter_map(|(path, item)| self.matcher(item, &path)).collect()
-    }
-
-    fn matcher(&mut self, item: &Located, path: &str) -> Option<Matcher> {
-        const MATCHERS: &[&str] = &[
-            "allMatcher",
-            "anyMatcher",
-            "notMatcher",
-            "andMatcher",
-            "apiGroupKindMatcher",
-            "apiVersionKindMatcher",
-            "kindNamespaceNameMatcher",
-            "hasAnnotationMatcher",
-            "hasNamespaceMatcher",
-            "customResourceMatcher",
-            "emptyFieldMatcher",
-        ];
-        self.mapping(item, path, MATCHERS)?;
-        let mut entries = item.entries();
-        let (Some((name, value)), None) = (entries.next(), entries.next()) else {
-            let problem = item.place.problem(format!("{path} is not one matcher"));
-            self.problems.push(problem.help("write one of them in each item of the list"));
-            return None;
-        };
-        let path = &format!("{path}.{name}");
-        let known: &[&str] = match name {
-            "anyMatcher" | "andMatcher" => &["matchers"],
-            "notMatcher" => &["matcher"],
-            "apiGroupKindMatcher" => &["apiGroup", "kind"],
-            "apiVersionKindMatcher" => &["apiVersion", "kind"],
-            "kindNamespaceNameMatcher" => &["kind", "namespace", "name"],
-            "hasAnnotationMatcher" => &["keys"],
-            "hasNamespaceMatcher" => &["names"],
-            "emptyFieldMatcher" => &["path"],
-            _ => &[],
-        };
-        self.mapping(value, path, known)?;
-        Some(match name {
-            "allMatcher" => Matcher::All,
-            "anyMatcher" | "andMatcher" => {
-                let below = self.below(value, path, "matchers");
-                let count = below.len();
-                let matchers: Vec<Matcher> =
-                    below.into_iter().filter_map(|(path, item)| self.matcher(item, &path)).collect();
-                if matchers.len() < count {
-                    return None;
-                }
-                if name == "anyMatcher" { Matcher::Any(matchers) } else { Matcher::And(matchers) }
-            }
-            "notMatcher" => match value.get("matcher") {
-                Some(matcher) => Matcher::Not(Box::new(self.matcher(matcher, &format!("{path}.matcher"))?)),
-                None => {
-                    self.problem(&value.place, format!("{path} has no matcher"));
-                    return None;
-                }
-            },
-            "apiGroupKindMatcher" => Matcher::GroupKind {
-                group: self.text(value, path, "apiGroup").unwrap_or_default(),
-                kind: self.needed(value, path, "kind")?,
-            },
-            "apiVersionKindMatcher" => Matcher::VersionKind {
-                api_version: self.needed(value, path, "apiVersion")?,
-                kind: self.needed(value, path, "kind")?,
-            },
-            "kindNamespaceNameMatcher" => Matcher::Name {
-                kind: self.needed(value, path, "kind")?,
-                namespace: self.text(value, path, "namespace").unwrap_or_default(),
-                name: self.needed(value, path, "name")?,
-            },
-            "hasAnnotationMatcher" => Matcher::Annotations(self.texts(value, path, "keys")),
-            "hasNamespaceMatcher" => Matcher::Namespaces(self.texts(value, path, "names")),
-            "customResourceMatcher" => Matcher::CustomResource,
-            _ => Matcher::EmptyField(self.path(value, path, "path")?),
-        })
-    }
-
-    /// A path to a field: keys, `{allIndexes: true}` and `{index: 0}`.
-    fn path(&mut self, item: &Located, path: &str, key: &str) -> Option<Vec<Part>> {
-        let Some(found) = item.get(key) else {
-            self.problem(&item.place, format!("{path} has no {key}"));
-            return None;
-        };
-        self.steps(found, &format!("{path}.{key}"))
-    }
-
-    fn steps(&mut self, found: &Located, path: &str) -> Option<Vec<Part>> {
-        let items = items(found);
-        let named = items.iter().enumerate().map(|(index, item)| (item, format!("{path}[{index}]")));
-        let parts: Vec<Part> = named.filter_map(|(item, path)| self.part(item, &path)).collect();
-        if items.is_empty() {
-            self.problem(&found.place, format!("{path} is not a list of keys that lead to a field"));
-        }
-        (!items.is_empty() && parts.len() == items.len()).then_some(parts)
-    }
-
-    fn part(&mut self, item: &Located, path: &str) -> Option<Part> {
-        let value = item.to_value();
-        let part = match &value {
-            Json::String(key) => Some(Part::Key(key.clone())),
-            Json::Object(map) if map.len() == 1 => match (map.get("allIndexes"), map.get("index")) {
-                (Some(Json::Bool(true)), _) => Some(Part::All),
-                (_, Some(index)) => index.as_u64().and_then(|index| usize::try_from(index).ok()).map(Part::Index),
-                _ => None,
-            },
-            _ => None,
-        };
-        if part.is_none() {
-            let message = format!("{path}: {value} is not a step of a path");
-            let help = "a step is the name of a field, {allIndexes: true} or {index: 0}";
-            self.problems.push(item.place.problem(message).help(help));
-        }
-        part
-    }
-
     fn group_binding(&mut self, item: &Located, path: &str) -> Option<GroupBinding> {
         self.mapping(item, path, &["name", "resourceMatchers"])?;
         let matchers = self.matchers(item, path);
@@ -340,59 +221,6 @@ impl Reader {
 }
 
 impl Reader {
-    fn wait_rule(&mut self, item: &Located, path: &str) -> Option<WaitRule> {
-        let known = ["supportsObservedGeneration", "conditionMatchers", "cel", "ytt", "resourceMatchers"];
-        self.mapping(item, path, &known)?;
-        if let Some(ytt) = item.get("ytt") {
-            let problem = ytt.key.problem(format!("{path}.ytt: gantry does not run ytt functions"));
-            let help = "write conditionMatchers, or cel: {success: object.status.phase == 'Running'}";
-            self.problems.push(problem.help(help));
-            return None;
-        }
-        let matchers = self.matchers(item, path);
-        let observes_generation = self.bool(item, path, "supportsObservedGeneration");
-        let test = match (item.get("conditionMatchers"), item.get("cel")) {
-            (Some(_), None) => {
-                let below = self.below(item, path, "conditionMatchers");
-                let read = below.iter().filter_map(|(path, item)| self.condition_matcher(item, path));
-                Test::Conditions(read.collect())
-            }
-            (None, Some(cel)) => Test::Expressions(Box::new(self.expressions(cel, &format!("{path}.cel"))?)),
-            (Some(_), Some(cel)) => {
-                self.problem(&cel.key, format!("{path} has both conditionMatchers and cel; keep one of them"));
-                return None;
-            }
-            (None, None) => {
-                self.missing(item, path, "conditionMatchers", "without them nothing that it is about is ever ready");
-                return None;
-            }
-        };
-        Some(WaitRule { matchers, observes_generation, test })
-    }
-
-    fn condition_matcher(&mut self, item: &Located, path: &str) -> Option<ConditionMatcher> {
-        let known = ["type", "status", "failure", "success", "unblockChanges", "supportsObservedGeneration", "timeout"];
-        self.mapping(item, path, &known)?;
-        let timeout = self.text(item, path, "timeout").map(|text| (keys::duration(&text), text));
-        let timeout = match (timeout, item.get("timeout")) {
-            (Some((Err(why), _)), Some(found)) => {
-                self.problem(&found.place, format!("{path}.timeout: {why}"));
-                return None;
-            }
-            (Some((limit, _)), _) => limit.ok(),
-            _ => None,
-        };
-        Some(ConditionMatcher {
-            name: self.needed(item, path, "type")?,
-            status: self.needed(item, path, "status")?,
-            failure: self.bool(item, path, "failure"),
-            success: self.bool(item, path, "success"),
-            unblocks: self.bool(item, path, "unblockChanges"),
-            observes_generation: self.bool(item, path, "supportsObservedGeneration"),
-            timeout,
-        })
-    }
-
     fn rebase_rule(&mut self, item: &Located, path: &str) -> Option<RebaseRule> {
         self.mapping(item, path, &["path", "paths", "type", "sources", "ytt", "resourceMatchers"])?;
         if let Some(ytt) = item.get("ytt") {
@@ -459,27 +287,6 @@ impl Reader {
         self.mapping(item, path, &["path", "resourceMatchers"])?;
         let matchers = self.matchers(item, path);
         Some(FieldRule { matchers, path: self.path(item, path, "path")? })
-    }
-
-    fn expressions(&mut self, item: &Located, path: &str) -> Option<Expressions> {
-        self.mapping(item, path, &["success", "failure", "unblockChanges"])?;
-        self.needed(item, path, "success")?;
-        let mut compile = |key: &str| {
-            let source = self.text(item, path, key)?;
-            match (Expression::condition(&source, VARIABLES), item.get(key)) {
-                (Ok(expression), _) => Some(expression),
-                (Err(why), found) => {
-                    let place = found.map_or(&item.place, |found| &found.place);
-                    self.problem(place, format!("{path}.{key}: {why}"));
-                    None
-                }
-            }
-        };
-        Some(Expressions {
-            failure: compile("failure"),
-            unblocks: compile("unblockChanges"),
-            success: compile("success")?,
-        })
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Change, Unplaced};
 use crate::cluster::{Discovered, Gvk, Target, Wanted};
 use crate::crd::Crd;
 use crate::manifest::Manifest;
-use crate::problem::{Problem, Result, did_you_mean};
+use crate::problem::{Error, Problem, Result, did_you_mean};
 use crate::resource::{ObjectRef, RawObject, Resource};
 
 /// Where one kind is served, and where its live objects can be read.
@@ -125,7 +125,7 @@ pub(super) fn place<'k>(mut manifests: Vec<Manifest>, kinds: &'k Kinds, namespac
         }
         of.push(kind);
     }
-    match super::duplicates(&manifests) {
+    match duplicates(&manifests) {
         Some(error) => Err(error),
         None => Ok(Placed { manifests, kinds: of, unplaced }),
     }
@@ -209,4 +209,21 @@ impl Kinds {
 /// The schema of one version of a CRD.
 pub(super) fn schema_of<'c>(crd: &'c Crd, resource: &Resource) -> Option<&'c str> {
     crd.version(&resource.version)?.schema()
+}
+
+/// Two manifests that turn out to be one object once namespaces are filled in.
+fn duplicates(placed: &[Manifest]) -> Option<Error> {
+    let mut seen = BTreeMap::new();
+    let mut problems = Vec::new();
+    for manifest in placed {
+        let identity = manifest.object.identity();
+        if let Some(first) = seen.insert(identity, &manifest.origin) {
+            problems.push(
+                Problem::new(format!("{} is defined twice", manifest.object))
+                    .at(manifest.origin.location())
+                    .help(format!("it is also defined at {}; keep one of them", first.location())),
+            );
+        }
+    }
+    (!problems.is_empty()).then_some(Error::Failed(problems))
 }

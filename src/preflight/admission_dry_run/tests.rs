@@ -35,11 +35,11 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
         unread: None,
         resource: resource.into(),
         owner: None,
-        kapp: crate::plan::OfKapp::default(),
+        kapp: Default::default(),
         is_as_applied: false,
         installer: None,
         crds: Crds::default(),
-        answer: crate::plan::Answer::default(),
+        answer: Default::default(),
     }
 }
 

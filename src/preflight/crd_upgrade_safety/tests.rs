@@ -303,11 +303,11 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
         unread: None,
         resource: Resource::crd().into(),
         owner: None,
-        kapp: crate::plan::OfKapp::default(),
+        kapp: Default::default(),
         is_as_applied: false,
         installer: None,
         crds: Crds::default(),
-        answer: crate::plan::Answer::default(),
+        answer: Default::default(),
     }
 }
 

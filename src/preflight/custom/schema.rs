@@ -121,11 +121,11 @@ fn plan(manifests: &str) -> Plan {
             unread: None,
             resource: resource.into(),
             owner: None,
-            kapp: crate::plan::OfKapp::default(),
+            kapp: Default::default(),
             is_as_applied: false,
             installer: None,
             crds: Crds::default(),
-            answer: crate::plan::Answer::default(),
+            answer: Default::default(),
         }
     };
     Plan { changes: loaded.manifests.into_iter().map(change).collect(), ..Plan::default() }

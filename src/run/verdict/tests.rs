@@ -28,11 +28,11 @@ fn change(action: Action) -> Change {
         unread: None,
         resource: Arc::new(Resource::crd()),
         owner: None,
-        kapp: crate::plan::OfKapp::default(),
+        kapp: Default::default(),
         is_as_applied: false,
         installer: None,
         crds: Crds::default(),
-        answer: crate::plan::Answer::default(),
+        answer: Default::default(),
     }
 }
 

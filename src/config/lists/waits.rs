@@ -1,0 +1,83 @@
+//! Reads `waitRules`.
+
+use super::Reader;
+use crate::config::keys;
+use crate::config::located::Located;
+use crate::readiness::rules::{ConditionMatcher, Expressions, Test, VARIABLES, WaitRule};
+use gantry_schema::cel::Expression;
+
+impl Reader {
+    pub(super) fn wait_rule(&mut self, item: &Located, path: &str) -> Option<WaitRule> {
+        let known = ["supportsObservedGeneration", "conditionMatchers", "cel", "ytt", "resourceMatchers"];
+        self.mapping(item, path, &known)?;
+        if let Some(ytt) = item.get("ytt") {
+            let problem = ytt.key.problem(format!("{path}.ytt: gantry does not run ytt functions"));
+            let help = "write conditionMatchers, or cel: {success: object.status.phase == 'Running'}";
+            self.problems.push(problem.help(help));
+            return None;
+        }
+        let matchers = self.matchers(item, path);
+        let observes_generation = self.bool(item, path, "supportsObservedGeneration");
+        let test = match (item.get("conditionMatchers"), item.get("cel")) {
+            (Some(_), None) => {
+                let below = self.below(item, path, "conditionMatchers");
+                let read = below.iter().filter_map(|(path, item)| self.condition_matcher(item, path));
+                Test::Conditions(read.collect())
+            }
+            (None, Some(cel)) => Test::Expressions(Box::new(self.expressions(cel, &format!("{path}.cel"))?)),
+            (Some(_), Some(cel)) => {
+                self.problem(&cel.key, format!("{path} has both conditionMatchers and cel; keep one of them"));
+                return None;
+            }
+            (None, None) => {
+                self.missing(item, path, "conditionMatchers", "without them nothing that it is about is ever ready");
+                return None;
+            }
+        };
+        Some(WaitRule { matchers, observes_generation, test })
+    }
+
+    fn condition_matcher(&mut self, item: &Located, path: &str) -> Option<ConditionMatcher> {
+        let known = ["type", "status", "failure", "success", "unblockChanges", "supportsObservedGeneration", "timeout"];
+        self.mapping(item, path, &known)?;
+        let timeout = self.text(item, path, "timeout").map(|text| (keys::duration(&text), text));
+        let timeout = match (timeout, item.get("timeout")) {
+            (Some((Err(why), _)), Some(found)) => {
+                self.problem(&found.place, format!("{path}.timeout: {why}"));
+                return None;
+            }
+            (Some((limit, _)), _) => limit.ok(),
+            _ => None,
+        };
+        Some(ConditionMatcher {
+            name: self.needed(item, path, "type")?,
+            status: self.needed(item, path, "status")?,
+            failure: self.bool(item, path, "failure"),
+            success: self.bool(item, path, "success"),
+            unblocks: self.bool(item, path, "unblockChanges"),
+            observes_generation: self.bool(item, path, "supportsObservedGeneration"),
+            timeout,
+        })
+    }
+
+    fn expressions(&mut self, item: &Located, path: &str) -> Option<Expressions> {
+        self.mapping(item, path, &["success", "failure", "unblockChanges"])?;
+        self.needed(item, path, "success")?;
+        let mut compile = |key: &str| {
+            let source = self.text(item, path, key)?;
+            match (Expression::condition(&source, VARIABLES), item.get(key)) {
+                (Ok(expression), _) => Some(expression),
+                (Err(why), found) => {
+                    let place = found.map_or(&item.place, |found| &found.place);
+                    self.problem(place, format!("{path}.{key}: {why}"));
+                    None
+                }
+            }
+        };
+        Some(Expressions {
+            failure: compile("failure"),
+            unblocks: compile("unblockChanges"),
+            success: compile("success")?,
+        })
+    }
+}

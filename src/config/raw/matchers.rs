@@ -1,0 +1,139 @@
+//! Which objects a rule of a Config is about, and which of their fields.
+
+use schemars::JsonSchema;
+
+/// Which objects a rule is about: one of the matchers.
+#[derive(JsonSchema)]
+#[schemars(rename = "ResourceMatcher", extend("minProperties" = 1, "maxProperties" = 1))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawMatcher {
+    /// All objects.
+    #[schemars(with = "Option<RawNothing>")]
+    all_matcher: Option<RawNothing>,
+    /// One of several fits.
+    any_matcher: Option<RawMatchers>,
+    /// All of several fit.
+    and_matcher: Option<RawMatchers>,
+    /// Another one does not fit.
+    not_matcher: Option<RawNot>,
+    api_group_kind_matcher: Option<RawGroupKind>,
+    api_version_kind_matcher: Option<RawVersionKind>,
+    /// One object; without namespace a cluster-scoped one.
+    kind_namespace_name_matcher: Option<RawName>,
+    /// The object has all of these annotations.
+    has_annotation_matcher: Option<RawAnnotations>,
+    /// The object is in one of these namespaces, or in any where none is named.
+    has_namespace_matcher: Option<RawNamespaces>,
+    /// Kinds that are not of Kubernetes' own API groups.
+    custom_resource_matcher: Option<RawNothing>,
+    /// A field is absent, null, or an empty list or mapping.
+    empty_field_matcher: Option<RawField>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "Nothing")]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct RawNothing {}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "ResourceMatchers")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawMatchers {
+    matchers: Option<Vec<RawMatcher>>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "NotMatcher")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawNot {
+    matcher: Box<RawMatcher>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "ApiGroupKind")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawGroupKind {
+    api_group: Option<String>,
+    kind: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "ApiVersionKind")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawVersionKind {
+    api_version: String,
+    kind: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "KindNamespaceName")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawName {
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "HasAnnotation")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawAnnotations {
+    keys: Option<Vec<String>>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "HasNamespace")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawNamespaces {
+    names: Option<Vec<String>>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "EmptyField")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawField {
+    path: RawPath,
+}
+
+/// A path to a field.
+#[derive(JsonSchema)]
+#[schemars(rename = "FieldPath", transparent)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawPath(#[schemars(length(min = 1))] Vec<RawPart>);
+
+/// The name of a field, every item of a list, or one item.
+#[derive(JsonSchema)]
+#[schemars(rename = "FieldPathPart")]
+#[serde(untagged)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) enum RawPart {
+    Key(String),
+    All(RawAll),
+    Index(RawIndex),
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "AllIndexes")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawAll {
+    #[schemars(extend("const" = true))]
+    all_indexes: bool,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "OneIndex")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawIndex {
+    index: u32,
+}

@@ -1,0 +1,173 @@
+//! Makes the plan: reads what is live, and says what a deploy would do with each object.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::unchanged::{self, Comparison};
+use super::{
+    Action, Change, Desired, Plan, PlanOptions, Prefetch, bundles, kinds, owner, rebase, rebase_rules, settle,
+    strategy, whole,
+};
+use crate::app::members::Place;
+use crate::cluster::{self, OnRead, Read, Target, Wanted};
+use crate::manifest::Manifest;
+use crate::parallel::in_parallel;
+use crate::problem::Result;
+use crate::resource::{ObjectRef, RawObject, Resource};
+use gantry_schema::json::Json;
+
+/// Reads the live state of `manifests`, as far as it was not read `ahead`, and says what a deploy would do. Writes
+/// nothing.
+///
+/// # Errors
+/// Kinds that nobody serves, unless they are kept; objects that cannot be read, two manifests for one object.
+pub async fn build(
+    desired: impl Into<Desired>,
+    ahead: Prefetch,
+    target: &Target,
+    options: PlanOptions<'_>,
+    on_read: OnRead<'_>,
+) -> Result<Plan> {
+    // There may be very many manifests, of which there should not be two lists.
+    let Desired { manifests: mut others, bundles } = desired.into();
+    let bundles::Opened { bundles, manifests: of_bundles, notices, live: live_extensions } = match bundles.is_empty() {
+        true => Default::default(),
+        false => bundles::open(bundles, &others, target).await,
+    };
+    others.extend(of_bundles);
+    let crds: Vec<Manifest> = others.extract_if(.., |manifest| manifest.object.is_crd()).collect();
+
+    // CRDs first: they say where the custom resources among the manifests are served now.
+    let crd = Arc::new(Resource::crd());
+    // Where there are any, nothing was read ahead.
+    let ahead = if options.as_applied.is_empty() { ahead } else { Prefetch::known(options.as_applied) };
+    let live_crds = ahead.complete(&crds, target, on_read).await?;
+    let tolerate = |read: Vec<Read>| if options.goes_on_unread { Ok(read) } else { refuse_unread(read) };
+    let live_crds = tolerate(live_crds)?;
+
+    let of_crd = |(desired, read)| Change::new(desired, read, crd.clone());
+    let mut changes: Vec<Change> = crds.into_iter().zip(live_crds).map(of_crd).collect();
+    let namespace = options.namespace.unwrap_or_else(|| target.default_namespace());
+    bundles::add_conversions(&mut changes, &bundles, namespace);
+    let kinds = kinds::resolve(&changes, &others, target).await?;
+
+    let kinds::Placed { manifests, kinds: of, unplaced } = kinds::place(others, &kinds, namespace)?;
+    if !options.keep_unplaced {
+        whole(&unplaced)?;
+    }
+    let wanted: Vec<Wanted> = manifests.iter().zip(&of).filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
+    let read = match options.known.is_empty() && options.as_applied.is_empty() {
+        true => tolerate(target.read_each(&wanted, on_read).await?)?,
+        false => tolerate(read_unknown(&wanted, options, target, on_read).await?)?,
+    };
+    drop(wanted);
+    let asked = of.iter().enumerate().filter(|(_, kind)| kind.read_as.is_some()).map(|(index, _)| index);
+    let mut live: BTreeMap<usize, Read> = asked.zip(read).filter(|(_, read)| !matches!(read, Ok(None))).collect();
+    changes.reserve_exact(manifests.len());
+    for (index, (desired, kind)) in manifests.into_iter().zip(of).enumerate() {
+        changes.push(Change::new(desired, live.remove(&index).unwrap_or(Ok(None)), kind.resource.clone()));
+    }
+
+    for change in changes.iter_mut().filter(|_| !options.as_applied.is_empty()) {
+        change.is_as_applied = options.as_applied.contains_key(&place(&change.resource, &change.desired.object));
+    }
+    rebase_rules::follow(&mut changes, options.rebases, options.field_manager);
+    rebase::keep(&mut changes, options.taken.drops_kapp_selector());
+    let schemas = kinds.schemas(&changes, target).await;
+    let doubtful = decide(&mut changes, &schemas, options.field_manager);
+    if options.settles_doubts {
+        settle::settle(&mut changes, &doubtful, target, options.field_manager, options.keeps_answers).await;
+    }
+    owner::find(&mut changes, options.taken, options.app);
+    strategy::replace(&mut changes, target, options.field_manager).await;
+    // In place: there may be very many.
+    changes.sort_by_cached_key(Change::rank);
+    let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());
+    let keeps_answers = options.keeps_answers;
+    let schemas = if keeps_answers { schemas } else { BTreeMap::new() };
+    Ok(Plan {
+        changes,
+        bundles,
+        live_extensions,
+        notices,
+        unplaced,
+        schemas,
+        keeps_answers,
+        assumed_namespace,
+        ..Plan::default()
+    })
+}
+
+fn place(resource: &Arc<Resource>, object: &ObjectRef) -> Place {
+    (resource.clone(), object.namespace.clone(), object.name.clone())
+}
+
+/// Reads what is not known.
+async fn read_unknown(
+    wanted: &[Wanted],
+    options: PlanOptions<'_>,
+    target: &Target,
+    on_read: OnRead<'_>,
+) -> Result<Vec<Read>> {
+    let known = |wanted: &Wanted| {
+        let place = place(&wanted.resource, &wanted.object);
+        options.as_applied.get(&place).or_else(|| options.known.get(&place))
+    };
+    let unknown: Vec<Wanted> = wanted.iter().filter(|wanted| known(wanted).is_none()).cloned().collect();
+    let mut read = target.read_each(&unknown, on_read).await?.into_iter();
+    let answer = |wanted: &Wanted| match known(wanted) {
+        Some(live) => Ok(Some(live.clone())),
+        None => read.next().unwrap_or(Ok(None)),
+    };
+    Ok(wanted.iter().map(answer).collect())
+}
+
+fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {
+    // Very many of them are not copied only to look at them.
+    if read.iter().all(std::result::Result::is_ok) {
+        Ok(read)
+    } else {
+        cluster::all(read).map(|live| live.into_iter().map(Ok).collect())
+    }
+}
+
+/// Fills in the action of each change, on all cores. Gives the indices of the updates that may change nothing.
+fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field_manager: &str) -> Vec<usize> {
+    let schemas: BTreeMap<&Resource, Cow<'_, str>> = schemas.iter().map(|(kind, raw)| (kind, raw.json())).collect();
+    let schemas: BTreeMap<&Resource, Json<'_>> =
+        schemas.iter().filter_map(|(resource, json)| Some((*resource, Json::parse_bounded(json).ok()?))).collect();
+    let by_itself = |change: &Change| {
+        if change.is_as_applied {
+            return (Action::Unchanged, false);
+        }
+        let Some(live) = &change.live else {
+            return (if change.unread.is_some() { Action::Unknown } else { Action::Create }, false);
+        };
+        let schema = schemas.get(&*change.resource);
+        let facts = unchanged::Facts {
+            field_manager,
+            schema,
+            built_in: schema.is_none() && kinds::is_built_in(&change.resource.group),
+        };
+        match unchanged::compare(&change.desired.object, &change.desired.raw, &live.raw, &facts) {
+            Comparison::Unchanged => (Action::Unchanged, false),
+            Comparison::Doubtful => (Action::Update, true),
+            Comparison::Changed => (Action::Update, false),
+        }
+    };
+    let action = |change: &Change| {
+        let (action, is_doubtful) = by_itself(change);
+        let action = strategy::of(&change.desired).map_or(action, |strategy| strategy.apply(action));
+        (action, is_doubtful && action == Action::Update)
+    };
+    let actions = in_parallel(changes, action);
+    let mut doubtful = Vec::new();
+    for (index, (change, (action, is_doubtful))) in changes.iter_mut().zip(actions).enumerate() {
+        change.action = action;
+        if is_doubtful {
+            doubtful.push(index);
+        }
+    }
+    doubtful
+}

@@ -1,0 +1,190 @@
+//! One object of the plan: what it is like, and what becomes of it.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::unchanged::{self, Comparison};
+use super::{Action, bundles, order, owner, removal};
+use crate::app::last_applied::Mark;
+use crate::cluster::{Apply, DryRunError, Pin, Read};
+use crate::crd::Sides;
+use crate::manifest::Manifest;
+use crate::problem::Problem;
+use crate::resource::{Live, RawObject, Resource};
+
+/// One object of the plan.
+#[derive(Debug, Clone)]
+pub struct Change {
+    pub action: Action,
+    /// The manifest, its `object.namespace` filled in for a namespaced kind.
+    pub desired: Manifest,
+    /// The object as it was read; `None` where there is none.
+    pub live: Option<Live>,
+    /// The object that is deleted before this one is created: see [`Action::Replace`]. Then nothing counts as live.
+    pub replaces: Option<Box<removal::Removal>>,
+    /// Why there is no telling whether there is a live object; see [`PlanOptions::goes_on_unread`].
+    pub unread: Option<Box<Problem>>,
+    pub resource: Arc<Resource>,
+    /// The other tool that owns the live object, as far as the change is one of what it owns.
+    pub owner: Option<Box<owner::Owner>>,
+    pub kapp: OfKapp,
+    /// The last run left the object as this manifest has it, and nobody has written it since; it was awaited then. What
+    /// [`Change::live`] holds is the manifest with the live metadata.
+    pub is_as_applied: bool,
+    /// Who applied the live object, where it is part of a bundle: see [`bundles`].
+    pub installer: Option<Box<str>>,
+    pub crds: Crds,
+    pub answer: Answer,
+}
+
+/// What a change has to do with kapp, which deployed the object before.
+#[derive(Debug, Clone, Default)]
+pub struct OfKapp {
+    /// The value of the label of its app that the selector keeps: see [`rebase`].
+    pub kept: Option<String>,
+    /// It is a member of the app that is taken over as a whole.
+    pub joins: bool,
+    /// The fields that kapp wrote are taken, which is no conflict; those of any other manager are not.
+    pub seized: bool,
+}
+
+/// What the server's dry run of the request that writes a change said, where that is kept: see
+/// [`PlanOptions::keeps_answers`]. Who asks first tells the others. Few changes of very many have one.
+#[derive(Debug, Clone, Default)]
+pub struct Answer(OnceLock<Box<std::result::Result<RawObject, DryRunError>>>);
+
+impl Answer {
+    pub fn get(&self) -> Option<&std::result::Result<RawObject, DryRunError>> {
+        self.0.get().map(|answer| &**answer)
+    }
+
+    /// Keeps the first one.
+    pub fn keep(&self, answer: &std::result::Result<RawObject, DryRunError>) {
+        let _ = self.0.set(Box::new(answer.clone()));
+    }
+}
+
+/// The CRD of a change, read when somebody first looks at it. A change that is made of another one and has another live
+/// object takes a new one.
+#[derive(Debug, Clone, Default)]
+pub struct Crds(OnceLock<Arc<Sides>>);
+
+impl Change {
+    /// A change of which nobody has said yet what it does.
+    pub(super) fn new(desired: Manifest, read: Read, resource: Arc<Resource>) -> Self {
+        let (live, unread) = match read {
+            Ok(live) => (live, None),
+            Err(problem) => (None, Some(Box::new(problem))),
+        };
+        let live_of_bundle = live.as_ref().filter(|_| desired.bundle.is_some());
+        let installer = live_of_bundle.and_then(|live| bundles::installer(&live.raw));
+        Change {
+            installer,
+            action: Action::Create,
+            desired,
+            live,
+            replaces: None,
+            unread,
+            resource,
+            owner: None,
+            kapp: OfKapp::default(),
+            is_as_applied: false,
+            crds: Crds::default(),
+            answer: Answer::default(),
+        }
+    }
+
+    /// Both sides of a CRD, each read once for everybody who looks at it; `None` for anything else.
+    pub fn crd(&self) -> Option<&Arc<Sides>> {
+        let sides = || Sides::new(self.desired.raw.clone(), self.live.as_ref().map(|live| live.raw.clone())).into();
+        self.desired.object.is_crd().then(|| self.crds.0.get_or_init(sides))
+    }
+
+    /// Whether a deploy sends a request that writes the object. What is part of a bundle is judged as if one did.
+    pub fn is_written(&self) -> bool {
+        self.desired.bundle.is_none() && !self.action.leaves_alone()
+    }
+
+    /// What a report says that becomes of the object.
+    pub fn told_action(&self) -> Action {
+        match (self.desired.bundle, self.action) {
+            (_, Action::Unknown) | (None, _) => self.action,
+            (Some(_), _) => Action::InstalledByOlm,
+        }
+    }
+
+    /// The live object as it was read, or that there was none.
+    pub fn pin(&self) -> Pin {
+        match &self.live {
+            None => Pin::Absent,
+            Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
+        }
+    }
+
+    /// By which a later run knows that the object, which is `live` after this one, is as the manifest has it; `None` where
+    /// the server has made something else of it.
+    pub fn mark(&self, live: &Live, field_manager: &str) -> Option<Mark> {
+        let object = &self.desired.object;
+        let mark = Mark::of(object, &self.desired.raw, &live.raw.json(), field_manager)?;
+        let facts = unchanged::Facts { field_manager, schema: None, built_in: true };
+        let is_same = self.is_as_applied
+            || unchanged::compare(object, &self.desired.raw, &live.raw, &facts) == Comparison::Unchanged;
+        is_same.then_some(mark)
+    }
+
+    /// The request that writes this change.
+    pub fn request<'a>(&'a self, pin: &'a Pin, field_manager: &'a str, force_conflicts: bool) -> Apply<'a> {
+        Apply {
+            resource: &self.resource,
+            object: &self.desired.object,
+            raw: &self.desired.raw,
+            live: self.live.as_ref().map(|live| &live.raw),
+            pin,
+            field_manager: self.installer.as_deref().unwrap_or(field_manager),
+            // OLM takes every field of its objects, whatever the configuration says of others.
+            force_conflicts: force_conflicts || self.kapp.seized || self.desired.bundle.is_some(),
+        }
+    }
+
+    /// The manifest as JSON, with the namespace that it gets where it names none.
+    pub fn desired_json(&self) -> Cow<'_, str> {
+        #[derive(Deserialize)]
+        struct Head<'a> {
+            #[serde(borrow, default)]
+            metadata: Metadata<'a>,
+        }
+        #[derive(Deserialize, Default)]
+        struct Metadata<'a> {
+            #[serde(borrow, default)]
+            namespace: Option<Cow<'a, str>>,
+        }
+        let json = self.desired.raw.json();
+        let Some(namespace) = &self.desired.object.namespace else { return json };
+        match serde_json::from_str::<Head<'_>>(&json) {
+            Ok(Head { metadata: Metadata { namespace: Some(_) } }) => json,
+            _ => {
+                let mut value = self.desired.raw.value();
+                if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+                    metadata.insert("namespace".into(), namespace.as_str().into());
+                }
+                value.to_string().into()
+            }
+        }
+    }
+
+    /// The same as a tree.
+    pub fn desired_value(&self) -> Value {
+        match self.desired_json() {
+            Cow::Borrowed(_) => self.desired.raw.value(),
+            Cow::Owned(json) => RawObject::new(json).value(),
+        }
+    }
+
+    /// Changes of one rank are written together; a lower rank comes first. CRDs have a rank of their own.
+    pub fn rank(&self) -> u8 {
+        order::rank(&self.desired.object)
+    }
+}

@@ -1,0 +1,308 @@
+//! Samples of findings in CRDs.
+
+use super::*;
+
+fn raised_minimum(severity: Severity) -> Finding {
+    Finding {
+        source: Some(source("manifests/crd.yaml", 28, 19)),
+        label: Some("the live CRD has 1".into()),
+        version: Some("v1alpha1".into()),
+        path: Some("^.spec.replicas".into()),
+        verdict: Some(Verdict::Narrowing),
+        breaks: vec![Breaks::StoredObjects, Breaks::Writers],
+        witnesses: vec![Witness {
+            object: json!({
+                "apiVersion": "test.example.com/v1alpha1", "kind": "Sample",
+                "metadata": {"name": "x"}, "spec": {"replicas": 1, "note": "a: b"},
+            }),
+            old_object: Some(json!({
+                "apiVersion": "test.example.com/v1alpha1", "kind": "Sample",
+                "metadata": {"name": "x"}, "spec": {"replicas": 1},
+            })),
+            subresource: None,
+            live: WitnessVerdict::Accepted,
+            desired: WitnessVerdict::Refused,
+            message: "spec.replicas: Invalid value: 1: should be greater than or equal to 2".into(),
+        }],
+        help: "leave the minimum of spec.replicas at 1".into(),
+        ..finding(
+            "NoMinimumTightened",
+            severity,
+            crd("samples.test.example.com"),
+            "the minimum of spec.replicas is raised from 1 to 2 in v1alpha1",
+        )
+    }
+}
+
+/// One removed field, as two versions of the CRD have it.
+pub fn blocked() -> Report {
+    let findings = vec![removed_field("v1alpha1", 24), removed_field("v1beta1", 44)];
+    report(Outcome::Blocked, app_changes(), vec![check("CRDUpgradeSafety", CheckStatus::Blocked, findings)])
+}
+
+pub fn warned() -> Report {
+    let widened = Finding {
+        verdict: Some(Verdict::Widening),
+        version: Some("v1alpha1".into()),
+        path: Some("^.spec.registryMirrors".into()),
+        help: "nothing, if the default suits every object".into(),
+        ..finding(
+            "NoRequiredFieldAdded",
+            Severity::Warning,
+            crd("samples.test.example.com"),
+            "new required fields in spec.registryMirrors of v1alpha1: [mode]",
+        )
+    };
+    let undecided = Finding {
+        verdict: Some(Verdict::Undecided),
+        breaks: vec![Breaks::Behaviour],
+        version: Some("v1alpha1".into()),
+        path: Some("^.spec".into()),
+        ..finding("UnknownChange", Severity::Warning, crd("samples.test.example.com"), "a CEL rule of spec changed")
+    };
+    let info = finding("DescriptionChanged", Severity::Info, crd("samples.test.example.com"), "a description changed");
+    let waived =
+        finding("NoEnumValueRemoved", Severity::Waived, crd("samples.test.example.com"), "enum values removed: [b]");
+    let findings = vec![widened, info, waived, undecided, raised_minimum(Severity::Warning)];
+    let mut check = check("CRDUpgradeSafety", CheckStatus::Warned, findings);
+    check.mode = Mode::Warn;
+    let notice = ErrorEntry {
+        message: "a Config document among the manifests sets mode: warn for the check \"CRDUpgradeSafety\"".into(),
+        source: Some(source("manifests/kapp.yaml", 5, 12)),
+        help: None,
+        log: None,
+    };
+    Report { notices: vec![notice], ..report(Outcome::Planned, app_changes(), vec![check]) }
+}
+
+/// An upgrade of several CRDs that changes some of them alike: errors of two kinds, and warnings.
+pub fn upgrade() -> Report {
+    let found = |rule: &str, severity, object: &str, path: &str, line, fact: &str| Finding {
+        source: Some(source("manifests/crd.yaml", line, 17)),
+        version: Some("v1".into()),
+        path: Some(format!("^.{path}")),
+        fact: Some(fact.into()),
+        verdict: Some(Verdict::Narrowing),
+        breaks: vec![Breaks::Writers],
+        explain: Some(rule.into()),
+        help: format!("leave {path} of v1 as it is"),
+        ..finding(rule, severity, crd(&format!("{object}.test.example.com")), &format!("{path} may not change in v1"))
+    };
+    let enum_added = |object: &str, path: &str, line| {
+        found("NoEnumAdded", Severity::Error, object, path, line, "enum added: \"a\", \"b\"")
+    };
+    let mut long = found("NoMaxLengthTightened", Severity::Error, "widgets", "spec.text", 44, "maxLength added: 1024");
+    long.witnesses = vec![Witness {
+        object: json!({
+            "apiVersion": "test.example.com/v1", "kind": "Widget", "metadata": {"name": "x"},
+            "spec": {"text": "a".repeat(1025), "list": (0..1025).collect::<Vec<usize>>(), "after": "still here"},
+        }),
+        old_object: None,
+        subresource: None,
+        live: WitnessVerdict::Accepted,
+        desired: WitnessVerdict::Refused,
+        message: "spec.text: Too long: may not be more than 1024 bytes".into(),
+    }];
+    let assumed = |name: &str| Finding {
+        source: Some(source("manifests/app.yaml", 70, 0)),
+        explain: Some("NamespaceAssumed".into()),
+        help: "write metadata.namespace".into(),
+        ..finding(
+            "NamespaceAssumed",
+            Severity::Warning,
+            object("v1", "ConfigMap", Some("default"), name),
+            "no namespace is given: it is created in \"default\"",
+        )
+    };
+    let crds = vec![
+        enum_added("widgets", "spec.mode", 24),
+        // Two facts of one node.
+        found(
+            "NoTypeChanged",
+            Severity::Error,
+            "widgets",
+            "spec.mode",
+            26,
+            "type changed from \"integer\" to \"string\"",
+        ),
+        enum_added("gadgets", "spec.mode", 28),
+        enum_added("gadgets", "spec.other", 28),
+        enum_added("gizmos", "spec.other", 44),
+        enum_added("widgets", "spec.size", 28),
+        long,
+        found("NoMinimumTightened", Severity::Warning, "gadgets", "spec.count", 28, "minimum added: 1"),
+    ];
+    let names: Vec<String> = (0..30).map(|number| format!("map{number}")).collect();
+    let mut objects: Vec<Finding> = names.iter().map(|name| assumed(name)).collect();
+    objects.push(Finding {
+        help: "write another apiVersion".into(),
+        ..finding(
+            "ApiNotServed",
+            Severity::Error,
+            object("example.com/v1", "Thing", None, "x"),
+            "no kind \"Thing\" in \"example.com/v1\" is served",
+        )
+    });
+    let config_map = |name: &String| change(Action::Create, object("v1", "ConfigMap", Some("default"), name), 1);
+    let mut changes: Vec<ChangeEntry> = names.iter().map(config_map).collect();
+    let crd = |name: &str| change(Action::Update, crd(&format!("{name}.test.example.com")), 1);
+    changes.extend(["widgets", "gadgets", "gizmos"].map(crd));
+    changes.push(change(Action::Unchanged, object("v1", "Namespace", None, "prod"), 1));
+    let mut validated = check("CustomResourceValidation", CheckStatus::Passed, Vec::new());
+    let coverage = |object: &ObjectRef, read| Coverage { object: object.clone(), read, proven: vec!["v1".into()] };
+    validated.coverage =
+        changes[30..33].iter().enumerate().map(|(at, change)| coverage(&change.object, at as u64 / 2)).collect();
+    let checks = vec![
+        check("CRDUpgradeSafety", CheckStatus::Blocked, crds),
+        validated,
+        check("APIAvailability", CheckStatus::Blocked, objects),
+    ];
+    report(Outcome::Blocked, changes, checks)
+}
+
+/// Hundreds of findings in one CRD, and a few in another.
+pub fn hundreds() -> Report {
+    let mut findings: Vec<Finding> = (0..300)
+        .map(|i| Finding {
+            version: Some("v1".into()),
+            path: Some(format!("^.spec.field{i}")),
+            source: Some(source("manifests/crd.yaml", 24, 17)),
+            breaks: vec![Breaks::Data],
+            help: format!("keep spec.field{i}"),
+            ..finding(
+                if i % 3 == 0 { "NoTypeChanged" } else { "NoExistingFieldRemoved" },
+                if i % 50 == 7 { Severity::Warning } else { Severity::Error },
+                crd("bigs.test.example.com"),
+                &format!("field spec.field{i} may not be removed from v1"),
+            )
+        })
+        .collect();
+    findings.push(removed_field("v1alpha1", 24));
+    let changes = vec![
+        change(Action::Update, crd("bigs.test.example.com"), 1),
+        change(Action::Update, crd("samples.test.example.com"), 1),
+    ];
+    report(Outcome::Blocked, changes, vec![check("CRDUpgradeSafety", CheckStatus::Blocked, findings)])
+}
+
+/// Hundreds of CRDs with some findings each.
+pub fn many_objects() -> Report {
+    let name = |i: usize| format!("kind{i:03}s.test.example.com");
+    let findings = (0..400)
+        .flat_map(|i| (0..3).map(move |j| (i, j)))
+        .map(|(i, j)| {
+            finding("NoTypeChanged", Severity::Error, crd(&name(i)), &format!("the type of spec.f{j} changed"))
+        })
+        .collect();
+    let changes = (0..400).map(|i| change(Action::Update, crd(&name(i)), i)).collect();
+    report(Outcome::Blocked, changes, vec![check("CRDUpgradeSafety", CheckStatus::Blocked, findings)])
+}
+
+/// What `preset: evidence` says: an error that objects suffer from, one that none does, one that nobody could look at.
+pub fn evidence() -> Report {
+    let of = |examined, message: &str, affected: u64, managers: &[(&str, u64)]| Evidence {
+        examined,
+        message: message.into(),
+        objects: if examined == Examined::No { 0 } else { 1234 },
+        affected_objects: affected,
+        manifests: affected.min(1),
+        affected_manifests: affected.min(1),
+        examples: Vec::new(),
+        managers: managers
+            .iter()
+            .map(|(name, objects)| EvidenceManager { name: (*name).into(), objects: *objects })
+            .collect(),
+    };
+    let example = |namespace: &str, name: &str, from_manifest| EvidenceObject {
+        namespace: Some(namespace.into()),
+        name: name.into(),
+        from_manifest,
+    };
+    let found = |field: &str, severity, evidence| Finding {
+        path: Some(format!("^.spec.{field}")),
+        version: Some("v1".into()),
+        evidence: Some(evidence),
+        semantic: (severity == Severity::Warning).then_some(Severity::Error),
+        ..finding(
+            "NoExistingFieldRemoved",
+            severity,
+            crd("samples.test.example.com"),
+            &format!("field spec.{field} may not be removed from v1"),
+        )
+    };
+    let cleared = "0 of 1,234 objects set spec.old; their writers do not set it: rook (1,234 objects)";
+    let suffers = "4 of 1,234 objects and 1 of 1 manifests of this deploy set spec.used; written by rook (4 objects)";
+    let unseen = "as under preset: semantic: user \"ci\" may not list samples.test.example.com at the cluster scope";
+    let mut suffering = of(Examined::Affected, suffers, 4, &[("rook", 4)]);
+    suffering.examples =
+        vec![example("team-a", "nightly", false), example("team-b", "weekly", false), example("team-b", "new", true)];
+    let findings = vec![
+        found("used", Severity::Error, suffering),
+        found("unseen", Severity::Error, of(Examined::No, unseen, 0, &[])),
+        found("old", Severity::Warning, of(Examined::NoneAffected, cleared, 0, &[("rook", 1234)])),
+    ];
+    let check = check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
+    report(Outcome::Blocked, vec![change(Action::Update, crd("samples.test.example.com"), 1)], vec![check])
+}
+
+/// What became of objects that exist, and some of which nobody could look at.
+pub fn existing_objects() -> Report {
+    let affected = |namespace: Option<&str>, name: &str, path: Option<&str>, value: &str| AffectedObject {
+        namespace: namespace.map(Into::into),
+        name: name.into(),
+        path: path.map(Into::into),
+        value: Some(value.into()),
+    };
+    let refused = Finding {
+        version: Some("v1alpha1".into()),
+        path: Some("spec.steps[*].retries".into()),
+        source: Some(source("manifests/crd.yaml", 28, 19)),
+        label: Some("3 of 412 objects: Invalid value: maximum is 5".into()),
+        breaks: vec![Breaks::StoredObjects, Breaks::Writers],
+        affected: Some(Affected {
+            count: 3,
+            of: 412,
+            unlisted: 0,
+            examples: 2,
+            objects: vec![
+                affected(Some("team-a"), "nightly", Some("spec.steps[3].retries"), "7"),
+                affected(Some("team-b"), "nightly", Some("spec.steps[0].retries"), "9"),
+                affected(Some("team-b"), "weekly", Some("spec.steps[1].retries"), "9"),
+            ],
+        }),
+        help: "repair spec.steps[*].retries in them before the upgrade".into(),
+        ..finding(
+            "ExistingObjectRefusedOnUpdate",
+            Severity::Error,
+            crd("samples.test.example.com"),
+            "3 of 412 objects are refused on any change of spec at v1alpha1: spec.steps[*].retries: Invalid value: maximum is 5",
+        )
+    };
+    let written = Finding {
+        version: Some("v1alpha1".into()),
+        affected: Some(Affected {
+            count: 100_000,
+            of: 100_000,
+            unlisted: 99_999,
+            examples: 10,
+            objects: vec![affected(None, "global", None, "last 2026-01-01T00:00:00Z")],
+        }),
+        ..finding("ObjectInRemovedVersion", Severity::Warning, crd("wides.test.example.com"), "all were written by x")
+    };
+    let mut check = check("CustomResourceValidation", CheckStatus::Blocked, vec![refused, written]);
+    check.unchecked = vec![Unchecked {
+        message: "user \"ci\" may not list gadgets.test.example.com at the cluster scope".into(),
+        help: Some("ask for a ClusterRole".into()),
+    }];
+    let coverage = |name: &str, read, proven: &[&str]| Coverage {
+        object: crd(name),
+        read,
+        proven: proven.iter().map(|version| (*version).to_owned()).collect(),
+    };
+    check.coverage = vec![
+        coverage("samples.test.example.com", 412, &["v1"]),
+        coverage("others.test.example.com", 1, &[]),
+        coverage("widened.test.example.com", 0, &["v1", "v2"]),
+    ];
+    report(Outcome::Blocked, app_changes(), vec![check])
+}
