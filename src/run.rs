@@ -72,7 +72,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
     }
 }
 
-/// Every check and rule, those that the configuration defines included; or one of them.
+/// All checks and rules, including those that the configuration defines; or one of them.
 fn rules(args: &RulesArgs, host: &mut Host) -> Result<String> {
     let of_gantry = args.name.as_deref().and_then(explain::explain);
     if let Some(text) = of_gantry {
@@ -81,7 +81,7 @@ fn rules(args: &RulesArgs, host: &mut Host) -> Result<String> {
     let loaded = loader(&args.config, host).load([], &registry::known());
     let own = match (loaded, &args.name) {
         (Ok(loaded), _) => loaded.settings.custom_checks,
-        // What gantry brings can be listed whatever state the project's file is in.
+        // The built-in checks can be listed even if the project's file has errors.
         (Err(_), None) if args.config.config_files.is_empty() => {
             let _ = writeln!(
                 host.stderr,
@@ -115,7 +115,7 @@ fn show(flags: &ConfigFlags, files: &[String], output: Option<ListFormat>, host:
 
 fn pretty(value: &serde_json::Value) -> String {
     let mut out = Vec::new();
-    // Memory takes everything, and JSON is text.
+    // Writing to memory does not fail, and JSON is UTF-8.
     let _ = json::write_value(value, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -64,7 +64,7 @@ pub struct ApplyOptions {
     /// APIServices count as ready whether or not their API answers.
     pub ignores_api_services: bool,
     /// Somebody sees what is awaited and why.
-    pub tells_waits: bool,
+    pub shows_waits: bool,
     /// When objects are ready, where their kind does not say.
     pub wait_rules: Vec<WaitRule>,
     /// A change that was written before all others, by its index, as it is live.
@@ -91,7 +91,7 @@ pub struct Waiting<'a> {
     /// So many of so many objects are ready.
     pub ready: usize,
     pub total: usize,
-    /// What is not, and why, and what waits for that; only with [`ApplyOptions::tells_waits`].
+    /// What is not, and why, and what waits for that; only with [`ApplyOptions::shows_waits`].
     pub unready: &'a [String],
 }
 
@@ -421,7 +421,7 @@ impl<'a> Run<'a> {
     fn wait(&self, deadline: Instant, step: Option<usize>) -> ready::Wait<'a> {
         let Run { plan, target, options, halted, on_event, observer, .. } = *self;
         let steps = &plan.graph.changes;
-        let held = step.filter(|_| options.tells_waits).into_iter().flat_map(|step| {
+        let held = step.filter(|_| options.shows_waits).into_iter().flat_map(|step| {
             let later = steps.iter().filter(move |later| later.after.contains(&step));
             later.flat_map(|later| &later.members).filter(|index| plan.changes[**index].is_written())
         });
@@ -440,7 +440,7 @@ impl<'a> Run<'a> {
             until_unblocked: step.is_some(),
             step: step.unwrap_or(steps.len()),
             held: held.map(|index| plan.changes[*index].desired.object.to_string()).collect(),
-            tells_waits: options.tells_waits,
+            shows_waits: options.shows_waits,
             on_event,
         }
     }

@@ -76,8 +76,8 @@ pub struct Wait<'a> {
     pub step: usize,
     /// The names of what is written next.
     pub held: Vec<String>,
-    /// See [`super::ApplyOptions::tells_waits`].
-    pub tells_waits: bool,
+    /// See [`super::ApplyOptions::shows_waits`].
+    pub shows_waits: bool,
     pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
 }
 
@@ -150,7 +150,7 @@ impl<'a> Wait<'a> {
         // What of their Pods is not ready, by the uid of the workload: looked up beside the wait.
         let mut pods: BTreeMap<String, String> = BTreeMap::new();
         let mut looking: Looking<'_> = Box::pin(pending());
-        let mut next_look = self.tells_waits.then(|| begun + FIRST_LOOK);
+        let mut next_look = self.shows_waits.then(|| begun + FIRST_LOOK);
         while !left.is_empty() {
             news.borrow_and_update();
             let mut unseen = Vec::new();
@@ -197,7 +197,7 @@ impl<'a> Wait<'a> {
                 }
             }
             left = still;
-            self.tell(&left, total, &pods);
+            self.show(&left, total, &pods);
             let is_late = Instant::now() >= self.deadline;
             let has_failed = !failed.is_empty() || !overdue.is_empty();
             let is_ended = has_failed && (!self.keep_going || left.is_empty());
@@ -331,14 +331,14 @@ impl<'a> Wait<'a> {
             return State::Ready { note: None }.into();
         }
         let lacks_status = observe::is_new(awaited.change) && readiness::lacks_status(self.rules, object, live);
-        if lacks_status && self.others_tell(awaited.change, asked).await {
+        if lacks_status && self.others_have_status(awaited.change, asked).await {
             return readiness::without_status();
         }
         verdict
     }
 
     /// Whether other objects of its kind say whether they are ready, so that this one will.
-    async fn others_tell(&self, change: &Change, asked: &mut Asked) -> bool {
+    async fn others_have_status(&self, change: &Change, asked: &mut Asked) -> bool {
         let namespace = change.desired.object.namespace.clone().filter(|_| change.resource.namespaced);
         let place = (Arc::clone(&change.resource), namespace);
         if let Some(tell) = asked.told_kinds.get(&place) {
@@ -398,14 +398,14 @@ impl<'a> Wait<'a> {
     }
 
     /// Says what is not ready, to somebody who looks on.
-    fn tell(&self, left: &[Progress<'_>], total: usize, pods: &BTreeMap<String, String>) {
+    fn show(&self, left: &[Progress<'_>], total: usize, pods: &BTreeMap<String, String>) {
         let line = |one: &Progress<'_>| {
             let uid = one.live.as_ref().and_then(|live| live["metadata"]["uid"].as_str());
             let pod = uid.and_then(|uid| pods.get(uid)).map(|pod| format!("; {pod}")).unwrap_or_default();
             format!("{}: {}{pod}", one.awaited.change.desired.object, one.reason)
         };
         let mut lines = Vec::new();
-        if self.tells_waits && !left.is_empty() {
+        if self.shows_waits && !left.is_empty() {
             lines.extend(left.iter().take(LINES).map(line));
             if left.len() > LINES {
                 lines.push(format!("… and {} more", left.len() - LINES));

@@ -109,7 +109,7 @@ impl Change {
     }
 
     /// What a report says that becomes of the object.
-    pub fn told_action(&self) -> Action {
+    pub fn reported_action(&self) -> Action {
         match (self.desired.bundle, self.action) {
             (_, Action::Unknown) | (None, _) => self.action,
             (Some(_), _) => Action::InstalledByOlm,

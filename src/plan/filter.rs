@@ -81,7 +81,7 @@ impl Filter {
 
     fn matches_change(&self, change: &Change) -> bool {
         // What could not be read may be anything.
-        let is_action = |action| action == change.told_action() || change.action == Action::Unknown;
+        let is_action = |action| action == change.reported_action() || change.action == Action::Unknown;
         self.matches(&change.desired.object) && self.action.is_none_or(is_action)
     }
 }

@@ -1,4 +1,4 @@
-//! `apps`, `apps forget` and `inspect`: what a cluster knows of apps.
+//! `apps`, `apps forget` and `inspect`: shows the apps of a cluster, and removes the record of one.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ pub async fn list(args: &AppsArgs, host: &mut Host) -> Result<String> {
     if problems.is_empty() {
         return Ok(text);
     }
-    // As kubectl does: what there is, then what could not be read.
+    // Like kubectl: first what could be read, then the errors.
     host.say(&text);
     Err(Error::Failed(problems))
 }
@@ -243,7 +243,7 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
     Ok(out)
 }
 
-/// Takes the label off the members and deletes the record.
+/// Removes the label from the members and deletes the record.
 pub async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(args, host).await?;

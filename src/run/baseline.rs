@@ -9,7 +9,7 @@ use crate::problem::{Error, Problem, Result};
 
 const HELP: &str = "write one with -o json=FILE";
 
-/// The findings of an earlier run: on any cluster, or of each cluster by its name.
+/// The findings of an earlier run: of one cluster, or of each cluster by its name.
 #[derive(Default)]
 pub struct Baselines {
     any: Option<Baseline>,
@@ -18,16 +18,16 @@ pub struct Baselines {
 }
 
 impl Baselines {
-    /// The findings that count as known on a cluster. One that the earlier run did not have has none.
+    /// The findings that count as known on a cluster: none, if the earlier run did not include it.
     pub fn of(&self, cluster: &str) -> Baseline {
         let known = self.by_cluster.get(cluster).or(self.any.as_ref());
         known.cloned().unwrap_or_else(|| Baseline::new(self.file.clone(), Vec::new()))
     }
 
-    /// Those of the one target that the run is about.
+    /// The findings for a run with a single target.
     ///
     /// # Errors
-    /// They are those of clusters, by name.
+    /// The earlier run had several clusters.
     pub fn of_one(self) -> Result<Baseline> {
         let file = self.file;
         self.any.ok_or_else(|| {
@@ -37,10 +37,11 @@ impl Baselines {
     }
 }
 
-/// The findings of an earlier report. `name` is the file as it was given; standard input may be the manifests.
+/// Reads the findings of an earlier report. `name` is the file as the user wrote it; `-` is refused, because standard input
+/// may be the manifests.
 ///
 /// # Errors
-/// It cannot be read, or it is not a report of this version: a usage error.
+/// It cannot be read, or it is not a report of this version. These are usage errors.
 pub fn read(name: &Path, working_directory: &Path) -> Result<Baselines> {
     let file = name.display().to_string();
     Ok(match reports::read("--baseline ", name, working_directory, HELP).map_err(Error::usage)? {

@@ -1,5 +1,5 @@
-//! The app before the run, read while its manifests are: where they are likely to be those of the last run, most members
-//! need no more than a look at their metadata. See [`crate::app::last_applied`].
+//! The app before the run, read in parallel with the manifests. If these are likely to be the same as in the last run, only
+//! the metadata of most members is read. See [`crate::app::last_applied`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,20 +17,21 @@ use crate::problem::Result;
 use crate::readiness::rules;
 use crate::resource;
 
-/// So many members are read one by one. Where more are not as they were left, all are listed.
+/// The most members that are read one by one. If more have changed, all are listed.
 const FEW: usize = 64;
 
-/// The record of an app, and its members: of most kinds that can have a mark only the metadata.
+/// The record of an app, and its members. Of most kinds that can have a mark, only the metadata is read.
 pub struct Before {
     pub parent: Parent,
-    /// `None` where the last run was about other files, or did not come to its end.
+    /// `None` if the last run had other files, or did not complete.
     pub live: Option<Live>,
 }
 
-/// Reads the record of the app, and its members if its last run came to its end and was about the same files. `input` is [`crate::manifest::Input::sum`].
+/// Reads the record of the app, and its members if the last run completed with the same files. `input` is
+/// [`crate::manifest::Input::sum`].
 ///
 /// # Errors
-/// The record cannot be read, or the server is not reached.
+/// The record cannot be read, or the server cannot be reached.
 pub async fn look_ahead(settings: &Settings, flags: &AppFlags, input: &str, target: &Target) -> Result<Option<Before>> {
     let Some(name) = &settings.app else { return Ok(None) };
     let takes_over = flags.from_kapp.is_some() || flags.take_over_app;
@@ -54,8 +55,8 @@ pub async fn look_ahead(settings: &Settings, flags: &AppFlags, input: &str, targ
     Ok(Some(Before { parent, live: Some(live) }))
 }
 
-/// The members that are as the last run left them and as the manifests have them. `None` where too many are not, so that they
-/// had better be listed.
+/// The members that nobody changed since the last run and that match the manifests. `None` if too many have changed, so
+/// that listing all is cheaper.
 pub fn as_applied(
     before: &Before,
     manifests: &[Manifest],
@@ -79,7 +80,7 @@ pub fn as_applied(
         if Mark::of(object, &manifest.raw, &metadata, &settings.field_manager).as_ref() != Some(mark) {
             return None;
         }
-        // A rule may find it unready.
+        // A wait rule may judge it not ready.
         let is_awaited = || rules::find(&settings.rules.waits, &Facts::of_json(object, &manifest.raw.json())).is_some();
         if !settings.rules.waits.is_empty() && is_awaited() {
             return None;

@@ -1,4 +1,4 @@
-//! `gantry catalog`: what there is to install, and how to get from one version to another. It only reads.
+//! `gantry catalog`: shows what can be installed, and the upgrade paths between versions. It only reads.
 
 mod live;
 
@@ -24,7 +24,7 @@ use crate::problem::{Error, Problem, Result, did_you_mean};
 use crate::report::catalog::{self as shown, Way};
 use crate::report::json::harmless;
 
-/// More mistakes of a package are counted.
+/// The most mistakes of a package that are printed; the others are counted.
 const MOST_MISTAKES: usize = 10;
 
 /// Answers one question about the catalogs.
@@ -41,7 +41,7 @@ pub async fn run(args: &CatalogArgs, host: &mut Host) -> Exit {
     }
 }
 
-/// What is printed, and what could not be read of what was asked for.
+/// What is printed, and what could not be read.
 #[derive(Default)]
 struct Answer {
     text: String,
@@ -71,7 +71,7 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
     host.notices(&loaded.notices);
     let settings = loaded.settings;
     catalog::check(&settings.catalogs, &host.working_directory)?;
-    // A user who names catalogs may have no cluster at all.
+    // A user who names catalogs may not have a cluster.
     let asks_cluster = settings.catalogs.is_empty() || args.names_cluster();
     let live = match asks_cluster {
         true => until(&host.stop, live::find(&settings)).await?,
@@ -93,12 +93,12 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
     let catalogs = read(&settings, &live, keep, printed, host).await?;
     let found = Found { args, catalogs: &catalogs };
     let answer = match &args.package {
-        // None of those that could be read.
+        // None of the catalogs could be read.
         _ if catalogs.is_empty() && !live.unread.is_empty() => Ok(Answer::default()),
         None => Ok(found.all(is_blobs)),
         Some(package) => found.of_package(package, is_blobs, host),
     };
-    // What others have may be in those.
+    // The package may be in the catalogs that could not be read.
     match answer {
         Ok(answer) => Ok(Answer { problems: [live.unread, answer.problems].concat(), ..answer }),
         Err(Error::Failed(problems)) => Err(Error::Failed([live.unread, problems].concat())),
@@ -106,14 +106,14 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
     }
 }
 
-/// A catalog that is read.
+/// A catalog to read.
 #[derive(Clone, Copy)]
 enum Source<'a> {
     Configured(&'a CatalogSource),
     Live(&'a ClusterCatalog, &'a Target),
 }
 
-/// Usage that clap cannot tell.
+/// Usage errors that clap cannot detect.
 fn check(args: &CatalogArgs) -> Result<()> {
     let wrong = |message: &str| Err(Error::usage(Problem::new(message)));
     if matches!(args.output, Some(CatalogFormat::Mermaid | CatalogFormat::Dot)) {
@@ -127,18 +127,18 @@ fn check(args: &CatalogArgs) -> Result<()> {
     Ok(())
 }
 
-/// What is done with each blob.
+/// Gets each blob.
 struct Reading {
     catalog: Catalog,
     keep: Keep,
-    /// Which blobs are printed: all packages, or what there is of one, or one thing of it.
+    /// Which blobs are printed: all packages, everything of one package, or one item of it.
     printed: Option<(Option<String>, Option<String>)>,
     out: Box<dyn Write + Send>,
-    /// Why no more could be written.
+    /// Why writing stopped.
     failure: Option<io::Error>,
 }
 
-/// The error for a reader that ends early.
+/// The error that ends reading once the output is closed.
 const CLOSED: &str = "the output was closed";
 
 impl Reading {
@@ -147,7 +147,7 @@ impl Reading {
         if !self.is_printed(blob) {
             return Ok(());
         }
-        // No control character can be in JSON but as an escape; the others are escaped here.
+        // JSON has control characters below U+0020 only as escapes; the others are escaped here.
         let json = blob.json();
         writeln!(self.out, "{}", harmless(&json)).map_err(|error| {
             self.failure = Some(error);
@@ -200,7 +200,7 @@ async fn read(
         let flushed = state.out.flush();
         host.stdout = state.out;
         match state.failure.or(flushed.err()) {
-            // The reader has what it wanted (`gantry catalog -o json | head`).
+            // The reader closed the pipe (`gantry catalog -o json | head`).
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(catalogs),
             Some(error) => return Err(Error::failed(Problem::new(format!("cannot write: {error}")))),
             None => {}
@@ -230,7 +230,7 @@ async fn one(
     until(&host.stop, read).await
 }
 
-/// Whether a bundle is meant by its name or its version.
+/// Whether `item` is the name or the version of the bundle.
 fn is_meant(bundle: &Bundle, item: &str) -> bool {
     if bundle.name == item || bundle.version == item {
         return true;
@@ -241,20 +241,20 @@ fn is_meant(bundle: &Bundle, item: &str) -> bool {
     }
 }
 
-/// What was read, and what was asked.
+/// What was read, and the arguments.
 struct Found<'a> {
     args: &'a CatalogArgs,
     catalogs: &'a [(String, Catalog)],
 }
 
-/// What an argument behind the package names.
+/// What the argument after the package names.
 enum Item<'a> {
     Channel(&'a Channel),
     Bundles(Vec<&'a Bundle>),
 }
 
 impl<'a> Found<'a> {
-    /// What is asked of all packages.
+    /// Prints all packages.
     fn all(&self, is_blobs: bool) -> Answer {
         let packages =
             self.catalogs.iter().flat_map(|(catalog, found)| found.packages.values().map(move |p| (catalog, p)));
@@ -296,7 +296,7 @@ impl<'a> Found<'a> {
         bundles.iter().map(line).collect()
     }
 
-    /// What is asked of one package.
+    /// Prints one package.
     fn of_package(&self, name: &str, is_blobs: bool, host: &mut Host) -> Result<Answer> {
         let found =
             self.catalogs.iter().filter_map(|(catalog, found)| Some((catalog.as_str(), found.packages.get(name)?)));
@@ -364,7 +364,7 @@ impl<'a> Found<'a> {
                 Err(problem) => problems.push(problem),
             }
         }
-        // Who asks about several catalogs gets what there is.
+        // With several catalogs, it is enough if one has it.
         if texts.is_empty() { Err(Error::Failed(problems)) } else { Ok(joined(texts)) }
     }
 
@@ -473,7 +473,7 @@ fn no_version(catalog: &str, package: &Package, version: &str) -> Problem {
     problem.help(near(version, known, &format!("gantry catalog {name} lists them")))
 }
 
-/// A package that cannot be read, as OLM says it.
+/// The error for a package that cannot be read, in OLM's words.
 fn broken(catalog: &str, package: &Package) -> Option<Problem> {
     let (name, why) = (&package.name, package.broken.as_ref()?);
     let problem = Problem::new(format!(
@@ -482,7 +482,7 @@ fn broken(catalog: &str, package: &Package) -> Option<Problem> {
     Some(problem.help("tell the catalog's publisher; on a cluster nothing can be installed from this package"))
 }
 
-/// What `opm validate` would refuse: OLM v1 takes it, and it is seldom meant.
+/// What `opm validate` would refuse. OLM v1 accepts it, but it is rarely intended.
 fn warn(catalog: &str, package: &Package, host: &mut Host) {
     let mistakes = mistakes(package);
     let shown = mistakes.iter().take(MOST_MISTAKES);

@@ -1,4 +1,4 @@
-//! What is made of the definition of the command line: completion scripts, manual pages, and what kubectl asks a plugin for.
+//! Output that is generated from the command line's definition: completion scripts, manual pages, completions for kubectl.
 
 use std::fs;
 use std::path::Path;
@@ -28,8 +28,8 @@ pub fn man(folder: &Path, host: &Host) -> Result<String> {
     Ok(String::new())
 }
 
-/// The words that may stand in place of the last one, a line each, and what the shell is to do besides: `:0` completes names of
-/// files, too, `:4` does not. <https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/>
+/// The completions of the last word, one on each line, then a directive for the shell: with `:0` it completes file names,
+/// too, with `:4` it does not. <https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/>
 pub fn words(words: &[String]) -> String {
     let mut root = Cli::command();
     root.build();

@@ -1,4 +1,4 @@
-//! The diffs of a run, put into its report.
+//! Adds the diffs of a run to its report.
 
 use serde_json::Value;
 
@@ -13,11 +13,11 @@ use crate::plan::predicted::{self, Predicted, Writing};
 use crate::plan::rebase_rules::remove;
 use crate::report::Report;
 
-/// Which diffs are wanted.
+/// Which diffs the user asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
     pub kind: DiffKind,
-    /// Nothing is folded or left out.
+    /// Shows everything, without folding.
     pub all: bool,
 }
 
@@ -36,7 +36,7 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Wan
         let object = &plan.changes[change].desired.object;
         let hiding = match () {
             () if object.is_secret() => Hiding::Secret,
-            // Its definitions are nobody's data.
+            // A CRD holds no user data.
             () if settings.redact && !object.is_crd() => Hiding::All,
             () => Hiding::Nothing,
         };

@@ -1,4 +1,4 @@
-//! A report's file: it is whole, or it is as it was before.
+//! Writes the file of a report as a whole, or leaves it as it was.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -6,20 +6,20 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// Whether a report can be written there. Nothing is: what is there stays until there is a report to replace it.
+/// Checks whether a report can be written there. Writes nothing: an earlier report stays until the new one replaces it.
 pub fn check(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(found) if found.is_file() || found.is_dir() => OpenOptions::new().append(true).open(path).map(drop),
-        // A pipe or a device: opening it is more than a look.
+        // A pipe or a device: opening it would have an effect.
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => temporary(path).map(drop),
         Err(error) => Err(error),
     }
 }
 
-/// Writes a file from its beginning. It takes the place of the one before once it is complete.
+/// Writes a file. It replaces the earlier one once it is complete.
 pub fn replace(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    // A link goes on leading to the file.
+    // A symbolic link stays one.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let before = fs::metadata(path).ok();
     if before.as_ref().is_some_and(|before| !before.is_file()) {
@@ -27,7 +27,7 @@ pub fn replace(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     }
     let new = match temporary(path) {
         Ok(new) => new,
-        // In a folder where no file can be created.
+        // No file can be created in the folder.
         Err(_) if before.is_some() => {
             let file = File::create(path)?;
             return buffered(&file, write).inspect_err(|_| drop(file.set_len(0)));
@@ -42,7 +42,7 @@ pub fn replace(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     Ok(())
 }
 
-/// Writes to the end of a file, all of it or nothing.
+/// Appends to a file: everything or nothing.
 pub fn append(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let file = OpenOptions::new().create(true).append(true).open(path)?;
     let before = file.metadata()?;
@@ -53,18 +53,18 @@ pub fn append(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> 
     written
 }
 
-/// A file beside the one that it is to become, which goes away unless it becomes that one.
+/// A temporary file in the same folder, which is removed unless it is renamed.
 fn temporary(path: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".gantry-report.");
-    // As any new file, less what the umask takes.
+    // The permissions of any new file, minus the umask.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     builder.tempfile_in(folder.unwrap_or(Path::new(".")))
 }
 
-/// Writes in few large pieces; an error of the last of them counts, too.
+/// Writes with a buffer, and reports an error of the last flush, too.
 fn buffered(file: &File, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::new(file);
     write(&mut out)?;

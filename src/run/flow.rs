@@ -1,4 +1,4 @@
-//! `deploy` and `check`: one flow, and `deploy` goes on after the report.
+//! `deploy`, `check` and `diff`: one flow. `deploy` continues after the report.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub async fn delete(args: &DeleteArgs, host: &mut Host) -> Exit {
     report(&deploy.flow, Goal::Delete(&deploy), purpose, host).await
 }
 
-/// How far the flow goes, and what it is for.
+/// Which command runs the flow.
 #[derive(Clone, Copy)]
 pub enum Goal<'a> {
     Deploy(&'a DeployArgs),
@@ -66,14 +66,14 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// The diffs that are shown.
+    /// The diffs to show.
     fn diffs(self, args: &FlowArgs) -> Option<diffs::Wanted> {
         let always = matches!(self, Goal::Diff).then_some(DiffKind::Changes);
         args.diff.or(always).map(|kind| diffs::Wanted { kind, all: args.output.verbose > 0 })
     }
 }
 
-/// Runs the flow and prints what came of it.
+/// Runs the flow and prints the result.
 pub async fn run(args: &FlowArgs, goal: Goal<'_>, host: &mut Host) -> Exit {
     let purpose = match goal {
         Goal::Check => Purpose::Check,
@@ -104,7 +104,7 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: Purpose, host: &mut Ho
             output.add_to(&mut report, &error);
             output.problems(host, error.problems());
             if !output.is_configured() {
-                // What is wrong may be wrong in the very file.
+                // The report must not overwrite a file with an error, either.
                 let loader = loader(&args.input.config, host);
                 let files = args.input.files.iter().map(PathBuf::from).chain(loader.every_file());
                 let files: Vec<PathBuf> = files.map(|file| host.working_directory.join(file)).collect();
@@ -119,20 +119,20 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: Purpose, host: &mut Ho
         Ok(()) => exit,
         Err(error) => {
             output.problems(host, error.problems());
-            // Nobody who waits for the report should have to guess.
+            // The report is missing or incomplete, so the outcome goes to stderr.
             output.applied(host, &report);
             Exit::from(&error)
         }
     }
 }
 
-/// How a run has ended.
+/// How a run ended.
 enum Ended {
     OnOne(Exit),
     OnMany(Box<fleet::Ended>),
 }
 
-/// The exit code where it says whether there are changes.
+/// The exit code with `--detailed-exitcode`.
 pub(super) fn detailed(exit: Exit, report: &Report) -> Exit {
     let is_change = |change: &ChangeEntry| match change.result {
         Some(result) => matches!(result, ApplyResult::Applied | ApplyResult::Deleted),
@@ -170,7 +170,7 @@ pub(super) struct Run<'a> {
     pub goal: Goal<'a>,
     /// A deploy or a delete, and no dry run.
     pub writes: bool,
-    /// The user has said that there is nothing to ask.
+    /// The user passed `--yes`.
     pub confirmed: bool,
     pub settings: Settings,
     enabled: Vec<Enabled>,
@@ -178,7 +178,7 @@ pub(super) struct Run<'a> {
     /// See [`Input::sum`]; empty without an app.
     sum: String,
     pub progress: Progress,
-    /// What is proven, where the run goes to several clusters.
+    /// Proofs that the clusters of a run on several share.
     pub known: Option<Arc<Known>>,
 }
 
@@ -191,25 +191,25 @@ impl Run<'_> {
         matches!(self.goal, Goal::Delete(_))
     }
 
-    /// What the app was last deployed with, where its objects need not all be read.
+    /// What the app was last deployed with, if not all of its objects have to be read.
     pub fn last(&self) -> Option<Last<'_>> {
-        // A team's own checks are shown the live objects, so that these are read.
+        // Custom checks get the live objects, so these are read.
         let is_known = |enabled: &Enabled| registry::find(&enabled.name).is_some();
         self.enabled.iter().all(is_known).then_some(Last { flags: &self.args.app, input: &self.sum })
     }
 
-    /// What depends on the manifests, and not on the target.
+    /// Checks what depends on the manifests, not on the target.
     pub fn take_in(&mut self, loaded: &mut Loaded) -> Result<()> {
         let deletes = self.deletes();
         let Run { settings, enabled, .. } = self;
-        // What is deleted is looked at whatever else runs; where the configuration names the check, in its mode.
+        // Deletions are always checked; in the mode of the configuration, if it names the check.
         let deletes_some = settings.app.is_some() || loaded.manifests.iter().any(strategy::may_replace);
         if deletes_some && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
             let check = Box::new(deletion_safety::DeletionSafety);
             enabled.push(Enabled { name: deletion_safety::NAME.to_owned(), mode: Mode::Error, check });
         }
         if let (Some(app), true, false) = (&settings.app, loaded.manifests.is_empty(), deletes) {
-            // All members would seem to have left the app.
+            // All members would count as removed from the manifests.
             let problem = Problem::new(format!("there is nothing but bundles to deploy as the app {app}"));
             return Err(Error::usage(
                 problem.help("OLM installs bundles; leave out --app, or add the app's manifests"),
@@ -220,7 +220,7 @@ impl Run<'_> {
     }
 }
 
-/// Everything that can be wrong in the configuration is said here, before the first request.
+/// Reports all errors of the configuration, before the first request.
 pub(super) async fn prepare<'a>(
     args: &'a FlowArgs,
     goal: Goal<'a>,
@@ -238,7 +238,7 @@ pub(super) async fn prepare<'a>(
         enabled.clear();
     }
     if let (Some(app), false) = (&settings.app, args.filter.is_empty()) {
-        // What is filtered out would seem to have left the app.
+        // Objects that are filtered out would count as removed from the manifests.
         let problem = Problem::new(format!("--filter cannot be used with an app ({app})"));
         return Err(Error::usage(problem.help("leave out --filter to deploy or compare the whole app")));
     }
@@ -248,7 +248,7 @@ pub(super) async fn prepare<'a>(
     Ok((Run { args, goal, writes, confirmed, settings, enabled, baselines, sum, progress, known: None }, input))
 }
 
-/// A target that is open, and what was read of it already.
+/// An open target, and what was already read from it.
 pub(super) struct At<'a> {
     pub target: Target,
     pub ahead: Prefetch,
@@ -256,7 +256,7 @@ pub(super) struct At<'a> {
     pub baseline: Option<&'a Baseline>,
 }
 
-/// From the manifests to the end, on one target. `on_plan` gets the plan as soon as it is made.
+/// Runs on one target, from the manifests to the end. `on_plan` gets the plan as soon as it is built.
 pub(super) async fn on_target(
     run: &Run<'_>,
     mut loaded: Loaded,
@@ -273,15 +273,15 @@ pub(super) async fn on_target(
     if writes {
         target.remove_leftovers();
     }
-    tell(target.notices(), host, output, report);
-    tell(&loaded.notices, host, output, report);
+    add_notices(target.notices(), host, output, report);
+    add_notices(&loaded.notices, host, output, report);
     if settings.logs && settings.redact {
         let problem = Problem::new("the logs of Pods are not shown: nobody knows what values they hold");
-        tell(&[problem.help("leave out --redact to see them")], host, output, report);
+        add_notices(&[problem.help("leave out --redact to see them")], host, output, report);
     }
     let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !confirmed;
     let use_of = app::Use { writes, asks: writes && is_asked, confirmed, deletes };
-    // On the heap, with all that they hold: a caller's thread may have little stack.
+    // Boxed, because the future is large and the caller's thread may have little stack.
     let before = app::Known { before, input: sum.clone() };
     let opened = Box::pin(app::open(settings, &args.app, &mut loaded.manifests, &target, use_of, before));
     let managed = until(&stop, opened).await?;
@@ -311,8 +311,8 @@ pub(super) async fn on_target(
     let looked_at = Box::pin(look(settings, loaded.into(), ahead, &target, checking, progress, report));
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;
     on_plan(&plan);
-    tell(&notices, host, output, report);
-    tell_warnings(host, output, &target, settings.redact);
+    add_notices(&notices, host, output, report);
+    add_warnings(host, output, &target, settings.redact);
     output.warnings(host, &report.warnings);
 
     let terms = Terms { writes, force_conflicts: settings.force_conflicts, redact: settings.redact };
@@ -320,7 +320,7 @@ pub(super) async fn on_target(
     output.notices(host, &verdict.notices);
     report.outcome = verdict.outcome;
     report.errors.extend(verdict.errors);
-    // People have been told; where they are taken by force nothing is wrong.
+    // The notices were printed already. With --force-conflicts they are not errors.
     if !settings.force_conflicts {
         report.warnings.extend(verdict.notices.iter().map(ErrorEntry::from));
     }
@@ -329,13 +329,13 @@ pub(super) async fn on_target(
         let options = app::options(settings, None, &report.extensions);
         if verdict.outcome == Outcome::Unchanged && options.ready_timeout.is_some() {
             let applied = Box::pin(write::resume(&plan, &target, options, progress, host)).await;
-            tell(&applied.notices, host, output, report);
+            add_notices(&applied.notices, host, output, report);
             report.waits = waits(&applied, settings.redact);
             let (outcome, exit, errors) = verdict::after_writing(&applied, &Removed::default(), settings.redact);
             if exit != Exit::Success {
                 report.outcome = outcome;
                 report.errors.extend(errors);
-                // The record stays as the run before left it.
+                // The record keeps the entry of the earlier run.
                 return Ok(exit);
             }
         }
@@ -344,7 +344,7 @@ pub(super) async fn on_target(
         }
         return Ok(verdict.exit);
     }
-    // Off a terminal nobody can answer: the checks are the gate.
+    // Without a terminal there is no question: the checks decide.
     if is_asked {
         write::confirm(host, &write::question(report, &target)).await?;
     }
@@ -362,8 +362,8 @@ pub(super) async fn on_target(
             Box::pin(app::deploy(managed, &plan, &target, settings, host, write)).await
         }
     };
-    tell_warnings(host, output, &target, settings.redact);
-    tell(&applied.notices, host, output, report);
+    add_warnings(host, output, &target, settings.redact);
+    add_notices(&applied.notices, host, output, report);
     for (entry, result) in report.changes.iter_mut().zip(applied.results.iter().chain(&removed.results)) {
         entry.result = Some(*result);
     }
@@ -375,7 +375,7 @@ pub(super) async fn on_target(
     Ok(exit)
 }
 
-/// What was awaited, as the report says it.
+/// What was awaited, as entries of the report.
 fn waits(applied: &Applied, redacted: bool) -> Vec<WaitEntry> {
     let entry = |(change, Reached { state, after }): (&usize, &Reached)| {
         let reason =
@@ -390,27 +390,27 @@ fn waits(applied: &Applied, redacted: bool) -> Vec<WaitEntry> {
     applied.waits.iter().map(entry).collect()
 }
 
-/// What the user should know, on stderr and in the report.
-fn tell(notices: &[Problem], host: &mut Host, output: &mut Output, report: &mut Report) {
+/// Prints notices to stderr and adds them to the report.
+fn add_notices(notices: &[Problem], host: &mut Host, output: &mut Output, report: &mut Report) {
     output.notices(host, notices);
     report.notices.extend(notices.iter().map(ErrorEntry::from));
 }
 
-/// The server's own warnings (deprecated APIs and the like), as kubectl shows them.
-fn tell_warnings(host: &mut Host, output: &mut Output, target: &Target, redacted: bool) {
+/// Prints the server's own warnings (deprecated APIs and the like), as kubectl does.
+fn add_warnings(host: &mut Host, output: &mut Output, target: &Target, redacted: bool) {
     let said = |text: String| if redacted { redact::warning(&text).to_owned() } else { text };
     let mut warnings: Vec<Problem> = target
         .take_warnings()
         .into_iter()
         .map(|text| Problem::new(format!("the API server warns: {}", said(text))))
         .collect();
-    // In their order: those that are hidden have become one.
+    // Values are hidden, so that several warnings may have become the same.
     let mut seen = BTreeSet::new();
     warnings.retain(|warning| seen.insert(warning.message.clone()));
     output.notices(host, &warnings);
 }
 
-/// Reads the configuration, of which the manifests may hold some.
+/// Reads the configuration, including the Config documents among the manifests.
 fn configure(
     args: &FlowArgs,
     writes: bool,
@@ -452,7 +452,7 @@ fn configure(
     for source in input.sources() {
         output.add_source(source.clone());
     }
-    tell(&loaded.notices, host, output, report);
+    add_notices(&loaded.notices, host, output, report);
     if let (TargetSpec::Git(_), true) = (&settings.target, writes) {
         let problem = Problem::new("a commit of git cannot be deployed to: it is only read");
         let help = "compare with it: gantry check, gantry diff or gantry deploy --dry-run";

@@ -1,8 +1,8 @@
 //! `--from-kapp`: a deploy that takes over an app of kapp as a whole.
 //!
-//! What the manifests name joins the app; what they do not name is deleted only where the user says so about this app. Until all of that
-//! has succeeded the objects carry kapp's label beside that of the app, and kapp's record stays: whatever stops the run, the
-//! same command goes on. Then kapp's marks go, and its record last.
+//! Objects of the manifests join the app. Other objects are deleted only if the user asks for that. Until all of that has
+//! succeeded, the objects carry both labels and kapp's record stays, so that the same command can continue whatever
+//! stops the run. Then kapp's marks are removed, and its record last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,32 +25,32 @@ use crate::text;
 pub struct FromKapp {
     app: App,
     name: String,
-    /// `None` where it has been taken over already.
+    /// `None` if it was taken over by an earlier run.
     record: Option<Record>,
     members: Members,
-    /// Uids of the inventory: what has been taken over and is the app's own business.
+    /// The uids of the app's inventory: objects that were taken over already.
     ours: BTreeSet<String>,
-    /// What the manifests do not have is deleted.
+    /// Objects that the manifests do not have are deleted.
     deletes: bool,
     keeps_record: bool,
     field_manager: String,
 }
 
-/// What becomes of an object that carries kapp's label.
+/// What happens to an object that carries kapp's label.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
-    /// The manifests have it.
+    /// It is in the manifests and joins the app.
     Joins,
     Leaves,
-    /// It is let go, by whose words.
+    /// It is released and stays in the cluster, for this reason.
     Stays(String),
-    /// A controller copied the label.
+    /// A controller copied the label from its owner.
     Copy,
 }
 
 type Identity<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
 
-/// The objects of a plan, to look them up.
+/// The objects of a plan, for lookups.
 struct Named<'a> {
     changes: BTreeMap<Identity<'a>, &'a Change>,
     uids: BTreeSet<&'a str>,
@@ -68,14 +68,14 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The changes of kapp's app, which are deleted with its record, have names of their own.
+/// The lookup for kapp's records of app changes, which are deleted with the app's record. Their names are generated.
 fn lists_changes(record: &Record) -> ObjectLookup {
     let object = record.object().clone();
     let namespace = object.namespace.clone();
     ObjectLookup { object: object.into(), resource: config_maps(), namespace, name: None, verb: "list" }
 }
 
-/// What it takes to remove kapp's marks from an object that is no change.
+/// The requests that remove kapp's marks from an object that the plan does not write.
 fn to_release(found: &Found) -> impl Iterator<Item = ObjectLookup> {
     let Found { object, resource, .. } = found;
     ["get", "patch"].into_iter().map(|verb| ObjectLookup {
@@ -88,10 +88,10 @@ fn to_release(found: &Found) -> impl Iterator<Item = ObjectLookup> {
 }
 
 impl FromKapp {
-    /// Reads the app of kapp that the flags name, if they do.
+    /// Reads the app of kapp, if the flags name one.
     ///
     /// # Errors
-    /// It cannot be read, or there is none and nothing has been taken over.
+    /// It cannot be read, or does not exist and was not taken over earlier.
     pub async fn open(
         flags: &AppFlags,
         app: &App,
@@ -120,17 +120,17 @@ impl FromKapp {
         Ok(Some(FromKapp { app, name, record, members, ours, deletes, keeps_record, field_manager }))
     }
 
-    /// The value of the label.
+    /// The value of kapp's label.
     pub fn id(&self) -> Option<&str> {
         self.record.as_ref().map(|record| record.id.as_str())
     }
 
-    /// What carries the label.
+    /// The objects that carry the label.
     pub fn found(&self) -> &[Found] {
         &self.members.found
     }
 
-    /// Kinds of which nobody knows whether they carry the label.
+    /// Kinds whose objects could not be read.
     pub fn unread(&self) -> &[Problem] {
         &self.members.unread
     }
@@ -147,7 +147,7 @@ impl FromKapp {
         }
     }
 
-    /// Puts what leaves kapp's app into the plan. Answers how many objects are deleted, of how many.
+    /// Adds the objects that leave kapp's app to the plan. Returns how many are deleted, and how many members the app has.
     pub fn plan(&self, plan: &mut Plan, foreseen: &mut Foreseen, prune: Option<Prune>) -> (usize, usize) {
         let App { name, namespace } = &self.app;
         if self.record.is_none() {
@@ -165,8 +165,8 @@ impl FromKapp {
             foreseen.notices.push(Problem::new(message));
         }
         if !self.members.unread.is_empty() {
-            let told = if prune == Some(Prune::No) { &mut foreseen.notices } else { &mut foreseen.hindrances };
-            told.extend(self.members.unread.iter().cloned().map(|problem| {
+            let unread = if prune == Some(Prune::No) { &mut foreseen.notices } else { &mut foreseen.hindrances };
+            unread.extend(self.members.unread.iter().cloned().map(|problem| {
                 let others = problem.help.as_ref().map(|help| format!("{help}; or ")).unwrap_or_default();
                 problem.help(format!("{others}deploy with --prune=no, which leaves kapp's record"))
             }));
@@ -211,7 +211,7 @@ impl FromKapp {
         (number, members)
     }
 
-    /// Whether the user may delete kapp's record. Asked before the first write.
+    /// Whether the user may delete kapp's record. Checked before the first write.
     pub async fn forbidden(&self, target: &Target) -> Option<Problem> {
         if self.record.is_none() || self.keeps_record {
             return None;
@@ -234,10 +234,10 @@ impl FromKapp {
         }
     }
 
-    /// Removes kapp's marks, and its record where nothing of the app is left. To be called when all else has succeeded.
+    /// Removes kapp's marks, and its record unless the app still has objects. Call it after everything else has succeeded.
     ///
     /// # Errors
-    /// What is left of kapp's app.
+    /// Objects that still have kapp's marks.
     pub async fn end(&self, plan: &Plan, target: &Target) -> std::result::Result<(), Vec<Problem>> {
         let Some(record) = &self.record else { return Ok(()) };
         let named = Named::of(plan);
@@ -252,7 +252,7 @@ impl FromKapp {
                 Fate::Copy => {}
             }
         }
-        // What the manifest says itself is nobody else's.
+        // The manifest sets it itself.
         let keeps = |object: &ObjectRef, key: &str| {
             named.changes.get(&object.identity()).is_some_and(|change| {
                 let metadata = &change.desired.raw.value()["metadata"];

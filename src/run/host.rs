@@ -1,4 +1,4 @@
-//! The surroundings of a run, and how it ends.
+//! The environment of a run, and its exit code.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,9 +17,9 @@ use crate::report::human::{HumanOptions, Sources, write_problems};
 use crate::text;
 use crate::ui;
 
-/// The surroundings of a run, handed in so that nothing below reads a global.
+/// The environment of a run: streams, variables, folder, clock. Passed in, so that no code below reads a global.
 pub struct Host {
-    /// Taken by its one reader: the manifests (`-f -`) or the question before writing.
+    /// Taken by its only reader: the manifests (`-f -`) or the confirmation.
     pub stdin: Option<Box<dyn BufRead + Send>>,
     pub stdout: Box<dyn Write + Send>,
     pub stderr: Box<dyn Write + Send>,
@@ -27,54 +27,54 @@ pub struct Host {
     pub stdout_is_terminal: bool,
     pub stderr_is_terminal: bool,
     pub environment: BTreeMap<String, String>,
-    /// The variables whose name or value is not UTF-8, and which are therefore not in `environment`.
+    /// The variables that are not in `environment` because their name or value is not UTF-8.
     pub unreadable_environment: BTreeMap<String, OsString>,
     pub working_directory: PathBuf,
-    /// In UTC: what expires is measured by it.
+    /// Today in UTC, for expiry dates.
     pub today: Date,
     /// Becomes true when the user interrupts the run.
     pub stop: watch::Receiver<bool>,
-    /// How far the run has written, for a caller that ends it.
+    /// How much the run has written, for a caller that ends the process.
     pub writes: Arc<Writes>,
 }
 
-/// How many changes of a deploy are made: objects written, deleted, let go.
+/// How many changes of a deploy are done: objects written, deleted, released.
 #[derive(Debug, Default)]
 pub struct Writes {
     total: AtomicUsize,
     done: AtomicUsize,
-    /// Those of single clusters, which count as well.
+    /// The counts of single clusters, which are added.
     parts: Mutex<Vec<Arc<Writes>>>,
 }
 
 impl Writes {
-    /// A part of them, to be counted by itself.
+    /// A separate count for one cluster.
     fn part(&self) -> Arc<Writes> {
         let part = Arc::new(Writes::default());
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&part));
         part
     }
 
-    /// How many are made, and how many there are, those of all parts included.
+    /// How many changes are done, and how many there are, including those of all parts.
     fn count(&self) -> (usize, usize) {
         let own = (self.done.load(Ordering::SeqCst), self.total.load(Ordering::SeqCst));
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         parts.iter().map(|part| part.count()).fold(own, |all, part| (all.0 + part.0, all.1 + part.1))
     }
 
-    /// So many changes are going to be made.
+    /// Sets the number of changes to make.
     pub(crate) fn begin(&self, total: usize) {
         self.total.store(total, Ordering::SeqCst);
     }
 
-    /// So many changes are made.
+    /// Sets the number of changes that are done.
     pub(crate) fn done(&self, done: usize) {
         self.done.store(done, Ordering::SeqCst);
     }
 }
 
 impl fmt::Display for Writes {
-    /// What to say when a run ends where it is.
+    /// The message if the process ends now.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (done, total) = self.count();
         match total {
@@ -91,20 +91,20 @@ impl fmt::Display for Writes {
     }
 }
 
-/// How a process ends. The numbers are a contract.
+/// The exit codes. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Deployed, nothing to do, or warnings only.
     Success = 0,
-    /// Could not.
+    /// The run failed: something could not be read, reached or checked.
     Failed = 1,
-    /// Usage or configuration error, before any request.
+    /// Usage or configuration error, found before any request.
     Usage = 2,
     /// A preflight check blocked the deploy; nothing was written.
     Blocked = 3,
-    /// There are changes to make, or changes were made; only for who asked to be told.
+    /// There are changes to make, or changes were made; only with `--detailed-exitcode`.
     Changes = 4,
-    /// Written, but something has failed or is not ready in time, or what was deleted is not gone.
+    /// Written, but something failed or is not ready in time, or a deleted object is not gone.
     NotReady = 5,
 }
 
@@ -118,7 +118,7 @@ impl From<&Error> for Exit {
 }
 
 impl Host {
-    /// The surroundings of a run on one of many clusters: it asks nobody, and the whole run reports what it found.
+    /// The environment of a run on one of many clusters: it asks no questions, and the whole run reports its result.
     pub(super) fn for_cluster(&self) -> Host {
         Host {
             stdin: None,
@@ -141,20 +141,20 @@ impl Host {
         ui::color::decide(choice, |name| self.environment.get(name).cloned(), is_terminal)
     }
 
-    /// Says what stopped a command that has no report.
+    /// Prints the errors of a command that has no report.
     pub(super) fn complain(&mut self, error: &Error) -> Exit {
         let mut sources = Sources::default();
         for at in error.problems().iter().filter_map(|problem| problem.at.as_ref()) {
             sources.read(&at.file);
         }
         let color = self.color(ColorChoice::Auto, self.stderr_is_terminal);
-        // There is no report that would have all of them.
+        // All are printed, because no report has them.
         let options = HumanOptions { color, verbose: true, ..HumanOptions::default() };
         let _ = write_problems(error.problems(), &options, &sources, &mut self.stderr);
         Exit::from(error)
     }
 
-    /// Says what the user should know and what stops nothing.
+    /// Prints notices.
     pub(super) fn notices<'a>(&mut self, notices: impl IntoIterator<Item = &'a Problem>) {
         for notice in notices {
             let text = text::sanitize_block(&notice.to_string()).into_owned();
@@ -167,7 +167,7 @@ impl Host {
     pub(super) fn say(&mut self, text: &str) -> Exit {
         match self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()) {
             Ok(()) => Exit::Success,
-            // The reader has what it wanted (`gantry rules | head`).
+            // The reader closed the pipe (`gantry rules | head`).
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
             Err(error) => self.complain(&Error::failed(Problem::new(format!("cannot write: {error}")))),
         }

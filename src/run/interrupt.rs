@@ -1,17 +1,17 @@
-//! What an interrupt means before anything is written.
+//! Interrupts before anything is written.
 
 use tokio::sync::watch;
 
 use crate::problem::{Error, Problem, Result};
 
-/// Ends when the user interrupts the run: never, where nobody can.
+/// Completes when the user interrupts the run.
 pub async fn interrupt(stop: &watch::Receiver<bool>) {
     if stop.clone().wait_for(|stop| *stop).await.is_err() {
         std::future::pending().await
     }
 }
 
-/// An interrupt before the first write.
+/// The error for an interrupt before the first write.
 pub fn interrupted() -> Error {
     Error::failed(Problem::new("interrupted; nothing was written"))
 }
@@ -22,6 +22,6 @@ pub async fn until<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = R
         result = work => result?,
         () = interrupt(stop) => return Err(interrupted()),
     };
-    // Comparing waits for nothing, so that an interrupt in its midst is noticed only now.
+    // The comparison does not yield, so an interrupt during it is noticed here.
     if *stop.borrow() { Err(interrupted()) } else { Ok(done) }
 }

@@ -1,4 +1,4 @@
-//! Everything from the manifests up to the report; reads only.
+//! Everything from the manifests to the report. It only reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,29 +25,29 @@ use crate::problem::{Problem, Result};
 use crate::report::{ChangeEntry, ErrorEntry, Report, StepEntry};
 use crate::ui::progress::Progress;
 
-/// The checks that run, what they may find, and the app that is deployed.
+/// The checks that run, the findings that count as known, and the app that is deployed.
 pub struct Checking<'a> {
     pub app: Option<&'a Managed>,
     pub enabled: &'a [Enabled],
     pub waivers: Waivers<'a>,
     pub baseline: Option<&'a Baseline>,
     pub catalogs: Catalogs<'a>,
-    /// What is proven on other clusters.
+    /// Proofs that other clusters share.
     pub known: Option<&'a Arc<Known>>,
     pub showing: Showing<'a>,
 }
 
-/// What of the plan is wanted, beside what the checks say of it.
+/// What the report shows of the plan.
 #[derive(Clone, Copy)]
 pub struct Showing<'a> {
     pub filters: &'a [Filter],
     pub diff: Option<diffs::Wanted>,
     pub drops_kapp_selector: bool,
-    /// Also what nobody needs to know.
+    /// Also details that most users do not need.
     pub verbose: bool,
 }
 
-/// Everything from there up to the report; reads only.
+/// Everything from the manifests to the report. It only reads.
 pub async fn look(
     settings: &Settings,
     mut desired: Desired,
@@ -136,7 +136,7 @@ pub async fn look(
         unread_members: of_app.hindrances,
         ..Foreseen::default()
     };
-    // Of a deploy that is blocked nobody wants to know how far it would have come.
+    // If the deploy is blocked, what would have stopped it later does not matter.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
         foreseen.refusals = refusals::foresee(&plan, target, &settings.field_manager, settings.force_conflicts).await;
     }
@@ -149,8 +149,7 @@ pub async fn look(
     Ok((plan, foreseen, notices))
 }
 
-/// Rules about references to versioned objects, which are not read: where there is such an object, others would go on naming
-/// an older version.
+/// The error for `templateRules`, which are not read: references to versioned objects would keep naming an older version.
 fn unread_templates(settings: &Settings, plan: &Plan) -> Option<Problem> {
     let at = settings.rules.templates.clone()?;
     let is_versioned = |change: &&Change| {
@@ -170,7 +169,7 @@ fn unread_templates(settings: &Settings, plan: &Plan) -> Option<Problem> {
 fn entry(change: &Change) -> ChangeEntry {
     let origin = &change.desired.origin;
     ChangeEntry {
-        action: change.told_action(),
+        action: change.reported_action(),
         object: change.desired.object.clone(),
         source: Some(Source { file: origin.source.name.clone(), line: origin.line, column: None }),
         result: None,
@@ -178,7 +177,7 @@ fn entry(change: &Change) -> ChangeEntry {
     }
 }
 
-/// The graph of the plan as one list of steps: those of the removals wait for the last ones of the changes.
+/// The graph of the plan as one list of steps. Those of the removals wait for the last ones of the changes.
 fn steps(plan: &Plan) -> Vec<StepEntry> {
     if !plan.is_written() {
         return Vec::new();

@@ -30,7 +30,7 @@ pub fn run(args: &MergeArgs, host: &mut Host) -> Exit {
     })
 }
 
-/// The reports of all files, and how a run on all of them would have ended.
+/// The reports of all files, and the exit code of a run on all of their clusters.
 fn merge(args: &MergeArgs, host: &Host, output: &mut Output) -> Result<(ReportList, Exit)> {
     output.configure(&args.output.specs, args.output.color.unwrap_or(ColorChoice::Auto), false, host)?;
     let (files, mut problems) = files(&args.files, &host.working_directory);
@@ -74,7 +74,7 @@ fn merge(args: &MergeArgs, host: &Host, output: &mut Output) -> Result<(ReportLi
     Ok((list, exit))
 }
 
-/// The files, and those that are in a folder, by their names.
+/// The files, and those in folders, sorted by name.
 fn files(named: &[PathBuf], working_directory: &Path) -> (Vec<PathBuf>, Vec<Problem>) {
     let (mut files, mut problems) = (Vec::new(), Vec::new());
     for name in named {
@@ -101,7 +101,7 @@ fn files(named: &[PathBuf], working_directory: &Path) -> (Vec<PathBuf>, Vec<Prob
     (files, problems)
 }
 
-/// A report of one run: the cluster has the name of the context, else that of the file.
+/// The cluster of a single report, named after the context, or after the file if there is none.
 fn of_one(report: Report, file: &Path) -> ClusterReport {
     let (name, server) = match report.target.strip_prefix("kube: ").and_then(|rest| rest.split_once(" (")) {
         Some((name, rest)) => (name.to_owned(), rest.split_once(')').map(|(server, _)| server.to_owned())),
@@ -111,7 +111,7 @@ fn of_one(report: Report, file: &Path) -> ClusterReport {
     ClusterReport { name, server, wave: None, not_reached: false, live_crds: None, report }
 }
 
-/// How the run ended that wrote the report.
+/// The exit code of the run that wrote the report.
 fn exit_of(report: &Report) -> Exit {
     let is_unready = report.waits.iter().any(|wait| wait.state != WaitState::Ready)
         || report.changes.iter().any(|change| change.result == Some(ApplyResult::Deleting));

@@ -1,4 +1,4 @@
-//! Where a run's words go: a writer for each `-o`, problems and notices to stderr, the documented line at the very end.
+//! The output of a run: a writer for each `-o`, problems and notices to stderr, the documented line last.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -20,21 +20,21 @@ use crate::report::{
 };
 use crate::ui;
 
-/// More notices at a time are counted, not shown (unless `verbose`).
+/// The most notices that are shown at a time, unless `verbose`; the others are counted.
 const MOST_NOTICES: usize = 20;
 
-/// The outputs of one run. Made from the flags before the configuration is known, so that its problems can be told.
+/// The outputs of one run. Created from the flags before the configuration is known, so that its problems can be reported.
 pub struct Output {
     specs: Vec<OutputSpec>,
     color: ColorChoice,
     options: HumanOptions,
     sources: Sources,
-    /// Problems were written to stderr already and need not be repeated there.
-    told: bool,
+    /// Problems were written to stderr already and are not repeated there.
+    reported: bool,
     is_configured: bool,
-    /// The words of kapp or OLM are wanted at a terminal too.
+    /// The lines of kapp or OLM are printed on a terminal, too.
     is_quoted: bool,
-    /// Of one of many clusters: what is to be told is kept for the whole run, which writes the report.
+    /// With many clusters: the notices of one cluster, kept for the whole run, which prints them.
     kept: Option<Vec<Problem>>,
 }
 
@@ -45,33 +45,33 @@ impl Output {
             color: args.color.unwrap_or(ColorChoice::Auto),
             options: HumanOptions { verbose: args.verbose > 0, quiet: args.quiet, purpose, ..HumanOptions::default() },
             sources: Sources::default(),
-            told: false,
+            reported: false,
             is_configured: false,
             is_quoted: false,
             kept: None,
         }
     }
 
-    /// That of one of many clusters.
+    /// The output of one of many clusters.
     pub fn for_cluster(&self) -> Self {
         Output {
             specs: Vec::new(),
             color: self.color,
             options: self.options,
             sources: Sources::default(),
-            told: false,
+            reported: false,
             is_configured: true,
             is_quoted: false,
             kept: Some(Vec::new()),
         }
     }
 
-    /// What was kept for the whole run.
+    /// The notices that were kept for the whole run.
     pub fn take_notices(&mut self) -> Vec<Problem> {
         self.kept.take().unwrap_or_default()
     }
 
-    /// Puts what stopped a run into its report.
+    /// Adds the error that stopped a run to its report.
     pub fn add_to(&self, report: &mut Report, error: &Error) {
         report.outcome = Outcome::Failed;
         report.errors.extend(error.problems().iter().map(ErrorEntry::from));
@@ -80,12 +80,12 @@ impl Output {
         }
     }
 
-    /// The run is to speak as kapp or OLM do, also to a person. Without this their lines are for scripts alone.
+    /// Prints the lines of kapp or OLM on a terminal, too. Otherwise they are printed only for scripts.
     pub fn quote_tools(&mut self) {
         self.is_quoted = true;
     }
 
-    /// Whether the configuration is known: then it was also seen which files no report may be written over.
+    /// Whether the configuration is known, and with it the files that no report may overwrite.
     pub fn is_configured(&self) -> bool {
         self.is_configured
     }
@@ -94,8 +94,8 @@ impl Output {
         self.options.quiet
     }
 
-    /// What the merged configuration says of output. A file that cannot be written is found out here, before
-    /// anything else happens.
+    /// Applies the output settings of the merged configuration. A file that cannot be written is reported here, before anything
+    /// else happens.
     pub fn configure(&mut self, specs: &[OutputSpec], color: ColorChoice, redact: bool, host: &Host) -> Result<()> {
         self.specs = specs.to_vec();
         self.color = color;
@@ -114,14 +114,14 @@ impl Output {
                 unwritten.push(path);
             }
         }
-        // Said once; the other outputs get their report all the same.
+        // Reported once; the other outputs still get their report.
         self.specs.retain(|spec| {
             !spec.file.as_ref().is_some_and(|path| unwritten.contains(&host.working_directory.join(path)))
         });
         if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
     }
 
-    /// No report is written over a file that this run reads, by whatever name: the report would be its last reader.
+    /// Refuses to write a report over a file that this run reads, whatever name it has.
     pub fn spare(&mut self, read: &[PathBuf], target: &TargetSpec, host: &Host) -> Result<()> {
         let live = match target {
             TargetSpec::Dir(folder) => host.working_directory.join(folder).canonicalize().ok(),
@@ -158,7 +158,7 @@ impl Output {
         if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
     }
 
-    /// After a report that could not be written: what became of the objects, to stderr.
+    /// Prints the outcome to stderr, if a report could not be written.
     pub fn applied(&mut self, host: &mut Host, report: &Report) {
         if report.changes.iter().all(|change| change.result.is_none()) {
             return;
@@ -173,7 +173,7 @@ impl Output {
         self.sources.add(source);
     }
 
-    /// What the user should know and what stops nothing.
+    /// Prints notices.
     pub fn notices(&mut self, host: &mut Host, notices: &[Problem]) {
         if let Some(kept) = &mut self.kept {
             kept.extend_from_slice(notices);
@@ -190,9 +190,9 @@ impl Output {
         }
     }
 
-    /// What is wrong and stops nothing.
+    /// Prints problems that do not stop the run.
     pub fn warnings(&mut self, host: &mut Host, warnings: &[ErrorEntry]) {
-        // They are in the report of the cluster.
+        // The report of the cluster has them.
         if self.quiet() || self.kept.is_some() {
             return;
         }
@@ -204,12 +204,12 @@ impl Output {
         }
     }
 
-    /// Whether values are hidden; known once it is configured.
+    /// Whether values are hidden. Known once the output is configured.
     pub fn redacts(&self) -> bool {
         self.options.redact
     }
 
-    /// Problems that stop the run, to stderr.
+    /// Prints problems that stop the run to stderr.
     pub fn problems(&mut self, host: &mut Host, problems: &[Problem]) {
         for file in problems.iter().filter_map(|problem| problem.at.as_ref()).map(|at| &at.file) {
             self.sources.read(file);
@@ -217,10 +217,10 @@ impl Output {
         let color = host.color(self.color, host.stderr_is_terminal);
         let options = HumanOptions { color, ..self.options };
         let _ = human::write_problems(problems, &options, &self.sources, &mut host.stderr);
-        self.told = true;
+        self.reported = true;
     }
 
-    /// Everything that is known before anything is written, for people.
+    /// Prints the human report, before anything is written.
     pub fn review(&mut self, host: &mut Host, report: &Report) -> Result<()> {
         if self.kept.is_some() {
             return Ok(());
@@ -228,7 +228,7 @@ impl Output {
         self.human(host, |options, sources, out| human::write_review(report, options, sources, out))
     }
 
-    /// The same of many clusters.
+    /// The same for many clusters.
     pub fn review_list(&mut self, host: &mut Host, list: &ReportList) -> Result<()> {
         self.human(host, |options, sources, out| {
             human::list::write_sections(list, &|_| true, options, sources, out)?;
@@ -236,12 +236,12 @@ impl Output {
         })
     }
 
-    /// How it ended: the last words for people, the whole report for machines, the documented line on stderr. An output
-    /// that cannot be written keeps none of the others from being written.
+    /// Prints how the run ended: the outcome for people, the whole report for programs, the documented line on stderr. If one
+    /// output cannot be written, the others still are.
     pub fn finish(&mut self, host: &mut Host, report: &Report) -> Result<()> {
-        // Before the verdict: that is the last line.
+        // Before the verdict, which is the last line.
         self.quote(host, documented_lines(report));
-        let human = match self.told {
+        let human = match self.reported {
             true => Ok(()),
             false => self.human(host, |options, sources, out| human::write_outcome(report, options, sources, out)),
         };
@@ -252,7 +252,7 @@ impl Output {
         both(human, whole)
     }
 
-    /// The same of many clusters. People see those that are `fresh`, or all.
+    /// The same for many clusters. The human report shows those that are `fresh`, or all.
     pub fn finish_list(&mut self, host: &mut Host, list: &ReportList, fresh: Option<&BTreeSet<usize>>) -> Result<()> {
         let mut lines: Vec<String> = Vec::new();
         for line in list.clusters.iter().flat_map(|cluster| documented_lines(&cluster.report)) {
@@ -283,7 +283,7 @@ impl Output {
         }
     }
 
-    /// Writes the report in each format that is for programs or browsers.
+    /// Writes the report in each format for programs or browsers.
     fn whole(
         &mut self,
         host: &mut Host,
@@ -325,7 +325,7 @@ impl Output {
         host: &mut Host,
         write: impl Fn(&HumanOptions, &Sources, &mut dyn Write) -> io::Result<()>,
     ) -> Result<()> {
-        // Without `-o` the report is for people.
+        // Without `-o`, the human report is printed.
         let default = [OutputSpec { format: Format::Human, file: None }];
         let specs = if self.specs.is_empty() { &default[..] } else { &self.specs };
         for spec in specs.iter().filter(|spec| spec.format == Format::Human) {
@@ -352,7 +352,7 @@ impl Output {
 /// Writes a whole report.
 type WriteWhole = fn(&Report, Surroundings<'_>, &mut dyn Write) -> io::Result<()>;
 
-/// What writes a report at its end. The one for people is written in two parts, as the run goes on.
+/// The writer for a report at the end of the run. `None` for the human report, which is written in two parts.
 fn whole(format: Format) -> Option<WriteWhole> {
     match format {
         Format::Human => None,
@@ -380,7 +380,7 @@ fn write_list(format: Format, list: &ReportList, around: Surroundings<'_>, out: 
     }
 }
 
-/// The problems of both.
+/// Combines the problems of both results.
 fn both(one: Result<()>, other: Result<()>) -> Result<()> {
     match (one, other) {
         (Ok(()), other) => other,
@@ -389,7 +389,7 @@ fn both(one: Result<()>, other: Result<()>) -> Result<()> {
     }
 }
 
-/// The repository that the folder is in, else the folder itself.
+/// The repository that the folder is in, or else the folder.
 fn root_of(folder: &Path) -> &Path {
     folder.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(folder)
 }

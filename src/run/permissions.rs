@@ -1,7 +1,7 @@
-//! `gantry permissions`: the least RBAC that a deploy needs, for somebody who may not have it yet.
+//! `gantry permissions`: the minimal RBAC that a deploy needs, for an identity that may not have it yet.
 //!
-//! What is printed goes for any state of the target: it holds for the first deploy of these manifests and for the next
-//! ones. So live objects are looked at only where a binding refers to a role that is there, and for the lists of checks.
+//! The output does not depend on the state of the target: it is valid for the first deploy of these manifests and for later
+//! ones. So live objects are read only if a binding refers to an existing role, and for the lookups of checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -58,7 +58,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             field_manager: &settings.field_manager,
             goes_on_unread: true,
             keep_unplaced: false,
-            // An update that may change nothing asks for the same rights.
+            // An update that may change nothing needs the same rights.
             settles_doubts: false,
             taken: &Taken::new(&settings.take_ownership),
             rebases: &settings.rules.rebases,
@@ -91,7 +91,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     Ok(text)
 }
 
-/// Whom to bind the rights to.
+/// The subject of the bindings.
 async fn subjects(settings: &Settings, target: &Target) -> Result<Vec<Subject>> {
     if let Some(user) = &settings.user {
         return Ok(vec![Subject::user(user)]);
@@ -109,7 +109,7 @@ async fn subjects(settings: &Settings, target: &Target) -> Result<Vec<Subject>> 
     }
 }
 
-/// Answers also why not all rights are known.
+/// Also returns why some rights are unknown.
 async fn print(
     args: &PermissionsArgs,
     settings: &Settings,
@@ -157,7 +157,7 @@ async fn print(
     Ok((format!("{head}{namespaces}{}{yaml}", unknown_parameters(plan, &needs)), unknown))
 }
 
-/// What OLM needs to install the bundles, for the service account that it installs them with.
+/// The rights that OLM needs to install the bundles, for the service account that it installs them with.
 async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan, target: &Target) -> Result<String> {
     let account = plan.bundles.iter().find_map(Bundle::extension).and_then(Extension::account);
     let of_extension = account.map(|(namespace, name)| {
@@ -167,7 +167,7 @@ async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan,
         Some(subjects) => subjects,
         None => subjects(settings, target).await?,
     };
-    // OLM has the service account in the namespace that it installs to.
+    // OLM expects the service account in the namespace that it installs to.
     let of_account = subjects.iter().find_map(|subject| match subject {
         Subject::ServiceAccount { namespace, .. } => Some(namespace.as_str()),
         _ => None,
@@ -202,7 +202,7 @@ async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan,
     Ok(format!("{head}{}", grants.yaml(&args.name, &subjects)))
 }
 
-/// What a deploy of an app needs beside the deploy: to find its members, to delete those that leave, and to keep its record.
+/// The additional rights for the deploy of an app: to find its members, to delete those that leave, and to write its record.
 fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
     let mut needs = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
@@ -217,7 +217,7 @@ fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
         for verb in ["get", "create", "patch", "delete"] {
             needs.push(need(0, Some(&app.namespace), &resource, Some(&parent.name), verb));
         }
-        // Nobody knows the names of parts beforehand.
+        // The names of parts are generated.
         let verbs: &[&str] =
             if super::app::may_split(plan) { &["get", "list", "create", "patch", "delete"] } else { &[] };
         needs.extend(verbs.iter().map(|verb| need(0, Some(&app.namespace), &resource, None, verb)));
@@ -236,7 +236,7 @@ fn need(change: usize, namespace: Option<&str>, resource: &Resource, name: Optio
     Need { change, namespace: namespace.map(str::to_owned), right }
 }
 
-/// What `DeletionSafety` looks up when this object is deleted, and cannot do without. To know what a namespace holds would take the
+/// The lookups that `DeletionSafety` needs when this object is deleted. To know what a namespace contains, it would need the
 /// right to list everything in it: see [`namespaces_of`].
 fn needs_to_delete(change: usize, object: &Arc<ObjectRef>) -> impl Iterator<Item = Need> {
     let lookups = deletion_safety::lookups_of(object).into_iter();
@@ -245,7 +245,7 @@ fn needs_to_delete(change: usize, object: &Arc<ObjectRef>) -> impl Iterator<Item
     })
 }
 
-/// A comment on the right that is left out of those.
+/// A comment on that right, which is left out.
 fn namespaces_of(plan: &Plan) -> String {
     let namespaces = plan.changes.iter().filter(|change| change.desired.object.is_namespace());
     let word = |change: &Change| {
@@ -257,7 +257,7 @@ fn namespaces_of(plan: &Plan) -> String {
     namespaces.map(word).collect()
 }
 
-/// What it takes to take over an app of kapp: to find its members, to write or delete them, and to delete its record.
+/// The rights to take over an app of kapp: to find its members, to write or delete them, and to delete its record.
 async fn needs_of_kapp(name: &str, app: &App, target: &Target) -> std::result::Result<Vec<Need>, Problem> {
     let first = |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
     let Some(record) = kapp::Record::read(name, &app.namespace, target).await.map_err(first)? else {
@@ -270,7 +270,7 @@ async fn needs_of_kapp(name: &str, app: &App, target: &Target) -> std::result::R
     }
     let mut needs = Vec::new();
     for (resource, namespace) in record.places(&members) {
-        // Kinds of which it has nothing are listed, too.
+        // Kinds without members are listed, too.
         let has_some = members.found.iter().any(|found| found.resource == resource);
         let verbs: &[&str] = if has_some { &["get", "list", "patch", "delete"] } else { &["list"] };
         for verb in verbs {
@@ -278,14 +278,14 @@ async fn needs_of_kapp(name: &str, app: &App, target: &Target) -> std::result::R
         }
     }
     needs.extend(members.found.iter().flat_map(|found| needs_to_delete(0, &found.object)));
-    // The changes of the app have names of their own.
+    // The names of kapp's records of app changes are generated.
     for verb in ["get", "list", "delete"] {
         needs.push(need(0, Some(&app.namespace), &config_maps(), None, verb));
     }
     Ok(needs)
 }
 
-/// A comment on rights that go further than the person who grants them will expect.
+/// A comment on rights that grant more than one may expect.
 fn unknown_parameters(plan: &Plan, needs: &[Need]) -> String {
     let is_any = |right: &Right| matches!(right, Right::Request { atom: Atom::Resource { resource, .. }, .. } if resource == rbac::ALL);
     let changes: BTreeSet<usize> = needs.iter().filter(|need| is_any(&need.right)).map(|need| need.change).collect();
@@ -299,13 +299,13 @@ fn unknown_parameters(plan: &Plan, needs: &[Need]) -> String {
     changes.into_iter().map(word).collect()
 }
 
-/// What the checks look up in a deploy of the plan, in one to a target that has nothing of it, and in one that comes after.
+/// The lookups of the checks in a deploy of the plan, in a first deploy to an empty target, and in a later deploy.
 async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
     let with = |action, live: fn(&Change) -> Option<Live>| {
         let changes = plan.changes.iter().map(|change| Change {
             action,
             live: live(change),
-            // Another live CRD is read again.
+            // The live CRD differs, so it is read again.
             crds: Crds::default(),
             ..change.clone()
         });
@@ -316,7 +316,7 @@ async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
         let raw = change.desired.raw.clone();
         Some(Live { raw, uid: String::new(), resource_version: String::new() })
     });
-    // What a proof spares today, the next upgrade may need.
+    // A lookup that a proof makes unnecessary today may be needed for the next upgrade.
     let proofs = Arc::new(Proofs::none());
     let plans = [plan, &before, &after];
     let work: Vec<FindLookups> =

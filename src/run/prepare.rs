@@ -1,4 +1,4 @@
-//! From arguments to what a run works on: manifests, settings, and the target, opened.
+//! Prepares a run from its arguments: reads the manifests and settings, and opens the target.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::plan::{Prefetch, graph};
 use crate::problem::{Error, Problem, Result};
 use crate::ui::progress::Progress;
 
-/// Reads the texts of the manifests, or has them made where the configuration names a program for that.
+/// Reads the texts of the manifests, or renders them with the program that the configuration names.
 pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> Result<Input> {
     let Some(render) = loader.render() else { return read_files_of(files, host).await };
     let mut sources = Vec::new();
@@ -28,7 +28,7 @@ pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> R
     for file in files {
         if file == "-" {
             let problem = Problem::new("standard input cannot be rendered: a program renders folders");
-            return Err(Error::usage(problem.help("render it before: kustomize build DIR | gantry check -f -")));
+            return Err(Error::usage(problem.help("render it first: kustomize build DIR | gantry check -f -")));
         }
         let from = shown(file);
         let running = render.run(OsStr::new(file), &host.working_directory, &from);
@@ -44,7 +44,7 @@ pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> R
     if problems.is_empty() { Ok(Input::made(files, sources)) } else { Err(Error::Failed(problems)) }
 }
 
-/// Reads the texts of the manifests, on a thread of its own: standard input may be a pipe into which nobody writes.
+/// Reads the texts of the manifests on a separate thread: standard input may be a pipe that nobody writes to.
 async fn read_files_of(files: &[String], host: &mut Host) -> Result<Input> {
     let (files, mut stdin) = (files.to_vec(), host.stdin.take());
     let reading = tokio::task::spawn_blocking(move || (Input::open(&files, &mut stdin), stdin));
@@ -57,7 +57,7 @@ async fn read_files_of(files: &[String], host: &mut Host) -> Result<Input> {
     Ok(input)
 }
 
-/// What the flags say that all commands on a target share.
+/// The settings from flags that all commands with manifests and a target have.
 pub fn overrides(input: &InputArgs) -> Overrides {
     Overrides {
         preflight: input.preflight.clone(),
@@ -67,7 +67,7 @@ pub fn overrides(input: &InputArgs) -> Overrides {
     }
 }
 
-/// The same for a command that may do without manifests.
+/// The same for a command that does not require manifests.
 pub fn overrides_of_target(target: &TargetArgs, config: &ConfigFlags) -> Overrides {
     Overrides {
         target: target.target.clone(),
@@ -79,7 +79,7 @@ pub fn overrides_of_target(target: &TargetArgs, config: &ConfigFlags) -> Overrid
     }
 }
 
-/// What configuration is read from, without what flags of single commands say.
+/// The sources of the configuration, without the flags of single commands.
 pub fn loader(flags: &ConfigFlags, host: &Host) -> Loader {
     Loader {
         environment: host.environment.clone(),
@@ -90,7 +90,7 @@ pub fn loader(flags: &ConfigFlags, host: &Host) -> Loader {
     }
 }
 
-/// Every file that the run reads, which no report may be written over.
+/// Every file that the run reads, which no report may overwrite.
 pub fn read_files(loader: &Loader, settings: &Settings, input: &Input, host: &Host) -> Vec<PathBuf> {
     let manifests = input.sources().iter().map(|source| PathBuf::from(&*source.name));
     let arguments = input.arguments().iter().map(PathBuf::from);
@@ -107,7 +107,7 @@ pub fn read_files(loader: &Loader, settings: &Settings, input: &Input, host: &Ho
     files.map(|file| host.working_directory.join(file)).collect()
 }
 
-/// Whom to impersonate.
+/// The user and groups to impersonate.
 pub fn impersonate(settings: &Settings) -> Result<Option<Impersonate>> {
     match (&settings.user, &settings.groups[..]) {
         (None, []) => Ok(None),
@@ -118,7 +118,7 @@ pub fn impersonate(settings: &Settings) -> Result<Option<Impersonate>> {
     }
 }
 
-/// How to reach the target of these settings.
+/// The connection to the target of these settings.
 pub fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Connection {
     Connection {
         kubeconfig: settings.kubeconfig.clone(),
@@ -130,7 +130,7 @@ pub fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Conn
     }
 }
 
-/// What an app was last deployed with, as far as it may be the same now.
+/// What is needed to compare an app with its last deploy.
 #[derive(Clone, Copy)]
 pub struct Last<'a> {
     pub flags: &'a AppFlags,
@@ -138,19 +138,19 @@ pub struct Last<'a> {
     pub input: &'a str,
 }
 
-/// The manifests, and where they go.
+/// The manifests and the target.
 pub struct Opened {
     pub loaded: Loaded,
     pub target: Target,
     pub ahead: Prefetch,
-    /// The app, where it was looked at.
+    /// The app, if it was read.
     pub before: Option<Before>,
 }
 
-/// Reads the manifests and makes the target ready. Where there is much to read the live CRDs are asked for meanwhile;
-/// problems of the manifests are reported anyway, whatever the target answers and even if it does not answer.
+/// Reads the manifests and opens the target. If there is much to read, live CRDs are requested in parallel. Problems of
+/// the manifests are reported whatever the target answers, and even if it does not answer.
 ///
-/// Without input there are no manifests: an app is deleted. With `last`, the app is looked at meanwhile.
+/// Without input there are no manifests: an app is deleted. With `last`, the app is read in parallel.
 pub async fn open(
     settings: &Settings,
     input: Option<Input>,
@@ -163,7 +163,7 @@ pub async fn open(
         return Ok(Opened { loaded: Loaded::default(), target, ahead: Prefetch::none(), before: None });
     };
     let names = input.foreseen_crds();
-    // A commit is searched for what its paths lack of the manifests, so they are read first.
+    // Objects that moved are searched for in a commit, so the manifests are read first.
     let is_long = !names.is_empty() && !matches!(settings.target, TargetSpec::Git(_));
     let arguments = input.arguments().to_vec();
     let reading = read_manifests(settings, input);
@@ -193,7 +193,7 @@ pub async fn open(
     Ok(Opened { loaded, target, ahead, before })
 }
 
-/// Reads the manifests, and says what is wrong with them on any target.
+/// Reads the manifests, and reports what is wrong with them on any target.
 pub async fn read_manifests(settings: &Settings, input: Input) -> Result<Loaded> {
     let configs = input.configs().count();
     let interrupted = || Error::failed(Problem::new("interrupted while reading the manifests"));
@@ -204,7 +204,7 @@ pub async fn read_manifests(settings: &Settings, input: Input) -> Result<Loaded>
     Ok(loaded)
 }
 
-/// Looks whether there is something to deploy, and whether its configuration was known from the start.
+/// Checks that there is something to deploy, and that all Config documents were found early enough.
 pub fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
     if let Some(late) = loaded.configs.get(configs) {
         let problem =

@@ -1,8 +1,9 @@
-//! `apps rename`: an app under another name, with all of its members.
+//! `apps rename`: gives an app another name, with all of its members.
 //!
-//! A member is deleted only where its label and an inventory agree. So the record of the new name has the whole inventory before
-//! the first label changes, and that of the old name keeps it until the last has: whatever stops the command, each member
-//! belongs to exactly one of the two by its label, and that one knows its uid. The same command goes on.
+//! A member is deleted only if its label and an inventory agree. So the record of the new name gets the whole inventory before
+//! the first label changes, and the record of the old name keeps it until the last label has changed. Whatever stops the
+//! command, each member has the label of one of the two, and the inventory of that one has its uid. The same command
+//! continues.
 
 use jiff::Timestamp;
 
@@ -40,7 +41,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
             before.delete(Some(&new), &target).await.map_err(Error::failed)?;
             return Ok(None);
         }
-        // An earlier run of this command has begun with the same inventory.
+        // An earlier run of this command created the record with the same inventory.
         let is_of_this = |after: &Parent| {
             let is_begun = after.last.as_ref().is_some_and(|last| last.outcome == Outcome::Started);
             after.members == before.members && (is_begun || !after.members.is_empty())
@@ -74,18 +75,18 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
         namespaces: parent.namespaces.clone(),
         members: parent.members.clone(),
         last,
-        // The members get another label.
+        // The label of the members changes.
         last_applied: None,
         may_split: false,
     };
     let started = last(Outcome::Started, &target, host).await;
-    // No deploy of the old name begins while its members leave.
+    // Lock the old name, so that no deploy of it begins meanwhile.
     let locked = parent::write(&before.app, Some(&before), content(&before, started.clone()), &target);
     let locked = locked.await.map_err(Error::failed)?;
     let begun = parent::write(&new, after.as_ref(), content(&before, started), &target).await.map_err(Error::failed)?;
     relabel(&live.found, &before, &new, &target, &settings.field_manager).await.map_err(Error::Failed)?;
     let mut ended = content(&before, before.last.clone().unwrap_or_else(parent::Last::none));
-    // How the last deploy ended is so under the new name, too; but for one that this command itself has begun.
+    // Keep the outcome of the last deploy, unless the entry was written by an earlier run of this command.
     if ended.last.outcome == Outcome::Started {
         ended.last.outcome = Outcome::Failed;
     }
@@ -94,7 +95,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
     Ok(format!("Renamed the app {from} to {to}; {objects}\n"))
 }
 
-/// Gives the members the label of the new name.
+/// Sets the label of the members to the new name.
 async fn relabel(
     found: &[Found],
     before: &Parent,
@@ -104,7 +105,7 @@ async fn relabel(
 ) -> std::result::Result<(), Vec<Problem>> {
     let (old_id, new_id) = (before.app.id(), new.id());
     let is_known = |found: &Found| before.members.iter().any(|member| member.uid == found.facts.uid);
-    // What a controller copied from a member it writes again by itself.
+    // A controller updates the copies of a member's label by itself.
     let is_ours = |found: &&Found| {
         found.facts.labels.get(PART_OF) == Some(&old_id) && (found.facts.owners.is_empty() || is_known(found))
     };

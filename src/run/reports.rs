@@ -9,16 +9,16 @@ use crate::bounded;
 use crate::problem::{Location, Problem};
 use crate::report::{API_VERSION, KIND, LIST_KIND, Report, ReportList};
 
-/// Findings in many thousand objects take some ten million bytes.
+/// The largest report, in bytes. Findings in many thousands of objects take tens of megabytes.
 pub const MOST_BYTES: u64 = 256 << 20;
 
-/// What a file holds.
+/// The content of a file.
 pub enum Read {
     One(Box<Report>),
     Many(Box<ReportList>),
 }
 
-/// What says that it is a report, and of which version.
+/// The fields that identify a report and its version.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
@@ -26,7 +26,7 @@ struct Head {
     kind: Option<String>,
 }
 
-/// The report of a file. `what` names it in messages, `name` as it was given; `help` says where to get one from.
+/// Reads a report. `what` names it in messages, `name` is its path as given; `help` says how to write one.
 ///
 /// # Errors
 /// It cannot be read, or it is not a report of this version.
@@ -43,7 +43,7 @@ pub fn read(what: &str, name: &Path, working_directory: &Path, help: &str) -> Re
         let what = if what.is_empty() { "this" } else { what.trim_end() };
         Problem::new(format!("{what} is not a JSON report: {}", explain_json(&error))).at(at).help(help)
     };
-    // Some shells write one when a report is sent to a file.
+    // A byte order mark, which some shells write when output is redirected to a file.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let head: Head = serde_json::from_slice(bytes).map_err(wrong)?;
     match (head.api_version.as_deref(), head.kind.as_deref()) {

@@ -1,7 +1,7 @@
-//! `gantry snapshot`: what is live, as a folder for `--target dir:`.
+//! `gantry snapshot`: writes the live state to a folder for `--target dir:`.
 //!
-//! The CRDs of the target, or those that the manifests concern together with the live objects that the manifests name; with
-//! `--objects`, the custom resources of these CRDs, too. A Secret is never part of it.
+//! It has the CRDs of the target. With manifests, it has only the live objects that they name and the CRDs of their kinds.
+//! With `--objects`, it also has the custom resources of these CRDs. It never has Secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,9 +24,9 @@ use crate::resource::{Live, RawObject, Resource};
 use crate::text;
 use crate::ui::progress::{Progress, Stage};
 
-/// Objects on a page.
+/// The number of objects on a page.
 const PAGE: u32 = 500;
-/// Kinds that are listed at the same time.
+/// The number of kinds that are listed at the same time.
 const AT_ONCE: usize = 4;
 
 /// What was written, as text.
@@ -110,13 +110,13 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
     ))
 }
 
-/// A snapshot on its way.
+/// A snapshot while it is written.
 struct Taking<'a> {
     target: &'a Target,
     folder: &'a SnapshotFolder,
     stage: Stage,
     crds: Vec<Custom>,
-    /// Files of other objects.
+    /// The number of files of other objects.
     objects: usize,
     /// What cannot be read.
     unread: Vec<Problem>,
@@ -126,8 +126,8 @@ struct Taking<'a> {
 /// A kind whose CRD is part of the snapshot.
 struct Custom {
     name: String,
-    /// Where its objects are listed: at the version that they are stored at where that is served, else at another one.
-    /// `None` where none is served.
+    /// The resource to list its objects at: at the storage version if it is served, else at another one. `None` if none is
+    /// served.
     resource: Option<Resource>,
 }
 
@@ -145,7 +145,7 @@ impl Taking<'_> {
     async fn all_crds(&mut self) -> Result<()> {
         let resource = Resource::crd();
         let take = |live: &Live| Custom::of(live);
-        // Without them there is no snapshot, whatever may be left out.
+        // A snapshot without them would be useless, so --skip-unreadable does not apply.
         let listed = list(self.target, self.folder, &resource, &self.stage, take).await;
         self.crds = listed.map_err(|error| Error::failed(error.into_problem()))?.0;
         Ok(())
@@ -153,7 +153,7 @@ impl Taking<'_> {
 
     /// The live objects that the manifests name, and the CRDs of their kinds.
     async fn those_of(&mut self, mut manifests: Loaded, settings: &Settings) -> Result<()> {
-        // They are not even read: no right to that is needed.
+        // Secrets are not read, so no right to read them is needed.
         let all = manifests.manifests.len();
         manifests.manifests.retain(|manifest| !manifest.object.is_secret());
         let secrets = all - manifests.manifests.len();
@@ -176,7 +176,7 @@ impl Taking<'_> {
             let problem = unplaced.problem.clone();
             match unplaced.is_down {
                 true => self.unread.push(problem),
-                // Nothing of it is live.
+                // No object of the kind is live.
                 false => self.notices.push(Problem { help: None, ..problem }),
             }
         }
@@ -241,7 +241,7 @@ impl Taking<'_> {
     }
 }
 
-/// An object of a list. Those of a folder are whole, and need not have what a server adds.
+/// Converts an item of a list to an object. Items of a folder are complete, and may lack what a server adds.
 fn live_of(target: &Target, item: &str, resource: &Resource) -> Option<Live> {
     match target.is_server() {
         true => cluster::listed(item, resource),
@@ -251,7 +251,7 @@ fn live_of(target: &Target, item: &str, resource: &Resource) -> Option<Live> {
 
 /// Why the objects of a resource are not in the snapshot.
 enum Unlisted {
-    /// The server answers, and does not give them: `--skip-unreadable` leaves them out.
+    /// The server refuses to list them: `--skip-unreadable` leaves them out.
     Refused(Problem),
     Failed(Problem),
 }
@@ -274,7 +274,7 @@ impl Unlisted {
     }
 }
 
-/// Writes the objects of a resource. Answers what `take` makes of each, and how many there are.
+/// Writes the objects of a resource. Returns the result of `take` for each, and their number.
 async fn list<T>(
     target: &Target,
     folder: &SnapshotFolder,

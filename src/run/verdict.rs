@@ -1,7 +1,7 @@
-//! What a run comes to: a function of what was found out, and of nothing else.
+//! The outcome of a run: a pure function of its results.
 //!
-//! [`before_writing`] decides once the report is complete whether anything is written; nothing after it changes what the
-//! checks amount to. [`after_writing`] says what became of the objects.
+//! [`before_writing`] decides whether anything is written, once the report is complete. Nothing after it changes the verdict
+//! of the checks. [`after_writing`] derives the outcome from what was written.
 
 use super::host::Exit;
 use crate::apply::Applied;
@@ -14,22 +14,22 @@ use crate::preflight::registry;
 use crate::problem::Problem;
 use crate::report::{ErrorEntry, Outcome};
 
-/// What a deploy would meet at its first object or half way, with nothing of it a finding.
+/// What would stop a deploy at its first object or half way, and is not a finding.
 #[derive(Default)]
 pub struct Foreseen {
     pub conflicts: Vec<ForeseenConflict>,
     pub refusals: Vec<Problem>,
-    /// What the manifests ask for and a deploy cannot do: see [`crate::plan::strategy`].
+    /// Annotations that a deploy cannot honour: see [`crate::plan::strategy`].
     pub not_honoured: Vec<Problem>,
-    /// The app would lose more than one deploy may delete.
+    /// A deploy would delete more members of the app than its limit allows.
     pub too_many: Vec<Problem>,
-    /// What of the app could not be looked at.
+    /// Members of the app that could not be read.
     pub unread_members: Vec<Problem>,
     /// Objects of other tools that the deploy would change: see [`crate::plan::owner`].
     pub owned: Vec<Problem>,
 }
 
-/// What the settings have to do with it.
+/// The settings that the outcome depends on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Terms {
     /// A deploy, and no dry run.
@@ -38,33 +38,33 @@ pub struct Terms {
     pub redact: bool,
 }
 
-/// What everything that was looked at amounts to.
+/// The verdict before anything is written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub outcome: Outcome,
-    /// Where the run ends here.
+    /// The exit code, if the run ends here.
     pub exit: Exit,
-    /// Why it cannot go on, apart from findings.
+    /// Why it cannot continue, apart from findings.
     pub errors: Vec<ErrorEntry>,
-    /// What is to be said of field conflicts that do not end it.
+    /// Notices about field conflicts that do not stop the run.
     pub notices: Vec<Problem>,
-    /// The deploy goes on and writes.
+    /// The deploy continues and writes.
     pub goes_on: bool,
 }
 
-/// What the checks and what is foreseen amount to.
+/// Derives the verdict from the checks and from what a deploy would meet.
 pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, terms: Terms) -> Verdict {
     let has = |status| checks.iter().any(|check| check.status == status);
     let conflicts = || of_plan(plan, foreseen.conflicts.iter());
     let untold =
-        || of_plan(plan, foreseen.conflicts.iter().filter(|found| !is_told(checks, &plan.changes[found.change])));
+        || of_plan(plan, foreseen.conflicts.iter().filter(|found| !is_reported(checks, &plan.changes[found.change])));
     let notices = |conflicts: &[_]| match terms.force_conflicts {
         true => conflicts::explain_taken(conflicts),
         false => conflicts::explain_ahead(conflicts),
     };
     let ends = |outcome, exit, errors| Verdict { outcome, exit, errors, notices: notices(&untold()), goes_on: false };
 
-    // Blocked weighs more than failed: the findings are certain, and they are what has to be fixed first.
+    // Blocked takes precedence over failed: the findings are certain, and have to be fixed first.
     let mut blocks =
         foreseen.not_honoured.iter().chain(&foreseen.owned).chain(&foreseen.too_many).map(ErrorEntry::from).peekable();
     if has(CheckStatus::Blocked) || blocks.peek().is_some() {
@@ -77,7 +77,7 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
     if !unread.is_empty() {
         return ends(Outcome::Failed, Exit::Failed, unread.iter().map(ErrorEntry::from).collect());
     }
-    // What a check said of it may have been turned down to a warning; no request would say it more kindly.
+    // A check may report the same as a warning only; the server would still refuse the request.
     let conflicts = if terms.force_conflicts { Vec::new() } else { conflicts::explain(&conflicts()) };
     let not_served = plan.whole().err();
     let not_served = not_served.iter().flat_map(|error| error.problems());
@@ -88,7 +88,7 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
         .chain(not_served)
         .map(ErrorEntry::from)
         .collect();
-    // Without force, the conflicts are among these errors or there are none.
+    // Without --force-conflicts, conflicts are among these errors.
     let notices = if terms.force_conflicts { notices(&untold()) } else { Vec::new() };
     if !hindrances.is_empty() {
         let errors = hidden(hindrances, terms.redact);
@@ -99,7 +99,7 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
     Verdict { outcome, exit: Exit::Success, errors: Vec::new(), notices, goes_on }
 }
 
-/// What became of the objects that were written: the outcome, how the process ends, and the errors.
+/// Derives the outcome, the exit code and the errors from what was written.
 pub fn after_writing(applied: &Applied, removed: &Removed, redact: bool) -> (Outcome, Exit, Vec<ErrorEntry>) {
     let failed = applied.problems.iter().chain(&removed.problems);
     let is_failed = applied.interrupted || failed.clone().next().is_some();
@@ -122,8 +122,8 @@ fn hidden(mut errors: Vec<ErrorEntry>, redact: bool) -> Vec<ErrorEntry> {
     errors
 }
 
-/// Whether a check has said of the object that its fields are somebody else's.
-fn is_told(checks: &[CheckReport], change: &Change) -> bool {
+/// Whether a check reported that other field managers own fields of the object.
+fn is_reported(checks: &[CheckReport], change: &Change) -> bool {
     checks.iter().any(|check| {
         let rule = registry::find(&check.name).and_then(|entry| entry.field_conflicts);
         let findings = check.findings.iter().filter(|finding| Some(finding.rule.as_str()) == rule);

@@ -1,4 +1,4 @@
-//! The last steps of a deploy: the question whether to write, and the writing.
+//! The last steps of a deploy: the confirmation, and writing.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,22 +16,22 @@ use crate::text;
 use crate::ui::confirm;
 use crate::ui::progress::{Progress, Stage};
 
-/// What is said when a deploy that writes is interrupted.
+/// The message when a deploy is interrupted while it writes.
 pub const FINISHING: &str = "interrupted: finishing the requests in flight; press Ctrl-C again to quit immediately";
 
-/// So many lines say what is awaited.
+/// The most lines that show what is awaited.
 const LINES: usize = 10;
 
-/// Asks whether to write. Anything but a yes ends the run.
+/// Asks for confirmation. Any answer but yes ends the run.
 pub async fn confirm(host: &mut Host, question: &str) -> Result<()> {
     let Some(mut stdin) = host.stdin.take() else {
         let problem = Problem::new("cannot ask for confirmation: the manifests came from standard input");
         return Err(Error::failed(problem.help("deploy without confirmation: --yes")));
     };
-    // A question that nobody sees is answered by nobody.
+    // If the question cannot be shown, do not wait for an answer.
     confirm::ask(question, &mut host.stderr)
         .map_err(|error| Error::failed(Problem::new(format!("cannot ask for confirmation: {error}"))))?;
-    // On a thread of its own, because a read from the terminal cannot be called off.
+    // On a separate thread, because a read from the terminal cannot be cancelled.
     let reading = tokio::task::spawn_blocking(move || confirm::answer(&mut *stdin));
     let answer = tokio::select! {
         answer = reading => answer.ok().and_then(|answer| answer.ok()),
@@ -58,10 +58,10 @@ pub fn question(report: &Report, target: &Target) -> String {
     format!("Create {created}{adopt} and update {updated}{replace}{delete} in {}{warned}?", target.describe())
 }
 
-/// Waits for what an earlier run wrote and did not see ready.
+/// Waits for objects that an earlier run wrote and that were not ready when it ended.
 pub async fn resume(plan: &Plan, target: &Target, options: ApplyOptions, progress: &Progress, host: &Host) -> Applied {
     let stage = progress.stage("waiting until objects are ready", None);
-    let options = ApplyOptions { tells_waits: progress.is_shown(), ..options };
+    let options = ApplyOptions { shows_waits: progress.is_shown(), ..options };
     let on_event = |event: Event<'_>| {
         if let Event::Ready(Waiting { ready, total, unready, .. }) = event {
             stage.set(ready, Some(total));
@@ -71,11 +71,11 @@ pub async fn resume(plan: &Plan, target: &Target, options: ApplyOptions, progres
     apply::resume(plan, target, &options, host.stop.clone(), &on_event).await
 }
 
-/// The waits that are under way, which may be several.
+/// The waits in progress.
 #[derive(Default)]
 struct Board(Mutex<BTreeMap<usize, Shown>>);
 
-/// Of one wait: how many objects are ready, how many there are, and the lines about those that are not.
+/// One wait: how many objects are ready, how many there are, and the lines about those that are not.
 type Shown = (usize, usize, Vec<String>);
 
 impl Board {
@@ -102,7 +102,7 @@ pub async fn write(
     host: &mut Host,
 ) -> Applied {
     let stage = progress.stage("applying", None);
-    let options = ApplyOptions { tells_waits: progress.is_shown(), ..options };
+    let options = ApplyOptions { shows_waits: progress.is_shown(), ..options };
     let board = Board::default();
     let writes = Arc::clone(&host.writes);
     writes.begin(plan.writes());
@@ -120,7 +120,7 @@ pub async fn write(
         applied = &mut applying => return applied,
         () = interrupt(&host.stop) => {}
     }
-    // An object under way is waited for, which can take as long as a request may: say so at once.
+    // Requests in flight are awaited, which can take as long as a request timeout: say so at once.
     stage.aside(|| {
         let _ = writeln!(host.stderr, "{FINISHING}");
     });

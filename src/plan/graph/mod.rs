@@ -51,7 +51,7 @@ pub struct Said {
 const MOST_TURNED: usize = 20;
 
 /// Which objects are written the other way round than by default.
-fn told_round<'o>(turned: &[(usize, usize)], object: impl Fn(usize) -> &'o ObjectRef) -> Vec<Problem> {
+fn reversed<'o>(turned: &[(usize, usize)], object: impl Fn(usize) -> &'o ObjectRef) -> Vec<Problem> {
     let pair = |(later, earlier): &(usize, usize)| {
         let (first, then) = (object(*later), object(*earlier));
         Problem::new(format!("{first} is written before {then}, as rules ask for; by default it would be after it"))
@@ -119,7 +119,7 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
     })?;
 
     let Sorted { steps: sorted, turned } = sorted;
-    said.turned = told_round(&turned, |index| &changes[index].desired.object);
+    said.turned = reversed(&turned, |index| &changes[index].desired.object);
 
     let (leaving, notices) = of_removals(removals, bindings);
     said.notices.extend(notices);

@@ -1,4 +1,4 @@
-//! The deploy of an app: the record, its members, what leaves it, and the record again.
+//! The deploy of an app: writes the record, then the members, deletes what leaves the app, and writes the record again.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::resource;
 use crate::run::host::Host;
 use crate::text;
 
-/// What a deploy of an app came to.
+/// The result of a deploy of an app.
 pub struct Deployed {
     pub applied: Applied,
     pub removed: Removed,
@@ -31,8 +31,8 @@ pub struct Deployed {
 
 /// Writes the app's record, its members, deletes what leaves it, and writes the record again.
 ///
-/// Until the end the record names every kind and namespace that the run may have written to, so that whatever stops it,
-/// the next run finds all members.
+/// Until the run ends, the record names every kind and namespace that the run may have written to. So the next run finds
+/// all members, whatever stops this one.
 pub async fn deploy(
     managed: &Managed,
     plan: &Plan,
@@ -83,7 +83,7 @@ pub async fn deploy(
         && applied.unready.is_empty()
         && !applied.interrupted;
     if let Some(kapp) = managed.kapp.as_ref().filter(|_| is_done) {
-        // The members are on our record before kapp's goes: nobody else would know of them.
+        // Write the members to our record before kapp's is deleted: they are recorded nowhere else.
         let last = parent.last.clone().unwrap_or_else(Last::none);
         let content = Content { last, ..managed.record(plan, &applied, &removed) };
         match parent::write(&managed.app, Some(&parent), content, target).await {
@@ -99,7 +99,7 @@ pub async fn deploy(
     let outcome = if problems.is_empty() && !applied.interrupted { Outcome::Applied } else { Outcome::Failed };
     let mut last = parent.last.clone().unwrap_or_else(Last::none);
     (last.time, last.outcome) = (Timestamp::now(), outcome);
-    // Everybody who may read the record sees them.
+    // Everyone who can read the record sees them.
     let reason = |message: &str| match settings.redact {
         true => text::cut(&without_values(message), REASON).into_owned(),
         false => text::cut(message, REASON).into_owned(),
@@ -107,7 +107,7 @@ pub async fn deploy(
     last.reasons = problems.iter().take(5).map(|problem| reason(&problem.message)).collect();
     let last_applied = if outcome == Outcome::Applied { managed.last_applied(plan, &applied) } else { None };
     let content = Content { last, last_applied, ..managed.record(plan, &applied, &removed) };
-    // What a manager wrote to the record meanwhile (a label, an annotation) is no reason to lose what was done.
+    // If another manager wrote to the record meanwhile (a label, an annotation), try again with what is live now.
     let mut answer = managed.end(Some(&parent), content.clone(), target).await;
     if answer.is_err()
         && let Ok(Some(now)) = Parent::read(&managed.app, target).await
@@ -122,7 +122,7 @@ pub async fn deploy(
     Deployed { applied, removed }
 }
 
-/// Creates the namespace of the app's record, where it is one of the manifests. Answers its index, and what is live.
+/// Creates the namespace of the app's record, if the manifests have it. Returns its index and the live object.
 async fn state_namespace(
     managed: &Managed,
     plan: &Plan,
@@ -153,13 +153,13 @@ pub fn shows_logs(settings: &Settings) -> bool {
     settings.logs && !settings.redact && waits(settings)
 }
 
-/// How a deploy writes, and what it waits for where that is predicted.
+/// How a deploy writes, and which states of ClusterExtensions it waits for.
 pub fn options(
     settings: &Settings,
     written: Option<(usize, resource::Live)>,
     extensions: &[ExtensionEntry],
 ) -> ApplyOptions {
-    // Where several rules are about an object, the first one decides: the user's.
+    // If several rules match an object, the first one decides: the user's.
     let predicted = extensions.iter().filter_map(|extension| {
         let versions = extension.versions();
         (!versions.is_empty()).then(|| WaitRule::predicted(&extension.name, versions))
@@ -177,11 +177,11 @@ pub fn options(
         resource_timeout: settings.timeouts.resource,
         shows_logs: shows_logs(settings),
         ignores_api_services: settings.ignore_failing_api_services,
-        tells_waits: false,
+        shows_waits: false,
         wait_rules: settings.rules.waits.iter().cloned().chain(predicted).collect(),
         written,
     }
 }
 
-/// So many characters of each reason for a failure are kept.
+/// The most characters that are kept of each reason for a failure.
 const REASON: usize = 1000;

@@ -16,7 +16,7 @@ pub struct Foreseen {
 /// The most objects that one sentence names.
 const NAMED: usize = 20;
 
-/// A sentence about all of the objects; `None` without any.
+/// A sentence about all of the objects; `None` if there are none.
 pub fn listed<'o>(
     objects: impl ExactSizeIterator<Item = &'o ObjectRef>,
     say: impl FnOnce(String) -> String,

@@ -1,4 +1,4 @@
-//! What a deploy with `-a` does beside the deploy: the app's record before, its removals and its record after.
+//! What a deploy with `-a` does in addition: it reads the app's record, plans the removals, and writes the record.
 
 mod deploy;
 pub(super) mod foreseen;
@@ -38,7 +38,7 @@ pub struct Managed {
     live: Live,
     /// Older versions of versioned objects, which stay.
     older: BTreeSet<versions::Identity>,
-    /// Members that are as the last run left them and as the manifests have them.
+    /// Members that nobody changed since the last run and that match the manifests.
     as_applied: BTreeMap<members::Place, resource::Live>,
     /// See [`Input::sum`].
     input: String,
@@ -47,7 +47,7 @@ pub struct Managed {
     prunes_adopted: bool,
     deletes: bool,
     kapp: Option<FromKapp>,
-    /// The tool that keeps the record, where that is not gantry.
+    /// The tool that keeps the record, if it is not gantry.
     tool: Option<String>,
 }
 
@@ -56,11 +56,11 @@ pub struct Managed {
 pub struct Use {
     /// A deploy or a delete, and no dry run.
     pub writes: bool,
-    /// The user is asked before anything is written.
+    /// The user is asked for confirmation before anything is written.
     pub asks: bool,
-    /// The user has said beforehand that there is nothing to ask.
+    /// The user passed `--yes`.
     pub confirmed: bool,
-    /// The app ends, with all its members.
+    /// The app is deleted, with all its members.
     pub deletes: bool,
 }
 
@@ -123,14 +123,14 @@ pub async fn open(
     let live = match (&parent, live.flatten()) {
         (Some(_), Some(live)) if as_applied.is_some() => live,
         (Some(parent), _) => {
-            // Their namespace may still be filled in. CRDs are read while the manifests are.
+            // Namespaced objects may not have their namespace yet. CRDs are read in parallel with the manifests.
             let named: BTreeSet<(&str, &str, &str)> = manifests
                 .iter()
                 .map(|manifest| &*manifest.object)
                 .filter(|object| !object.is_crd())
                 .map(|object| (object.group(), object.kind.as_str(), object.name.as_str()))
                 .collect();
-            // A version is wanted under its name without the number.
+            // Manifests name a versioned object without its number.
             let wanted = |object: &ObjectRef| {
                 let is_named = |name: &str| named.contains(&(object.group(), object.kind.as_str(), name));
                 is_named(&object.name) || versions::base(&object.name).is_some_and(|(base, _)| is_named(base))
@@ -150,7 +150,7 @@ pub async fn open(
             let message = format!("the versions of versioned objects cannot be counted: {}", problem.message);
             return Err(Error::failed(Problem { message, ..problem }));
         }
-        // Versions that kapp made are counted on.
+        // Versions that kapp created count, too.
         let found = live.found.iter().chain(kapp.iter().flat_map(FromKapp::found));
         older = versions::number(manifests, &found.collect::<Vec<_>>(), namespace)?;
     }
@@ -183,7 +183,7 @@ impl Managed {
         &self.live.content
     }
 
-    /// Members that need no look: see [`Change::is_as_applied`].
+    /// Members that need not be read: see [`Change::is_as_applied`].
     pub fn as_applied(&self) -> &BTreeMap<members::Place, resource::Live> {
         &self.as_applied
     }
@@ -230,10 +230,11 @@ impl Managed {
         }) {
             foreseen.notices.push(problem.help("delete them, too: --prune-adopted"));
         }
-        // Without all of its members, nobody knows what else has left the app.
+        // Unless all members were read, it is unknown what else has left the app.
         if !self.live.unread.is_empty() {
-            let told = if settings.prune == Some(Prune::No) { &mut foreseen.notices } else { &mut foreseen.hindrances };
-            told.extend(self.live.unread.iter().cloned().map(|problem| {
+            let unread =
+                if settings.prune == Some(Prune::No) { &mut foreseen.notices } else { &mut foreseen.hindrances };
+            unread.extend(self.live.unread.iter().cloned().map(|problem| {
                 let others = problem.help.as_ref().map(|help| format!("{help}; or ")).unwrap_or_default();
                 problem.help(format!("{others}deploy without pruning: --prune=no"))
             }));
@@ -252,7 +253,7 @@ impl Managed {
         foreseen
     }
 
-    /// More would be deleted than one deploy may.
+    /// The problem, if a deploy would delete more than its limit allows.
     fn too_many(&self, deleted: usize, members: usize, settings: &Settings) -> Option<Problem> {
         let is_few = match settings.prune_max {
             Some(most) => most.allows(deleted, members),
@@ -267,15 +268,15 @@ impl Managed {
         (!is_few).then(message)
     }
 
-    /// Why the record could not keep the members that the app will have. Found before the first write: it would have to be
-    /// written after the last.
+    /// Why the record cannot hold the members that the app will have. Checked before the first write, because the record is
+    /// written after the last one.
     fn too_large(&self, plan: &Plan) -> Option<Problem> {
         let why = inventory::encode(&record::to_come(plan)).err()?;
         let App { name, .. } = &self.app;
         Some(Problem::new(format!("the app {name} cannot be kept: {why}")).help("deploy it as several apps"))
     }
 
-    /// Deletions that the user may not make: asked before the first write, whatever checks run.
+    /// Deletions for which the user lacks the right. Checked before the first write, whichever checks are enabled.
     pub async fn forbidden(&self, plan: &Plan, target: &Target) -> Vec<Problem> {
         let verb = |removal: &Removal| if removal.action == Action::Delete { "delete" } else { "patch" };
         let right = |removal: &Removal, name: Option<&str>| {
@@ -287,7 +288,7 @@ impl Managed {
                 verb: verb(removal).to_owned(),
             }
         };
-        // A Namespace counts as being in itself.
+        // The authorizer treats a Namespace as being in itself.
         let place = |object: &ObjectRef| {
             if object.is_namespace() { Some(object.name.clone()) } else { object.namespace.clone() }
         };
@@ -312,7 +313,7 @@ impl Managed {
                             "" => resource.plural.clone(),
                             group => format!("{}.{group}", resource.plural),
                         };
-                        // What is let go leaves the app without pruning, too.
+                        // Objects that are only released leave the app with --prune=no, too.
                         let others = if verb == "delete" { ", or deploy without deleting: --prune=no" } else { "" };
                         let help = format!("grant the verb {verb} on {what}{others}");
                         problems.push(Problem::new(format!("not permitted to {verb} {object}")).help(help));

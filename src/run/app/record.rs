@@ -1,4 +1,4 @@
-//! The app's record after a run: its members, how far it reaches, and by what the next run knows them.
+//! The app's record after a run: its members, their kinds and namespaces, and how the next run recognizes them as unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,7 +27,7 @@ pub(super) fn ours(plan: &Plan) -> impl Iterator<Item = &Change> {
     plan.changes.iter().filter(|change| change.desired.bundle.is_none())
 }
 
-/// The members that the app will have, with uids as long and as random as real ones: uids do not pack.
+/// The members that the app will have, with placeholder uids that compress as badly as real ones.
 pub(super) fn to_come(plan: &Plan) -> BTreeSet<Member> {
     let uid = |object: &ObjectRef| {
         let half = |salt: u8| {
@@ -45,20 +45,20 @@ pub(super) fn to_come(plan: &Plan) -> BTreeSet<Member> {
     ours(plan).map(member).collect()
 }
 
-/// Whether the record of an app with these members does not fit into one object.
+/// Whether the record of an app with these members may need several objects.
 pub(in crate::run) fn may_split(plan: &Plan) -> bool {
     !matches!(inventory::encode(&to_come(plan)), Ok(Inventory::Whole(_)))
 }
 
 impl Managed {
-    /// Whether the app's record says something else than the cluster, though nothing is to be written to members.
+    /// Whether the app's record has to be written although no member is.
     pub(super) fn is_stale(&self, content: &Content) -> bool {
         let Some(parent) = &self.parent else { return !self.deletes };
         let is_whole = parent.last.as_ref().is_some_and(|last| last.outcome == Outcome::Applied);
         self.deletes || content.members != parent.members || !is_whole || self.tool.is_some()
     }
 
-    /// Brings the record up to date where nothing else is to be written.
+    /// Brings the record up to date if nothing else has to be written.
     ///
     /// # Errors
     /// It cannot be written.
@@ -75,7 +75,7 @@ impl Managed {
         }
     }
 
-    /// Writes the record as it is after the run, or deletes it with the last member of an app that ends.
+    /// Writes the record as it is after the run, or deletes it once the last member of a deleted app is gone.
     pub(super) async fn end(
         &self,
         parent: Option<&Parent>,
@@ -88,7 +88,7 @@ impl Managed {
         }
     }
 
-    /// What the record says after the run, apart from the run itself.
+    /// The content of the record after the run, without the entry about the run itself.
     pub(super) fn record(&self, plan: &Plan, applied: &Applied, removed: &Removed) -> Content {
         let mut kept: BTreeMap<_, &Member> =
             self.parent.iter().flat_map(|parent| &parent.members).map(|member| (member.identity(), member)).collect();
@@ -103,7 +103,7 @@ impl Managed {
         for (index, change) in plan.changes.iter().enumerate() {
             let object = &change.desired.object;
             let before = kept.remove(&object.identity());
-            // What was a member before stays one: nothing is done to it.
+            // The run does not touch it, so it stays a member if it was one.
             if change.desired.bundle.is_some() {
                 content.members.extend(before.cloned());
                 continue;
@@ -115,7 +115,7 @@ impl Managed {
                 ApplyResult::Applied | ApplyResult::Unchanged => {
                     applied.uids[index].as_deref().or_else(|| Some(&change.live.as_ref()?.uid))
                 }
-                // As it was.
+                // Not written: the record keeps what it had.
                 _ => None,
             };
             match uid {
@@ -139,7 +139,7 @@ impl Managed {
         let found: BTreeMap<_, &Found> = self.live.found.iter().map(|found| (found.object.identity(), found)).collect();
         for (identity, member) in kept {
             let found = found.get(&identity);
-            // Its label or its uid is another: it is no member any more.
+            // Its label or its uid changed, so it is no longer a member.
             let left = found.is_some_and(|found| {
                 found.facts.uid != member.uid || found.facts.labels.get(crate::app::PART_OF) != Some(&self.app.id())
             });
@@ -148,7 +148,7 @@ impl Managed {
             }
         }
         (content.kinds, content.namespaces) = reach(&content.members);
-        // Where something was not written, not read or not gone, the record reaches as far as the run might have.
+        // If something was not written, not read or not deleted, the record keeps every kind and namespace that may have members.
         let is_whole = applied.problems.is_empty()
             && applied.unready.is_empty()
             && !applied.interrupted
@@ -163,7 +163,7 @@ impl Managed {
         content
     }
 
-    /// By what the next run knows which members are as this one leaves them, after a run that came to its end.
+    /// The marks by which the next run recognizes members that nobody changed since this one; `None` if some were not read.
     pub(super) fn last_applied(&self, plan: &Plan, applied: &Applied) -> Option<LastApplied> {
         let changes: Vec<(usize, &Change)> =
             plan.changes.iter().enumerate().filter(|(_, change)| change.desired.bundle.is_none()).collect();
@@ -181,7 +181,7 @@ impl Managed {
         self.live.unread.is_empty().then(|| LastApplied { input: self.input.clone(), marks })
     }
 
-    /// The kinds and namespaces of the members of before, and of those to come.
+    /// The kinds and namespaces of the current members and of the planned ones.
     pub(super) fn reach(&self, plan: &Plan) -> (BTreeSet<String>, BTreeSet<String>) {
         let planned: Vec<Member> = ours(plan).map(|change| Member::of(&change.desired.object, "", false)).collect();
         let (mut kinds, mut namespaces) = reach(&planned);
@@ -196,7 +196,7 @@ impl Managed {
     }
 }
 
-/// What the record says of the run.
+/// The record's entry about this run.
 pub(in crate::run) async fn last(outcome: Outcome, target: &Target, host: &Host) -> Last {
     let user = match target.user().await {
         Some(Ok(user)) => user,

@@ -6,10 +6,10 @@ use crate::olm::cluster_catalog::{self, ClusterCatalog};
 use crate::problem::{Error, Problem, Result};
 use crate::run::prepare::{connection, impersonate};
 
-/// The catalogs of a cluster that are to be read.
+/// The catalogs of a cluster to read.
 #[derive(Default)]
 pub struct Live {
-    /// The cluster, where it was asked.
+    /// The cluster, if it was asked.
     pub target: Option<Target>,
     pub catalogs: Vec<ClusterCatalog>,
     /// Why others cannot be read.
@@ -20,7 +20,7 @@ pub struct Live {
 
 const NAME_ONE: &str = "name one with --catalog NAME=PATH, or with catalogs in gantry.yaml";
 
-/// Finds out which catalogs the cluster has beside those of the configuration.
+/// Finds the catalogs of the cluster, in addition to those of the configuration.
 pub async fn find(settings: &Settings) -> Result<Live> {
     let none = || Problem::new("there is no catalog to look into").help(NAME_ONE);
     let found = async {

@@ -1,4 +1,4 @@
-//! Which clusters a run is about: several contexts of the kubeconfig.
+//! The clusters of a run: several contexts of the kubeconfig.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::problem::{Error, Location, Problem, Result, did_you_mean};
 use crate::run::flow::Run;
 use crate::run::prepare::connection;
 
-/// So many names are listed in a message.
+/// The most names that a message lists.
 const LISTED: usize = 20;
 
 /// The clusters of a run, and the kubeconfig that names them.
@@ -39,16 +39,16 @@ impl Wanted {
     }
 }
 
-/// Whether the flags may name several contexts: a context may have such a name, too.
+/// Whether the flags may name several contexts. The name of a single context may look the same.
 fn may_be_several(args: &FlowArgs) -> bool {
     args.many.contexts_file.is_some()
         || args.input.target.kubeconfig.context.as_ref().is_some_and(|context| context.contains([',', '*', '?']))
 }
 
-/// The clusters, where the flags name more than one context, be it by a pattern that only one context matches.
+/// The clusters, if the flags name several contexts or a pattern, even one that only one context matches.
 ///
 /// # Errors
-/// Names and patterns that the kubeconfig has nothing for, and flags that are about several clusters where there is one.
+/// Names and patterns that match no context of the kubeconfig, and flags for several clusters if there is one.
 pub async fn find(run: &Run<'_>, working_directory: &Path) -> Result<Option<Contexts>> {
     let Run { args, settings, .. } = run;
     if !may_be_several(args) {
@@ -74,7 +74,7 @@ pub async fn find(run: &Run<'_>, working_directory: &Path) -> Result<Option<Cont
     Ok(Some(Contexts { kubeconfig, names }))
 }
 
-/// Flags that would mean nothing.
+/// Refuses flags that have no effect with one cluster.
 fn only_one(run: &Run<'_>) -> Result<()> {
     let ManyArgs { parallel, shard, .. } = &run.args.many;
     let flags = [("--shard", shard.is_some()), ("--parallel", parallel.is_some()), ("--waves", run.waves().is_some())];
@@ -95,7 +95,7 @@ fn of_flag(names: &str) -> Result<Vec<Wanted>> {
     Ok(wanted)
 }
 
-/// One a line; `#` begins a comment, at the start of a line or behind a blank.
+/// One on each line; `#` begins a comment at the start of a line or after a space.
 fn of_file(name: &Path, working_directory: &Path) -> Result<Vec<Wanted>> {
     let shown = name.display().to_string();
     let cannot = |why: String| Error::usage(Problem::new(format!("--contexts-file {shown} {why}")));
@@ -121,7 +121,7 @@ fn of_file(name: &Path, working_directory: &Path) -> Result<Vec<Wanted>> {
     }
 }
 
-/// Each context once, in the order in which they are wanted; those that one pattern matches in the kubeconfig's order.
+/// Each context once, in the order of the names and patterns; the matches of one pattern in the kubeconfig's order.
 fn select(wanted: &[Wanted], known: &[&str]) -> std::result::Result<Vec<String>, Vec<Problem>> {
     let (mut names, mut seen, mut problems) = (Vec::new(), BTreeSet::new(), Vec::new());
     let exact: BTreeSet<&str> = known.iter().copied().collect();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_without_a_context_is_told() {
+    fn every_name_without_a_context_is_reported() {
         assert_eq!(
             selected("stagin,dev,live-*").unwrap_err(),
             [

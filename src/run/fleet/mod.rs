@@ -1,8 +1,8 @@
-//! One run on many clusters: manifests are read once, each cluster is looked at by itself, and there is one report of all.
+//! One run on many clusters: manifests are read once, each cluster is checked by itself, and there is one report of all.
 //!
-//! A deploy goes in waves. All clusters are looked at before anything is written, and those of each later wave once more
-//! before it begins. A wave with a cluster that is blocked or could not be checked does not begin, and one with a cluster that was
-//! not deployed or is not ready is the last.
+//! A deploy runs in waves. All clusters are checked before anything is written, and those of each later wave again
+//! before it begins. A wave does not begin if one of its clusters is blocked or could not be checked. If a cluster was
+//! not deployed or is not ready, no later wave begins.
 
 mod contexts;
 
@@ -33,44 +33,43 @@ use contexts::Contexts;
 pub use contexts::find;
 use gantry_schema::json;
 
-/// Clusters at the same time, where no flag says otherwise.
+/// The default of `--parallel`.
 const AT_ONCE: usize = 8;
 
-/// So many clusters are named in a notice.
+/// The most clusters that a notice names.
 const NAMED: usize = 10;
 
-/// What came of all clusters.
+/// The results of all clusters.
 pub struct Ended {
     pub list: ReportList,
     pub exit: Exit,
-    /// The clusters of which there is news since the report was shown before the deploy, by their index; `None` where it has
-    /// not been shown.
+    /// The indices of the clusters with new results since the report was shown before the deploy; `None` if it was not shown.
     pub fresh: Option<BTreeSet<usize>>,
 }
 
-/// What came of one cluster.
+/// The result of one cluster.
 struct Done {
     cluster: ClusterReport,
     exit: Exit,
     notices: Vec<Problem>,
 }
 
-/// A run on several clusters. They are known by their index in the order in which they were named.
+/// A run on several clusters. Their index is their position in the order in which they were named.
 struct Fleet<'a> {
     run: Run<'a>,
     loaded: Loaded,
     connection: Connection,
     names: Vec<String>,
-    /// How many clusters each wave has.
+    /// The number of clusters in each wave.
     waves: Option<Vec<usize>>,
-    /// That of the whole run; each cluster shows none of its own.
+    /// The progress of the whole run; single clusters show none.
     progress: Progress,
 }
 
-/// Runs on all clusters. What goes wrong with one of them is part of its report.
+/// Runs on all clusters. The errors of one cluster are part of its report.
 ///
 /// # Errors
-/// What is wrong before any cluster is asked.
+/// What is wrong before the first request.
 pub async fn run(
     mut run: Run<'_>,
     contexts: Contexts,
@@ -106,7 +105,7 @@ pub async fn run(
     Ok(Ended { list, exit, fresh: writes.then_some(state.fresh) })
 }
 
-/// How many clusters each wave has; `None` where the flags name no waves.
+/// The number of clusters in each wave; `None` without `--waves`.
 fn sizes(waves: Option<&Waves>, writes: bool, clusters: usize) -> Result<Option<Vec<usize>>> {
     const HELP: &str = "deploy in waves: --waves 1,10%,100%; to all at once: --waves 100%; or look only: --dry-run";
     let Some(waves) = waves else {
@@ -124,14 +123,14 @@ fn sizes(waves: Option<&Waves>, writes: bool, clusters: usize) -> Result<Option<
 struct State {
     clusters: Vec<ClusterReport>,
     exits: Vec<Exit>,
-    /// What was told already.
+    /// Notices that were printed already.
     told: BTreeSet<Problem>,
-    /// The clusters of which there is news since the report was shown first.
+    /// The clusters with new results since the report was first shown.
     fresh: BTreeSet<usize>,
 }
 
 impl State {
-    /// Takes what came of some clusters, and says what the user should know of them.
+    /// Adds the results of some clusters, and prints their notices.
     fn take(&mut self, done: Vec<(usize, Done)>, host: &mut Host, output: &mut Output) {
         let mut notices: Vec<(Problem, Vec<String>)> = Vec::new();
         let mut warnings: Vec<(ErrorEntry, Vec<String>)> = Vec::new();
@@ -185,7 +184,7 @@ impl State {
     }
 }
 
-/// Adds who says it to what is said, in the order in which it was first said.
+/// Adds a cluster to each of its notices, in the order in which they first appeared.
 fn add<T: PartialEq + Clone>(said: &mut Vec<(T, Vec<String>)>, what: &T, by: &str) {
     match said.iter_mut().find(|(known, _)| known == what) {
         Some((_, names)) => names.push(by.to_owned()),
@@ -193,7 +192,7 @@ fn add<T: PartialEq + Clone>(said: &mut Vec<(T, Vec<String>)>, what: &T, by: &st
     }
 }
 
-/// The exit code of a run with these: blocked weighs more than failed, as in a run on one cluster.
+/// The exit code of a run with these results. As with one cluster, blocked takes precedence over failed.
 pub fn worst(exits: impl Iterator<Item = Exit>) -> Exit {
     let weight = |exit: &Exit| match exit {
         Exit::Success => 0,
@@ -207,7 +206,7 @@ pub fn worst(exits: impl Iterator<Item = Exit>) -> Exit {
 }
 
 impl Fleet<'_> {
-    /// Runs on these clusters, so many at a time; in their order.
+    /// Runs on these clusters, as many at a time as `--parallel` allows. The results are in their order.
     async fn on_each(&self, clusters: &[usize], what: &str, host: &mut Host, output: &Output) -> Vec<(usize, Done)> {
         let stage = self.progress.stage(what, Some(clusters.len()));
         let at_once = self.run.args.many.parallel.map_or(AT_ONCE, std::num::NonZero::get);
@@ -217,7 +216,7 @@ impl Fleet<'_> {
                 let (host, output) = (around.for_cluster(), output.for_cluster());
                 async move { (index, Box::pin(self.on_one(index, host, output)).await) }
             });
-            // One that is slow holds up no other: the order is made afterwards.
+            // A slow one does not delay the others: the results are sorted afterwards.
             let running = stream::iter(runs).buffer_unordered(at_once).inspect(|(index, _)| {
                 stage.advance();
                 stage.note(&self.names[*index]);
@@ -294,10 +293,10 @@ impl Fleet<'_> {
         })
     }
 
-    /// Deploys in waves, once the clusters have been looked at.
+    /// Deploys in waves, once all clusters have been checked.
     ///
     /// # Errors
-    /// It is not confirmed, or the report cannot be written.
+    /// The user does not confirm, or the report cannot be written.
     async fn deploy(&mut self, state: &mut State, host: &mut Host, output: &mut Output) -> Result<()> {
         let list = ReportList::new(std::mem::take(&mut state.clusters));
         let shown = output.review_list(host, &list);
@@ -316,7 +315,7 @@ impl Fleet<'_> {
         result
     }
 
-    /// How many waves were begun.
+    /// How many waves began.
     async fn waves_of(
         &mut self,
         state: &mut State,
@@ -369,7 +368,7 @@ fn question(waves: &[usize], changes: usize) -> String {
     format!("Deploy to {all} ({changes} with changes){waves}?")
 }
 
-/// A hash of what each CRD of the plan is live. Those that could not be read are left out.
+/// A hash of the live state of each CRD of the plan. CRDs that could not be read are left out.
 fn live(plan: &Plan) -> LiveCrds {
     let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd() && change.unread.is_none());
     let hash = |change: &crate::plan::Change| {
@@ -379,7 +378,8 @@ fn live(plan: &Plan) -> LiveCrds {
     crds.map(|change| (change.desired.object.name.clone(), hash(change))).collect()
 }
 
-/// What counts of a live CRD: the server writes keys always in the same order. Each cluster has a CA of its own.
+/// The part of a live CRD that is compared between clusters, without the CA bundle, which each cluster has its own of. The
+/// server always writes keys in the same order.
 fn spec(crd: &str) -> std::borrow::Cow<'_, str> {
     let spec = json::member(crd, "spec").unwrap_or_default();
     if !spec.contains("caBundle") {
