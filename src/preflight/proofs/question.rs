@@ -58,12 +58,11 @@ impl VersionProof {
     /// What is proven of a node: of the node itself, of one above that speaks for it, of the values of its map, else what
     /// holds for the whole version.
     pub fn of(&self, path: &str) -> Option<&Proof> {
-        if let Some(above) = self.above(path) {
-            return self.nodes.get(above);
-        }
+        let above = || self.above(path).and_then(|above| self.nodes.get(above));
         let whole = || matches!(self.whole.verdict, Verdict::Equal | Verdict::Widening).then_some(&self.whole);
         let values = || self.nodes.get(&format!("{path}.additionalProperties"));
-        self.nodes.get(path).or_else(whole).or_else(values).or_else(|| self.is_complete.then_some(&SAME))
+        let same = || self.is_complete.then_some(&SAME);
+        self.nodes.get(path).or_else(above).or_else(whole).or_else(values).or_else(same)
     }
 
     /// The node above that speaks for this one.
@@ -86,7 +85,8 @@ mod tests {
     #[test]
     fn what_was_not_compared_has_the_proof_of_the_node_above_that_speaks_for_it() {
         let proof = |verdict| Proof { verdict, ..SAME.clone() };
-        let nodes = [("^.spec.a", Verdict::DataLoss), ("^.spec.b", Verdict::Narrowing)];
+        let nodes =
+            [("^.spec.a", Verdict::DataLoss), ("^.spec.a.d", Verdict::Narrowing), ("^.spec.b", Verdict::Narrowing)];
         let version = VersionProof {
             whole: proof(Verdict::DataLoss),
             nodes: nodes.map(|(path, verdict)| (path.to_owned(), proof(verdict))).into(),
@@ -95,6 +95,7 @@ mod tests {
         };
         let verdict = |path: &str| version.of(path).map(|proof| proof.verdict);
         assert_eq!(verdict("^.spec.a.items.c"), Some(Verdict::DataLoss));
+        assert_eq!(verdict("^.spec.a.d"), Some(Verdict::Narrowing));
         assert_eq!(verdict("^.spec.b.c"), Some(Verdict::Equal));
         assert_eq!(verdict("^.spec.ab"), Some(Verdict::Equal));
     }
