@@ -16,5 +16,6 @@ mod crd;
 mod crd_keywords;
 mod proof;
 mod ranges;
+mod upgrade;
 mod validator;
 mod validator_changes;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Random;
+use super::reshapes::reshape;
 use super::schemas::{self, NAMES, PATTERNS};
 use super::values;
 
@@ -57,7 +58,8 @@ fn nth<'v>(schema: &'v mut Value, at: &mut usize) -> Option<&'v mut Value> {
 
 fn edit(random: &mut Random, node: &mut Value) {
     let kind = node.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    match random.below(20) {
+    match random.below(26) {
+        20.. => reshape(random, node),
         0 => node["description"] = json!("what it is for"),
         1 | 2 => toggle(node, "nullable", json!(true), random),
         3 => default(random, node),

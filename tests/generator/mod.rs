@@ -9,6 +9,7 @@
 pub mod crds;
 mod edits;
 mod grammar;
+mod reshapes;
 mod rules;
 mod schemas;
 mod texts;

@@ -90,7 +90,8 @@ fn object(random: &mut Random, schema: &Value) -> Value {
         }
     }
     if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(true)) && random.chance(40) {
-        map.insert("unknown".to_owned(), anything(random, 2));
+        let name = *random.pick(&["unknown", "a", "b", "c", "d", "e", "f-g", "x.y"]);
+        map.entry(name).or_insert_with(|| anything(random, 2));
     }
     if schema.get("x-kubernetes-embedded-resource") == Some(&json!(true)) {
         resource(random, &mut map);

@@ -65,9 +65,13 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
             })
     };
     let is_same_typed = same_types(live.schema, desired.schema);
-    // Of a rule that both have, only the types that it sees may differ.
-    let follows =
-        |rule: &Value| is_known(rule) && (is_same_typed || sees_same_types(rule, live.schema, desired.schema));
+    let mut filled = Vec::new();
+    filled_otherwise(live.schema, desired.schema, &mut Vec::new(), &mut filled);
+    // Of a rule that both have, only the types that it sees may differ, and what is filled in.
+    let follows = |rule: &Value| {
+        let is_same = || is_same_typed && mentions_none(rule, &filled);
+        is_known(rule) && (is_same() || sees_the_same(rule, live.schema, desired.schema))
+    };
     let mut new: Vec<Value> = Vec::new();
     let mut why = String::new();
     let mut node = None;
@@ -168,6 +172,46 @@ fn same_types(a: &Value, b: &Value) -> bool {
             .all(|(name, a)| kw::property(b, name).is_none_or(|b| same_types(a, b)))
 }
 
+/// The names on the ways to all fields of which something else is filled in.
+fn filled_otherwise<'s>(a: &'s Value, b: &'s Value, way: &mut Vec<&'s str>, found: &mut Vec<&'s str>) {
+    for (name, field) in kw::properties(b).into_iter().flatten() {
+        way.push(name);
+        let known = kw::property(a, name);
+        if !same_default(known, Some(field)) {
+            found.extend(way.iter().copied());
+        }
+        if let Some(known) = known {
+            filled_otherwise(known, field, way, found);
+        }
+        way.pop();
+    }
+    for keyword in ["items", "additionalProperties"] {
+        if let (Some(a), Some(b)) = (a.get(keyword), b.get(keyword)) {
+            filled_otherwise(a, b, way, found);
+        }
+    }
+}
+
+fn same_default(a: Option<&Value>, b: Option<&Value>) -> bool {
+    match (a.and_then(kw::default_of), b.and_then(kw::default_of)) {
+        (None, None) => true,
+        (Some(a), Some(b)) => kw::same_value(a, b),
+        _ => false,
+    }
+}
+
+/// Whether no name is in the text of the rule, where rules escape some characters of names.
+fn mentions_none(rule: &Value, names: &[&str]) -> bool {
+    let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_in = |name: &str| {
+        text.match_indices(name)
+            .any(|(at, _)| !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part))
+    };
+    // What is escaped, or is no word, is looked at more closely.
+    names.iter().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric()) && !is_in(name) && !text.contains("__"))
+}
+
 /// Whether a value has the same type for rules under both nodes, whatever is below.
 fn same_type(a: &Value, b: &Value) -> bool {
     const TYPING: [&str; 7] = [
@@ -183,11 +227,14 @@ fn same_type(a: &Value, b: &Value) -> bool {
         kw::same_keyword(keyword, a.get(*keyword), b.get(*keyword))
             // Formats matter where they make another type of a string.
             || *keyword == "format" && !is_typing_format(a) && !is_typing_format(b)
+            // Rules see no unknown fields, and of a value with a type they see as much with them.
+            || *keyword == "x-kubernetes-preserve-unknown-fields" && kw::type_name(a).is_some()
     })
 }
 
-/// Whether the places that the rule looks at have the same types; false where it looks at more than is known.
-fn sees_same_types(rule: &Value, a: &Value, b: &Value) -> bool {
+/// Whether the places that the rule looks at have the same types and are filled in with the same; false where it looks at
+/// more than is known.
+fn sees_the_same(rule: &Value, a: &Value, b: &Value) -> bool {
     fn same(view: &View, a: &Value, b: &Value) -> bool {
         let below = |view: &Option<Box<View>>, keyword: &str| match (view, a.get(keyword), b.get(keyword)) {
             (None, ..) => true,
@@ -198,7 +245,7 @@ fn sees_same_types(rule: &Value, a: &Value, b: &Value) -> bool {
             && below(&view.items, "items")
             && below(&view.values, "additionalProperties")
             && view.fields.iter().all(|(name, view)| match (kw::property(a, name), kw::property(b, name)) {
-                (Some(a), Some(b)) => same(view, a, b),
+                (Some(a), Some(b)) => same_default(Some(a), Some(b)) && same(view, a, b),
                 _ => false,
             })
     }

@@ -386,14 +386,17 @@ impl Nodes {
         for (path, known) in self.by_path {
             let changes = || known.changes.iter().cloned().collect::<Vec<_>>().join("; ");
             let lost = known.witnesses.iter().any(|found| found.witness.desired == Difference::Pruned);
+            // Another default breaks less than what is undecided beside it may.
+            let is_mild = |found: &Found| found.witness.desired == Difference::Defaulted;
+            let is_open = !known.open.is_empty() && known.witnesses.iter().all(is_mild);
             let (verdict, reason) = if lost {
                 (Verdict::DataLoss, reasons(&known))
+            } else if let Some(why) = known.open.first().filter(|_| is_open) {
+                (Verdict::Undecided, why.clone())
             } else if !known.witnesses.is_empty() && !known.reverse.is_empty() {
                 (Verdict::Incomparable, reasons(&known))
             } else if !known.witnesses.is_empty() {
                 (Verdict::Narrowing, reasons(&known))
-            } else if let Some(why) = known.open.first() {
-                (Verdict::Undecided, why.clone())
             } else if known.backward_open {
                 (Verdict::Widening, changes())
             } else {

@@ -20,6 +20,16 @@ use gantry_yaml::explain_json;
 pub const WALKED: &[&str] = &["items", "properties"];
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+
+fn is_set(schema: &Map, keyword: &str) -> bool {
+    matches!(keywords::get(schema, keyword), Some(Json::Bool(true)))
+}
+
+/// Whether every resource has a field of this name, described or not.
+fn is_given(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}
 
 /// What a rule says of a pair of CRDs.
 #[derive(Debug, Clone)]
@@ -45,7 +55,7 @@ pub fn crd(pair: &CrdPair) -> Result<Vec<RuleViolation>, Malformed> {
         let found = match rule.judge {
             Judge::Crd(judge) => judge(pair),
             Judge::Versions(judge) => judge(pair, &between),
-            Judge::Node(_) | Judge::Removed(_) | Judge::Added(_) | Judge::Server => continue,
+            Judge::Node(_) | Judge::Removed(_) | Judge::Added(_) | Judge::Server | Judge::Proof => continue,
         };
         violations.extend(found.into_iter().map(|found| RuleViolation {
             rule,
@@ -75,6 +85,32 @@ pub fn crd(pair: &CrdPair) -> Result<Vec<RuleViolation>, Malformed> {
 pub(super) fn parse<'t>(text: &'t str, version: &Version, side: Side) -> Result<Json<'t>, Malformed> {
     let unreadable = |error| Unreadable { fault: Fault::Type(explain_json(&error)), at: steps::schema(version.index) };
     Json::parse(text).map_err(|error| Malformed { side, error: unreadable(error) })
+}
+
+/// Whether objects may fare otherwise for a field that is new to the schema, of which no rule says anything: one with a
+/// default may break what is around it, and what every resource has was there before it was described.
+pub fn adds_to_objects(live: &Version, desired: &Version) -> bool {
+    let (live, desired) = (live.schema().unwrap_or("{}"), desired.schema().unwrap_or("{}"));
+    if live == desired {
+        return false;
+    }
+    let (Ok(live), Ok(desired)) = (Json::parse(live), Json::parse(desired)) else { return false };
+    live.map().zip(desired.map()).is_some_and(|(live, desired)| adds_below(live, desired, true))
+}
+
+fn adds_below(live: &Map, desired: &Map, is_resource: bool) -> bool {
+    let is_resource = is_resource || [live, desired].iter().any(|schema| is_set(schema, EMBEDDED));
+    let fields = |schema| keywords::get(schema, "properties").and_then(Json::map);
+    let known = fields(live);
+    let mut of_fields = fields(desired).into_iter().flat_map(Map::iter);
+    of_fields.any(|(name, field)| match (known.and_then(|known| known.get(name)).and_then(Json::map), field.map()) {
+        (Some(live), Some(desired)) => adds_below(live, desired, false),
+        (None, Some(desired)) => keywords::get(desired, "default").is_some() || is_resource && is_given(name),
+        _ => false,
+    }) || ["items", "additionalProperties"].into_iter().any(|keyword| {
+        let below = |schema| keywords::get(schema, keyword).and_then(Json::map);
+        below(live).zip(below(desired)).is_some_and(|(live, desired)| adds_below(live, desired, false))
+    })
 }
 
 /// What the rules about nodes say of two versions of one CRD: path, rule and message.
@@ -209,7 +245,7 @@ impl<'n> Walk<'_, 'n> {
     /// Whether unknown fields of a node are kept. Those of metadata always are, whatever schemas say.
     fn keeps_unknown(&self, schema: &Map) -> bool {
         let is_metadata = matches!(self.way[..], [Down::Property("metadata")]);
-        is_metadata || matches!(keywords::get(schema, PRESERVE), Some(Json::Bool(true)))
+        is_metadata || is_set(schema, PRESERVE)
     }
 
     /// The fields that only desired describes, where both sides keep unknown ones.
@@ -218,8 +254,7 @@ impl<'n> Walk<'_, 'n> {
         let Some(Json::Map(properties)) = keywords::get(desired, "properties") else { return Ok(()) };
         for (name, child) in properties.iter() {
             // Every resource has these, and the API server knows what they are.
-            let is_given = self.way.is_empty() && matches!(name, "apiVersion" | "kind" | "metadata");
-            if is_given || known.is_some_and(|known| known.get(name).is_some()) {
+            if self.way.is_empty() && is_given(name) || known.is_some_and(|known| known.get(name).is_some()) {
                 continue;
             }
             self.way.push(Down::Property(name));

@@ -51,7 +51,7 @@ impl Weighed {
         if self.is_of_whole_crd() {
             return None;
         }
-        if !matches!(self.violation.rule.judge, Judge::Node(_) | Judge::Removed(_) | Judge::Added(_)) {
+        if !matches!(self.violation.rule.judge, Judge::Node(_) | Judge::Removed(_) | Judge::Added(_) | Judge::Proof) {
             return Some("existing objects do not show what it breaks");
         }
         if self.rule() == UNKNOWN_CHANGE {

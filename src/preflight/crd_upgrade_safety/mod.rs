@@ -10,6 +10,7 @@ pub mod decide;
 pub mod documented;
 mod evidence;
 mod fields;
+mod indirect;
 pub use gantry_schema::json;
 mod keyword_change;
 mod migration;
@@ -366,20 +367,16 @@ impl CrdUpgradeSafety {
         }
         let found = compare::crd(pair)?;
         let proofs = proofs(pair, &found, prove);
-        let proof_of = |violation: &RuleViolation| {
+        let (proven, others) = indirect::settle(pair, &found, &proofs);
+        let others = others.into_iter().map(|(violation, proof)| (violation, Some(proof)));
+        let weigh = |(violation, proof): (RuleViolation, Option<Proof>)| {
             // Of a keyword that nobody knows nothing can be proven.
-            if violation.rule.doc.name == rule::UNKNOWN_CHANGE {
-                return None;
-            }
-            proofs.get(violation.version.as_deref()?)?.of(violation.path.as_deref()?).cloned()
-        };
-        let weigh = |violation: RuleViolation| {
-            let proof = proof_of(&violation);
+            let proof = proof.filter(|_| violation.rule.doc.name != rule::UNKNOWN_CHANGE);
             let RuleViolation { rule, path, said, .. } = &violation;
             let severity = decide::semantic(rule, said, path.is_none(), proof.as_ref(), &self.options);
             Weighed { violation, proof, severity }
         };
-        Ok(Compared::ByRules(found.into_iter().map(weigh).collect()))
+        Ok(Compared::ByRules(found.into_iter().zip(proven).chain(others).map(weigh).collect()))
     }
 
     fn place(
@@ -496,13 +493,15 @@ impl CrdUpgradeSafety {
     }
 }
 
-/// Asks the prover about each version in whose schema a rule found something.
+/// Asks the prover about each version in whose schema a rule found something, or where a field is new
+/// that makes a difference by itself.
 fn proofs(pair: &CrdPair, found: &[RuleViolation], prove: Asked<'_>) -> BTreeMap<String, Arc<VersionProof>> {
     let mut proofs = BTreeMap::new();
     let versions = pair.common_versions().count();
     for (version, successor) in pair.common_versions() {
         let name = Some(&*version.name);
-        if !found.iter().any(|violation| violation.version.as_deref() == name && violation.path.is_some()) {
+        let is_named = |violation: &RuleViolation| violation.version.as_deref() == name && violation.path.is_some();
+        if !found.iter().any(is_named) && !compare::adds_to_objects(version, successor) {
             continue;
         }
         let scale = version.scale_paths().common(&successor.scale_paths());

@@ -49,6 +49,8 @@ pub enum Judge {
     Added(fn(&AddedNode) -> Diagnosis),
     /// Whole CRDs, new ones too, as the API server judges them: see [`super::server`].
     Server,
+    /// What is proven of nodes that no other rule speaks of: see [`super::indirect`].
+    Proof,
 }
 
 /// What the rules about nodes say of two versions of one CRD, each by its name: path, rule and message.

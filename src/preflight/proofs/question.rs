@@ -39,6 +39,34 @@ pub struct Proof {
     pub witnesses: Vec<Witness>,
 }
 
+impl Proof {
+    /// Whether every object is proven to fare as it does today.
+    pub fn is_harmless(&self) -> bool {
+        matches!(self.verdict, Verdict::Equal | Verdict::Widening)
+    }
+
+    /// What is proven of a node together with nodes below it: what breaks most, and everyone whom any of it breaks.
+    pub fn heaviest(own: &Proof, below: &[&Proof]) -> Proof {
+        let weight = |proof: &Proof| match proof.verdict {
+            Verdict::DataLoss => 6,
+            _ if proof.breaks == [Breaks::Behaviour] => 2,
+            Verdict::Incomparable => 5,
+            Verdict::Narrowing => 4,
+            Verdict::Undecided => 3,
+            Verdict::Widening => 1,
+            Verdict::Equal => 0,
+        };
+        let heaviest = below.iter().copied().fold(own, |most, one| if weight(one) > weight(most) { one } else { most });
+        let all = || below.iter().copied().chain([own]);
+        let mut breaks: Vec<Breaks> = all().flat_map(|proof| proof.breaks.iter().copied()).collect();
+        breaks.sort_unstable();
+        breaks.dedup();
+        // What is undecided may break more than what is known to change.
+        let breaks = if heaviest.verdict == Verdict::Undecided { heaviest.breaks.clone() } else { breaks };
+        Proof { breaks, ..heaviest.clone() }
+    }
+}
+
 /// What is proven of a version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VersionProof {

@@ -6,6 +6,7 @@
 //! [`Obligation`], for [`super::witness`] to make whole objects of.
 
 mod fields;
+mod filled;
 mod lists;
 #[cfg(test)]
 mod tests;
@@ -112,6 +113,8 @@ const DOUBTS: usize = 20_000;
 
 /// What the values of all obligations may weigh together; past that obligations have none.
 const WEIGHT: u64 = 64 << 20;
+/// Options of two enums that are compared each with each, at most.
+const OPTIONS: usize = 10_000;
 /// So many fields that become required are asked about one by one; more are one question.
 const ALONE: usize = 64;
 
@@ -352,8 +355,10 @@ impl<'s> ProductWalk<'_, 's> {
         let is_same_number = ["type", "format"].into_iter().all(is_same);
         for (keyword, parts) in kw::VALUE_KEYWORDS {
             let is_number = matches!(keyword, "maximum" | "minimum" | "multipleOf" | "format");
-            let is_same = parts.iter().all(|part| is_same(part)) && (is_same_number || !is_number);
-            if is_same || kw::get(target, keyword).is_none() {
+            let is_same = parts.iter().all(|part| is_same(part)) && (is_same_number || !is_number)
+                || keyword == "enum" && has_options_of(structure, target);
+            let is_about_objects = matches!(keyword, "enum" | "maxProperties" | "minProperties");
+            if is_same && !is_about_objects || kw::get(target, keyword).is_none() {
                 continue;
             }
             let mut refused = kw::type_keywords(target);
@@ -364,9 +369,9 @@ impl<'s> ProductWalk<'_, 's> {
                     refused.insert(part.to_owned(), value.clone());
                 }
             }
-            let reason = || changed_words(keyword, structure, target);
+            let Some((refused, reason)) = self.refused(keyword, refused, is_same, structure, target) else { continue };
             let known = self.walked.obligations.len();
-            self.ask(source, Part::own(Value::Object(refused)), place, reason);
+            self.ask(source, Part::own(refused), place, || reason);
             let is_of_whole = matches!(keyword, "maxItems" | "minItems" | "maxProperties" | "minProperties");
             self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
         }
@@ -395,6 +400,25 @@ impl<'s> ProductWalk<'_, 's> {
         self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = true);
     }
 
+    /// What `refused`, which has a keyword of the target, refuses before anything is filled in, and what changed. None
+    /// where nothing did.
+    fn refused(
+        &self,
+        keyword: &str,
+        refused: serde_json::Map<String, Value>,
+        is_same: bool,
+        structure: &'s Value,
+        target: &'s Value,
+    ) -> Option<(Value, String)> {
+        let refused = Value::Object(refused);
+        match filled::before_filling(self.solver, &refused, structure, target) {
+            Some(before) if is_same => Some((before, with_filled(keyword))),
+            Some(before) => Some((before, changed_words(keyword, structure, target))),
+            None if is_same => None,
+            None => Some((refused, changed_words(keyword, structure, target))),
+        }
+    }
+
     fn combined(
         &mut self,
         source: &Constraints<'s>,
@@ -404,19 +428,20 @@ impl<'s> ProductWalk<'_, 's> {
     ) {
         let known = self.walked.obligations.len();
         for keyword in ["anyOf", "oneOf", "not"] {
-            if !differing.contains(&keyword) {
-                continue;
-            }
             let Some(value) = kw::get(target, keyword) else { continue };
             let mut refused = kw::type_keywords(target);
             refused.insert(keyword.to_owned(), value.clone());
-            let reason = || changed_words(keyword, structure, target);
-            self.ask(source, Part::own(Value::Object(refused)), place, reason);
+            let is_same = !differing.contains(&keyword);
+            let Some((refused, reason)) = self.refused(keyword, refused, is_same, structure, target) else { continue };
+            self.ask(source, Part::own(refused), place, || reason);
         }
         let kept = kw::list(structure, "allOf");
         for branch in kw::list(target, "allOf") {
-            if !kept.iter().any(|known| kw::same(known, branch)) {
-                self.ask(source, Part::Ref(branch), place, || changed_words("allOf", structure, target));
+            let is_same = kept.iter().any(|known| kw::same(known, branch));
+            match filled::before_filling(self.solver, branch, structure, target) {
+                Some(before) => drop(self.ask(source, Part::own(before), place, || with_filled("allOf"))),
+                None if is_same => {}
+                None => drop(self.ask(source, Part::Ref(branch), place, || changed_words("allOf", structure, target))),
             }
         }
         let is_of_whole = kw::kinds(target).contains(Kinds::OBJECT);
@@ -442,7 +467,7 @@ impl<'s> ProductWalk<'_, 's> {
             .filter_map(|rule| rule.get("rule").and_then(Value::as_str))
             .collect();
         let reason = match added[..] {
-            [] => "x-kubernetes-validations: over other types".to_owned(),
+            [] => "x-kubernetes-validations: over other types or defaults".to_owned(),
             _ => format!("x-kubernetes-validations: {} added or changed", short(&added.join("; "))),
         };
         // What the rules cost beyond that they spend themselves: both schemas are compiled.
@@ -470,6 +495,18 @@ impl<'s> ProductWalk<'_, 's> {
             obligation.is_of_whole = true;
         }
     }
+}
+
+/// Whether the target's `enum` has all that the source's has.
+fn has_options_of(source: &Value, target: &Value) -> bool {
+    let (before, after) = (kw::list(source, "enum"), kw::list(target, "enum"));
+    let is_small = before.len().saturating_mul(after.len()) <= OPTIONS;
+    is_small && !before.is_empty() && before.iter().all(|value| after.iter().any(|other| kw::same_value(value, other)))
+}
+
+/// In words: the keyword is what it was, and what it judges is not.
+fn with_filled(keyword: &str) -> String {
+    format!("{keyword}: with the defaults that are filled in from now on")
 }
 
 fn plain(values: Vec<Value>) -> Vec<Counterexample> {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 /// What rules look at in the value of one place.
 #[derive(Clone, Debug, Default)]
 pub struct View {
@@ -171,6 +173,18 @@ impl View {
             || both(&self.items, &other.items)
             || both(&self.keys, &other.keys)
             || both(&self.values, &other.values)
+    }
+
+    /// A value that the place may have.
+    pub fn tell(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => drop(self.words.insert(text.clone())),
+            Value::Number(number) => {
+                self.integers.extend(number.as_i64());
+                self.fractions.extend(number.as_f64());
+            }
+            _ => {}
+        }
     }
 
     pub fn at(&mut self, way: &[Key]) -> &mut View {

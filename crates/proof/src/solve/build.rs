@@ -221,8 +221,12 @@ impl<'s> Solver<'s> {
         if let Some(why) = unknown {
             return Answer::open(why);
         }
+        // A custom resource has these, whoever writes it; here they are not written out.
+        let given: &[&str] = if constraints.is_resource { &["apiVersion", "kind", "metadata"] } else { &[] };
         let present = |map: &Map<String, Value>| {
-            (map.len() + filled.iter().filter(|name| !map.contains_key(**name)).count()) as i64
+            let is_filled_in = |name: &&&str| !map.contains_key(**name) && !given.contains(name);
+            let is_given = |name: &&&str| !map.contains_key(**name);
+            (map.len() + filled.iter().filter(is_filled_in).count() + given.iter().filter(is_given).count()) as i64
         };
         if leaf.max.is_some_and(|max| present(&map) > max) {
             return Answer::default();

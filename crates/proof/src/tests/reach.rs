@@ -241,3 +241,51 @@ fn what_is_described_below_an_open_node_is_judged_there() {
         assert_eq!(found.unwrap_or(Equal), verdict, "{desired}");
     }
 }
+
+/// A default is not only another value: with it the object around may be refused, or be another one to its rules.
+#[test]
+fn a_default_that_has_the_object_refused_breaks_more_than_behaviour() {
+    let object = |rest: Value, b: Option<Value>| {
+        let mut schema = json!({"type": "object", "properties": {"a": {"type": "string", "maxLength": 9}}});
+        schema.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        if let Some(b) = b {
+            schema["properties"]["b"] = b;
+        }
+        json!({"type": "object", "properties": {"s": schema}})
+    };
+    let text = || Some(json!({"type": "string", "maxLength": 9}));
+    let filled = || Some(json!({"type": "string", "maxLength": 9, "default": "x"}));
+    let rule = |rule: &str| json!({"x-kubernetes-validations": [{"rule": rule}]});
+    let one_of = || json!({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]});
+    let at_most = || json!({"maxProperties": 1});
+    let not_both = || json!({"not": {"required": ["a", "b"]}});
+    let either = || rule("!(has(self.a) && has(self.b))");
+    let not_equal = || rule("!has(self.a) || !has(self.b) || self.a != self.b");
+    let mut failed = Vec::new();
+    for (live, desired) in [
+        (object(at_most(), None), object(at_most(), filled())),
+        (object(at_most(), text()), object(at_most(), filled())),
+        (object(one_of(), text()), object(one_of(), filled())),
+        (object(not_both(), text()), object(not_both(), filled())),
+        (object(json!({}), None), object(either(), filled())),
+        (object(either(), text()), object(either(), filled())),
+        (object(not_equal(), text()), object(not_equal(), filled())),
+    ] {
+        let proof = prove(&version(&live), &version(&desired), Limits::default());
+        if !proof.breaks.contains(&Breaks::StoredObjects) {
+            failed.push(format!("{desired}: {:?}", proof.nodes));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Nor does another default say what becomes of what else changed there.
+#[test]
+fn a_default_decides_nothing_of_what_changed_beside_it() {
+    let of = |x: Value| json!({"type": "object", "properties": {"s": x}});
+    let live = of(json!({"type": "object", "properties": {"f": {"type": "boolean", "default": false}}}));
+    let desired = of(json!({"type": "object", "properties": {"f": {"type": "boolean"}}, "enum": [{}]}));
+    let proof = prove(&version(&live), &version(&desired), Limits::default());
+    let found = proof.nodes.iter().find(|node| node.path == "^.s").expect("the enum");
+    assert!(found.verdict == Undecided || found.breaks.contains(&Breaks::Writers), "{found:#?}");
+}

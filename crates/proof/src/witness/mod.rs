@@ -183,6 +183,10 @@ impl<'v> Judges<'v> {
         if is_else(&found) && obligation.effect == Effect::Defaulted {
             return Err(format!("the objects tried are refused for something else: {}", found.witness.message));
         }
+        // That something else is filled in does not show that anything is refused or dropped.
+        if found.witness.desired == Difference::Defaulted && obligation.effect != Effect::Defaulted {
+            return Err("in the objects tried only other values are filled in".to_owned());
+        }
         Ok(Some(self.shrunk(solver, found, &way)))
     }
 

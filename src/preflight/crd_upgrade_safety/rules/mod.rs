@@ -13,6 +13,7 @@ mod embedded_resource_change;
 mod exclusive_maximum_change;
 mod exclusive_minimum_change;
 mod format_change;
+pub mod indirect_change;
 mod int_or_string_change;
 mod kind_changed;
 mod list_map_keys_change;
@@ -72,6 +73,7 @@ pub static RULES: &[Rule] = &[
     exclusive_maximum_change::RULE,
     exclusive_minimum_change::RULE,
     format_change::RULE,
+    indirect_change::RULE,
     int_or_string_change::RULE,
     kind_changed::RULE,
     list_map_keys_change::RULE,

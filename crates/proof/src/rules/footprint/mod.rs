@@ -13,7 +13,7 @@ use crate::keywords as kw;
 use gantry_schema::cel::ast::{Expr, Literal, Macro, MacroKind, Operator, Step};
 use gantry_schema::cel::{parse_rule, unescape};
 use normal::normal;
-use place::{Place, is_absent, item, kind, plain, value};
+use place::{Place, filled_in, is_absent, item, kind, plain, value};
 use shape::{is_of_each, is_paired, uncounted};
 use variables::mentions;
 
@@ -348,6 +348,12 @@ impl<'a> Looker<'a, '_> {
         }
         if plain(left.schema) != plain(right.schema) {
             self.gap("values of different schemas that are compared with each other");
+        }
+        // What is filled in on one side may be equal to what is written on the other.
+        for place in [left, right] {
+            for schema in [Some(self.root.schema), self.root.desired].into_iter().flatten() {
+                filled_in(schema, &place.way).into_iter().for_each(|default| self.view(place).tell(default));
+            }
         }
         self.looked.pairs.push((left.way.clone(), right.way.clone()));
     }

@@ -127,6 +127,32 @@ pub(super) fn kind(schema: &Value) -> &str {
     }
 }
 
+/// The values that defaults on the way to a place put there.
+pub(super) fn filled_in<'s>(root: &'s Value, way: &[Key]) -> Vec<&'s Value> {
+    let (mut schema, mut filled) = (root, Vec::new());
+    for key in way {
+        let below = match key {
+            Key::Field(name) => kw::property(schema, name),
+            Key::Item => kw::get(schema, "items"),
+            Key::Value => kw::additional(schema),
+            Key::Name => None,
+        };
+        let inside = |value: &'s Value| -> Vec<&'s Value> {
+            match (key, value) {
+                (Key::Field(name), Value::Object(map)) => map.get(name).into_iter().collect(),
+                (Key::Item, Value::Array(items)) => items.iter().collect(),
+                (Key::Value, Value::Object(map)) => map.values().collect(),
+                _ => Vec::new(),
+            }
+        };
+        filled = filled.into_iter().flat_map(inside).collect();
+        let Some(below) = below else { return filled };
+        filled.extend(kw::default_of(below));
+        schema = below;
+    }
+    filled
+}
+
 /// What a schema asks of a value.
 pub(super) fn plain(schema: &Value) -> BTreeMap<&str, &Value> {
     let is_said = |key: &str| key == "default" || schema::is_left_out(key, Sense::Objects);

@@ -1,0 +1,218 @@
+//! What is proven to break at a node that no rule says anything of.
+//!
+//! Rules look at the keywords that changed, and do not go below a field that is removed or of another type. What becomes of
+//! objects may show elsewhere: in a field that became the value of a map, or where an unchanged rule sees values of other
+//! types. Each such node is laid to the nearest change above it that decides about what is below, and is a violation of its
+//! own where there is none. So nothing that a proof does not clear is left unsaid.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::compare::RuleViolation;
+use super::json::{Json, Map};
+use super::node::Place;
+use super::rule::Judge;
+use super::rules::indirect_change;
+use crate::crd::{CrdPair, steps};
+use crate::finding::{Breaks, Verdict};
+use crate::preflight::proofs::{Proof, VersionProof};
+use crate::resource::Step;
+use gantry_schema::keywords;
+
+/// Keywords whose change decides what is below the node.
+const OF_WHAT_IS_BELOW: &[&str] = &[
+    "additionalProperties",
+    "items",
+    "type",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-preserve-unknown-fields",
+];
+
+/// What is proven of each violation, where anything is, and the violations that only the proofs show.
+pub fn settle(
+    pair: &CrdPair,
+    found: &[RuleViolation],
+    proofs: &BTreeMap<String, Arc<VersionProof>>,
+) -> (Vec<Option<Proof>>, Vec<(RuleViolation, Proof)>) {
+    let mut below: Vec<Vec<&Proof>> = vec![Vec::new(); found.len()];
+    let mut others = Vec::new();
+    for (version, proof) in proofs {
+        let of_version = || {
+            let mine = |(_, violation): &(usize, &RuleViolation)| violation.version.as_deref() == Some(version);
+            found
+                .iter()
+                .enumerate()
+                .filter(mine)
+                .filter_map(|(at, violation)| Some((at, violation, violation.path.as_deref()?)))
+        };
+        for (path, node) in proof.nodes.iter().filter(|(_, node)| !node.is_harmless()) {
+            if of_version().any(|(_, _, known)| known == path) {
+                continue;
+            }
+            if path == "^.status" && is_moved(pair, version) {
+                continue;
+            }
+            let above = of_version().filter(|(_, violation, above)| is_below(path, above) && decides_below(violation));
+            let nearest = above.clone().map(|(_, _, above)| above.len()).max();
+            let mut nearest = above.filter(|(_, _, above)| Some(above.len()) == nearest).map(|(at, ..)| at).peekable();
+            // What a keyword decides by itself says nothing of what is undecided elsewhere.
+            let is_said = |at: &usize| node.verdict != Verdict::Undecided || found[*at].said.verdict.is_none();
+            if nearest.peek().is_some_and(is_said) {
+                nearest.for_each(|at| below[at].push(node));
+            } else if node.breaks != [Breaks::Behaviour] {
+                others.extend(violation(pair, version, path, node).map(|violation| (violation, node.clone())));
+            }
+        }
+    }
+    let proof_of = |(violation, below): (&RuleViolation, Vec<&Proof>)| {
+        let own = proofs.get(violation.version.as_deref()?)?.of(violation.path.as_deref()?)?;
+        Some(Proof::heaviest(own, &below))
+    };
+    (found.iter().zip(below).map(proof_of).collect(), others)
+}
+
+/// Whether the status is from now on written through its subresource alone: a rule about versions reports that.
+fn is_moved(pair: &CrdPair, version: &str) -> bool {
+    let mut of_name = pair.common_versions().filter(|(live, _)| &*live.name == version);
+    of_name.any(|(live, desired)| !live.status_subresource && desired.status_subresource)
+}
+
+fn is_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn decides_below(violation: &RuleViolation) -> bool {
+    let rule = violation.rule;
+    rule.hides_others
+        || matches!(rule.judge, Judge::Removed(_) | Judge::Added(_))
+        || rule.claims.iter().any(|claim| OF_WHAT_IS_BELOW.contains(&claim.keyword))
+}
+
+/// A node that is only known by its proof.
+fn violation(pair: &CrdPair, version: &str, path: &str, proof: &Proof) -> Option<RuleViolation> {
+    let (_, desired) = pair.common_versions().find(|(live, _)| &*live.name == version)?;
+    let schema = Json::parse(desired.schema().unwrap_or("{}")).ok()?;
+    let mut at = steps::schema(desired.index);
+    at.extend(schema.map().and_then(|root| way(root, path.strip_prefix('^')?)).unwrap_or_default());
+    let place =
+        Place { crd: pair.desired.name.to_string(), version: version.to_owned(), path: path.to_owned(), steps: at };
+    let said = indirect_change::told(&place, proof.reason.as_deref());
+    Some(RuleViolation {
+        rule: &indirect_change::RULE,
+        version: Some(version.to_owned()),
+        path: Some(path.to_owned()),
+        node: steps::below_schema(&place.steps).unwrap_or_default().to_vec(),
+        changes: Vec::new(),
+        said,
+    })
+}
+
+/// The steps to a node by the rest of its path, such as `.spec.x.items`: names of fields may have dots in them.
+fn way(schema: &Map, rest: &str) -> Option<Vec<Step>> {
+    let Some(rest) = rest.strip_prefix('.') else { return Some(Vec::new()) };
+    let after = |name: &str| rest.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with('.'));
+    for (name, field) in keywords::get(schema, "properties").and_then(Json::map).into_iter().flat_map(Map::iter) {
+        if let Some(deeper) = after(name).and_then(|rest| way(field.map()?, rest)) {
+            return Some([vec!["properties".into(), name.into()], deeper].concat());
+        }
+    }
+    ["items", "additionalProperties"].into_iter().find_map(|keyword| {
+        let below = keywords::get(schema, keyword).and_then(Json::map)?;
+        Some([vec![keyword.into()], way(below, after(keyword)?)?].concat())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::finding::{Severity, Verdict};
+    use crate::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options, Preset};
+
+    /// What `preset: semantic` says of a field `x` of `spec`, but for what became of its keys.
+    fn found(live: &Value, desired: &Value) -> Vec<(String, String, Severity, Option<Verdict>)> {
+        let crd = |x: &Value| {
+            let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": x}}}});
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "as.b.c"},
+                "spec": {"group": "b.c", "scope": "Cluster", "names": {"kind": "A", "plural": "as", "singular": "a", "listKind": "AList"},
+                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]},
+            })
+            .to_string()
+        };
+        let check = CrdUpgradeSafety::new(Options { preset: Preset::Semantic, ..Options::default() });
+        let found = check.judge(&crd(live), &crd(desired)).expect("both can be read");
+        let told = found
+            .into_iter()
+            .filter(|found| found.rule != "AdditionalPropertiesChange")
+            .map(|found| (found.rule.into_owned(), found.path.unwrap_or_default(), found.severity, found.verdict));
+        told.collect()
+    }
+
+    fn violation(
+        rule: &str,
+        path: &str,
+        severity: Severity,
+        verdict: Verdict,
+    ) -> (String, String, Severity, Option<Verdict>) {
+        (rule.to_owned(), path.to_owned(), severity, Some(verdict))
+    }
+
+    #[test]
+    fn what_breaks_below_a_field_that_is_gone_is_said_of_the_field() {
+        let fields =
+            json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}}}});
+        let map = |entry: Value| json!({"type": "object", "additionalProperties": entry});
+        let closed = map(json!({"type": "object", "properties": {"b": {"type": "string", "maxLength": 3}}}));
+        let removed = |severity, verdict| violation("NoExistingFieldRemoved", "^.spec.x.a", severity, verdict);
+        assert_eq!(found(&fields, &closed), [removed(Severity::Error, Verdict::Narrowing)]);
+        let open = map(json!({"type": "object", "properties": {"b": {"type": "string"}}}));
+        assert_eq!(found(&fields, &open), [removed(Severity::Info, Verdict::Equal)]);
+    }
+
+    #[test]
+    fn what_breaks_below_a_field_of_another_type_is_said_of_the_field() {
+        let any = |a: Value| json!({"x-kubernetes-preserve-unknown-fields": true, "properties": {"a": a}});
+        let fields = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let of_type = |severity, verdict| violation("NoTypeChange", "^.spec.x", severity, verdict);
+        let tighter = any(json!({"type": "string", "pattern": "^a$"}));
+        assert_eq!(found(&fields, &tighter), [of_type(Severity::Error, Verdict::Narrowing)]);
+        assert_eq!(found(&fields, &any(json!({"type": "string"}))), [of_type(Severity::Info, Verdict::Widening)]);
+    }
+
+    #[test]
+    fn what_no_rule_reports_is_a_violation_where_it_breaks() {
+        let object = |fields: Value| json!({"type": "object", "maxProperties": 1, "properties": fields});
+        let live = object(json!({"a": {"type": "string"}}));
+        let filled = object(json!({"a": {"type": "string"}, "b": {"type": "string", "default": "c"}}));
+        assert_eq!(
+            found(&live, &filled),
+            [violation("IndirectChange", "^.spec.x", Severity::Error, Verdict::Narrowing)]
+        );
+        assert_eq!(found(&live, &object(json!({"a": {"type": "string"}, "b": {"type": "string"}}))), []);
+        // A default that breaks nothing is a new field like any other.
+        let roomy = |fields: Value| json!({"type": "object", "maxProperties": 2, "properties": fields});
+        assert_eq!(
+            found(
+                &roomy(json!({"a": {"type": "string"}})),
+                &roomy(json!({"a": {"type": "string"}, "b": {"type": "string", "default": "c"}}))
+            ),
+            []
+        );
+    }
+
+    #[test]
+    fn what_a_keyword_decides_is_no_word_on_rules_that_see_other_types() {
+        // Whether the rule holds for the texts that are new is not decided, and nothing of that is said by the int-or-string.
+        let object = |n: Value| {
+            json!({"type": "object", "properties": {"n": n, "m": {"type": "string", "maxLength": 9}},
+                "x-kubernetes-validations": [{"rule": "string(self.n).replace('1', self.m).size() < 9"}]})
+        };
+        let live = object(json!({"type": "integer"}));
+        let desired = object(json!({"x-kubernetes-int-or-string": true}));
+        let found = found(&live, &desired);
+        assert!(found.iter().any(|(.., severity, _)| *severity == Severity::Error), "{found:?}");
+    }
+}

@@ -1,0 +1,371 @@
+//! What `CRDUpgradeSafety` lets pass, against what becomes of objects: generated CRDs and edits of all kinds.
+//!
+//! A verdict has two halves, the rules that find a change and the proof that weighs it; where either leaves something out, a
+//! break passes in silence. So of each pair three things must hold. What the proof does not clear, something blocks. What
+//! nothing blocks takes every object that live took, keeps all of it, and lets it be updated; the validator says so, which
+//! judges as the server does. And what the proof clears is not blocked.
+//!
+//! `GANTRY_UPGRADES=<pairs>[,<seed>]` sets the length of the run.
+
+use std::collections::BTreeMap;
+
+use crate::generator::{self, Random};
+use crate::judges::as_live;
+use gantry::finding::Severity;
+use gantry::preflight::Violation;
+use gantry::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options, Preset};
+use gantry_proof::{self as proof, Limits, NodeProof, Verdict, Version};
+use gantry_schema::crd::judge;
+use gantry_schema::{Outcome, Schema};
+use serde_json::{Value, json};
+
+/// Objects tried for each pair that is let through.
+const TRIES: usize = 40;
+
+fn setting() -> (usize, u64) {
+    let setting = std::env::var("GANTRY_UPGRADES").unwrap_or_else(|_| "1200".to_owned());
+    let (pairs, seed) = setting.split_once(',').unwrap_or((&setting, "1"));
+    let number = |text: &str| text.parse::<u64>().expect("GANTRY_UPGRADES is <pairs>[,<seed>]");
+    (number(pairs) as usize, number(seed))
+}
+
+#[derive(Default)]
+struct Tally {
+    pairs: usize,
+    rejected: usize,
+    verdicts: BTreeMap<String, usize>,
+    undecided: BTreeMap<String, (usize, String)>,
+    tried: usize,
+    wrong: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl Tally {
+    fn wrong(&mut self, what: &'static str, details: String) {
+        self.wrong.entry(what).or_default().push(details);
+    }
+}
+
+#[test]
+fn what_breaks_is_blocked_and_what_is_let_through_breaks_nothing() {
+    let (pairs, seed) = setting();
+    let mut tally = Tally::default();
+    for at in 0..pairs {
+        let seed = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
+        let mut random = if at % 5 == 4 { Random::new(seed) } else { Random::everyday(seed) };
+        pair(&mut random, &mut tally);
+    }
+    println!(
+        "{} pairs ({} more that the server would not take): {:?}; {} objects tried",
+        tally.pairs, tally.rejected, tally.verdicts, tally.tried
+    );
+    let mut reasons: Vec<_> = tally.undecided.iter().collect();
+    reasons.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    for (reason, (count, example)) in reasons.iter().take(25) {
+        println!("undecided {count}: {reason}\n    {example}");
+    }
+    for (what, all) in &tally.wrong {
+        println!("{} {what}", all.len());
+    }
+    // The shortest are the easiest to read.
+    tally.wrong.values_mut().for_each(|all| all.sort_by_key(String::len));
+    let shown: Vec<String> = tally
+        .wrong
+        .iter()
+        .map(|(what, all)| {
+            format!(
+                "{} {what}, such as\n{}",
+                all.len(),
+                all.iter().take(4).map(String::as_str).collect::<Vec<_>>().join("\n")
+            )
+        })
+        .collect();
+    assert!(tally.tried > 0, "no object was tried");
+    assert!(shown.is_empty(), "{}", shown.join("\n"));
+}
+
+/// A CRD with one version.
+fn crd(schema: &Value, status: bool) -> Value {
+    let mut version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    if status {
+        version["subresources"] = json!({"status": {}});
+    }
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "samples.example.com"},
+        "spec": {"group": "example.com", "scope": "Cluster", "names": {"kind": "Sample", "plural": "samples", "singular": "sample", "listKind": "SampleList"},
+            "versions": [version]},
+    })
+}
+
+fn root(random: &mut Random) -> Value {
+    let field = |random: &mut Random| match random.below(10) {
+        0 => generator::ruled_schema(random),
+        _ => {
+            let mut schema = generator::schema(random);
+            if random.chance(8)
+                && let Some(rule) = generator::rule(random, &schema)
+            {
+                schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
+            }
+            schema
+        }
+    };
+    let spec = match random.below(3) {
+        0 => field(random),
+        1 => json!({"type": "object", "properties": {"f": field(random)}}),
+        _ => json!({"type": "object", "properties": {"f": field(random), "g": field(random)}}),
+    };
+    let mut root = json!({"type": "object", "properties": {"spec": spec}});
+    if random.chance(20) {
+        root["properties"]["status"] = field(random);
+    }
+    if random.chance(10) {
+        root["x-kubernetes-preserve-unknown-fields"] = json!(true);
+    }
+    if random.chance(10) {
+        let name = random
+            .pick(&[json!({"maxLength": 5}), json!({"pattern": "^[a-z]+$"}), json!({"enum": ["x", "y"]})])
+            .clone();
+        let mut schema = json!({"type": "string"});
+        schema.as_object_mut().expect("an object").extend(name.as_object().expect("an object").clone());
+        root["properties"]["metadata"] = json!({"type": "object", "properties": {"name": schema}});
+    }
+    root
+}
+
+fn pair(random: &mut Random, tally: &mut Tally) {
+    let live_schema = root(random);
+    let status = random.chance(30);
+    let (live, desired) = (crd(&live_schema, status), generator::edited(random, &live_schema));
+    let (desired_schema, desired) = (desired.clone(), crd(&desired, if random.chance(4) { !status } else { status }));
+    let is_taken = |new: &Value, old: Option<&Value>| {
+        judge(new, old).is_ok_and(|judgement| judgement.refusals.is_empty() && judgement.undecided.is_empty())
+    };
+    let stored = as_live(&live);
+    let mut updated = desired.clone();
+    updated["metadata"] = stored["metadata"].clone();
+    // What becomes of a status that is written with the object is a warning of its own.
+    let is_moved = live["spec"]["versions"][0]["subresources"] != desired["spec"]["versions"][0]["subresources"];
+    if !is_taken(&live, None) || !is_taken(&desired, None) || !is_taken(&updated, Some(&stored)) {
+        tally.rejected += 1;
+        return;
+    }
+    tally.pairs += 1;
+    let status_of = |crd: &Value| crd["spec"]["versions"][0].get("subresources").is_some();
+    let version = |schema, crd: &Value| Version {
+        schema,
+        status_subresource: status_of(crd),
+        api_version: "example.com/v1",
+        kind: "Sample",
+    };
+    let found = proof::prove(&version(&live_schema, &live), &version(&desired_schema, &desired), Limits::shared(1, 1));
+    *tally.verdicts.entry(format!("{:?}", found.verdict)).or_default() += 1;
+    if found.verdict == Verdict::Undecided {
+        let reason = found.reason.rsplit(": ").next().unwrap_or_default().to_owned();
+        let example = format!("{}\n    {live_schema}\n    {desired_schema}", found.reason);
+        tally.undecided.entry(reason).or_insert((0, example)).0 += 1;
+    }
+    let shown = |said: &str| format!("  {said}\n    live    {live_schema}\n    desired {desired_schema}");
+    // A new field with a default is a new field, which nothing needs to be said of.
+    let is_new_default = |node: &&NodeProof| {
+        node.breaks.iter().all(|breaks| *breaks == proof::Breaks::Behaviour)
+            && node.verdict != Verdict::Undecided
+            && !describes(&live_schema, &node.path)
+    };
+    let breaking: Vec<&NodeProof> = found
+        .nodes
+        .iter()
+        .filter(|node| !matches!(node.verdict, Verdict::Equal | Verdict::Widening) && !is_new_default(node))
+        .collect();
+    let mut is_blocked = false;
+    for preset in [Preset::Documented, Preset::Semantic] {
+        let check = CrdUpgradeSafety::new(Options { preset, ..Options::default() });
+        let violations = check.judge(&stored.to_string(), &desired.to_string()).expect("CRDs that the server takes");
+        let loudest = violations.iter().map(|violation| violation.severity).min();
+        let lines = || {
+            let of = |violation: &Violation| {
+                format!(
+                    "{:?} {} {} {:?}",
+                    violation.severity,
+                    violation.rule,
+                    violation.path.as_deref().unwrap_or(""),
+                    violation.verdict
+                )
+            };
+            violations.iter().map(of).collect::<Vec<_>>().join("; ")
+        };
+        let of_subresource =
+            violations.iter().any(|violation| violation.path.is_none() && violation.severity != Severity::Info);
+        match found.verdict {
+            Verdict::Equal | Verdict::Widening => {
+                if preset == Preset::Semantic && loudest == Some(Severity::Error) && !of_subresource {
+                    tally.wrong("harmless and blocked", shown(&format!("{:?}: {}", found.verdict, lines())));
+                }
+            }
+            _ if breaking.is_empty() || is_moved => {}
+            _ => {
+                let least = if breaking.iter().all(|node| is_mild(node)) { Severity::Warning } else { Severity::Error };
+                let is_said = |node: &&&NodeProof| violations.iter().any(|violation| is_decided(violation, node));
+                if loudest.is_none_or(|loudest| loudest > least) && !breaking.iter().all(|node| is_said(&node)) {
+                    let nodes: Vec<String> =
+                        found.nodes.iter().map(|node| format!("{} {:?}", node.path, node.verdict)).collect();
+                    let said = format!("{preset:?} {:?} {nodes:?}: {}", found.verdict, lines());
+                    tally.wrong("broken in silence", shown(&said));
+                }
+            }
+        }
+        for node in &breaking {
+            let is_said = |violation: &Violation| {
+                violation.severity != Severity::Info
+                    && violation.path.as_deref().is_some_and(|path| is_related(path, &node.path))
+            };
+            if !violations.iter().any(|violation| is_said(violation) || is_decided(violation, node)) && !of_subresource
+            {
+                let said = format!("{preset:?} {} {:?} ({}): {}", node.path, node.verdict, node.reason, lines());
+                tally.wrong("not said of a node", shown(&said));
+            }
+        }
+        is_blocked |= preset == Preset::Semantic && loudest == Some(Severity::Error);
+    }
+    if !is_blocked {
+        objects(random, (&live_schema, &live), (&desired_schema, &desired), tally);
+    }
+}
+
+/// Whether only other values are filled in. A default is a warning as long as nothing more is known of it.
+fn is_mild(node: &NodeProof) -> bool {
+    let is_default = node.verdict == Verdict::Undecided && node.reason.starts_with("default: ");
+    node.breaks == [proof::Breaks::Behaviour] || is_default
+}
+
+/// Whether a keyword of an undecided node decides by itself what is said of it.
+fn is_decided(violation: &Violation, node: &NodeProof) -> bool {
+    node.verdict == Verdict::Undecided
+        && violation.path.as_deref() == Some(&node.path)
+        && violation.verdict == Some(gantry::finding::Verdict::Undecided)
+}
+
+/// Whether one of the nodes is above the other, or both are the same.
+fn is_related(a: &str, b: &str) -> bool {
+    let is_above = |above: &str, below: &str| {
+        below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    is_above(a, b) || is_above(b, a)
+}
+
+/// Tries objects that live takes on a CRD that is let through.
+fn objects(
+    random: &mut Random,
+    (live_schema, live): (&Value, &Value),
+    (desired_schema, desired): (&Value, &Value),
+    tally: &mut Tally,
+) {
+    let compiled = |schema: &Value, crd: &Value| {
+        let status = crd["spec"]["versions"][0].get("subresources").is_some();
+        Some(Schema::compile(schema).ok()?.with_status_subresource(status))
+    };
+    let (Some(before), Some(after)) = (compiled(live_schema, live), compiled(desired_schema, desired)) else { return };
+    for attempt in 0..TRIES {
+        let mut object = generator::ruled_value(random, live_schema);
+        if attempt % 3 == 0 {
+            object = generator::broken(random, &object);
+        }
+        let Some(fields) = object.as_object_mut() else { continue };
+        fields.insert("apiVersion".to_owned(), json!("example.com/v1"));
+        fields.insert("kind".to_owned(), json!("Sample"));
+        fields.insert("metadata".to_owned(), json!({"name": "x", "uid": "1"}));
+        let written = object.clone();
+        if !before.process(&mut object, None).outcome.is_accepted() || !is_meant(live_schema, &object) {
+            continue;
+        }
+        // A status that a create drops is filled in when the object is read, with whatever its default is.
+        let mut again = object.clone();
+        let is_readable = before.prepare_stored(&mut object).is_ok() && before.prepare_stored(&mut again).is_ok();
+        if !is_readable
+            || before.prepare_stored(&mut object).is_err()
+            || again != object
+            || !before.validate(&object, None).is_accepted()
+        {
+            continue;
+        }
+        tally.tried += 1;
+        let shown = |said: String| {
+            format!(
+                "  {said}\n    object  {object}\n    written {written}\n    live    {live_schema}\n    desired {desired_schema}"
+            )
+        };
+        let mut read = object.clone();
+        match after.prepare_stored(&mut read) {
+            Err(error) => {
+                return tally.wrong("cannot be read", shown(error.to_string()));
+            }
+            Ok(_) if !keeps(&read, &object) => {
+                return tally.wrong("loses data when it is read", shown(read.to_string()));
+            }
+            Ok(_) => {}
+        }
+        let mut touched = read.clone();
+        touched["metadata"]["labels"] = json!({"a": "b"});
+        // Rules about updates may refuse any update, today as well.
+        let mut today = object.clone();
+        today["metadata"]["labels"] = json!({"a": "b"});
+        let is_updated_today = before.process(&mut today, Some(&object)).outcome.is_accepted();
+        let updated = match is_updated_today {
+            true => after.process(&mut touched, Some(&read)).outcome,
+            false => Outcome::default(),
+        };
+        let created = after.validate(&read, None);
+        for (what, outcome) in [("refused when it is updated", updated), ("refused when it is created", created)] {
+            if let Some(error) = outcome.errors.first() {
+                return tally.wrong(what, shown(error.to_string()));
+            }
+        }
+    }
+}
+
+/// Whether all that was written is there still. What is new may be filled in.
+fn keeps(stored: &Value, written: &Value) -> bool {
+    match (stored, written) {
+        (Value::Object(stored), Value::Object(written)) => {
+            written.iter().all(|(key, value)| stored.get(key).is_some_and(|kept| keeps(kept, value)))
+        }
+        (Value::Array(stored), Value::Array(written)) => {
+            stored.len() == written.len() && stored.iter().zip(written).all(|(a, b)| keeps(a, b))
+        }
+        (stored, written) => stored == written,
+    }
+}
+
+/// Whether live describes the node at a path such as `^.spec.a.items`.
+fn describes(schema: &Value, path: &str) -> bool {
+    let mut places = vec![(schema, path.strip_prefix('^').unwrap_or(path))];
+    while let Some((schema, rest)) = places.pop() {
+        let Some(rest) = rest.strip_prefix('.') else { return true };
+        let fields = schema["properties"].as_object().into_iter().flatten().map(|(name, below)| (name.as_str(), below));
+        let others = ["items", "additionalProperties"].into_iter().filter_map(|name| Some((name, schema.get(name)?)));
+        for (name, below) in fields.chain(others) {
+            match rest.strip_prefix(name) {
+                Some(rest) if rest.is_empty() || rest.starts_with('.') => places.push((below, rest)),
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
+/// Without what proofs leave out: lists where strings are meant, and integers written as `2.0`.
+fn is_meant(schema: &Value, value: &Value) -> bool {
+    let of_text =
+        schema.get("type").is_some_and(|kind| kind == "string") || schema.get("x-kubernetes-int-or-string").is_some();
+    match value {
+        Value::Array(items) => {
+            !of_text && schema.get("items").is_none_or(|item| items.iter().all(|value| is_meant(item, value)))
+        }
+        Value::Object(map) => map.iter().all(|(key, value)| {
+            let kid = schema.get("properties").and_then(|p| p.get(key)).or_else(|| schema.get("additionalProperties"));
+            kid.is_none_or(|kid| is_meant(kid, value))
+        }),
+        Value::Number(number) => !number.is_f64() || number.as_f64().is_some_and(|f| f.fract() != 0.0),
+        _ => true,
+    }
+}
