@@ -1,4 +1,4 @@
-//! Deletes what leaves an app, step by step, and waits until it is gone.
+//! Deletes objects that leave an app, step by step, and waits until they are gone.
 
 use std::time::Duration;
 
@@ -17,28 +17,29 @@ use crate::plan::removal::Removal;
 use crate::problem::Problem;
 use crate::resource::Live;
 
-/// How far the deletions came.
+/// The result of the deletions.
 #[derive(Debug, Default)]
 pub struct Removed {
-    /// One for each removal, in its order.
+    /// The result of each removal, in their order.
     pub results: Vec<ApplyResult>,
-    /// Why some were not begun.
+    /// Why some did not begin.
     pub problems: Vec<Problem>,
-    /// Deletions that have begun and have not ended in time: see [`ApplyResult::Deleting`].
+    /// Deletions that did not finish in time: see [`ApplyResult::Deleting`].
     pub stuck: Vec<Problem>,
 }
 
 impl Removed {
-    /// All that is to be said.
+    /// All problems of the deletions.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.problems.iter().chain(&self.stuck)
     }
 }
 
-/// How often an object is looked at again that moved between check and deletion.
+/// How often an object that changed between check and deletion is read again.
 const TRIES: u32 = 5;
 
-/// Deletes and lets go: each step is gone before the next one begins. Says after each request how many have been made.
+/// Deletes and releases objects. A step begins when the objects of the one before it are gone. Calls `on_removed` with the
+/// number of requests after each.
 pub async fn run(
     removals: &[Removal],
     steps: &[Step],
@@ -80,7 +81,7 @@ pub async fn run(
     removed
 }
 
-/// Deletes an object, which is to be created again, and waits until it is gone.
+/// Deletes an object that is then created again, and waits until it is gone.
 pub async fn to_replace(
     removal: &Removal,
     target: &Target,
@@ -132,10 +133,10 @@ async fn remove(removal: &Removal, target: &Target, field_manager: &str) -> Resu
     Err(changed_since(removal, "kept changing"))
 }
 
-/// The live object, `None` where it is gone.
+/// Reads the live object; `None` if it is gone.
 ///
 /// # Errors
-/// It is not the one that was checked, or what decided its fate has changed.
+/// It is not the one that was checked, or something that the decision depends on has changed.
 async fn as_checked(removal: &Removal, target: &Target) -> Result<Option<Live>, Problem> {
     match now(removal, target).await? {
         Some(live) if live.uid != removal.facts.uid => {
@@ -146,7 +147,7 @@ async fn as_checked(removal: &Removal, target: &Target) -> Result<Option<Live>, 
     }
 }
 
-/// Whether what decided its fate is still so: labels, annotations, owners.
+/// Whether what the decision depends on is unchanged: labels, annotations, owners.
 fn is_as_checked(live: &Live, removal: &Removal) -> bool {
     let found = crate::app::members::read(&live.raw.json(), &removal.resource);
     found.is_some_and(|found| {
@@ -173,9 +174,9 @@ fn not_removed(removal: &Removal, what: &str, problem: Problem) -> Problem {
     Problem { message, ..problem }
 }
 
-/// Waits until the objects are gone. Answers what keeps those that are not.
+/// Waits until the objects are gone. Returns why the others are not.
 ///
-/// Most are gone as soon as somebody looks. Of the others the server tells; those of which nobody tells are read again and again.
+/// Most are gone at the first read. The others are watched; those without a watch are read again and again.
 async fn gone(
     mut going: Vec<(usize, &Removal)>,
     target: &Target,
@@ -183,12 +184,12 @@ async fn gone(
     stop: &watch::Receiver<bool>,
 ) -> Vec<(usize, Problem)> {
     let mut pause = Duration::from_millis(50);
-    // What could not be read is not asked for again; nobody knows whether it is gone.
+    // Objects that could not be read are not read again. Whether they are gone is unknown.
     let mut unread = Vec::new();
     let mut following: Option<Following> = None;
     let mut stop = stop.clone();
     loop {
-        // At last all are read, to say what keeps them.
+        // In the end all are read, to report why they still exist.
         let is_over = Instant::now() >= deadline || *stop.borrow();
         let is_there = |removal: &Removal| following.as_ref().is_some_and(|following| following.is_there(removal));
         let (there, asked): (Vec<_>, Vec<_>) =
@@ -210,7 +211,7 @@ async fn gone(
         for ((index, removal), read) in asked.into_iter().zip(read) {
             match read {
                 Ok(Some(live)) if live.uid == removal.facts.uid => still.push((index, removal, live)),
-                // Gone, or another object by that name.
+                // Gone, or replaced by another object of that name.
                 Ok(_) => {}
                 Err(problem) => unread.push((index, not_removed(removal, "seen to go", problem))),
             }
@@ -227,7 +228,7 @@ async fn gone(
         pause = (pause * 2).min(Duration::from_secs(1));
         let removals = going.iter().map(|(_, removal)| *removal);
         let following = following.get_or_insert_with(|| Following::of(removals.clone(), target));
-        // As long as the server says of each one that it is there, nothing is asked.
+        // As long as a watch reports each of them as existing, nothing is read.
         tokio::select! {
             () = following.news(removals) => {}
             () = tokio::time::sleep_until(deadline) => {}
@@ -236,7 +237,7 @@ async fn gone(
     }
 }
 
-/// What keeps an object that is being deleted.
+/// Why an object that is being deleted still exists.
 fn stuck(removal: &Removal, live: &Live) -> Problem {
     let value = live.raw.value();
     let object = &removal.object;

@@ -1,4 +1,4 @@
-//! Objects that are being deleted, followed by one watch for each kind and namespace.
+//! Watches objects that are being deleted, with one watch for each kind and namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use crate::cluster::watch::{FollowRequest, WatchEvent};
 use crate::plan::removal::Removal;
 use crate::resource::{ObjectRef, Resource};
 
-/// Objects of one kind in one place.
+/// Objects of one kind in one namespace.
 type Place = (Arc<Resource>, Option<String>);
 
-/// What the server tells of objects until this is dropped.
+/// Watches objects until it is dropped.
 pub struct Following {
     known: Arc<Known>,
     _watches: JoinSet<()>,
@@ -27,12 +27,12 @@ struct Known {
     news: watch::Sender<()>,
 }
 
-/// What is known of a place.
+/// The state of one watch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Objects {
-    /// Whether a watch follows it at this moment.
+    /// Whether the watch is connected.
     is_followed: bool,
-    /// The uids of the objects that are there, by their names.
+    /// The uids of the existing objects, by name.
     there: BTreeMap<String, String>,
 }
 
@@ -58,7 +58,7 @@ impl Known {
 }
 
 impl Following {
-    /// Follows the objects, as many as may be.
+    /// Starts to watch the objects, up to the limit of watches.
     pub fn of<'r>(removals: impl Iterator<Item = &'r Removal>, target: &Target) -> Self {
         let mut places: BTreeMap<Place, Vec<&Removal>> = BTreeMap::new();
         for removal in removals {
@@ -69,7 +69,7 @@ impl Following {
         for (of, removals) in places.into_iter().take(MOST_WATCHES) {
             let names: BTreeSet<String> = removals.iter().map(|removal| removal.object.name.clone()).collect();
             let label_selector = label(&removals);
-            // A list of everything would be more than the reads that it saves.
+            // Listing everything would cost more than the reads that it saves.
             if names.len() > 1 && label_selector.is_none() {
                 continue;
             }
@@ -87,14 +87,14 @@ impl Following {
         Following { known, _watches: watches }
     }
 
-    /// Whether the server says that an object is there.
+    /// Whether a watch reports that an object exists.
     pub fn is_there(&self, removal: &Removal) -> bool {
         let places = self.known.lock();
         let told = places.get(&place(removal)).filter(|told| told.is_followed);
         told.is_some_and(|told| told.there.get(&removal.object.name) == Some(&removal.facts.uid))
     }
 
-    /// Waits until something may have happened to one of the objects: the server tells so, or does not tell of it.
+    /// Waits until one of the objects may have changed: at an event, or if an object is not watched.
     pub async fn news<'r>(&self, removals: impl Iterator<Item = &'r Removal> + Clone) {
         let mut news = self.known.news.subscribe();
         while removals.clone().all(|removal| self.is_there(removal)) {
@@ -110,7 +110,7 @@ fn place(removal: &Removal) -> Place {
     (Arc::clone(&removal.resource), namespace.clone().filter(|_| removal.resource.namespaced))
 }
 
-/// The label of the app, where all of the objects have it. One that loses it counts as gone until it is read.
+/// The label of the app, if all of the objects have it. One that loses it counts as gone until it is read.
 fn label(removals: &[&Removal]) -> Option<String> {
     let mut values = removals.iter().map(|removal| removal.facts.labels.get(PART_OF));
     let first = values.next().flatten()?;

@@ -1,4 +1,4 @@
-//! What a container of a Pod wrote last, which often says why it does not run.
+//! The last log lines of a container, which often show why a Pod does not run.
 
 use crate::cluster::{Target, Wanted};
 use crate::problem::{Log, Problem};
@@ -6,11 +6,11 @@ use crate::readiness;
 use crate::resource::{ObjectRef, Resource};
 use crate::text;
 
-/// So many lines are shown, and so many characters of each.
+/// The most lines that are shown, and the most characters of each.
 const LINES: usize = 10;
 const LONGEST: usize = 400;
 
-/// The last lines of the container that keeps a Pod from being ready. `None` where it has written nothing, or never ran.
+/// The last lines of the container because of which a Pod is not ready. `None` if it wrote nothing, or never ran.
 ///
 /// # Errors
 /// The Pod or its log cannot be read.
@@ -31,13 +31,13 @@ pub async fn of(pod: &ObjectRef, target: &Target) -> Result<Option<Log>, Problem
     Ok((!log.lines.is_empty()).then_some(log))
 }
 
-/// Fit for a terminal.
+/// Makes the text safe for a terminal.
 fn last_lines(bytes: &[u8]) -> Vec<String> {
     let mut lines: Vec<&[u8]> =
         bytes.rsplit(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).take(LINES).collect();
     lines.reverse();
     let show = |line: &[u8]| {
-        // No character takes more than four bytes.
+        // A character takes at most four bytes.
         let line = String::from_utf8_lossy(&line[..line.len().min(4 * LONGEST)]);
         let line = line.trim_end().replace('\t', "    ");
         text::sanitize(&text::cut(&line, LONGEST)).into_owned()

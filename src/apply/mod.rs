@@ -1,8 +1,9 @@
-//! Writes the plan, step after step of its graph: by default namespaces, then CRDs, then (once every CRD is served) the rest.
+//! Writes the plan, one step of its graph after another: by default namespaces, then CRDs, then (once every CRD is served) the
+//! rest.
 //!
-//! What was checked is what is applied: each request carries the uid and resourceVersion that the checks saw, and the
-//! server refuses it when the object has changed since. A failure or an interrupt stops the deploy between objects;
-//! what was applied, what was not and why is known for each of them, and running again continues.
+//! What was checked is what is applied: each request has the uid and resourceVersion that the checks saw, and the
+//! server refuses it if the object has changed since. A failure or an interrupt stops the deploy between objects. The result
+//! of each object is known, and running the same command again continues.
 
 pub mod delete;
 mod leaving;
@@ -43,81 +44,81 @@ use schedule::Schedule;
 pub struct ApplyOptions {
     pub field_manager: String,
     pub force_conflicts: bool,
-    /// Whether the record of an app keeps marks of what is written: see [`Written::mark`].
+    /// Whether marks of written objects are kept for the record of an app: see [`Written::mark`].
     pub marks: bool,
-    /// What does not depend on an object that failed is written all the same. Nothing is deleted then either way.
+    /// Continues with objects that do not depend on one that failed. After a failure nothing is deleted in any case.
     pub keep_going: bool,
-    /// Also those CRDs are awaited of which the plan has no object.
+    /// Also waits for CRDs that the plan has no objects of.
     pub awaits_all_crds: bool,
-    /// How long to wait until the applied CRDs are served.
+    /// The time limit until the applied CRDs are served.
     pub established_timeout: Duration,
-    /// How long an object is tried again that a webhook keeps from being written by not answering.
+    /// How long to retry writing an object while a webhook does not answer.
     pub apply_timeout: Duration,
-    /// How long to wait until an object is gone that is created again.
+    /// The time limit until an object that is replaced is gone.
     pub delete_timeout: Duration,
-    /// How long to wait until what was written is ready; `None` not to wait.
+    /// The time limit until the written objects are ready; `None` not to wait.
     pub ready_timeout: Option<Duration>,
-    /// How long to wait until one object is ready; `None` for no limit of its own.
+    /// The time limit for each single object; `None` for no separate limit.
     pub resource_timeout: Option<Duration>,
-    /// Of Pods that are not ready the log is shown.
+    /// Shows the logs of Pods that are not ready.
     pub shows_logs: bool,
-    /// APIServices count as ready whether or not their API answers.
+    /// APIServices count as ready even if their API does not answer.
     pub ignores_api_services: bool,
-    /// Somebody sees what is awaited and why.
+    /// Reports what is awaited and why, for a terminal.
     pub shows_waits: bool,
-    /// When objects are ready, where their kind does not say.
+    /// Wait rules, which take precedence over the readiness of a kind.
     pub wait_rules: Vec<WaitRule>,
-    /// A change that was written before all others, by its index, as it is live.
+    /// A change that was written before all others: its index and the live object.
     pub written: Option<(usize, Live)>,
 }
 
-/// What happens while the plan is written, for a progress line.
+/// An event while the plan is written, for progress output.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// A webhook has kept an object from being written, which is tried again.
+    /// A webhook did not answer, so an object could not be written and is tried again.
     NoWebhook(&'a str),
-    /// So many of so many objects are written.
+    /// The number of objects that are written, and of all objects to write.
     Applied(usize, usize),
-    /// So many of so many CRDs are served.
+    /// The number of CRDs that are served, and of all awaited CRDs.
     Established(usize, usize),
     Ready(Waiting<'a>),
 }
 
-/// How far a wait is.
+/// The progress of a wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting<'a> {
-    /// Which wait: that of a step, by its index, or the last one.
+    /// The index of the step whose wait it is, or the number of steps for the last wait.
     pub step: usize,
-    /// So many of so many objects are ready.
+    /// The number of objects that are ready, and of all awaited objects.
     pub ready: usize,
     pub total: usize,
-    /// What is not, and why, and what waits for that; only with [`ApplyOptions::shows_waits`].
+    /// Lines about the objects that are not ready, why, and what waits for them. Only with [`ApplyOptions::shows_waits`].
     pub unready: &'a [String],
 }
 
-/// How far a deploy came.
+/// The result of a deploy.
 #[derive(Debug, Default)]
 pub struct Applied {
-    /// One for each change of the plan, in its order.
+    /// The result of each change of the plan, in their order.
     pub results: Vec<ApplyResult>,
-    /// The uids of the objects that were written, likewise.
+    /// The uids of the objects that were written, in the same order.
     pub uids: Vec<Option<String>>,
     /// See [`Written::mark`], by the index of the change.
     pub marks: BTreeMap<usize, Mark>,
-    /// Why the deploy stopped; empty when it did not.
+    /// Why the deploy stopped; empty if it did not.
     pub problems: Vec<Problem>,
-    /// What was written and has failed, or was not ready in time.
+    /// Objects that were written and then failed, or were not ready in time.
     pub unready: Vec<Problem>,
-    /// What is worth knowing of what was written.
+    /// Notices about objects that were written.
     pub notices: Vec<Problem>,
-    /// What was awaited, by the index of its change.
+    /// The objects that were awaited, by the index of their change.
     pub waits: BTreeMap<usize, Reached>,
-    /// Stopped by the user between two objects, or while objects were awaited.
+    /// The user interrupted the deploy between two objects or during a wait.
     pub interrupted: bool,
 }
 
 impl Applied {
-    /// A deploy that has written nothing.
+    /// The result of a deploy that wrote nothing.
     pub fn not_reached(plan: &Plan) -> Self {
         let result = |change: &Change| match change.action {
             _ if change.desired.bundle.is_some() => ApplyResult::LeftToOlm,
@@ -129,7 +130,7 @@ impl Applied {
         Applied { uids: vec![None; results.len()], results, ..Applied::default() }
     }
 
-    /// A deploy that has written at most one object, before all others: see [`ApplyOptions::written`].
+    /// The result of a deploy that wrote at most one object, before all others: see [`ApplyOptions::written`].
     pub fn begun(plan: &Plan, written: Option<&(usize, Live)>) -> Self {
         let mut applied = Applied::not_reached(plan);
         if let Some((index, live)) = written {
@@ -140,13 +141,13 @@ impl Applied {
     }
 }
 
-/// Between two tries to write an object that a webhook keeps from being written.
+/// The pause before an object is tried again because a webhook did not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Writes every change of the plan that creates or updates.
+/// Writes every change of the plan that creates or updates an object.
 ///
-/// `stop` becoming true ends the deploy before the next object.
+/// When `stop` becomes true, the deploy ends before the next object.
 pub async fn run(
     plan: &Plan,
     target: &Target,
@@ -169,7 +170,7 @@ pub async fn run(
     run.end().await
 }
 
-/// Waits for what an earlier run wrote and did not see ready: of a plan in which nothing is to be written.
+/// For a plan without changes: waits for objects that an earlier run wrote and that were not ready when it ended.
 pub async fn resume(
     plan: &Plan,
     target: &Target,
@@ -185,7 +186,7 @@ pub async fn resume(
     run.end().await
 }
 
-/// Of what is written, and of what an earlier run did not see ready.
+/// The objects to watch: those that are written, and those that were not ready when an earlier run ended.
 fn observer<'a>(plan: &'a Plan, target: &'a Target, options: &'a ApplyOptions) -> Observer<'a> {
     let may_be_awaited = |index: &usize| {
         let change = &plan.changes[*index];
@@ -203,13 +204,13 @@ fn is_left(change: &Change, options: &ApplyOptions) -> bool {
     change.action == Action::Unchanged && ready::is_unready(change, &options.wait_rules) || strategy::is_missing(change)
 }
 
-/// The names of CRDs of which objects are to be written.
+/// The names of the CRDs whose custom resources are written.
 fn needed_crds(plan: &Plan) -> BTreeSet<String> {
     let written = plan.changes.iter().filter(|change| change.is_written());
     written.map(|Change { resource, .. }| format!("{}.{}", resource.plural, resource.group)).collect()
 }
 
-/// When the waits of a run are over.
+/// The deadline of all waits of a run.
 fn deadline(options: &ApplyOptions) -> Option<Instant> {
     options.ready_timeout.map(|timeout| Instant::now() + timeout)
 }
@@ -219,9 +220,9 @@ struct Run<'a> {
     target: &'a Target,
     options: &'a ApplyOptions,
     stop: watch::Receiver<bool>,
-    /// Something failed: nothing more is begun.
+    /// Something failed: no further request is sent.
     halted: &'a AtomicBool,
-    /// `None` where nothing is awaited.
+    /// `None` without waiting.
     deadline: Option<Instant>,
     observer: &'a Observer<'a>,
     done: usize,
@@ -230,13 +231,13 @@ struct Run<'a> {
     outcome: Applied,
 }
 
-/// What is to be done for a step of the graph.
+/// A task of a step of the graph.
 enum Task {
-    /// Write the change of this index.
+    /// Write the change with this index.
     Write(usize),
-    /// Write it after a pause: a webhook has kept it from being written.
+    /// Write it again after a pause, because a webhook did not answer.
     Retry(usize, Duration),
-    /// All is written: wait until its CRDs are served, and until it is ready if a rule has others wait for that.
+    /// Everything is written: wait until its CRDs are served, and until its objects are ready if other steps wait for that.
     Wait,
 }
 
@@ -247,7 +248,7 @@ enum Answer {
     Ended(Vec<Problem>, Waited),
 }
 
-/// An object that a webhook has kept from being written, and what the server said last.
+/// An object that could not be written because a webhook did not answer, and the last message of the server.
 struct Hindered {
     since: Instant,
     tries: u32,
@@ -264,15 +265,15 @@ impl<'a> Run<'a> {
         self.halt();
     }
 
-    /// Begins nothing more, unless the user wants the rest.
+    /// Sends no further requests, unless the user passed `--keep-going`.
     fn halt(&self) {
         if !self.options.keep_going {
             self.halted.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Writes step after step, several changes at a time. Requests under way are always awaited, so that what was written is
-    /// known; after a failure or an interrupt no further one is sent.
+    /// Writes one step after another, several changes at a time. Requests in flight are always awaited, so that it is known
+    /// what was written. After a failure or an interrupt no further request is sent.
     async fn follow(&mut self, steps: &[Step]) {
         let Run { plan, target, options, halted, on_event, deadline, .. } = *self;
         let written = options.written.as_ref().map(|(index, _)| *index);
@@ -282,12 +283,12 @@ impl<'a> Run<'a> {
             crd.desired.object.is_crd() && (options.awaits_all_crds || needed.contains(&crd.desired.object.name))
         };
         let (mut schedule, mut started) = Schedule::new(steps);
-        // Of each step, how many changes are to be written.
+        // The number of changes to write in each step.
         let mut left = vec![0; steps.len()];
         let mut ready: VecDeque<(usize, Task)> = VecDeque::new();
         let mut under_way = stream::FuturesUnordered::new();
         let mut hindered: BTreeMap<usize, Hindered> = BTreeMap::new();
-        // Objects that are being written: what waits or pauses takes nobody's turn.
+        // Only requests in flight count towards the limit, not waits and pauses.
         let mut busy = 0;
         loop {
             for step in std::mem::take(&mut started) {
@@ -394,10 +395,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits for all that was written, and for what an earlier run did not see ready.
+    /// Waits for all objects that were written, and for those that were not ready when an earlier run ended.
     async fn end(mut self) -> Applied {
         if let Some(deadline) = self.deadline.filter(|_| self.may_go_on()) {
-            // What has failed is reported already.
+            // Failures are reported already.
             let has_failed =
                 |index: &usize| matches!(self.outcome.waits.get(index), Some(Reached { state: State::Failed(_), .. }));
             let is_written = |index: &usize| self.outcome.uids[*index].is_some() && !has_failed(index);
@@ -417,7 +418,7 @@ impl<'a> Run<'a> {
         outcome
     }
 
-    /// For all objects of a step that others wait for, or for everything that is left.
+    /// A wait for the objects of a step that others wait for, or for all remaining objects.
     fn wait(&self, deadline: Instant, step: Option<usize>) -> ready::Wait<'a> {
         let Run { plan, target, options, halted, on_event, observer, .. } = *self;
         let steps = &plan.graph.changes;
@@ -449,7 +450,7 @@ impl<'a> Run<'a> {
         Awaited { index, change: &self.plan.changes[index], uid: self.outcome.uids[index].clone() }
     }
 
-    /// Takes in what came of a wait. Answers whether everything is ready.
+    /// Adds the result of a wait. Returns whether everything is ready.
     fn is_ready(&mut self, Waited { unready, notices, states }: Waited) -> bool {
         let is_ready = unready.is_empty();
         if !is_ready {

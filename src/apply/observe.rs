@@ -1,5 +1,5 @@
-//! What is known of the objects that a deploy waits for: what the server answered as they were written, and what it has
-//! told of them since, by one watch for each kind and namespace.
+//! The last known state of the objects that a deploy waits for: from the response to the write, and from one watch for each
+//! kind and namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,42 +18,41 @@ use crate::readiness::rules::WaitRule;
 use crate::readiness::{self, State};
 use crate::resource::{Live, Resource};
 
-/// Kinds and namespaces that are watched at the same time. Each one is a connection; objects of any other are read again
-/// and again.
+/// The most watches at the same time. Each one is a connection; other objects are read again and again.
 pub const MOST_WATCHES: usize = 32;
 
-/// Objects of one kind in one place.
+/// Objects of one kind in one namespace.
 type Place = (Arc<Resource>, Option<String>);
 
-/// What can be seen of one object.
+/// What is known of one object.
 #[derive(Debug, Clone)]
 pub enum Look {
-    /// Nothing new since that was asked last.
+    /// It has not changed since the last call.
     Same,
-    /// It was ready when it was written, and nobody has told of it since.
+    /// It was ready when it was written, and there was no event since.
     Ready(State),
-    /// As it is now.
+    /// Its current state.
     At(Arc<Value>, u64),
-    /// Nobody tells of it: it has to be read.
+    /// It is not watched and has to be read.
     Unseen,
-    /// It is not there.
+    /// It does not exist.
     Absent(u64),
 }
 
-/// The objects of a plan, as far as they are awaited.
+/// The objects of a plan that may be awaited.
 pub struct Observer<'a> {
     target: &'a Target,
     rules: &'a [WaitRule],
     changes: &'a [Change],
-    /// Which objects may be awaited, by what one watch tells of.
+    /// The objects that may be awaited, by watch.
     places: BTreeMap<Place, BTreeMap<String, usize>>,
     known: Arc<Known>,
     watches: Mutex<JoinSet<()>>,
 }
 
-/// Shared with the tasks that watch.
+/// Shared with the watch tasks.
 struct Known {
-    /// Of CRDs, which are large, only metadata and status are kept.
+    /// Whether only metadata and status of CRDs, which are large, are kept.
     is_slim: bool,
     state: Mutex<Knowledge>,
     news: watch::Sender<()>,
@@ -63,29 +62,29 @@ struct Known {
 struct Knowledge {
     objects: BTreeMap<usize, Seen>,
     places: BTreeMap<Place, Following>,
-    /// When the first wait for each object began.
+    /// The start of the first wait for each object.
     begun: BTreeMap<usize, Instant>,
     revision: u64,
 }
 
-/// How a place is followed.
+/// The state of a watch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Following {
-    /// The list has not come yet.
+    /// The list has not arrived yet.
     Begun,
     Yes,
-    /// Not now, or not at all.
+    /// Disconnected, or never started.
     Lost,
 }
 
 #[derive(Default)]
 struct Seen {
     what: What,
-    /// Rises with every event.
+    /// Increases with every event.
     revision: u64,
-    /// Of what was told last.
+    /// The version of the last event.
     at: Option<Version>,
-    /// Of the last answer to a write: an event of an older one is out of date.
+    /// The version in the response to the last write. Older events are out of date.
     written: Option<Version>,
 }
 
@@ -98,11 +97,11 @@ enum What {
     Absent,
 }
 
-/// A resourceVersion. Those of Kubernetes' own storage are numbers that rise.
+/// A resourceVersion. In Kubernetes' own storage these are increasing numbers.
 #[derive(Clone, Copy)]
 enum Version {
     Number(u64),
-    /// Nobody can tell which of two is newer.
+    /// Not a number, so that two cannot be compared.
     Opaque,
 }
 
@@ -113,7 +112,7 @@ impl Version {
 }
 
 impl Seen {
-    /// Whether something of this version is not older than what was written.
+    /// Whether a state of this version is not older than the last write.
     fn is_news(&self, at: Version) -> bool {
         match (self.written, at) {
             (None, _) => true,
@@ -192,7 +191,7 @@ fn head(live: &Live) -> Arc<Value> {
     Arc::new(json!({"metadata": metadata, "status": status}))
 }
 
-/// An object without what says who wrote which field, which is often half of it and decides nothing.
+/// An object without managedFields, which are often half of it and do not matter here.
 pub fn parts(live: &Live) -> Arc<Value> {
     let mut value = live.raw.value();
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -202,7 +201,7 @@ pub fn parts(live: &Live) -> Arc<Value> {
 }
 
 impl<'a> Observer<'a> {
-    /// Of the objects of the plan that may be awaited. Sends no request.
+    /// Creates it for the objects of the plan that may be awaited. Sends no request.
     pub fn new(
         target: &'a Target,
         plan: &'a Plan,
@@ -214,18 +213,18 @@ impl<'a> Observer<'a> {
             let object = &plan.changes[index].desired.object;
             places.entry(place(&plan.changes[index])).or_default().insert(object.name.clone(), index);
         }
-        // A rule may look at anything.
+        // A wait rule may need any field.
         let known = Known { is_slim: rules.is_empty(), state: Mutex::default(), news: watch::Sender::new(()) };
         let (changes, known, watches) = (plan.changes.as_slice(), Arc::new(known), Mutex::default());
         Observer { target, rules, changes, places, known, watches }
     }
 
-    /// Takes in what the server answered to the request that wrote an object.
+    /// Adds the response to the request that wrote an object.
     pub fn written(&self, index: usize, live: &Live) {
         let change = &self.changes[index];
         let value = self.known.parts(&place(change), live);
         let verdict = readiness::judge_by(self.rules, &change.desired.object, &value);
-        // What is ready need not be kept; whether a status is to come is asked when it is awaited.
+        // A ready object need not be kept. Whether its kind has a status is found out when it is awaited.
         let lacks_status = is_new(change) && readiness::lacks_status(self.rules, &change.desired.object, &value);
         let what = match verdict.state {
             state @ State::Ready { .. } if !lacks_status => What::Ready(state),
@@ -237,24 +236,24 @@ impl<'a> Observer<'a> {
         let seen = state.objects.entry(index).or_default();
         let at = Version::of(&live.resource_version);
         seen.written = Some(at);
-        // What came of it may have been told before the answer was here.
+        // An event may have arrived before the response.
         let is_outdated = matches!((seen.at, at), (Some(Version::Number(told)), Version::Number(at)) if told > at);
         if !is_outdated {
             seen.set(what, at, revision);
         }
     }
 
-    /// When the first wait for an object began; it does now, where there was none.
+    /// The start of the first wait for an object: now, if there was none.
     pub fn begun(&self, index: usize) -> Instant {
         *self.known.lock().begun.entry(index).or_insert_with(Instant::now)
     }
 
-    /// Sees to it that the server tells of an object.
+    /// Starts the watch for an object, if there is none yet.
     pub fn follow(&self, index: usize) {
         let change = &self.changes[index];
         let place = place(change);
         let Some(indices) = self.places.get(&place) else { return };
-        // A list of CRDs is long, and what was before they were written is known.
+        // A list of CRDs is large, and their earlier state is known.
         let lists = !is_crd(&place.0);
         let since = if lists { None } else { self.first_version(indices.values()) };
         {
@@ -288,13 +287,13 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// The resourceVersion from which the objects are followed: the first of those at which they are known.
-    /// `None` where versions are no numbers, so that nobody knows the first.
+    /// The resourceVersion at which the watch begins: the lowest at which one of the objects is known. `None` if versions are not
+    /// numbers and cannot be compared.
     fn first_version<'i>(&self, indices: impl Iterator<Item = &'i usize>) -> Option<String> {
         let state = self.known.lock();
         let version = |index: &usize| match state.objects.get(index).and_then(|seen| seen.written) {
             Some(version) => Some(version),
-            // What is not written yet will be at a later version.
+            // Objects that are written later get a higher version.
             None if self.changes[*index].is_written() => None,
             None => Some(Version::of(&self.changes[*index].live.as_ref()?.resource_version)),
         };
@@ -308,7 +307,7 @@ impl<'a> Observer<'a> {
         versions?.into_iter().min().map(|first| first.to_string())
     }
 
-    /// The label of the app, where all of the objects have it.
+    /// The label of the app, if all of the objects have it.
     fn label<'i>(&self, indices: impl Iterator<Item = &'i usize>) -> Option<String> {
         #[derive(Deserialize)]
         struct Head {
@@ -321,14 +320,14 @@ impl<'a> Observer<'a> {
         let mut values = indices.map(|index| {
             let change = &self.changes[*index];
             let head = serde_json::from_str::<Head>(&change.desired.raw.json()).ok()?;
-            // What is left alone may belong to anybody.
+            // Objects that the deploy leaves alone need not have the label.
             head.metadata.labels?.remove(PART_OF).filter(|_| change.action != Action::Skip)
         });
         let first = values.next().flatten()?;
         values.all(|value| value.as_ref() == Some(&first)).then(|| format!("{PART_OF}={first}"))
     }
 
-    /// What can be seen of an object that was seen at a revision (0: never).
+    /// The state of an object, if it is newer than the revision (0: never seen).
     pub fn look(&self, index: usize, revision: u64) -> Look {
         let state = self.known.lock();
         let following = state.places.get(&place(&self.changes[index]));
@@ -348,13 +347,13 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Tells that there is something new.
+    /// A receiver that is notified at each event.
     pub fn news(&self) -> watch::Receiver<()> {
         self.known.news.subscribe()
     }
 }
 
-/// Whether an object was not there before this deploy.
+/// Whether this deploy created the object.
 pub fn is_new(change: &Change) -> bool {
     change.live.is_none() || change.replaces.is_some()
 }
@@ -373,7 +372,7 @@ mod tests {
         Live { raw: RawObject::from_value(&value), uid: "u".into(), resource_version: version.into() }
     }
 
-    /// What is known of one object after it was written and others have told of it.
+    /// The state of one object after a write and some events.
     fn known(written: Option<&str>, told: Vec<WatchEvent>) -> Seen {
         let known = Known { is_slim: true, state: Mutex::default(), news: watch::Sender::new(()) };
         let place = (Arc::new(Resource::crd()), None);
@@ -416,7 +415,7 @@ mod tests {
             (Some("9"), vec![listed(Vec::new(), "9")], "absent"),
             (Some("9"), vec![listed(vec![("web".into(), live("8"))], "20")], "nothing"),
             (None, vec![listed(vec![("web".into(), live("8"))], "20")], "8"),
-            // Nobody can tell which of these is newer.
+            // Versions that are not numbers cannot be compared.
             (Some("v1"), vec![is("v2")], "nothing"),
             (Some("9"), vec![WatchEvent::Changed("other".into(), live("12"))], "nothing"),
         ] {

@@ -13,13 +13,13 @@ use crate::plan::{Action, Change, conflicts};
 use crate::problem::Problem;
 use crate::resource::Live;
 
-/// How often an object is pinned again that changed in nothing the checks looked at. A controller that writes status at
-/// every step settles within fewer; one that never does is reported.
+/// How often an object is pinned again if only parts changed that no check depends on. A controller that writes status at
+/// every step finishes within fewer; one that never does is reported.
 const REPINS: u32 = 5;
 
 /// Why a change was not written.
 pub enum NotWritten {
-    /// A webhook does not answer, and may do so later.
+    /// A webhook does not answer, but may do so later.
     NoWebhook(Problem),
     For(Problem),
 }
@@ -41,9 +41,9 @@ impl NotWritten {
 /// An object that was written.
 pub struct Written {
     pub result: ApplyResult,
-    /// As it is live.
+    /// The live object.
     pub live: Live,
-    /// By which the next run knows that it still is as it was written, where that can be known.
+    /// The mark by which the next run recognizes that it has not changed since; `None` if that is unknown.
     pub mark: Option<Mark>,
 }
 
@@ -80,7 +80,7 @@ pub async fn apply_one(
                     }
                     _ => ApplyResult::Applied,
                 };
-                // What was written once more is not what was answered.
+                // The object was written again, so the response is out of date.
                 let is_marked = options.marks && change.owner.is_none();
                 let mark = is_marked.then(|| change.mark(&live, &options.field_manager)).flatten();
                 let (result, live) = match (change.action, &change.owner) {
@@ -103,7 +103,7 @@ pub async fn apply_one(
     unreachable!("the last try returns")
 }
 
-/// Removes the marks of the tool that owned the object, which was just applied to: it would write the object again, or
+/// Removes the marks of the tool that owned the object, which was just applied. Otherwise that tool would write it again, or
 /// delete it.
 async fn take_over(
     change: &Change,
@@ -114,7 +114,7 @@ async fn take_over(
 ) -> Result<Live, Problem> {
     let object = &change.desired.object;
     let Marks { labels, annotations } = owner.marks();
-    // What was written is not taken out again: the label of another ApplySet has made room for that of the app.
+    // Do not remove what was just written: the app's label replaced that of the other ApplySet.
     let written = change.desired.raw.value();
     let is_ours = |kind: &str, key: &str| written["metadata"][kind].get(key).is_some();
     let labels: Vec<&str> = labels.into_iter().filter(|key| !is_ours("labels", key)).collect();
@@ -141,7 +141,7 @@ async fn take_over(
     }
 }
 
-/// A conflict that came up after the plan was made.
+/// A field conflict that arose after the plan was built.
 fn conflict(change: &Change, conflicts: &[FieldConflict]) -> Problem {
     let problems = conflicts::explain(&[(change, conflicts)]);
     let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();

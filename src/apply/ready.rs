@@ -1,4 +1,4 @@
-//! Waits until what was written does what it is there for.
+//! Waits until the written objects are ready.
 
 mod explain;
 
@@ -23,58 +23,58 @@ use crate::readiness::{self, State};
 use crate::resource::{Live, ObjectRef, Resource};
 use explain::owners;
 
-/// How long nobody says that a Service has no load balancer.
+/// How long a Service may have no load balancer before that is reported.
 const LOAD_BALANCER: Duration = Duration::from_secs(60);
 
-/// Between two reads of what nobody tells of.
+/// The pauses between two reads of an object that is not watched.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// How soon the passing of time is noticed.
+/// How often time limits are checked.
 const TICK: Duration = Duration::from_secs(1);
 
-/// So many objects of a kind are looked at to know whether they have a status.
+/// The most objects of a kind that are read to find out whether they have a status.
 const SIBLINGS: u32 = 20;
 
-/// So many objects of a wait are named while it lasts.
+/// The most objects that the progress of a wait names.
 const LINES: usize = 5;
-/// When their Pods are looked at first, and how long after that again at the earliest.
+/// When their Pods are first read, and the shortest pause before they are read again.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// A look at Pods, and how long it took.
+/// The result of reading Pods, and how long it took.
 type Looking<'a> = Pin<Box<dyn Future<Output = (BTreeMap<String, String>, Duration)> + 'a>>;
 
-/// Of so many objects that are not ready the log of a Pod is shown.
+/// The most objects that a log is shown for.
 const MOST_LOGS: usize = 10;
 
-/// Of an object that somebody else creates.
+/// The reason for an object that something else creates.
 const MISSING: &str = "it does not exist yet";
 
-/// How long to wait, and what ends it.
+/// The limits of a wait.
 pub struct Wait<'a> {
     pub target: &'a Target,
     pub observer: &'a Observer<'a>,
-    /// For all waits of a run together.
+    /// The deadline of all waits of a run.
     pub deadline: Instant,
-    /// What is said of the whole limit.
+    /// The limit of the run, for messages.
     pub timeout: Duration,
-    /// For all waits for one object together.
+    /// The limit of all waits for one object.
     pub resource_timeout: Option<Duration>,
     /// See [`super::ApplyOptions::ignores_api_services`].
     pub ignores_api_services: bool,
     /// See [`super::ApplyOptions::shows_logs`].
     pub shows_logs: bool,
     pub stop: watch::Receiver<bool>,
-    /// Something failed elsewhere.
+    /// Set when something else failed.
     pub halted: &'a AtomicBool,
-    /// Waits for the others, too, when one has failed.
+    /// Continues to wait for the others when one has failed.
     pub keep_going: bool,
     pub rules: &'a [WaitRule],
-    /// An object that lets go on what waits for it is not awaited any longer.
+    /// Ends the wait for an object as soon as it unblocks those that depend on it.
     pub until_unblocked: bool,
     /// See [`Waiting::step`].
     pub step: usize,
-    /// The names of what is written next.
+    /// The names of the objects that are written next.
     pub held: Vec<String>,
     /// See [`super::ApplyOptions::shows_waits`].
     pub shows_waits: bool,
@@ -84,59 +84,58 @@ pub struct Wait<'a> {
 /// An object that is awaited.
 #[derive(Debug, Clone)]
 pub struct Awaited<'a> {
-    /// Of the change.
+    /// The index of the change.
     pub index: usize,
     pub change: &'a Change,
     pub uid: Option<String>,
 }
 
-/// What came of a wait.
+/// The result of a wait.
 #[derive(Debug, Default)]
 pub struct Waited {
     /// Objects that failed, or were not ready in time.
     pub unready: Vec<Problem>,
-    /// What is worth knowing of objects that count as ready.
+    /// Notices about objects that count as ready.
     pub notices: Vec<Problem>,
-    /// Each object with how far it was at the end.
+    /// The state of each object at the end.
     pub states: Vec<(usize, Reached)>,
 }
 
-/// How far an object was when the wait for it ended.
+/// The state of an object when the wait for it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
     pub state: State,
     pub after: Duration,
 }
 
-/// What the server was asked of kinds and classes, each once.
+/// Answers of the server about kinds and classes, so that each is requested once.
 #[derive(Default)]
 struct Asked {
-    /// Of each StorageClass, whether it binds when the first Pod comes.
+    /// Whether a StorageClass binds at the first Pod, by name.
     late_classes: BTreeMap<String, bool>,
-    /// Of each custom kind, whether there are objects that say whether they are ready.
-    told_kinds: BTreeMap<(Arc<Resource>, Option<String>), bool>,
+    /// Whether objects of a custom kind have a status that shows readiness.
+    kinds_with_status: BTreeMap<(Arc<Resource>, Option<String>), bool>,
 }
 
-/// An object that is awaited, how far it is, and since when that is said.
+/// An awaited object and its progress.
 struct Progress<'a> {
     awaited: Awaited<'a>,
-    /// When the first wait for it began.
+    /// The start of the first wait for it.
     begun: Instant,
     verdict: Verdict,
     reason: String,
     since: Instant,
-    /// What makes it failed when it lasts, and since when it is so.
+    /// A condition that makes it failed after a timeout, and since when it holds.
     failing: Option<(String, Instant)>,
-    /// As it was seen last, and which state of it that was.
+    /// Its last known state, and the revision of that.
     live: Option<Arc<Value>>,
     revision: u64,
 }
 
 impl<'a> Wait<'a> {
-    /// Waits until all are ready, one has failed, or time is over.
+    /// Waits until all are ready, one has failed, or the limit is reached.
     ///
-    /// What the server tells of an object is acted on as it comes. Where it tells nothing, the object is read again and
-    /// again, with pauses.
+    /// Watched objects are judged at each event. The others are read again and again, with pauses.
     pub async fn until_ready(&self, objects: Vec<Awaited<'a>>) -> Waited {
         let mut waited = Waited::default();
         let (total, begun) = (objects.len(), Instant::now());
@@ -147,7 +146,7 @@ impl<'a> Wait<'a> {
         let mut asked = Asked::default();
         let (mut pause, mut next_read) = (FIRST_PAUSE, begun);
         let mut news = self.observer.news();
-        // What of their Pods is not ready, by the uid of the workload: looked up beside the wait.
+        // Why Pods are not ready, by the uid of the workload. Read in parallel with the wait.
         let mut pods: BTreeMap<String, String> = BTreeMap::new();
         let mut looking: Looking<'_> = Box::pin(pending());
         let mut next_look = self.shows_waits.then(|| begun + FIRST_LOOK);
@@ -222,7 +221,7 @@ impl<'a> Wait<'a> {
                     looking = Box::pin(pending());
                     next_look = Some(Instant::now() + LOOK_AGAIN.max(took * 10));
                 }
-                // Limits of time pass without news, and so does what happens elsewhere.
+                // Time limits and failures elsewhere cause no event.
                 () = tokio::time::sleep_until(self.deadline.min(Instant::now() + reads.min(TICK))) => {}
                 _ = stop.wait_for(|stop| *stop) => {
                     self.explain(&failed, &overdue, &[], &mut waited).await;
@@ -238,7 +237,7 @@ impl<'a> Wait<'a> {
         waited
     }
 
-    /// An object of which nothing is known yet but what the plan says.
+    /// The progress of an object before the first event.
     fn progress(&self, awaited: Awaited<'a>) -> Progress<'a> {
         let change = awaited.change;
         let state = match &change.live {
@@ -248,7 +247,7 @@ impl<'a> Wait<'a> {
             }
             _ => State::InProgress("nothing is known of it yet".to_owned()),
         };
-        // What was ready as it was read for the plan is looked at again all the same.
+        // It is judged again even if it was ready when it was read for the plan.
         let state = match state {
             State::Ready { .. } => State::InProgress("nothing is known of it yet".to_owned()),
             state => state,
@@ -258,7 +257,7 @@ impl<'a> Wait<'a> {
         Progress { awaited, begun, verdict, reason: String::new(), since, failing: None, live, revision: 0 }
     }
 
-    /// Takes in what the server has told of an object. Answers whether it has to be read.
+    /// Updates an object from its watch. Returns whether it has to be read.
     async fn look(&self, one: &mut Progress<'a>, asked: &mut Asked) -> bool {
         let index = one.awaited.index;
         let is_skipped = one.awaited.change.action == Action::Skip;
@@ -277,7 +276,7 @@ impl<'a> Wait<'a> {
                 (one.verdict, one.revision) = (State::InProgress(MISSING.to_owned()).into(), revision);
                 return false;
             }
-            // It may only have lost the label by which it is watched.
+            // It may only have lost the label that the watch selects by.
             Look::Absent(_) => return true,
             Look::Unseen => {
                 self.observer.follow(index);
@@ -290,10 +289,10 @@ impl<'a> Wait<'a> {
         false
     }
 
-    /// Reads what nobody tells of.
+    /// Reads the objects that are not watched.
     async fn read(&self, left: &mut [Progress<'a>], unseen: &[usize], asked: &mut Asked) {
         let wanted: Vec<Wanted> = unseen.iter().map(|number| wanted(left[*number].awaited.change)).collect();
-        // A server that does not answer for a moment is asked again.
+        // If the server does not answer, the next read may succeed.
         let read = self.target.read_each(&wanted, &|_, _| ()).await.unwrap_or_else(|error| {
             let problem = || error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
             wanted.iter().map(|_| Err(problem())).collect()
@@ -326,7 +325,7 @@ impl<'a> Wait<'a> {
         }
         let object = &awaited.change.desired.object;
         let verdict = readiness::judge_by(self.rules, object, live);
-        // Such a claim is bound when its first Pod comes, which may wait for this deploy.
+        // Such a claim is bound at its first Pod, which may be written later in this deploy.
         if matches!(verdict.state, State::InProgress(_)) && self.binds_late(object, live, asked).await {
             return State::Ready { note: None }.into();
         }
@@ -337,22 +336,22 @@ impl<'a> Wait<'a> {
         verdict
     }
 
-    /// Whether other objects of its kind say whether they are ready, so that this one will.
+    /// Whether other objects of the kind have a status that shows readiness, so that this one will get one.
     async fn others_have_status(&self, change: &Change, asked: &mut Asked) -> bool {
         let namespace = change.desired.object.namespace.clone().filter(|_| change.resource.namespaced);
         let place = (Arc::clone(&change.resource), namespace);
-        if let Some(tell) = asked.told_kinds.get(&place) {
+        if let Some(tell) = asked.kinds_with_status.get(&place) {
             return *tell;
         }
         let request = ListRequest { namespace: place.1.as_deref(), ..ListRequest::of(&change.resource, SIBLINGS) };
-        // Some of them are enough. Where they cannot be listed, nobody knows of a status.
+        // One page is enough. If they cannot be listed, the kind counts as having no status.
         let page = self.target.list(&request).next().await.ok().flatten();
         let tell = page.is_some_and(|page| page.items().any(readiness::tells_ready));
-        asked.told_kinds.insert(place, tell);
+        asked.kinds_with_status.insert(place, tell);
         tell
     }
 
-    /// What a verdict comes to for this wait at this time.
+    /// Applies the limits of this wait to a verdict.
     fn in_time(&self, verdict: &Verdict, failing: &mut Option<(String, Instant)>, begun: Instant) -> State {
         let Verdict { state, unblocks, fails_after, ready_after } = verdict;
         if ready_after.is_some_and(|limit| begun.elapsed() >= limit) {
@@ -374,7 +373,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Whether it is a claim that no Pod uses yet, of a StorageClass that waits for one.
+    /// Whether it is an unused claim of a StorageClass that binds at the first Pod.
     async fn binds_late(&self, object: &ObjectRef, value: &Value, asked: &mut Asked) -> bool {
         let is_claim = object.group().is_empty() && object.kind == "PersistentVolumeClaim";
         let (true, Some(class)) = (is_claim, value["spec"]["storageClassName"].as_str()) else { return false };
@@ -389,7 +388,7 @@ impl<'a> Wait<'a> {
             name: class.to_owned(),
         };
         let wanted = Wanted { resource: resource.into(), object: name.into() };
-        // Where it cannot be read, the claim itself is awaited.
+        // If the StorageClass cannot be read, wait for the claim.
         let read = self.target.read(&[wanted], &|_, _| ()).await.unwrap_or_default();
         let live = read.into_iter().flatten().next();
         let late = live.is_some_and(|live| live.raw.value()["volumeBindingMode"] == "WaitForFirstConsumer");
@@ -397,7 +396,7 @@ impl<'a> Wait<'a> {
         late
     }
 
-    /// Says what is not ready, to somebody who looks on.
+    /// Reports the objects that are not ready to the progress output.
     fn show(&self, left: &[Progress<'_>], total: usize, pods: &BTreeMap<String, String>) {
         let line = |one: &Progress<'_>| {
             let uid = one.live.as_ref().and_then(|live| live["metadata"]["uid"].as_str());
@@ -425,7 +424,7 @@ fn is_api_service(change: &Change) -> bool {
     change.desired.object.group() == "apiregistration.k8s.io" && change.desired.object.kind == "APIService"
 }
 
-/// Kinds that are ready at once, and may not do what they are there for all the same.
+/// Kinds that count as ready at once, but whose status may show that they do not work.
 fn is_noted(change: &Change) -> bool {
     let object = &change.desired.object;
     matches!(
@@ -434,7 +433,7 @@ fn is_noted(change: &Change) -> bool {
     )
 }
 
-/// What is worth knowing of an object that nobody waits for any longer.
+/// A notice about an object that is no longer awaited.
 fn notice(change: &Change, reason: &str) -> Problem {
     Problem::new(format!("{}: {reason}", change.desired.object)).at(change.desired.origin.location())
 }

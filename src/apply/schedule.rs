@@ -2,16 +2,16 @@
 
 use crate::plan::graph::Step;
 
-/// Steps whose members are to be written, and those that wait for others.
+/// Which steps can start, and which wait for others.
 pub struct Schedule {
-    /// Of each step, how many earlier ones have not ended.
+    /// For each step, the number of unfinished steps that it waits for.
     missing: Vec<usize>,
-    /// Of each step, those that wait for it.
+    /// For each step, the steps that wait for it.
     later: Vec<Vec<usize>>,
 }
 
 impl Schedule {
-    /// With the steps that wait for nothing.
+    /// Also returns the steps that can start at once.
     pub fn new(steps: &[Step]) -> (Self, Vec<usize>) {
         let mut later = vec![Vec::new(); steps.len()];
         for (index, step) in steps.iter().enumerate() {
@@ -22,7 +22,7 @@ impl Schedule {
         (Schedule { missing, later }, first)
     }
 
-    /// A step has ended: those that waited for nothing else may start.
+    /// Marks a step as finished. Returns the steps that can start now.
     pub fn ended(&mut self, step: usize) -> Vec<usize> {
         let later = std::mem::take(&mut self.later[step]);
         later

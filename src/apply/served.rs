@@ -1,7 +1,7 @@
 //! Waits until the server serves the CRDs of a step.
 //!
-//! When its conditions say that a CRD is served the server tells (see [`Observer`]); whether discovery has it, which is a moment later,
-//! has to be asked.
+//! A watch reports when the conditions say that a CRD is served (see [`Observer`]). Discovery has it slightly later, which
+//! has to be requested.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::plan::{Action, Change};
 use crate::problem::{Problem, Result};
 use crate::readiness::{self, State};
 
-/// Between two questions about a CRD.
+/// The pause between two requests about a CRD.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long to wait, and what ends it.
+/// The limits of a wait.
 pub struct Wait<'a> {
     pub target: &'a Target,
     pub observer: &'a Observer<'a>,
     pub timeout: Duration,
     pub stop: watch::Receiver<bool>,
-    /// Something else failed.
+    /// Set when something else failed.
     pub halted: &'a AtomicBool,
     pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
 }
@@ -39,17 +39,17 @@ pub struct Wait<'a> {
 struct Progress<'a> {
     index: usize,
     change: &'a Change,
-    /// Which state of it was seen last.
+    /// The revision of its last known state.
     revision: u64,
     reason: String,
-    /// Whether it has to be asked for: its conditions say that it is served, or nobody tells of it.
+    /// Whether discovery has to be requested: its conditions say that it is served, or it is not watched.
     asks: bool,
     next: Instant,
     pause: Duration,
 }
 
 impl Wait<'_> {
-    /// Waits until the target serves every CRD that was applied. Answers why it does not.
+    /// Waits until the target serves every applied CRD. Returns the problems of those that it does not serve.
     pub async fn until_served(&self, crds: impl Iterator<Item = (usize, &Change)>) -> Vec<Problem> {
         let begun = Instant::now();
         let deadline = begun + self.timeout;
@@ -69,7 +69,7 @@ impl Wait<'_> {
             news.borrow_and_update();
             waiting.iter_mut().for_each(|one| self.look(one));
             let now = Instant::now();
-            // At last all are asked for: what nobody has told of may have happened all the same.
+            // In the end all are requested once more, in case an event was missed.
             let is_late = now >= deadline;
             let (due, parked): (Vec<_>, Vec<_>) =
                 waiting.into_iter().partition(|one| is_late || one.asks && now >= one.next);
@@ -103,7 +103,7 @@ impl Wait<'_> {
                 return waiting.iter().map(|one| self.late(one)).collect();
             }
             let next = waiting.iter().filter(|one| one.asks).map(|one| one.next).min().unwrap_or(deadline);
-            // What happens elsewhere is noticed in time.
+            // Failures elsewhere are noticed soon.
             let next = next.min(deadline).min(Instant::now() + LONGEST_PAUSE);
             let mut stop = self.stop.clone();
             if !waiting.is_empty() {
@@ -122,7 +122,7 @@ impl Wait<'_> {
         (one, answer)
     }
 
-    /// Takes in what the server has told of a CRD.
+    /// Updates a CRD from its watch.
     fn look(&self, one: &mut Progress<'_>) {
         match self.observer.look(one.index, one.revision) {
             Look::Same => {}
@@ -136,7 +136,7 @@ impl Wait<'_> {
                     None => (one.asks, one.next, one.pause) = (true, Instant::now(), FIRST_PAUSE),
                 }
             }
-            // It was served before this deploy, or is gone.
+            // Served before this deploy, or deleted.
             Look::Ready(_) | Look::Absent(_) => one.asks = true,
             Look::Unseen => {
                 self.observer.follow(one.index);
@@ -157,7 +157,7 @@ impl Wait<'_> {
     }
 }
 
-/// Why a CRD is not served yet, by its conditions; `None` where they say that it is, or never will be.
+/// Why a CRD is not served yet, from its conditions; `None` if it is, or never will be.
 fn pending(change: &Change, live: &Value) -> Option<String> {
     if !live["metadata"]["deletionTimestamp"].is_null() {
         return None;
@@ -168,17 +168,17 @@ fn pending(change: &Change, live: &Value) -> Option<String> {
     }
 }
 
-/// Whether the change is a CRD that a deploy may have to wait for: also one that an earlier run applied and did not wait for.
+/// Whether the change is a CRD that a deploy may have to wait for, including one that an earlier run applied without waiting.
 pub fn may_be_awaited(change: &Change) -> bool {
     let is_awaited = || match change.action {
-        // What is as the last run left it has been awaited by that.
+        // The last run waited for it.
         Action::Unchanged => !change.is_as_applied && !is_served(change),
         action => !action.leaves_alone(),
     };
     change.desired.object.is_crd() && change.desired.bundle.is_none() && is_awaited()
 }
 
-/// Whether the live CRD said, when it was read, that the server serves it.
+/// Whether the live CRD had the condition that it is served when it was read.
 fn is_served(change: &Change) -> bool {
     #[derive(Deserialize)]
     struct Object {

@@ -1,4 +1,4 @@
-//! Makes the plan: reads what is live, and says what a deploy would do with each object.
+//! Builds the plan: reads the live objects, and decides what a deploy would do with each.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,11 +17,10 @@ use crate::problem::Result;
 use crate::resource::{ObjectRef, RawObject, Resource};
 use gantry_schema::json::Json;
 
-/// Reads the live state of `manifests`, as far as it was not read `ahead`, and says what a deploy would do. Writes
-/// nothing.
+/// Reads the live state of the manifests that was not read `ahead`, and decides what a deploy would do. Writes nothing.
 ///
 /// # Errors
-/// Kinds that nobody serves, unless they are kept; objects that cannot be read, two manifests for one object.
+/// Kinds that are not served, unless they are kept; objects that cannot be read; two manifests for one object.
 pub async fn build(
     desired: impl Into<Desired>,
     ahead: Prefetch,
@@ -29,7 +28,7 @@ pub async fn build(
     options: PlanOptions<'_>,
     on_read: OnRead<'_>,
 ) -> Result<Plan> {
-    // There may be very many manifests, of which there should not be two lists.
+    // There may be very many manifests, so do not copy the list.
     let Desired { manifests: mut others, bundles } = desired.into();
     let bundles::Opened { bundles, manifests: of_bundles, notices, live: live_extensions } = match bundles.is_empty() {
         true => Default::default(),
@@ -38,9 +37,9 @@ pub async fn build(
     others.extend(of_bundles);
     let crds: Vec<Manifest> = others.extract_if(.., |manifest| manifest.object.is_crd()).collect();
 
-    // CRDs first: they say where the custom resources among the manifests are served now.
+    // CRDs first: they define where the custom resources among the manifests are served now.
     let crd = Arc::new(Resource::crd());
-    // Where there are any, nothing was read ahead.
+    // With any of these, nothing was read ahead.
     let ahead = if options.as_applied.is_empty() { ahead } else { Prefetch::known(options.as_applied) };
     let live_crds = ahead.complete(&crds, target, on_read).await?;
     let tolerate = |read: Vec<Read>| if options.goes_on_unread { Ok(read) } else { refuse_unread(read) };
@@ -81,7 +80,7 @@ pub async fn build(
     }
     owner::find(&mut changes, options.taken, options.app);
     strategy::replace(&mut changes, target, options.field_manager).await;
-    // In place: there may be very many.
+    // Sort in place: there may be very many.
     changes.sort_by_cached_key(Change::rank);
     let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());
     let keeps_answers = options.keeps_answers;
@@ -103,7 +102,7 @@ fn place(resource: &Arc<Resource>, object: &ObjectRef) -> Place {
     (resource.clone(), object.namespace.clone(), object.name.clone())
 }
 
-/// Reads what is not known.
+/// Reads the objects that are not known yet.
 async fn read_unknown(
     wanted: &[Wanted],
     options: PlanOptions<'_>,
@@ -124,7 +123,7 @@ async fn read_unknown(
 }
 
 fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {
-    // Very many of them are not copied only to look at them.
+    // There may be very many, so do not copy them without need.
     if read.iter().all(std::result::Result::is_ok) {
         Ok(read)
     } else {
@@ -132,7 +131,7 @@ fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {
     }
 }
 
-/// Fills in the action of each change, on all cores. Gives the indices of the updates that may change nothing.
+/// Sets the action of each change, on all cores. Returns the indices of the updates that may change nothing.
 fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field_manager: &str) -> Vec<usize> {
     let schemas: BTreeMap<&Resource, Cow<'_, str>> = schemas.iter().map(|(kind, raw)| (kind, raw.json())).collect();
     let schemas: BTreeMap<&Resource, Json<'_>> =

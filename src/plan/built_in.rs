@@ -9,8 +9,8 @@ use gantry_schema::json::Json;
 use gantry_schema::keywords;
 use gantry_schema::quantity::Quantity;
 
-/// Defaults that the API server adds inside atomic lists and maps of its own kinds. To leave such a key out and to
-/// write its default mean the same, so taking one for the other is never wrong.
+/// Defaults that the API server adds inside atomic lists and maps of its own kinds. Leaving such a key out and writing its
+/// default mean the same, so treating them as equal is always correct.
 const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
     ("apiGroup", "\"\""),                                                   // RoleBinding: subjects
     ("apiGroup", "\"rbac.authorization.k8s.io\""),                          // RoleBinding: subjects, roleRef
@@ -34,21 +34,21 @@ const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
     ("volumeMode", "\"Filesystem\""),                                       // volumeClaimTemplates
 ];
 
-/// The same for kinds of admission. Elsewhere no selector and one that takes everything are different things: a peer of a
-/// NetworkPolicy without `namespaceSelector` is in the policy's own namespace, and with an empty one in any.
+/// The same for admission kinds. In other kinds, no selector and an empty selector differ: a peer of a NetworkPolicy
+/// without `namespaceSelector` is in the policy's own namespace, and with an empty one in any.
 const ADMISSION_DEFAULTS: &[(&str, &str)] = &[("namespaceSelector", "{}"), ("objectSelector", "{}")];
 
-/// Whether the server adds `live` under this key where a manifest of a kind of `group` has nothing.
+/// Whether the server adds `live` under this key if a manifest of a kind of `group` does not have it.
 pub fn is_default(group: &str, key: &str, live: &Json<'_>) -> bool {
     let is_live = |text| Json::parse(text).is_ok_and(|default| default == *live);
     let admission = if group == "admissionregistration.k8s.io" { ADMISSION_DEFAULTS } else { &[] };
     BUILT_IN_DEFAULTS.iter().chain(admission).any(|(name, text)| *name == key && is_live(text))
 }
 
-/// Fields of the server's own kinds of whose empty value it keeps no trace: they are left out where they are empty, and
-/// are pointers in no spec, or mean the same empty and absent (`apiGroup`, `readOnly`). To a pointer an empty value is a
-/// value (`namespaceSelector: {}`, `tolerationSeconds: 0`, `storageClassName: ""`), so a field that is missing here
-/// counts as kept.
+/// Fields of the server's own kinds whose empty value the server drops. They have `omitempty`, and are pointers in no spec, or
+/// mean the same empty and absent (`apiGroup`, `readOnly`). For a pointer, an empty value is a value
+/// (`namespaceSelector: {}`, `tolerationSeconds: 0`, `storageClassName: ""`), so a field that is not in this list counts as
+/// kept.
 /// Source: the types of `k8s.io/api` and `k8s.io/apimachinery/pkg/apis/meta/v1`
 mod dropped {
     pub const FLAGS: &str = "\
@@ -91,8 +91,8 @@ pub fn is_dropped(key: &str, value: &Json<'_>) -> bool {
     is_empty && keys.split_whitespace().any(|name| name == key)
 }
 
-/// Whether a scalar of the API server's own kinds is a Kubernetes quantity, which the server rewrites. `key` is its own
-/// and `parent` that of the map around it. A text that merely looks like a quantity (`1.10` as a label) is none.
+/// Whether a scalar of the API server's own kinds is a Kubernetes quantity, which the server rewrites. `key` is its key
+/// and `parent` the key of the map around it. A text that only looks like a quantity (`1.10` as a label) does not count.
 /// Source: the types of `k8s.io/api`
 pub fn is_quantity(parent: &str, key: &str) -> bool {
     matches!(
@@ -118,11 +118,11 @@ pub fn is_quantity(parent: &str, key: &str) -> bool {
     )
 }
 
-/// Whether the server drops this zero value from a CRD: the fields of its Go types that are no pointers and are left out
-/// where they are empty. Everywhere else a zero means something (`minimum: 0`, `subresources: {status: {}}`).
+/// Whether the server drops this zero value from a CRD: fields of its Go types that have `omitempty` and are not pointers.
+/// Everywhere else a zero means something (`minimum: 0`, `subresources: {status: {}}`).
 /// Source: `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/types.go` and `types_jsonschema.go`
 pub fn is_dropped_from_crd(key: &str, value: &Json<'_>) -> bool {
-    // What holds of the keywords of schemas their table knows. This one is a pointer: `false` means nothing, and is kept.
+    // The table of keywords covers schemas. This one is a pointer: `false` means the same as absent, but is kept.
     if keywords::is_dropped(key, value) && key != "x-kubernetes-preserve-unknown-fields" {
         return true;
     }
@@ -164,8 +164,8 @@ pub fn same_quantity(a: &Json<'_>, b: &Json<'_>) -> bool {
     nanos(a).is_some_and(|a| nanos(b) == Some(a))
 }
 
-/// Whether two different scalars may be what somebody wrote and what the server made of it: one quantity, duration, point
-/// in time, or the same bytes in base64. A text that merely looks like it makes no harm: the server is asked.
+/// Whether the server may have rewritten one of two different scalars as the other: the same quantity, duration, point in
+/// time, or bytes in base64. A text that only looks like one does no harm: the server is asked.
 pub fn may_mean_the_same(a: &Json<'_>, b: &Json<'_>) -> bool {
     if same_quantity(a, b) {
         return true;

@@ -1,7 +1,7 @@
-//! Bundles in a plan: what OLM would write of them is judged by every check, and written by no deploy.
+//! Bundles in a plan: checks judge the objects that OLM would write, and no deploy writes them.
 //!
-//! Which ClusterExtension installs a bundle is known from its package. From it come the namespace of the objects, and whether OLM
-//! looks at the CRDs as it upgrades them.
+//! The package of a bundle determines which ClusterExtension installs it. That determines the namespace of the objects, and
+//! whether OLM checks the CRDs when it upgrades them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,40 +21,40 @@ use crate::resource::{RawObject, Resource};
 pub struct Bundle {
     /// The folder.
     pub directory: String,
-    /// What it says of itself.
+    /// Its metadata.
     pub content: bundle::Bundle,
-    /// The ClusterServiceVersion, for the places of what is said of it.
+    /// The ClusterServiceVersion, for the places of findings.
     pub csv: Option<Manifest>,
-    /// The ClusterExtension that installs it, where there is one.
+    /// The ClusterExtension that installs it, if there is one.
     pub installer: Option<Installer>,
 }
 
 /// The ClusterExtension that installs a bundle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Installer {
-    /// What it asks for.
+    /// Its spec.
     pub extension: Extension,
-    /// Where it is written; `None` for a live one. The place of the field that turns off OLM's look at the CRDs, where it is set.
+    /// Its place in the manifests, and that of the field that turns off OLM's check of CRDs, if it is set; `None` for a live one.
     pub at: Option<Location>,
 }
 
 impl Bundle {
-    /// The package that it is of.
+    /// Its package.
     pub fn package(&self) -> &str {
         &self.content.annotations.package
     }
 
-    /// Its version; empty where it has none.
+    /// Its version; empty if it has none.
     pub fn version(&self) -> &str {
         self.content.csv.as_ref().map_or("", |(csv, _)| &csv.version)
     }
 
-    /// What the ClusterExtension that installs it asks for.
+    /// The spec of the ClusterExtension that installs it.
     pub fn extension(&self) -> Option<&Extension> {
         self.installer.as_ref().map(|installer| &installer.extension)
     }
 
-    /// The namespace that it is installed into, where its ClusterExtension says.
+    /// The namespace that it is installed into, if its ClusterExtension is known.
     pub fn namespace(&self) -> Option<&str> {
         self.extension()?.install_namespace()
     }
@@ -94,11 +94,11 @@ impl Installer {
 #[derive(Default)]
 pub(super) struct Opened {
     pub bundles: Vec<Bundle>,
-    /// The objects that OLM would write of them, each where its ClusterExtension has it go.
+    /// The objects that OLM would write, each in the namespace of its ClusterExtension.
     pub manifests: Vec<Manifest>,
-    /// What could not be found out.
+    /// Notices about what could not be read.
     pub notices: Vec<Problem>,
-    /// The ClusterExtensions of the target, where they were listed.
+    /// The ClusterExtensions of the target, if they were listed.
     pub live: Option<Vec<LiveExtension>>,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Opened {
 pub(super) async fn open(bundles: Vec<manifest::Bundle>, others: &[Manifest], target: &Target) -> Opened {
     let mut opened = Opened::default();
     let mut installers: BTreeMap<String, Installer> = BTreeMap::new();
-    // The first one counts: OLM installs a package once.
+    // Use the first one: OLM installs a package once.
     for installer in others.iter().filter_map(Installer::of_manifest) {
         installers.entry(installer.extension.wanted.package.clone()).or_insert(installer);
     }
@@ -114,7 +114,7 @@ pub(super) async fn open(bundles: Vec<manifest::Bundle>, others: &[Manifest], ta
         let version = others.iter().find(|manifest| is_one(&manifest.object));
         match cluster_extension::list(target, version.map(|manifest| manifest.object.version())).await {
             Ok(live) => {
-                // Of one that is among the manifests the manifest counts, which may name another package now.
+                // If it is among the manifests, the manifest counts, which may name another package.
                 let named: BTreeSet<&str> = others
                     .iter()
                     .filter(|manifest| is_one(&manifest.object))
@@ -144,7 +144,7 @@ pub(super) async fn open(bundles: Vec<manifest::Bundle>, others: &[Manifest], ta
     opened
 }
 
-/// The object as OLM writes it: whatever namespace it names, it goes to the one of the ClusterExtension.
+/// The object as OLM writes it: in the namespace of the ClusterExtension, whatever namespace it names.
 fn installed_in(mut manifest: Manifest, namespace: Option<&str>) -> Manifest {
     let Some(namespace) = namespace.filter(|_| !manifest.object.is_crd()) else { return manifest };
     if manifest.object.namespace.as_deref().is_some_and(|written| written != namespace) {
@@ -154,13 +154,13 @@ fn installed_in(mut manifest: Manifest, namespace: Option<&str>) -> Manifest {
         }
         manifest.raw = RawObject::from_value(&value);
     }
-    // Of a kind without namespaces it is taken away again.
+    // For a cluster-scoped kind it is removed again.
     std::sync::Arc::make_mut(&mut manifest.object).namespace = Some(namespace.to_owned());
     manifest
 }
 
-/// Puts into the CRDs of bundles what OLM writes into them for a conversion webhook: the CRD of the bundle does not name it.
-/// Where no ClusterExtension says in which namespace it answers, it is where the live CRD says, or `namespace`.
+/// Adds the conversion webhook to the CRDs of bundles, as OLM does: the CRD of a bundle does not name it. If no
+/// ClusterExtension determines its namespace, that of the live CRD is used, or `namespace`.
 pub(super) fn add_conversions(crds: &mut [Change], bundles: &[Bundle], namespace: &str) {
     for change in crds {
         let Some(bundle) = change.desired.bundle.and_then(|index| bundles.get(index)) else { continue };
@@ -178,7 +178,7 @@ pub(super) fn add_conversions(crds: &mut [Change], bundles: &[Bundle], namespace
         let Some(Conversion { spec, inject_ca_from }) = install::conversion(csv, name, &install) else { continue };
         let mut value = change.desired.raw.value();
         let Ok(spec) = serde_json::from_str::<Value>(&spec) else { continue };
-        // Anything else than a CRD is said to be wrong by others.
+        // Invalid CRDs are reported elsewhere.
         let (Some(_), Some(_)) = (value["spec"].as_object(), value["metadata"].as_object()) else { continue };
         value["spec"]["conversion"] = spec;
         if !value["metadata"]["annotations"].is_object() {
@@ -189,14 +189,14 @@ pub(super) fn add_conversions(crds: &mut [Change], bundles: &[Bundle], namespace
     }
 }
 
-/// Whether OLM makes a Service of this name for the webhooks of a bundle.
+/// Whether OLM creates a Service of this name for the webhooks of a bundle.
 pub(crate) fn makes_service(plan: &Plan, name: &str) -> bool {
     let csvs = plan.bundles.iter().filter_map(|bundle| Some(&bundle.content.csv.as_ref()?.0));
     csvs.into_iter().any(|csv| install::installed(csv, None).services.contains(name))
 }
 
-/// The manager that has applied a live object, if only one has: OLM, for what it has installed. Applied by another one, fields
-/// that the bundle gives up would stay.
+/// The manager that applied a live object, if there is only one: OLM, for objects that it installed. If another one applied
+/// it, fields that the bundle no longer has would stay.
 pub(super) fn installer(live: &RawObject) -> Option<Box<str>> {
     let live = live.value();
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
@@ -206,7 +206,7 @@ pub(super) fn installer(live: &RawObject) -> Option<Box<str>> {
     managers.next().is_none().then(|| first.into())
 }
 
-/// Objects that a deploy would write and whose kind nobody serves before OLM has installed the bundle that defines it: one
+/// Objects that a deploy would write and whose kind is not served until OLM has installed the bundle that defines it: one
 /// problem for each kind.
 pub fn served_too_late(plan: &Plan) -> Vec<Problem> {
     let crds = plan.changes.iter().filter(|change| change.desired.bundle.is_some());

@@ -1,4 +1,4 @@
-//! One object of the plan: what it is like, and what becomes of it.
+//! One object of the plan, and what a deploy does with it.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -19,40 +19,40 @@ use crate::resource::{Live, RawObject, Resource};
 #[derive(Debug, Clone)]
 pub struct Change {
     pub action: Action,
-    /// The manifest, its `object.namespace` filled in for a namespaced kind.
+    /// The manifest, with `object.namespace` filled in for a namespaced kind.
     pub desired: Manifest,
-    /// The object as it was read; `None` where there is none.
+    /// The live object; `None` if there is none.
     pub live: Option<Live>,
-    /// The object that is deleted before this one is created: see [`Action::Replace`]. Then nothing counts as live.
+    /// The object that is deleted before this one is created: see [`Action::Replace`]. Then `live` is `None`.
     pub replaces: Option<Box<removal::Removal>>,
-    /// Why there is no telling whether there is a live object; see [`PlanOptions::goes_on_unread`].
+    /// Why it is unknown whether there is a live object; see [`PlanOptions::goes_on_unread`].
     pub unread: Option<Box<Problem>>,
     pub resource: Arc<Resource>,
-    /// The other tool that owns the live object, as far as the change is one of what it owns.
+    /// The other tool that owns the live object.
     pub owner: Option<Box<owner::Owner>>,
     pub kapp: OfKapp,
-    /// The last run left the object as this manifest has it, and nobody has written it since; it was awaited then. What
-    /// [`Change::live`] holds is the manifest with the live metadata.
+    /// The last run left the object as this manifest has it and waited for it, and nobody has written it since. Then
+    /// [`Change::live`] is the manifest with the live metadata.
     pub is_as_applied: bool,
-    /// Who applied the live object, where it is part of a bundle: see [`bundles`].
+    /// The manager that applied the live object of a bundle: see [`bundles`].
     pub installer: Option<Box<str>>,
     pub crds: Crds,
     pub answer: Answer,
 }
 
-/// What a change has to do with kapp, which deployed the object before.
+/// How a change treats what kapp wrote to the object.
 #[derive(Debug, Clone, Default)]
 pub struct OfKapp {
     /// The value of the label of its app that the selector keeps: see [`rebase`].
     pub kept: Option<String>,
-    /// It is a member of the app that is taken over as a whole.
+    /// The object is a member of the kapp app that is taken over as a whole.
     pub joins: bool,
-    /// The fields that kapp wrote are taken, which is no conflict; those of any other manager are not.
+    /// The fields that kapp wrote are taken over without a conflict; those of any other manager are not.
     pub seized: bool,
 }
 
-/// What the server's dry run of the request that writes a change said, where that is kept: see
-/// [`PlanOptions::keeps_answers`]. Who asks first tells the others. Few changes of very many have one.
+/// The server's answer to a dry run of the request that writes a change, if it is kept: see [`PlanOptions::keeps_answers`].
+/// The first caller that asks shares it. Boxed, because few changes have one.
 #[derive(Debug, Clone, Default)]
 pub struct Answer(OnceLock<Box<std::result::Result<RawObject, DryRunError>>>);
 
@@ -61,19 +61,18 @@ impl Answer {
         self.0.get().map(|answer| &**answer)
     }
 
-    /// Keeps the first one.
+    /// Keeps the first answer.
     pub fn keep(&self, answer: &std::result::Result<RawObject, DryRunError>) {
         let _ = self.0.set(Box::new(answer.clone()));
     }
 }
 
-/// The CRD of a change, read when somebody first looks at it. A change that is made of another one and has another live
-/// object takes a new one.
+/// The parsed CRD of a change, parsed at first use. A change that is copied with another live object needs a new one.
 #[derive(Debug, Clone, Default)]
 pub struct Crds(OnceLock<Arc<Sides>>);
 
 impl Change {
-    /// A change of which nobody has said yet what it does.
+    /// A change whose action is not decided yet.
     pub(super) fn new(desired: Manifest, read: Read, resource: Arc<Resource>) -> Self {
         let (live, unread) = match read {
             Ok(live) => (live, None),
@@ -97,18 +96,18 @@ impl Change {
         }
     }
 
-    /// Both sides of a CRD, each read once for everybody who looks at it; `None` for anything else.
+    /// Both sides of a CRD, each parsed once; `None` for other kinds.
     pub fn crd(&self) -> Option<&Arc<Sides>> {
         let sides = || Sides::new(self.desired.raw.clone(), self.live.as_ref().map(|live| live.raw.clone())).into();
         self.desired.object.is_crd().then(|| self.crds.0.get_or_init(sides))
     }
 
-    /// Whether a deploy sends a request that writes the object. What is part of a bundle is judged as if one did.
+    /// Whether a deploy sends a request that writes the object. Objects of bundles have actions, but are not written.
     pub fn is_written(&self) -> bool {
         self.desired.bundle.is_none() && !self.action.leaves_alone()
     }
 
-    /// What a report says that becomes of the object.
+    /// The action as the report shows it.
     pub fn reported_action(&self) -> Action {
         match (self.desired.bundle, self.action) {
             (_, Action::Unknown) | (None, _) => self.action,
@@ -116,7 +115,7 @@ impl Change {
         }
     }
 
-    /// The live object as it was read, or that there was none.
+    /// The pin of the live object as it was read, or of its absence.
     pub fn pin(&self) -> Pin {
         match &self.live {
             None => Pin::Absent,
@@ -124,8 +123,8 @@ impl Change {
         }
     }
 
-    /// By which a later run knows that the object, which is `live` after this one, is as the manifest has it; `None` where
-    /// the server has made something else of it.
+    /// The mark by which a later run recognizes that the object, which is `live` after this run, matches the manifest; `None` if
+    /// the server changed it.
     pub fn mark(&self, live: &Live, field_manager: &str) -> Option<Mark> {
         let object = &self.desired.object;
         let mark = Mark::of(object, &self.desired.raw, &live.raw.json(), field_manager)?;
@@ -144,12 +143,12 @@ impl Change {
             live: self.live.as_ref().map(|live| &live.raw),
             pin,
             field_manager: self.installer.as_deref().unwrap_or(field_manager),
-            // OLM takes every field of its objects, whatever the configuration says of others.
+            // OLM takes over every field of its objects, whatever the configuration says.
             force_conflicts: force_conflicts || self.kapp.seized || self.desired.bundle.is_some(),
         }
     }
 
-    /// The manifest as JSON, with the namespace that it gets where it names none.
+    /// The manifest as JSON, with its namespace filled in.
     pub fn desired_json(&self) -> Cow<'_, str> {
         #[derive(Deserialize)]
         struct Head<'a> {
@@ -183,7 +182,7 @@ impl Change {
         }
     }
 
-    /// Changes of one rank are written together; a lower rank comes first. CRDs have a rank of their own.
+    /// Changes of one rank are written together; a lower rank comes first. CRDs have a separate rank.
     pub fn rank(&self) -> u8 {
         order::rank(&self.desired.object)
     }

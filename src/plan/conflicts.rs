@@ -1,8 +1,8 @@
-//! Field conflicts, foreseen: which fields would an apply change that other field managers own?
+//! Predicts field conflicts: which fields owned by other field managers would an apply change?
 //!
-//! The server answers that only to who may write, and a deploy that meets the answer at its fortieth object is half
-//! done. So it is computed from what is live, before anything is written. Only what is certain is said: where the
-//! schema of a kind is not to be had, or a manager wrote at another version, the server decides at apply.
+//! The server answers that only to users who may write, and a deploy that fails at its fortieth object is half
+//! done. So conflicts are computed from the live objects, before anything is written. Only certain conflicts are reported: if
+//! the schema of a kind is unavailable, or a manager wrote at another version, the server decides at apply.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use crate::problem::Problem;
 use crate::text;
 use gantry_schema::json::{self, Json, Map};
 
-/// Objects of one manager that are named, those with the same fields in one line, and fields of one object.
+/// The most objects of one manager that are named (those with the same fields in one line), and fields of one object.
 const OBJECTS_SHOWN: usize = 50;
 const OBJECTS_IN_A_LINE: usize = 5;
 const FIELDS_SHOWN: usize = 10;
@@ -33,10 +33,10 @@ pub struct Foreseen {
     pub conflicts: Vec<FieldConflict>,
 }
 
-/// Computes the conflicts of every update of the plan. Reads only, and asks the target for schemas only where they
+/// Computes the conflicts of every update of the plan. Only reads, and requests schemas from the target only if they
 /// matter.
 pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<Foreseen> {
-    // The server itself hands over to kubectl what kubectl applied from the client's side.
+    // The server itself transfers fields of a client-side apply by kubectl.
     if field_manager == "kubectl" {
         return Vec::new();
     }
@@ -73,8 +73,7 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
     foreseen
 }
 
-/// Of the objects that kapp deployed, finds those of which another manager has fields, too: these are not taken along with
-/// kapp's.
+/// Among the objects that kapp deployed, finds those with fields of other managers, which are not taken over with kapp's.
 pub async fn spare_others(plan: &mut Plan, target: &Target, field_manager: &str) {
     if plan.changes.iter().any(|change| change.kapp.seized) {
         for found in foresee(plan, target, field_manager).await {
@@ -107,7 +106,7 @@ fn published<'s>(document: &'s Json<'s>, change: &Change) -> Option<Schema<'s>> 
     Some((schema, Some(definitions)))
 }
 
-/// The live object; empty where there is none.
+/// The live object; empty if there is none.
 fn live_json(change: &Change) -> Cow<'_, str> {
     change.live.as_ref().map(|live| live.raw.json()).unwrap_or_default()
 }
@@ -120,7 +119,7 @@ enum Look {
 struct ConflictFinder<'a> {
     plan: &'a Plan,
     field_manager: &'a str,
-    /// Whether an object without any record belongs to its last writer, as on a server.
+    /// Whether an object without managedFields belongs to its last writer, as on a server.
     unrecorded: bool,
 }
 
@@ -131,12 +130,12 @@ impl ConflictFinder<'_> {
         if records.is_empty() {
             return Look::Sure(Vec::new());
         }
-        // A folder or a commit knows no schemas, and merges so. In a CRD only lists are one value, among them all versions.
+        // A folder or a commit merges without schemas. In a CRD only lists are atomic, including `versions`.
         if !target.is_server() || change.desired.object.is_crd() {
             return Look::Sure(conflicts(change, &records, None));
         }
         if !kinds::is_built_in(&change.resource.group) {
-            // The CRD that the same deploy writes first says how the object will be merged.
+            // The deploy writes this CRD first, so it determines how the object is merged.
             let name = format!("{}.{}", change.resource.plural, change.resource.group);
             let of_plan = self.plan.changes.iter().find(|c| c.desired.object.is_crd() && c.desired.object.name == name);
             if let Some(crd) = of_plan {
@@ -155,8 +154,8 @@ impl ConflictFinder<'_> {
         }
     }
 
-    /// The records of other managers at the version of the manifest, as far as they name what an apply can change. Most
-    /// name only the status; there nothing of the objects themselves has to be read.
+    /// The entries of other managers at the version of the manifest that name fields an apply can change. Most
+    /// name only the status; then the objects need not be parsed.
     fn records<'c>(&self, change: &Change, live: &'c str) -> Vec<Record<'c>> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -205,7 +204,7 @@ impl ConflictFinder<'_> {
     }
 }
 
-/// What applying the change would take from the managers of these records.
+/// The fields that applying the change would take from the managers of these entries.
 fn conflicts(change: &Change, records: &[Record<'_>], schema: Option<Schema<'_>>) -> Vec<FieldConflict> {
     let object_meta = Json::parse(OBJECT_META).unwrap_or(Json::Null);
     let schema = schema.map_or(merge::Schema::Deduced, |(schema, definitions)| {
@@ -223,7 +222,7 @@ fn conflicts(change: &Change, records: &[Record<'_>], schema: Option<Schema<'_>>
     conflicts
 }
 
-/// `work` on what each other manager is on record for.
+/// Runs `work` on the fields of each other manager.
 fn each<T>(
     change: &Change,
     records: &[Record<'_>],
@@ -233,7 +232,7 @@ fn each<T>(
         return Vec::new();
     }
     let Some(live) = &change.live else { return Vec::new() };
-    // Too deep for a parser is nothing to be sure of.
+    // If it nests too deep to be parsed, nothing is certain.
     let (desired, live) = (change.desired.raw.json(), live.raw.json());
     let (Ok(desired), Ok(live)) = (Json::parse(&desired), Json::parse(&live)) else {
         return Vec::new();
@@ -249,7 +248,7 @@ fn each<T>(
     records.iter().map(answer).collect()
 }
 
-/// What one manager is on record for in a live object.
+/// The managedFields entry of one manager of a live object.
 struct Record<'c> {
     manager: Cow<'c, str>,
     operation: Operation,
@@ -260,11 +259,11 @@ struct Record<'c> {
 /// Objects, each with the fields of it that one manager owns.
 type Shares<'a> = Vec<(&'a Change, Vec<&'a str>)>;
 
-/// What is in conflict and would not change.
+/// Fields in conflict whose values would not change.
 pub const ONLY_DEFAULTS: &str = "fields that differ from the manifests only in values that the server defaulted,";
 const ONLY_DEFAULTS_HELP: &str = "take ownership of them once with --force-conflicts: it changes none of their values";
 
-/// Says who owns what: a problem for each manager, and another for its fields that would not change.
+/// Reports the owners: a problem for each manager, and another for its fields that would not change.
 pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
     let mut managers: BTreeMap<(&str, Operation, bool), Shares<'_>> = BTreeMap::new();
     for (change, conflicts) in conflicts {
@@ -282,7 +281,7 @@ pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
             let count = text::count(objects.len(), "object");
             let what = if only_defaults { ONLY_DEFAULTS } else { "what the manifests change" };
             let mut message = format!("field manager {manager:?} owns {what} in {count}:");
-            // What is the same in many objects is said once, with the list of them.
+            // Fields that are the same in many objects are reported once, with the list of objects.
             let mut alike: Vec<(&[&str], Vec<String>)> = Vec::new();
             for (change, fields) in objects.iter().take(OBJECTS_SHOWN) {
                 let object = change.desired.object.to_string();
@@ -319,7 +318,7 @@ pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
         .collect()
 }
 
-/// What a deploy without force would stop at.
+/// The conflicts that would stop a deploy without --force-conflicts.
 pub fn explain_ahead(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
     let mut ahead = explain(conflicts);
     for problem in &mut ahead {
@@ -328,7 +327,7 @@ pub fn explain_ahead(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> 
     ahead
 }
 
-/// Who loses what when conflicts are forced.
+/// The fields that managers lose with --force-conflicts.
 pub fn explain_taken(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
     let mut taken = explain(conflicts);
     for problem in &mut taken {

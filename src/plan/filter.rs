@@ -1,4 +1,4 @@
-//! Which objects a run is about: what a filter leaves out is neither shown nor checked nor written.
+//! `--filter`: objects that it leaves out are not shown, checked or written.
 
 use std::str::FromStr;
 
@@ -20,7 +20,7 @@ const OPERATIONS: [(&str, Action); 7] = [
     ("installed-by-olm", Action::InstalledByOlm),
 ];
 
-/// `kind=Deployment,ns=web,op=update`: an object that has all of this.
+/// `kind=Deployment,ns=web,op=update`: matches objects that have all of this.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
     kind: Option<WildMatch>,
@@ -39,7 +39,7 @@ impl FromStr for Filter {
             let (key, value) = pair.split_once('=').ok_or_else(|| format!("{pair:?} is not KEY=VALUE"))?;
             let (key, value) = (key.trim(), value.trim());
             let is_repeated = match key {
-                // As kubectl takes kinds.
+                // Kinds are matched like kubectl does.
                 "kind" => filter.kind.replace(WildMatch::new_case_insensitive(value)).is_some(),
                 "name" => filter.name.replace(WildMatch::new(value)).is_some(),
                 "ns" => filter.namespace.replace(WildMatch::new(value)).is_some(),
@@ -68,7 +68,7 @@ impl FromStr for Filter {
 }
 
 impl Filter {
-    /// By what a manifest says of itself; its namespace may still be filled in.
+    /// Matches a manifest before its namespace is filled in.
     fn may_match(&self, object: &ObjectRef) -> bool {
         let fits = |wanted: &Option<WildMatch>, text: &str| wanted.as_ref().is_none_or(|wanted| wanted.matches(text));
         fits(&self.kind, &object.kind) && fits(&self.name, &object.name) && fits(&self.group, object.group())
@@ -80,18 +80,18 @@ impl Filter {
     }
 
     fn matches_change(&self, change: &Change) -> bool {
-        // What could not be read may be anything.
+        // The action of an object that could not be read may be any.
         let is_action = |action| action == change.reported_action() || change.action == Action::Unknown;
         self.matches(&change.desired.object) && self.action.is_none_or(is_action)
     }
 }
 
-/// Whether the manifest of an object is looked at at all.
+/// Whether any filter may match the manifest.
 pub fn may_match(filters: &[Filter], object: &ObjectRef) -> bool {
     filters.is_empty() || filters.iter().any(|filter| filter.may_match(object))
 }
 
-/// Takes everything out of the plan that no filter matches.
+/// Removes everything from the plan that no filter matches.
 pub fn apply(filters: &[Filter], plan: &mut Plan) {
     if filters.is_empty() {
         return;

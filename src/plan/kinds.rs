@@ -1,5 +1,5 @@
-//! Which resource each kind of the manifests is, asked of as few places as possible: CRDs are known, kinds that the
-//! manifests' own CRDs define are read from those, and only the rest is asked of the target's discovery.
+//! Finds the resource of each kind of the manifests. CRDs are known, kinds that CRDs of the manifests define are read from
+//! those, and only the others are looked up in the target's discovery.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::resource::{ObjectRef, RawObject, Resource};
 #[derive(Debug, Clone)]
 pub(super) struct Kind {
     pub resource: Arc<Resource>,
-    /// The version to read live objects at; `None` while nothing serves the kind, so that there are none.
+    /// The resource to read live objects at; `None` if the kind is not served yet, so that there are none.
     pub read_as: Option<Arc<Resource>>,
 }
 
@@ -28,9 +28,9 @@ impl Kind {
 /// Every kind of the manifests, as far as it was found.
 pub(super) struct Kinds {
     found: BTreeMap<Gvk, Kind>,
-    /// Why nobody knows of the others; those that are in neither are not served.
+    /// Why some kinds are unknown. Kinds that are in neither map are not served.
     unanswered: BTreeMap<Gvk, Problem>,
-    /// Kinds that are served and take no patch, with the verbs that they take.
+    /// Kinds that are served but do not support patch, with the verbs that they support.
     unwritable: BTreeMap<Gvk, Vec<String>>,
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn resolve(crds: &[Change], others: &[Manifest], target: &Targe
                 let same = live_served.iter().find(|live| live.version == resource.version);
                 let mut read_as = same.or(live_served.first()).cloned();
                 if change.unread.is_some() {
-                    // Perhaps it is served, perhaps not: then there is no such object.
+                    // It may not be served; then there are no live objects.
                     read_as = Some(resource.clone());
                 }
                 kinds.insert(gvk, Kind { resource: resource.into(), read_as: read_as.map(Arc::new) });
@@ -111,7 +111,7 @@ pub(super) struct Placed<'k> {
     pub unplaced: Vec<Unplaced>,
 }
 
-/// Gives every manifest its kind, and namespaced ones their namespace.
+/// Finds the kind of every manifest, and fills in the namespace of namespaced ones.
 pub(super) fn place<'k>(mut manifests: Vec<Manifest>, kinds: &'k Kinds, namespace: &str) -> Result<Placed<'k>> {
     let is_unknown = |manifest: &mut Manifest| !kinds.found.contains_key(&gvk_of(&manifest.object));
     let unplaced = manifests.extract_if(.., is_unknown).map(|manifest| kinds.unplaced(manifest)).collect();
@@ -169,7 +169,7 @@ impl Kinds {
     }
 
     /// The structural schema of each custom kind that has live objects in the plan, for its defaults. Without the
-    /// right to read a CRD its kind is missing here: the plan then says `update` where it might say `unchanged`.
+    /// right to read a CRD its kind is missing: the plan may then have `update` instead of `unchanged`.
     pub async fn schemas(&self, changes: &[Change], target: &Target) -> BTreeMap<Resource, RawObject> {
         let mut schemas = BTreeMap::new();
         let mut missing: BTreeMap<String, Vec<Resource>> = BTreeMap::new();
@@ -211,7 +211,7 @@ pub(super) fn schema_of<'c>(crd: &'c Crd, resource: &Resource) -> Option<&'c str
     crd.version(&resource.version)?.schema()
 }
 
-/// Two manifests that turn out to be one object once namespaces are filled in.
+/// Manifests that are the same object once namespaces are filled in.
 fn duplicates(placed: &[Manifest]) -> Option<Error> {
     let mut seen = BTreeMap::new();
     let mut problems = Vec::new();

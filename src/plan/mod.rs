@@ -1,4 +1,4 @@
-//! The plan: desired objects beside live ones, and what a deploy would do to each.
+//! The plan: desired objects with their live state, and what a deploy would do with each.
 
 mod build;
 mod built_in;
@@ -38,23 +38,23 @@ pub use change::{Change, Crds};
 pub(crate) use kinds::is_built_in;
 pub use prefetch::Prefetch;
 
-/// The CRDs that are live and that would change, with the index of the change. What nobody writes breaks nothing.
+/// The live CRDs that would change, with the index of the change.
 pub fn upgraded_crds(changes: &[Change]) -> impl Iterator<Item = (usize, &Change, &Arc<Sides>)> {
     let written = changes.iter().enumerate().filter(|(_, change)| !change.action.leaves_alone());
     let live = written.filter(|(_, change)| change.live.is_some());
     live.filter_map(|(index, change)| Some((index, change, change.crd()?)))
 }
 
-/// A manifest of a kind that the target does not serve and the manifests do not define, or of which nobody knows.
+/// A manifest of a kind that is neither served by the target nor defined by the manifests, or of an unknown kind.
 #[derive(Debug, Clone)]
 pub struct Unplaced {
-    /// Its namespace as it is written: whether the kind has any is not known.
+    /// The manifest. Its namespace is as written: whether the kind is namespaced is unknown.
     pub manifest: Manifest,
-    /// What a deploy has to say of it.
+    /// The problem that a deploy reports.
     pub problem: Problem,
-    /// The API that would serve it gives no answer.
+    /// The API that would serve it does not answer.
     pub is_down: bool,
-    /// It is served, but nothing of it can be written.
+    /// It is served, but cannot be written.
     pub is_unwritable: bool,
 }
 
@@ -62,45 +62,45 @@ pub struct Unplaced {
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     pub changes: Vec<Change>,
-    /// The bundles that some of these are part of: see [`Manifest::bundle`].
+    /// The bundles that some changes are part of: see [`Manifest::bundle`].
     pub bundles: Vec<bundles::Bundle>,
-    /// The ClusterExtensions of the target, where they were listed for these.
+    /// The ClusterExtensions of the target, if they were listed for the bundles.
     pub live_extensions: Option<Vec<LiveExtension>>,
-    /// What is worth knowing of how the plan was made.
+    /// Notices from building the plan.
     pub notices: Vec<Problem>,
-    /// Empty unless [`PlanOptions::keep_unplaced`]. With any of these nothing can be written.
+    /// Empty unless [`PlanOptions::keep_unplaced`]. A plan with any of these cannot be written.
     pub unplaced: Vec<Unplaced>,
     /// Members of the app that leave it.
     pub removals: Vec<removal::Removal>,
-    /// What a deploy asks the target for objects that are neither changes nor removals.
+    /// The requests of a deploy for objects that are neither changes nor removals.
     pub lookups: Vec<ObjectLookup>,
-    /// In which order both are written.
+    /// The order of changes and removals.
     pub graph: graph::Graph,
-    /// The schema of each custom kind that has live objects in the plan, where answers are kept.
+    /// The schema of each custom kind that has live objects in the plan, if answers are kept.
     pub schemas: BTreeMap<Resource, RawObject>,
     /// See [`PlanOptions::keeps_answers`].
     pub keeps_answers: bool,
-    /// A deploy of it waits until what it writes is ready.
+    /// A deploy of it waits until the written objects are ready.
     pub is_awaited: bool,
     /// A deploy of it shows logs of Pods that do not become ready.
     pub shows_logs: bool,
-    /// An API that does not answer keeps nothing from being deleted.
+    /// An API that does not answer does not prevent deletions.
     pub ignores_failing_apis: bool,
-    /// Where objects without a namespace go, if neither flag nor configuration chose it for this run.
+    /// The namespace of objects that name none, unless a flag or the configuration chose it.
     pub assumed_namespace: Option<String>,
 }
 
-/// What is asked the target for the sake of an object that is no change.
+/// A request to the target for an object that is not a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectLookup {
-    /// What it is done for.
+    /// The object that it is made for.
     pub object: Arc<ObjectRef>,
     pub resource: Resource,
-    /// `None`: in all namespaces, or of a kind that has none.
+    /// `None` for all namespaces, or for a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// One object; `None`: any.
+    /// The name of the object; `None` for any.
     pub name: Option<String>,
-    /// As RBAC has it.
+    /// The verb in RBAC.
     pub verb: &'static str,
 }
 
@@ -130,7 +130,7 @@ impl Plan {
         self.removals.iter().filter(|removal| removal.action == Action::Delete).chain(replaced)
     }
 
-    /// How many objects a deploy writes, deletes or lets go.
+    /// How many objects a deploy writes, deletes or releases.
     pub fn writes(&self) -> usize {
         self.changes_written() + self.removals.iter().filter(|removal| !removal.is_done).count()
     }
@@ -140,15 +140,15 @@ impl Plan {
         !self.unplaced.is_empty() || !self.removals.is_empty() || self.changes.iter().any(Change::is_written)
     }
 
-    /// Whether anything becomes another, be it that OLM writes it.
+    /// Whether anything changes, including objects that OLM writes.
     pub fn has_effect(&self) -> bool {
         self.is_written() || self.changes.iter().any(|change| !change.action.leaves_alone())
     }
 
-    /// Why nothing of this plan can be written.
+    /// Returns an error if the plan cannot be written.
     ///
     /// # Errors
-    /// Kinds that nobody serves, each said once where an API does not answer.
+    /// Kinds that are not served. If an API does not answer, each kind is reported once.
     pub fn whole(&self) -> Result<()> {
         whole(&self.unplaced)
     }
@@ -165,22 +165,22 @@ fn whole(unplaced: &[Unplaced]) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { Err(Error::Failed(problems)) }
 }
 
-/// What the plan depends on beside manifests and target.
+/// What the plan depends on, apart from manifests and target.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanOptions<'a> {
-    /// For namespaced objects whose manifest names none; `None` for the target's own default.
+    /// The namespace of namespaced objects whose manifest names none; `None` for the target's default.
     pub namespace: Option<&'a str>,
     pub field_manager: &'a str,
-    /// Continues where some live objects cannot be read: their action is unknown. For callers that report all missing
-    /// rights at once.
+    /// Continues if some live objects cannot be read: their action is unknown. For callers that report all missing rights
+    /// at once.
     pub goes_on_unread: bool,
-    /// A check reports kinds that are not served, not the plan.
+    /// Keeps manifests of kinds that are not served, because a check reports them.
     pub keep_unplaced: bool,
     /// Asks the server about updates that may change nothing.
     pub settles_doubts: bool,
     /// The objects that are taken over from the tools that own them.
     pub taken: &'a owner::Taken,
-    /// Fields that the cluster decides about.
+    /// The rebase rules of the configuration.
     pub rebases: &'a [rebase_rules::RebaseRule],
     /// The identifier of the app that the objects belong to.
     pub app: Option<&'a str>,
@@ -192,7 +192,7 @@ pub struct PlanOptions<'a> {
     pub keeps_answers: bool,
 }
 
-/// What a plan is made of.
+/// What a plan is built from.
 #[derive(Debug, Default)]
 pub struct Desired {
     /// What a deploy writes.

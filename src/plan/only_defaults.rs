@@ -1,9 +1,10 @@
-//! Conflicts about nothing: the manifest differs from another manager's field, and the difference is the server's doing.
+//! Finds conflicts that change no value: the manifest differs from another manager's field only in values that the server
+//! defaulted.
 //!
-//! A manager that writes with plain updates is on record for what the server filled in, too. A manifest that leaves it out
-//! (`protocol: TCP` of a port in a NetworkPolicy) then is in conflict over a list that means the same. Which values are the
-//! server's, it alone knows: it is asked by a dry run of the apply with force. Where that leaves a field as it is live, taking
-//! the field over changes who owns it and nothing else.
+//! A manager that writes with plain updates also owns the values that the server defaulted. A manifest that leaves them out
+//! (`protocol: TCP` of a port in a NetworkPolicy) then conflicts over a list that means the same. Only the server knows
+//! its defaults, so it is asked with a dry run of a forced apply. If that leaves a field as it is, taking it over changes only
+//! its owner.
 
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
@@ -13,12 +14,12 @@ use super::conflicts::Foreseen;
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{FieldConflict, Target};
 
-/// Requests under way at the same time.
+/// The most requests at the same time.
 const AT_ONCE: usize = 8;
-/// More objects in conflict are not named, so that nothing is said of their fields.
+/// The most objects to ask about. Messages do not name more objects in conflict.
 const MOST_ASKED: usize = 50;
 
-/// Marks the conflicts that are about nothing but what the server fills in. Without an answer none is.
+/// Marks the conflicts that concern only defaults of the server. Without an answer, none is marked.
 pub async fn mark(plan: &Plan, foreseen: &mut [Foreseen], target: &Target, field_manager: &str) {
     let Target::Kube(server) = target else { return };
     let asked = foreseen.iter_mut().take(MOST_ASKED).map(|found| async move {
@@ -44,14 +45,14 @@ pub async fn mark_each(
 }
 
 /// Whether two objects have the same value at a field, as the server writes it: `.spec.ports[port=80,protocol="TCP"].name`.
-/// A field that is not found in both is none that is known to be the same.
+/// A field that is not found in both counts as different.
 fn is_same_at(field: &str, a: &Value, b: &Value) -> bool {
     if field.is_empty() {
         return a == b;
     }
     if let Some(rest) = field.strip_prefix('.') {
         let (Some(of_a), Some(of_b)) = (a.as_object(), b.as_object()) else { return false };
-        // A name may hold dots and brackets: every one that the path may begin with is tried, the longest first.
+        // A name may contain dots and brackets: try every possible prefix of the path, the longest first.
         let fits = |name: &&String| {
             rest.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
@@ -71,7 +72,7 @@ fn is_same_at(field: &str, a: &Value, b: &Value) -> bool {
     }
 }
 
-/// How an item of a list differs from the others.
+/// How a path selects an item of a list.
 enum Selector {
     Index(usize),
     /// `="x"`
@@ -90,7 +91,7 @@ impl Selector {
     }
 }
 
-/// The selector that the path begins with, and what follows it.
+/// The selector at the start of the path, and the rest.
 fn selector(path: &str) -> Option<(Selector, &str)> {
     let mut rest = path.strip_prefix('[')?;
     if let Some((index, behind)) = rest.split_once(']')

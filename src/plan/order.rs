@@ -1,18 +1,18 @@
-//! The order of a deploy: what others need goes first.
+//! The default order of a deploy: objects that others need come first.
 //!
-//! Namespaces and CRDs make room for everything else. Then come the things that workloads look up when they start
-//! (accounts, configuration, volumes, rights), the workloads, and what points at workloads. Whatever can stand in the
-//! way of other objects while nothing answers behind it yet (API services, admission) comes last.
+//! Namespaces and CRDs are needed by everything else. Then come objects that workloads need when they start
+//! (accounts, configuration, volumes, rights), then workloads, then objects that refer to workloads. Objects that can make
+//! other requests fail while nothing serves them yet (APIServices, admission) come last.
 //!
-//! The order is a kindness, not a promise: Kubernetes converges whatever comes first. Objects of one rank keep the
-//! order of the manifests.
+//! The order only avoids errors and retries: Kubernetes converges in any order. Objects of one rank keep the order of the
+//! manifests.
 
 use crate::resource::ObjectRef;
 
-/// Everything that the table does not name, custom resources above all.
+/// All kinds that the table does not name, mostly custom resources.
 const OTHER: u8 = 100;
 
-/// Ranks of built-in kinds by group and kind. A kind of the same name in another group is another kind.
+/// Ranks of built-in kinds by group and kind. A kind of the same name in another group is a different kind.
 const RANKS: &[(u8, &str, &[&str])] = &[
     (0, "", &["Namespace"]),
     (1, "apiextensions.k8s.io", &["CustomResourceDefinition"]),
@@ -37,7 +37,7 @@ const RANKS: &[(u8, &str, &[&str])] = &[
     (31, "rbac.authorization.k8s.io", &["ClusterRoleBinding"]),
     (32, "rbac.authorization.k8s.io", &["Role"]),
     (33, "rbac.authorization.k8s.io", &["RoleBinding"]),
-    // Before the pods, which find the services there are when they start in their environment.
+    // Before Pods, which get the Services that exist when they start as environment variables.
     (40, "", &["Service"]),
     (50, "apps", &["DaemonSet"]),
     (51, "", &["Pod", "ReplicationController"]),
@@ -51,8 +51,7 @@ const RANKS: &[(u8, &str, &[&str])] = &[
     (203, "admissionregistration.k8s.io", &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]),
 ];
 
-/// Where the object stands in the order of a deploy: lower ranks first, equal ranks in the order of the manifests
-/// (sort with a stable sort).
+/// The rank of the object: lower ranks come first, and equal ranks keep the order of the manifests (use a stable sort).
 pub fn rank(object: &ObjectRef) -> u8 {
     RANKS
         .iter()

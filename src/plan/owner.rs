@@ -1,7 +1,7 @@
-//! Objects that another tool owns: what marks them, and what a deploy says of them.
+//! Objects that another tool owns: which labels and annotations mark them, and how a deploy treats them.
 //!
 //! A tool that owns an object writes it again, and deletes it when the object leaves its own manifests. So an object with
-//! such a mark is written only where the user says so (`--take-ownership`), and its marks are removed then.
+//! such a mark is written only with `--take-ownership`, which also removes the marks.
 //!
 //! Sources: kapp's label `kapp.k14s.io/app`; the label of an ApplySet's members
 //! (<https://kep.k8s.io/3659>); the labels that Flux's kustomize-controller and helm-controller set; Argo CD's tracking
@@ -26,19 +26,19 @@ use crate::text::{cut, sanitize};
 const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
 const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
-/// Name and namespace of what Flux applies an object for.
+/// Name and namespace of the Flux object that applies an object.
 const FLUX: [(&str, &str, &str); 2] = [
     ("Kustomization", "kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"),
     ("HelmRelease", "helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"),
 ];
 
-/// So many objects of one owner are named.
+/// The most objects of one owner that are named.
 const NAMED: usize = 10;
 
-/// The tool that owns an object, and what it calls its own set of objects.
+/// The tool that owns an object, and its name for the set of objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
-    /// The value of the label; kapp keeps the app's name elsewhere.
+    /// The value of the label. It is not the app's name.
     Kapp(String),
     /// The identifier of the set.
     ApplySet(String),
@@ -74,7 +74,7 @@ impl fmt::Display for Owner {
 }
 
 impl Owner {
-    /// What the tool does about an object that somebody else takes.
+    /// What the tool does with objects that another one takes over.
     fn consequence(&self) -> &'static str {
         match self {
             Owner::Kapp(_) => "kapp deletes them with its app",
@@ -85,7 +85,7 @@ impl Owner {
         }
     }
 
-    /// The marks that go when the object is taken over.
+    /// The marks to remove when the object is taken over.
     pub fn marks(&self) -> Marks {
         match self {
             Owner::Kapp(_) => Marks { labels: kapp::LABELS.to_vec(), annotations: kapp::ANNOTATIONS.to_vec() },
@@ -104,7 +104,7 @@ impl Owner {
     }
 }
 
-/// A value that is no string is nobody's mark; the server takes none.
+/// The string value of a label or annotation. The server accepts only strings.
 type Texts<'a> = Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>;
 
 #[derive(Deserialize, Default)]
@@ -150,7 +150,7 @@ impl Metadata<'_> {
 fn tracked<'a>(id: &'a str, object: &ObjectRef) -> Option<&'a str> {
     let (app, rest) = id.split_once(':')?;
     let (kind, name) = rest.split_once(':')?;
-    // Argo CD writes the namespace of its destination for what has none, too.
+    // Argo CD also writes the namespace of its destination for cluster-scoped objects.
     let is_same = kind.split_once('/') == Some((object.group(), &object.kind))
         && name.rsplit_once('/').is_some_and(|(namespace, name)| {
             name == object.name && object.namespace.as_deref().is_none_or(|own| own == namespace)
@@ -158,8 +158,8 @@ fn tracked<'a>(id: &'a str, object: &ObjectRef) -> Option<&'a str> {
     is_same.then_some(app)
 }
 
-/// Who owns the live object, apart from the set of objects `app`, and whether it is in that set. A mark that the manifest
-/// sets itself, too, is nobody else's.
+/// The owner of the live object other than the ApplySet `app`, and whether the object is in that set. A mark that the manifest
+/// sets itself does not count.
 fn of(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&str>) -> (Option<Owner>, bool) {
     let json = live.json();
     let metadata = metadata(&json);
@@ -169,13 +169,13 @@ fn of(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&st
     (owner.filter(|owner| !sets_it(owner)), is_member)
 }
 
-/// The marks of an object. One that cannot be read has none.
+/// The marks of an object; none if it cannot be parsed.
 fn metadata(json: &str) -> Metadata<'_> {
     json::member(json, "metadata").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// Which objects are taken over from the tools that own them: patterns of `KIND/NAME`, in which `*` stands for any
-/// characters and `?` for one. An object's kind is written as reports show it (`deployment.apps/web`).
+/// Which objects are taken over from the tools that own them: patterns of `KIND/NAME`, in which `*` matches any
+/// characters and `?` one. A kind is written as in reports (`deployment.apps/web`).
 #[derive(Debug, Default)]
 pub struct Taken {
     patterns: Vec<WildMatch>,
@@ -190,7 +190,7 @@ impl Taken {
         Taken { patterns, ..Taken::default() }
     }
 
-    /// The same, and Services and PodDisruptionBudgets of kapp lose the label of its app from their selectors, where `drops`.
+    /// The same; with `drops`, Services and PodDisruptionBudgets of kapp lose the label of its app from their selectors.
     pub fn dropping_kapp_selector(self, drops: bool) -> Self {
         Taken { drops_kapp_selector: drops, ..self }
     }
@@ -216,13 +216,13 @@ impl Taken {
     }
 }
 
-/// Says of each change of a live object who owns it, and makes an [`Action::Adopt`] of those that are taken.
+/// Sets the owner of each change with a live object, and sets [`Action::Adopt`] for those that are taken over.
 pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
     let looks = |change: &Change| match change.action {
-        // Whom they belong to OLM finds out.
+        // For objects of bundles OLM decides.
         _ if change.desired.bundle.is_some() => false,
         Action::Update => true,
-        // Nothing of it is written, unless its marks go.
+        // It is not written, unless its marks have to be removed.
         Action::Unchanged => !taken.patterns.is_empty() || taken.kapp.is_some(),
         _ => false,
     };
@@ -231,7 +231,7 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
         let change = &changes[*index];
         let Some(live) = &change.live else { return (None, false) };
         let (owner, is_member) = of(&change.desired.object, &live.raw, &change.desired.raw, app);
-        // Without its label an object is never unchanged: the manifest has it.
+        // The manifest has the app's label, so an object without it is never unchanged.
         let joins = owner.is_none() && app.is_some() && !is_member;
         (owner, joins && change.action == Action::Update)
     };
@@ -249,7 +249,7 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
     }
 }
 
-/// Why a deploy does not write the objects of another tool: one sentence for each owner.
+/// Why a deploy does not write the objects of another tool: one problem for each owner.
 pub fn refused(plan: &Plan) -> Vec<Problem> {
     let mut owned: BTreeMap<&Owner, Vec<&Change>> = BTreeMap::new();
     for change in plan.changes.iter().filter(|change| change.action == Action::Update) {

@@ -1,8 +1,8 @@
-//! An object that moved between check and apply: in what the checks looked at, or only aside of it?
+//! Decides whether a change between check and apply affects what was checked.
 //!
 //! Controllers write the status of a live object all the time, and each time its resourceVersion changes. Such a change
-//! says nothing about what was checked, so the object may be pinned at its new version. Everything else may, and the
-//! deploy stops. Of a CRD's status the stored versions were checked; of any object, who owns which field.
+//! does not affect the checks, so the object may be pinned at its new version. Any other change may, so the deploy
+//! stops. The checks depend on the stored versions in a CRD's status, and on the managedFields of any object.
 
 use serde_json::{Map, Value};
 
@@ -11,15 +11,15 @@ use crate::cluster::{Pin, Target, Wanted};
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject};
 
-/// What became of an object that is not at its pin any more.
+/// What happened to an object that is no longer at its pin.
 pub enum Moved {
-    /// What was checked is still what is live: apply at this pin.
+    /// What was checked is unchanged: apply at this pin.
     Aside(Pin),
-    /// There was none, and now there is one.
+    /// It was created after the checks.
     TurnedUp,
     Changed,
     Deleted,
-    /// Another object of the same name.
+    /// It was replaced by another object of the same name.
     Replaced,
 }
 
@@ -69,7 +69,7 @@ fn is_as_checked(checked: &Live, now: &Live, is_crd: bool) -> bool {
     looked_at(&checked.raw, is_crd) == looked_at(&now.raw, is_crd)
 }
 
-/// The object without what changes beside the checks.
+/// The object without the parts that no check depends on.
 fn looked_at(object: &RawObject, is_crd: bool) -> Value {
     let mut object = object.value();
     let Some(members) = object.as_object_mut() else { return object };
@@ -78,7 +78,7 @@ fn looked_at(object: &RawObject, is_crd: bool) -> Value {
         members.insert("status".into(), stored.clone());
     }
     if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
-        // The generation counts changes of the spec, which is compared itself.
+        // The generation counts changes of the spec, which is compared separately.
         for key in ["resourceVersion", "generation"] {
             metadata.shift_remove(key);
         }
@@ -89,7 +89,7 @@ fn looked_at(object: &RawObject, is_crd: bool) -> Value {
     object
 }
 
-/// Takes the status, and when it was written, out of a manager's record.
+/// Removes the status and the time from a manager's entry.
 fn is_of_more_than_status(record: &mut Map<String, Value>) -> bool {
     record.shift_remove("time");
     if record.get("subresource").is_some_and(|subresource| subresource == "status") {

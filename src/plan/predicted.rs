@@ -1,5 +1,5 @@
-//! What the objects of a plan would become: the server says so in a dry run of the very request that writes. Where it does
-//! not, the answer is computed from the manifest and the live object's managedFields.
+//! The state of objects after a deploy of the plan: from the server's dry run of the request that writes, or else computed from
+//! the manifest and the live object's managedFields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,27 +15,27 @@ use crate::merge::{self, Schema};
 use crate::resource::{RawObject, Resource};
 use crate::secret;
 
-/// What one object would become.
+/// The predicted state of one object.
 pub(crate) struct Predicted<'s> {
     /// Index into `plan.changes`.
     pub change: usize,
     pub live: Option<Value>,
     pub next: Value,
-    /// Why it is computed and not the server's answer.
+    /// Why it is computed instead of the server's answer.
     pub approximate: Option<String>,
     /// How the kind's lists and maps are merged.
     pub schema: Schema<'s, Value>,
 }
 
-/// How the objects would be written.
+/// How a deploy would write the objects.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Writing<'a> {
     pub field_manager: &'a str,
     pub force_conflicts: bool,
 }
 
-/// Tells what each update would make of its object, and each creation where `created`. Reads only; asks the server about each
-/// object once in a run, however many callers need the answer.
+/// Predicts the result of each update, and of each creation with `created`. Only reads; asks the server about each object
+/// once in a run, however many callers need the answer.
 pub(crate) async fn predict(
     plan: &Plan,
     target: &Target,
@@ -92,7 +92,7 @@ fn live(change: &Change) -> Option<Value> {
     change.live.as_ref().map(|live| live.raw.value())
 }
 
-/// What the server says, or why it does not.
+/// The server's answer, or why there is none.
 async fn answer(
     change: &Change,
     server: &KubeTarget,
@@ -101,7 +101,7 @@ async fn answer(
 ) -> Result<RawObject, String> {
     let asked = match change.answer.get() {
         Some(answer) => answer,
-        // The others would only wait as long, one after another.
+        // The others would wait just as long.
         None if lost.load(Ordering::Relaxed) => return Err("the server does not answer".to_owned()),
         None => {
             let pin = change.pin();
@@ -127,7 +127,7 @@ async fn answer(
     }
 }
 
-/// What server-side apply would make of the live object, without defaults and admission.
+/// The result of server-side apply on the live object, without defaults and admission.
 fn merged(change: &Change, live: Option<&Value>, schema: Schema<'_, Value>, field_manager: &str) -> Value {
     let mut intent = merge::intent(change.desired_value(), true);
     let is_secret = change.desired.object.is_secret();
@@ -140,11 +140,11 @@ fn merged(change: &Change, live: Option<&Value>, schema: Schema<'_, Value>, fiel
     }
 }
 
-/// How the kinds of a plan are merged, as far as it is known.
+/// How the kinds of a plan are merged, if that is known.
 struct Schemas<'p> {
     /// The CRDs of the plan, by name.
     crds: BTreeMap<&'p str, &'p Change>,
-    /// Of custom kinds, as their CRD will say once the plan is deployed.
+    /// For custom kinds, from their CRD after the deploy.
     custom: BTreeMap<&'p Resource, Value>,
     /// OpenAPI documents, by group and version.
     published: BTreeMap<(&'p str, &'p str), Value>,
@@ -168,7 +168,7 @@ impl<'p> Schemas<'p> {
         Schemas { crds, custom, published: BTreeMap::new() }
     }
 
-    /// Asks for the schemas of built-in kinds, which say how the server would merge them.
+    /// Requests the schemas of built-in kinds, which determine how the server merges them.
     async fn learn(&mut self, changes: impl Iterator<Item = &'p Change>, target: &Target) {
         let is_published = |change: &&Change| {
             change.live.is_some() && !change.desired.object.is_crd() && kinds::is_built_in(&change.resource.group)

@@ -1,7 +1,7 @@
 //! Live CRDs that are read while the manifests are still being read.
 //!
-//! What they are read by is a guess at what the manifests hold. It decides nothing: an object that was not guessed is
-//! read afterwards, and one that was guessed in vain is dropped.
+//! Their names are guessed from the text of the manifests. A wrong guess has no effect: a CRD that was not guessed is read
+//! afterwards, and one that is not needed is dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::manifest::Manifest;
 use crate::problem::Result;
 use crate::resource::{Live, ObjectRef, Resource};
 
-/// The CRDs of some names as they are live.
+/// The live CRDs of some names.
 pub struct Prefetch {
     names: BTreeSet<String>,
     read: Result<Vec<Read>>,
@@ -28,12 +28,12 @@ impl Prefetch {
     pub(super) fn known(live: &BTreeMap<Place, Live>) -> Self {
         let crd = Resource::crd();
         let crds = live.iter().filter(|((resource, ..), _)| **resource == crd);
-        // Both in the order of the names.
+        // Both are sorted by name.
         let (names, read) = crds.map(|((.., name), live)| (name.clone(), Ok(Some(live.clone())))).unzip();
         Prefetch { names, read: Ok(read) }
     }
 
-    /// Reads the CRDs of these names. An error is kept until it is certain that they are wanted.
+    /// Reads the CRDs of these names. An error is kept until it is certain that they are needed.
     pub async fn read(names: BTreeSet<String>, target: &Target, on_read: OnRead<'_>) -> Self {
         if names.is_empty() {
             return Prefetch::none();
@@ -43,7 +43,7 @@ impl Prefetch {
         Prefetch { names, read }
     }
 
-    /// The live objects of `crds`, in their order: those that were read, and now the others.
+    /// The live objects of `crds`, in their order. Reads those that were not read ahead.
     pub(super) async fn complete(self, crds: &[Manifest], target: &Target, on_read: OnRead<'_>) -> Result<Vec<Read>> {
         let mut read: BTreeMap<String, Read> = match self.read {
             Ok(read) => self.names.into_iter().zip(read).collect(),
@@ -52,7 +52,7 @@ impl Prefetch {
                 if self.names.iter().all(|name| wanted.contains(name.as_str())) {
                     return Err(error);
                 }
-                // It may be about a name that nobody wants.
+                // The error may concern a name that is not needed.
                 BTreeMap::new()
             }
         };
@@ -69,7 +69,7 @@ impl Prefetch {
     }
 }
 
-/// At which CRDs are read ahead.
+/// The resource at which CRDs are read.
 const VERSION: &str = "v1";
 
 fn wanted(object: Arc<ObjectRef>) -> Wanted {

@@ -1,9 +1,8 @@
-//! The label of an app of kapp in selectors: what no manifest has and no deploy can take out.
+//! Keeps the label of kapp's app in selectors, which manifests do not have and a deploy cannot remove.
 //!
 //! kapp adds the label of its app to the selectors of workloads and Services, and to pod templates. The selector of a workload
-//! cannot change once the object is there, and a pod template without what it selects is refused; with another one, all
-//! pods start again. So where the live selector has the pair, what is applied has it, too: whatever the deploy, as long as
-//! the object lives.
+//! is immutable, the server refuses a pod template that it does not match, and a changed template restarts all Pods. So if
+//! the live selector has the label, it is added to what is applied, in every deploy as long as the object exists.
 
 use serde_json::{Map, Value};
 
@@ -12,10 +11,10 @@ use crate::app::kapp::{ASSOCIATION, KAPP_APP};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject};
 
-/// So many objects are named in a sentence.
+/// The most objects that a sentence names.
 const NAMED: usize = 10;
 
-/// Where a kind has its selector, and whether it cannot change.
+/// The path of a kind's selector, and whether it is immutable.
 fn selector(object: &ObjectRef) -> Option<(&'static str, bool)> {
     match (object.group(), object.kind.as_str()) {
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") | ("batch", "Job") => {
@@ -27,8 +26,8 @@ fn selector(object: &ObjectRef) -> Option<(&'static str, bool)> {
     }
 }
 
-/// Gives each manifest the pair that the live selector of its object has. Selectors that can change lose it where
-/// `drops`.
+/// Adds the label to each manifest whose live selector has it. With `drops`, it is removed from selectors that are not
+/// immutable.
 pub fn keep(changes: &mut [Change], drops: bool) {
     for change in changes.iter_mut().filter(|change| change.desired.bundle.is_none()) {
         let Some((path, is_fixed)) = selector(&change.desired.object).filter(|(_, is_fixed)| *is_fixed || !drops)
@@ -48,11 +47,11 @@ pub fn keep(changes: &mut [Change], drops: bool) {
     }
 }
 
-/// Answers whether there is anything to add.
+/// Returns whether there is anything to add.
 fn rebase(desired: &mut Value, live: &Value, path: &str, is_fixed: bool, pair: &str) -> bool {
     let before = desired.clone();
     let Some(spec) = desired.get_mut("spec").and_then(Value::as_object_mut) else { return false };
-    // Without a selector a Service has its endpoints from elsewhere, which is what its author wants.
+    // A Service without a selector has manually managed endpoints.
     let Some(labels) = spec.get_mut("selector").and_then(Value::as_object_mut) else { return false };
     match path.ends_with("matchLabels") {
         true => add(labels, "matchLabels", KAPP_APP, pair),
@@ -80,7 +79,7 @@ fn rebase(desired: &mut Value, live: &Value, path: &str, is_fixed: bool, pair: &
     *desired != before
 }
 
-/// The mapping under a key, which is made where there is none.
+/// The mapping under a key, created if there is none.
 fn child<'v>(parent: &'v mut Map<String, Value>, key: &str) -> Option<&'v mut Map<String, Value>> {
     let child = parent.entry(key).or_insert(Value::Null);
     if child.is_null() {
@@ -95,12 +94,12 @@ fn add(parent: &mut Map<String, Value>, labels: &str, key: &str, value: &str) {
     }
 }
 
-/// What the manifest says itself stays.
+/// Adds the label, unless the manifest sets it.
 fn add_to(labels: &mut Map<String, Value>, key: &str, value: &str) {
     labels.entry(key).or_insert_with(|| value.into());
 }
 
-/// What is written otherwise than the manifests say.
+/// Notices about objects that are written differently from their manifests.
 pub fn notice(plan: &Plan) -> Option<Problem> {
     let is_told = |change: &&Change| change.kapp.kept.is_some() && change.action.changes_live();
     let kept: Vec<&Change> = plan.changes.iter().filter(is_told).collect();

@@ -1,8 +1,8 @@
-//! Fields that the cluster decides about: `rebaseRules` of kapp's Config, for server-side apply.
+//! `rebaseRules` of kapp's Config, for server-side apply: fields whose live values are kept.
 //!
-//! Source: "rebaseRules" in kapp's documentation of its Config. kapp writes the value of the live object again. What we do not
-//! own keeps its value when it is left out of what we apply, and its owner may change it later. What we own would go
-//! when it is left out, so that the live value is applied.
+//! Source: "rebaseRules" in kapp's documentation of its Config. kapp writes the live value again. A field that gantry does not
+//! own keeps its value if the apply leaves it out, and its owner may change it later. A field that gantry owns would be
+//! removed, so its live value is applied.
 
 use serde_json::{Map, Value};
 
@@ -11,13 +11,13 @@ use crate::app::PART_OF;
 use crate::matcher::{self, Facts, Matcher, Part, Scope};
 use crate::resource::{ObjectRef, RawObject, Step};
 
-/// Where the values of some fields come from when an object is updated.
+/// A rule: where the value of a field comes from when an object is updated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebaseRule {
     pub matchers: Vec<Matcher>,
     /// Each ends with the name of a field.
     pub paths: Vec<Vec<Part>>,
-    /// The first that has the field counts; `None` to leave it out.
+    /// The first source that has the field counts; `None` to leave the field out.
     pub sources: Option<Vec<Side>>,
 }
 
@@ -30,8 +30,8 @@ pub enum Side {
     Existing,
 }
 
-/// Follows the rules for all objects that exist, and leaves out the rules of aggregated ClusterRoles, which the cluster
-/// fills in.
+/// Applies the rules to all existing objects, and leaves out the rules of aggregated ClusterRoles, which the cluster fills
+/// in.
 pub fn follow(changes: &mut [Change], rules: &[RebaseRule], field_manager: &str) {
     for change in changes.iter_mut().filter(|change| change.desired.bundle.is_none()) {
         if is_cluster_role(&change.desired.object) && change.desired.may_contain(&["aggregationRule"]) {
@@ -61,7 +61,7 @@ fn is_cluster_role(object: &ObjectRef) -> bool {
     object.kind == "ClusterRole" && object.group() == "rbac.authorization.k8s.io"
 }
 
-/// A value that was taken from the live object: where it is now, and where it is there.
+/// A value that was copied from the live object: its place in the manifest, and in the live object.
 struct Taken {
     at: Vec<Step>,
     live: Vec<Step>,
@@ -87,7 +87,7 @@ fn rebased(new: &Value, existing: &Value, rules: &[&RebaseRule], field_manager: 
             leave_out(&mut object, new, &at);
         }
     }
-    // Membership of an app is not for rules to decide.
+    // Rules cannot change membership of an app.
     if let (Value::String(id), Some(object)) = (&new["metadata"]["labels"][PART_OF], object.as_object_mut())
         && let Some(metadata) = child(object, "metadata")
         && let Some(labels) = child(metadata, "labels")
@@ -141,7 +141,7 @@ impl Both<'_> {
                 } else if let Some(below) = map.get_mut(key) {
                     here.copy(below, rest, (at, live), taken);
                 } else if rest.iter().all(|part| matches!(part, Part::Key(_))) {
-                    // Only as far as there is something to put into it.
+                    // Only if there is a value to add.
                     let mut below = Value::Object(Map::new());
                     here.copy(&mut below, rest, (at, live), taken);
                     if below.as_object().is_some_and(|below| !below.is_empty()) {
@@ -173,7 +173,7 @@ impl Both<'_> {
         (at, live): (&mut Vec<Step>, &mut Vec<Step>),
         taken: &mut Vec<Taken>,
     ) {
-        // By name, where items have one: there may be others in front of it.
+        // By name, if items have one: their positions may differ.
         let name = item.get("name").and_then(Value::as_str).map(str::to_owned);
         let find = |list: Option<&Value>| -> Option<usize> {
             let items = list?.as_array()?;
@@ -209,7 +209,7 @@ impl Both<'_> {
     }
 }
 
-/// Takes out what is at the path.
+/// Removes what is at the path.
 pub fn remove(value: &mut Value, path: &[Part]) {
     let Some((part, rest)) = path.split_first() else { return };
     match (part, value) {
@@ -229,7 +229,7 @@ pub fn remove(value: &mut Value, path: &[Part]) {
     }
 }
 
-/// Takes out the field, and what is then empty above it and was not there before.
+/// Removes the field, and its parents that are then empty and did not exist before.
 fn leave_out(object: &mut Value, new: &Value, at: &[Step]) {
     for length in (1..=at.len()).rev() {
         let (parent, Some(Step::Key(key))) = (at_steps_mut(object, &at[..length - 1]), at.get(length - 1)) else {
@@ -260,7 +260,7 @@ fn at_steps_mut<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Valu
     })
 }
 
-/// Whether our applies own the field of the live object, or something in it. Where nothing is on record, everything counts as
+/// Whether our field manager owns the field of the live object, or a part of it. Without managedFields, everything counts as
 /// ours.
 fn owns(live: &Value, field_manager: &str, steps: &[Step]) -> bool {
     let Some(entries) = live["metadata"]["managedFields"].as_array().filter(|entries| !entries.is_empty()) else {
@@ -272,12 +272,12 @@ fn owns(live: &Value, field_manager: &str, steps: &[Step]) -> bool {
     entries.iter().filter(is_ours).any(|entry| has(&entry["fieldsV1"], live, steps))
 }
 
-/// Whether a record of fields (`f:` a field, `k:` an item by its keys) has the field.
+/// Whether managedFields (`f:` a field, `k:` an item by its keys) have the field.
 fn has(fields: &Value, value: &Value, steps: &[Step]) -> bool {
     let (Some(fields), Some((step, rest))) = (fields.as_object(), steps.split_first()) else {
         return fields.is_object();
     };
-    // It has the whole.
+    // It owns the field as a whole.
     if fields.is_empty() {
         return true;
     }

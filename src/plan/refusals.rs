@@ -1,8 +1,7 @@
-//! Refusals, foreseen: what the server will not take although nobody has to try it out to know.
+//! Predicts refusals of the server: a namespace that is missing or being deleted, and a change of an immutable field.
 //!
-//! A namespace that is missing or being deleted, and a field that cannot change once the object is there. A deploy that
-//! meets them at its fortieth object is half done. What is live raises the suspicion, and the server decides: only the
-//! requests under suspicion are tried out by a dry run, so that most deploys ask nothing more than which namespaces exist.
+//! A deploy that fails at its fortieth object is half done. The live objects show which requests the server may refuse, and
+//! only these are sent as a dry run. So most deploys only read which namespaces exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +17,10 @@ use crate::text;
 
 /// Requests under way at the same time.
 const AT_ONCE: usize = 8;
-/// Objects that one problem names.
+/// The most objects that one problem names.
 const OBJECTS_SHOWN: usize = 5;
 
-/// Why a deploy of this plan would end at its first object, or half done. Reads only.
+/// Why a deploy of this plan would fail at its first object, or half way. Only reads.
 pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str, force_conflicts: bool) -> Vec<Problem> {
     let Target::Kube(server) = target else { return Vec::new() };
     let asking = Asking { plan, server, field_manager, force_conflicts };
@@ -54,7 +53,7 @@ impl Asking<'_> {
             .collect();
         let others: Vec<&str> = created.keys().copied().filter(|name| !of_plan.contains_key(name)).collect();
         let wanted: Vec<Wanted> = others.iter().map(|name| namespace(name)).collect();
-        // Without the right to read namespaces, the server answers when the objects are written.
+        // Without the right to read namespaces, the server decides when the objects are written.
         let read = target.read_each(&wanted, &|_, _| ()).await.unwrap_or_default();
         let missing: BTreeSet<&str> =
             others.iter().zip(&read).filter(|(_, read)| matches!(read, Ok(None))).map(|(name, _)| *name).collect();
@@ -76,7 +75,7 @@ impl Asking<'_> {
                 continue;
             };
             let Some(first) = changes.first() else { continue };
-            // A server may be set up to create namespaces by itself.
+            // An admission plugin may create namespaces by itself.
             if self.dry_run(first).await.is_ok() {
                 continue;
             }
@@ -86,7 +85,7 @@ impl Asking<'_> {
         problems
     }
 
-    /// Fields that an update changes and that cannot change.
+    /// Updates that change immutable fields.
     async fn immutable_fields(&self) -> Vec<Problem> {
         let suspects: Vec<&Change> = self.plan.changes.iter().filter(|change| is_suspect(change)).collect();
         let asked = suspects.into_iter().map(|change| async move { (change, self.dry_run(change).await) });
@@ -138,7 +137,7 @@ fn shown(changes: &[&Change]) -> String {
     shown.join(", ")
 }
 
-/// Whether an update may change a field of a built-in kind that cannot change.
+/// Whether an update may change an immutable field of a built-in kind.
 ///
 /// Source: the update validations of `k8s.io/kubernetes/pkg/apis/*/validation`
 fn is_suspect(change: &Change) -> bool {

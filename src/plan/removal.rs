@@ -1,7 +1,7 @@
-//! Members of an app that the manifests no longer have: which of them a deploy deletes, and which it lets go.
+//! Members of an app that the manifests no longer have: which of them a deploy deletes, and which it releases.
 //!
-//! An object is deleted only with both keys: it carries our label, and its uid is in our inventory. An object with one key
-//! is reported and never deleted.
+//! An object is deleted only if it has both: the app's label, and its uid in the app's inventory. An object with only one of
+//! them is reported and never deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::app::{App, PART_OF, Parent, parts};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
 
-/// What keeps an object in the cluster, by whose convention: an annotation and the value that says so.
+/// Annotations by which tools keep an object in the cluster, and their values.
 const KEPT: [(&str, &str); 5] = [
     ("kapp.k14s.io/delete-strategy", "orphan"),
     ("helm.sh/resource-policy", "keep"),
@@ -30,39 +30,39 @@ pub struct Removal {
     pub facts: Facts,
     /// [`Action::Delete`], or [`Action::Orphan`].
     pub action: Action,
-    /// Nothing is to be written: its deletion has begun already, or it is let go and carries no label of ours.
+    /// No request is needed: its deletion has begun already, or it is released and does not have our label.
     pub is_done: bool,
 }
 
-/// What becomes of the members that the manifests do not have.
+/// The members that the manifests do not have, by what happens to them.
 #[derive(Debug, Default)]
 pub struct Removals {
     pub removals: Vec<Removal>,
-    /// Members that are kept for now, since they were there before the app.
+    /// Members that are kept because they existed before the app.
     pub adopted: Vec<Arc<ObjectRef>>,
-    /// Objects with one key of two, and what is kept.
+    /// Notices about objects with only the label or the uid, and about objects that are kept.
     pub notices: Vec<Problem>,
-    /// How many members the app has, by its inventory.
+    /// The number of members in the app's inventory.
     pub members: usize,
 }
 
-/// What is to be done with one object.
+/// What happens to one object.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Delete,
-    /// It leaves the app: by whose words.
+    /// It is released, for this reason.
     Orphan(String),
-    /// It was there before the app.
+    /// It existed before the app.
     Adopted,
-    /// One key of two: what is wrong.
+    /// It has only the label or the uid, for this reason.
     OneKey(&'static str),
-    /// Another controller's, a copy that carries the label of its original.
+    /// A controller created it and copied the label from its owner.
     Copy,
-    /// Neither key.
+    /// It has neither the label nor the uid.
     Nothing,
 }
 
-/// Sorts the objects of the app that no change is about.
+/// Decides about the objects of the app that are not in the manifests.
 ///
 /// `older` are versions of versioned objects that stay members.
 pub fn decide(
@@ -73,7 +73,7 @@ pub fn decide(
     prunes_adopted: bool,
 ) -> Removals {
     let named: BTreeSet<_> = changes.iter().map(|change| change.desired.object.identity()).collect();
-    // One object may be served by two groups: then the manifests have it under the other one.
+    // Two groups may serve the same object, so the manifests may have it under the other one.
     let uids: BTreeSet<&str> = changes.iter().filter_map(|change| Some(change.live.as_ref()?.uid.as_str())).collect();
     let inventory: BTreeMap<&str, bool> =
         parent.members.iter().map(|member| (member.uid.as_str(), member.adopted)).collect();
@@ -125,7 +125,7 @@ pub fn decide(
     removals
 }
 
-/// Namespaces that the cluster or the app cannot be without, and the parents of apps.
+/// Namespaces that the cluster or the app needs, and the records of apps.
 pub fn is_protected(object: &ObjectRef, app: &App) -> bool {
     let name = object.name.as_str();
     let of_cluster = name == "default" || name.starts_with("kube-") || name == app.namespace;
@@ -133,7 +133,7 @@ pub fn is_protected(object: &ObjectRef, app: &App) -> bool {
     object.is_namespace() && of_cluster || is_record
 }
 
-/// `adopted` is what the inventory says of the uid, if it has it.
+/// `adopted` is the entry of the uid in the inventory, if there is one.
 fn fate(facts: &Facts, id: &str, adopted: Option<bool>, prunes_adopted: bool) -> Fate {
     let label = facts.labels.get(PART_OF);
     let is_ours = label.is_some_and(|label| label == id);
@@ -160,8 +160,8 @@ pub fn kept(facts: &Facts) -> Option<String> {
     said.map(|(key, value)| format!("its annotation says {key}: {value}"))
 }
 
-/// Deletions of one stage may run side by side; a lower stage is gone before the next one begins. What stands in the way
-/// of other objects goes first, then custom resources, while their controllers still run and can finish them.
+/// The stage of a deletion. Deletions of one stage run in parallel; all are gone before the next stage begins. Objects that
+/// can block other requests come first, then custom resources, while their controllers still run and can finalize them.
 pub fn stage(object: &ObjectRef) -> u8 {
     if object.is_namespace() {
         return 5;

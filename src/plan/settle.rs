@@ -1,9 +1,9 @@
-//! Doubtful updates: the manifest and the live object differ in nothing but what the server may make of the manifest.
+//! Doubtful updates: the manifest and the live object differ only in what the server may have changed.
 //!
-//! It drops empty values (`sessionAffinityConfig: {}`), fills in what is empty (`scaleUp: {}`), normalises others, and
-//! admission may do the same to any object. Whether such a manifest changes anything, the server alone knows: it is asked by
-//! a dry run of the very request, for these objects only. A deploy that writes an object which does not change would be
-//! harmless; one that says "1 update" for ever is not believed when it matters.
+//! It drops empty values (`sessionAffinityConfig: {}`), fills in empty ones (`scaleUp: {}`), normalises others, and
+//! admission may do the same to any object. Only the server knows whether such a manifest changes anything, so it is asked
+//! with a dry run of the request, for these objects only. Writing an object that does not change would be harmless, but users
+//! would stop to trust a plan that always shows "1 update".
 
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
@@ -15,8 +15,8 @@ use crate::resource::RawObject;
 /// Requests under way at the same time.
 const AT_ONCE: usize = 8;
 
-/// Asks the server about the doubtful updates, given by their index, and notes those that change nothing. In doubt, or
-/// without an answer, an update stays one.
+/// Asks the server about the doubtful updates, given by their index, and marks those that change nothing as unchanged.
+/// Without a clear answer, an update stays one.
 pub async fn settle(
     changes: &mut [Change],
     doubtful: &[usize],
@@ -25,16 +25,16 @@ pub async fn settle(
     keeps_answers: bool,
 ) {
     let Target::Kube(server) = target else { return };
-    // What OLM writes it writes as another manager.
+    // OLM writes as another field manager.
     let doubtful = doubtful.iter().filter(|index| changes[**index].is_written());
     let asked = doubtful.map(|index| {
         let change = &changes[*index];
         async move {
-            // Without force: what is not changed is no conflict.
+            // Without force: fields that do not change cause no conflict.
             let answer = server.dry_run(&change.request(&change.pin(), field_manager, false)).await;
             let live = change.live.as_ref()?;
             let is_same = answer.as_ref().is_ok_and(|answer| is_same(answer, &live.raw));
-            // Without a conflict, force changes nothing.
+            // Without a conflict, force makes no difference.
             if keeps_answers && answer.is_ok() && !is_same {
                 change.answer.keep(&answer);
             }
@@ -47,8 +47,8 @@ pub async fn settle(
     }
 }
 
-/// Whether a write would leave the object as it is, its records included. The server counts up the generation of some
-/// objects by values that it drops right after.
+/// Whether a write would leave the object as it is, including managedFields. The server increments the generation of some
+/// objects for values that it then drops.
 fn is_same(answer: &RawObject, live: &RawObject) -> bool {
     let [answer, live] = [answer, live].map(|object| {
         let mut object = object.value();

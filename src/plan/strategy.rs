@@ -1,7 +1,7 @@
-//! What annotations of kapp ask of a deploy: objects that it leaves alone, and what gantry cannot do.
+//! Annotations of kapp that control how an object is deployed, and those that gantry does not support.
 //!
-//! Source: "Apply" in kapp's documentation. An annotation that is not honoured blocks where the deploy would write another
-//! object than its author meant, and is a notice otherwise.
+//! Source: "Apply" in kapp's documentation. An unsupported annotation blocks the deploy if it would write something that the
+//! author did not intend, and is a notice otherwise.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -23,22 +23,22 @@ const PREFIX: &str = "kapp.k14s.io/";
 const OWN_PREFIX: &str = "gantry.dev/";
 const UPDATE_STRATEGY: &str = "update-strategy";
 
-/// What an annotation asks for.
+/// The strategy that an annotation selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// `noop`, `exists`: somebody else writes the object. A deploy that waits also waits until the latter is there.
+    /// `noop`, `exists`: the deploy does not write the object. With `exists`, a deploy that waits also waits until it exists.
     LeaveAlone,
-    /// `update-strategy: skip`: it is created where it is missing, and never updated.
+    /// `update-strategy: skip`: it is created if it is missing, and never updated.
     CreateOnly,
-    /// `update-strategy: always-replace`: it is deleted and created again, whatever changes.
+    /// `update-strategy: always-replace`: it is deleted and created again at any change.
     Replace,
-    /// `update-strategy: fallback-on-replace`: the same where the server refuses the update.
+    /// `update-strategy: fallback-on-replace`: it is deleted and created again if the server refuses the update.
     ReplaceRefused,
 }
 
 /// Whether a manifest may have such annotations. Most have none.
 fn may_ask(manifest: &Manifest) -> bool {
-    // OLM knows none of them.
+    // OLM does not know these annotations.
     manifest.bundle.is_none() && manifest.may_contain(&[PREFIX.trim_end_matches('/'), OWN_PREFIX.trim_end_matches('/')])
 }
 
@@ -47,7 +47,7 @@ pub fn may_replace(manifest: &Manifest) -> bool {
     matches!(of(manifest), Some(Strategy::Replace | Strategy::ReplaceRefused))
 }
 
-/// What the annotations of a manifest ask for; `None` for the usual.
+/// The strategy of a manifest; `None` for the default.
 pub fn of(manifest: &Manifest) -> Option<Strategy> {
     if !may_ask(manifest) {
         return None;
@@ -67,7 +67,7 @@ pub fn of(manifest: &Manifest) -> Option<Strategy> {
 }
 
 impl Strategy {
-    /// What becomes of what the deploy would do by itself.
+    /// The action with this strategy.
     pub fn apply(self, action: Action) -> Action {
         match (self, action) {
             (_, Action::Unchanged | Action::Unknown) | (Strategy::CreateOnly, Action::Create) => action,
@@ -78,7 +78,7 @@ impl Strategy {
     }
 }
 
-/// Makes an [`Action::Replace`] of the updates that are to be one. Whether the server refuses an update, it says in a dry run.
+/// Turns updates into [`Action::Replace`] according to their strategy. A dry run shows whether the server refuses an update.
 pub async fn replace(changes: &mut [Change], target: &Target, field_manager: &str) {
     let may_be_replaced =
         |change: &Change| change.is_written() && change.action == Action::Update && change.owner.is_none();
@@ -88,7 +88,7 @@ pub async fn replace(changes: &mut [Change], target: &Target, field_manager: &st
         let is_replaced = match (strategy, target) {
             (Strategy::Replace, _) => true,
             (Strategy::ReplaceRefused, Target::Kube(server)) => {
-                // By force: whether there are conflicts is another question.
+                // With force, because conflicts are handled separately.
                 let answer = server.dry_run(&change.request(&change.pin(), field_manager, true)).await;
                 matches!(answer, Err(DryRunError::Refused(refusal)) if refusal.by == Refuser::Validation)
             }
@@ -110,7 +110,7 @@ pub async fn replace(changes: &mut [Change], target: &Target, field_manager: &st
     }
 }
 
-/// These annotations by their names without the prefix: those of kapp, and the one of them that gantry has, too.
+/// The annotations by name without the prefix: those of kapp, and the one that also exists with gantry's prefix.
 fn annotations(manifest: &Value) -> Vec<(&str, &Value)> {
     let annotations = manifest["metadata"]["annotations"].as_object().into_iter().flatten();
     let name = |key: &'_ str| -> Option<usize> {
@@ -120,23 +120,23 @@ fn annotations(manifest: &Value) -> Vec<(&str, &Value)> {
     annotations.filter_map(|(key, value)| Some((&key[name(key)?..], value))).collect()
 }
 
-/// What the annotations of the manifests ask for and a deploy does not do.
+/// Problems with unsupported annotations.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct NotHonoured {
-    /// Why nothing can be written.
+    /// Problems that block the deploy.
     pub blocks: Vec<Problem>,
     pub notices: Vec<Problem>,
 }
 
-/// What some annotations need.
+/// Settings that some annotations require.
 #[derive(Debug, Clone, Copy)]
 pub struct Means {
-    /// A deploy waits for what it needs.
+    /// The deploy waits until objects are ready.
     pub waits: bool,
     pub has_app: bool,
 }
 
-/// What of kapp's annotations is not honoured, each with its line.
+/// Checks for unsupported annotations of kapp.
 pub fn not_honoured(plan: &Plan, means: Means) -> NotHonoured {
     let mut found = NotHonoured::default();
     let mut said_already = BTreeSet::new();
@@ -152,7 +152,7 @@ pub fn not_honoured(plan: &Plan, means: Means) -> NotHonoured {
             if blocks {
                 found.blocks.push(problem);
             } else if said_already.insert(message) {
-                // What is so for very many objects is said of the first.
+                // If very many objects have the same annotation, only the first is reported.
                 found.notices.push(problem);
             }
         }
@@ -161,7 +161,7 @@ pub fn not_honoured(plan: &Plan, means: Means) -> NotHonoured {
     found
 }
 
-/// Whether it blocks, what gantry does instead, and what to do about it.
+/// Whether it blocks the deploy, what gantry does instead, and the next step.
 fn said(name: &str, value: &Value, has_app: bool) -> Option<(bool, &'static str, &'static str)> {
     Some(match name {
         "versioned" if !has_app => (
@@ -193,13 +193,13 @@ fn is_strategy(value: &Value) -> bool {
     ["", "skip", "always-replace", "fallback-on-replace"].iter().any(|known| value == known)
 }
 
-/// Whether somebody else has to create the object first, and has not done so.
+/// Whether the object has to be created by something else and does not exist yet.
 pub fn is_missing(change: &Change) -> bool {
     let is_absent = change.action == Action::Skip && change.live.is_none() && change.unread.is_none();
     is_absent && annotations(&change.desired.raw.value()).iter().any(|(name, _)| *name == "exists")
 }
 
-/// An object that has to exist already, and does not.
+/// The problem for an object that has to exist and does not.
 fn absent(change: &Change) -> Option<Problem> {
     is_missing(change).then(|| {
         Problem::new(format!("{} does not exist yet, and this deploy does not wait for it", change.desired.object))
@@ -208,8 +208,8 @@ fn absent(change: &Change) -> Option<Problem> {
     })
 }
 
-/// Versions that exist with another content though the app has none of that number: those of another app, or of a record that
-/// was lost. They are not written over.
+/// Versions that exist with different content although the app's record does not have them: they belong to another app, or
+/// the record was lost. They are not overwritten.
 pub fn taken_versions(plan: &Plan, app: &str) -> Vec<Problem> {
     let is_version = |change: &&Change| {
         let Change { action, desired, .. } = change;
@@ -232,7 +232,7 @@ pub fn taken_versions(plan: &Plan, app: &str) -> Vec<Problem> {
     plan.changes.iter().filter(is_version).filter(is_taken).map(problem).collect()
 }
 
-/// Fills in each annotation `nonce` that is empty, so that its object changes with each deploy.
+/// Fills in each empty annotation `nonce`, so that its object changes with each deploy.
 pub fn fill_nonces(manifests: &mut [Manifest], now: Timestamp) {
     const NONCE: &str = "kapp.k14s.io/nonce";
     for manifest in manifests.iter_mut().filter(|manifest| manifest.may_contain(&[NONCE])) {

@@ -1,12 +1,12 @@
-//! Whether applying a manifest again would change anything, decided without asking the server.
+//! Decides without asking the server whether applying a manifest again would change anything.
 //!
 //! Server-side apply records in `metadata.managedFields` which fields each field manager set. An object is unchanged
-//! when our manager's record names exactly the fields of the manifest and the live values are the manifest's. Values
-//! that the server added (defaults) belong to no record of ours and do not matter. Inside an atomic list or map the
-//! record names only the whole, so there a live key that the manifest lacks counts as a change unless it is a known
-//! default, and an empty value of the manifest that live lacks counts as one unless the server is known to drop it: a
-//! needless apply is a no-op for the server, a skipped one would be silent. Such a change is doubtful: what the server
-//! drops, fills in and normalises nobody but the server knows for every kind, so that it is asked (`settle.rs`).
+//! if our manager's entry names exactly the fields of the manifest and the live values are the manifest's. Values
+//! that the server added (defaults) are not in our entry and do not matter. For an atomic list or map the entry
+//! names only the whole. There, a live key that the manifest lacks counts as a change unless it is a known default, and an
+//! empty value of the manifest that the live object lacks counts as one unless the server is known to drop it: an
+//! unnecessary apply is a no-op for the server, a skipped one would go unnoticed. Such a change is doubtful: only the server
+//! knows for every kind what it drops, fills in and normalises, so it is asked (`settle.rs`).
 //!
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/>, and the `fieldsV1` format of
 //! `sigs.k8s.io/structured-merge-diff` (`f:` a field, `k:` a list item by its keys, `v:` a set member).
@@ -21,21 +21,21 @@ use super::built_in;
 use crate::resource::{ObjectRef, RawObject};
 use gantry_schema::json::{self, Json, Map};
 
-/// What the comparison may know beside the two objects.
+/// What the comparison depends on, apart from the two objects.
 pub struct Facts<'a> {
     /// The field manager of this deploy.
     pub field_manager: &'a str,
     /// For a custom resource: the structural schema of its version, for defaults inside atomic lists and maps.
     pub schema: Option<&'a Json<'a>>,
-    /// A kind that is compiled into the API server, whose Go types drop zero values and normalise quantities.
+    /// Whether the kind is compiled into the API server, whose Go types drop zero values and normalise quantities.
     pub built_in: bool,
 }
 
-/// What a deploy does to an object, as far as the two objects show. Of several parts the last one here counts.
+/// The result of a comparison. For several parts, the last of these variants that occurs counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Comparison {
     Unchanged,
-    /// They differ in nothing but what the server may drop, fill in or normalise.
+    /// They differ only in what the server may drop, fill in or normalise.
     Doubtful,
     Changed,
 }
@@ -48,7 +48,7 @@ impl Comparison {
     }
 }
 
-/// All parts together; the first that changed ends it.
+/// Combines the results of all parts; stops at the first that changed.
 fn all(parts: impl IntoIterator<Item = Comparison>) -> Comparison {
     let mut all = Unchanged;
     for part in parts {
@@ -62,13 +62,13 @@ fn all(parts: impl IntoIterator<Item = Comparison>) -> Comparison {
 
 /// Whether a deploy of `desired` over `live` would leave the object as it is.
 pub fn compare(object: &ObjectRef, desired: &RawObject, live: &RawObject, facts: &Facts<'_>) -> Comparison {
-    // Most objects that change were last written by somebody else: that needs no tree of the whole object.
+    // Most objects that change were last written by another manager, which shows without parsing the whole object.
     let entry = match record_of(live, object, facts.field_manager) {
         Record::Ours(index) => Some(index),
         Record::Others => return Changed,
-        // The server keeps no record of an apply that owns nothing, such as that of a Namespace with only a name.
+        // The server keeps no entry for an apply that owns nothing, such as a Namespace with only a name.
         Record::OnlyOthers => return Comparison::unless(!owns_nothing(desired, facts)),
-        // A folder of manifests may keep no such record: the values alone decide.
+        // A folder of manifests may have no managedFields: then only the values count.
         Record::None => None,
     };
     let is_secret = facts.built_in && object.kind == "Secret" && object.group().is_empty();
@@ -91,13 +91,13 @@ fn record<'j>(live: &'j Json<'j>, index: usize) -> Option<&'j Json<'j>> {
     live.map()?.get("metadata")?.map()?.get("managedFields")?.list()?.get(index)?.map()?.get("fieldsV1")
 }
 
-/// Whether the manifest names nothing that a manager could own.
+/// Whether the manifest has no field that a manager could own.
 fn owns_nothing(desired: &RawObject, facts: &Facts<'_>) -> bool {
     let json = desired.json();
     let Ok(desired) = Json::parse_bounded(&json) else { return false };
     let says_something = |(key, value): (&str, &Json<'_>)| match key {
         "metadata" => !says_nothing(value),
-        // Of built-in kinds it is written through the status subresource only.
+        // For built-in kinds the status is written only through the status subresource.
         "status" => !facts.built_in,
         key => At::Object.is_ownable(key),
     };
@@ -106,9 +106,9 @@ fn owns_nothing(desired: &RawObject, facts: &Facts<'_>) -> bool {
 
 enum Record {
     None,
-    /// Other managers are on record, and ours at another version.
+    /// Our entry has another version.
     Others,
-    /// Other managers are on record, and ours never was.
+    /// Only other managers have entries.
     OnlyOthers,
     /// The index of our entry in `metadata.managedFields`.
     Ours(usize),
@@ -142,7 +142,7 @@ fn record_of(live: &RawObject, object: &ObjectRef, field_manager: &str) -> Recor
     }
 }
 
-/// The server stores a Secret's `stringData` as base64 in `data`, and keeps the record under `stringData`.
+/// The server stores a Secret's `stringData` as base64 in `data`, and keeps the fields under `stringData`.
 fn fold_desired(secret: &mut Value) {
     if let Some(Value::Object(text)) = secret.as_object_mut().and_then(|map| map.shift_remove("stringData")) {
         let data = &mut secret["data"];
@@ -156,7 +156,7 @@ fn fold_desired(secret: &mut Value) {
     }
 }
 
-/// The same for the records of a live Secret.
+/// The same for the managedFields of a live Secret.
 fn fold_records(secret: &mut Value) {
     let records = secret.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
     for record in records.into_iter().flatten() {
@@ -170,7 +170,7 @@ fn fold_records(secret: &mut Value) {
     }
 }
 
-/// Where a walk is, as far as that matters.
+/// The place of a comparison within the object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At<'k> {
     Object,
@@ -195,7 +195,7 @@ impl<'k> At<'k> {
         }
     }
 
-    /// Whether a manager can own the member. The others are set by the request itself or by the server.
+    /// Whether a manager can own the member. Others are set by the request or by the server.
     fn is_ownable(self, key: &str) -> bool {
         match self {
             At::Object => !matches!(key, "apiVersion" | "kind"),
@@ -216,7 +216,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// A node of which other managers may own other parts. `owned` is `None` where no record is kept.
+    /// Compares a node whose other parts may belong to other managers. `owned` is `None` without managedFields.
     fn granular(
         &self,
         desired: &Json<'_>,
@@ -227,7 +227,7 @@ impl Walk<'_> {
     ) -> Comparison {
         let owned = owned.map(Json::map);
         let owned = match owned {
-            // A leaf of the record: a scalar, or a list or map that is owned as a whole.
+            // A leaf of managedFields: a scalar, or a list or map that is owned as a whole.
             Some(None) => return self.whole(desired, live, schema, at),
             Some(Some(children)) if children.is_empty() => return self.whole(desired, live, schema, at),
             Some(Some(children)) => Some(children),
@@ -251,7 +251,7 @@ impl Walk<'_> {
         schema: Option<&Json<'_>>,
         at: At<'_>,
     ) -> Comparison {
-        // A field of ours that the manifest no longer has is about to be removed.
+        // The apply would remove a field of ours that the manifest no longer has.
         let has = |key: &str| at.is_ownable(key) && desired.get(key).is_some();
         if !owned.is_none_or(|owned| owned.iter().filter_map(|(step, _)| step.strip_prefix("f:")).all(has)) {
             return Changed;
@@ -260,13 +260,13 @@ impl Walk<'_> {
         all(fields.map(|(key, value)| {
             let below = at.below(key);
             let record = match owned {
-                // The record of an apply names the fields of the manifest, also those that the server drops.
+                // Our entry names all fields of the manifest, including those that the server drops.
                 Some(owned) => match owned.get(&format!("f:{key}")) {
                     Some(record) => Some(record),
                     // Written through the status subresource only: the server ignores it here.
                     None if at == At::Object && key == "status" => return Unchanged,
                     None if below == At::Metadata => return of_unrecorded_metadata(value),
-                    // A list that is merged item by item is on record with its items, so that an empty one is not.
+                    // For a list that is merged by item, managedFields name the items, so an empty list is not in them.
                     None if matches!(value, Json::List(_)) && self.dropped(key, value) && live.get(key).is_none() => {
                         return Unchanged;
                     }
@@ -276,10 +276,10 @@ impl Walk<'_> {
                 None => None,
             };
             match live.get(key) {
-                // A list of a Go type that is not left out where it is empty.
+                // A list of a Go type without `omitempty`.
                 Some(Json::Null) if self.is_built_in_and_empty(value) => Unchanged,
                 Some(Json::Null) | None if self.dropped(key, value) => Unchanged,
-                // What is on record as ours and is not there was dropped by the server: else it would be off the record.
+                // A field in our entry that does not exist was dropped by the server; otherwise the entry would not have it.
                 Some(Json::Null) | None if record.is_some() || is_blank(value) => Doubtful,
                 Some(Json::Null) | None => Changed,
                 Some(live) => self.granular(value, live, record, child(schema, key), below),
@@ -307,7 +307,7 @@ impl Walk<'_> {
                 }
                 let keys = Json::parse(record.strip_prefix("k:")?).ok()?;
                 let keys = keys.map()?;
-                // A key that the manifest leaves out was defaulted (`protocol: TCP` of a port).
+                // The server defaulted a key that the manifest leaves out (`protocol: TCP` of a port).
                 let is_item = keys.iter().all(|(key, value)| member(Some(item), key).is_none_or(|own| own == value));
                 if !is_item {
                     return None;
@@ -321,7 +321,7 @@ impl Walk<'_> {
         }))
     }
 
-    /// A value that belongs to one manager as a whole: equal up to what the server defaults or normalises.
+    /// Compares a value that one manager owns as a whole, apart from what the server defaults or normalises.
     fn whole(&self, desired: &Json<'_>, live: &Json<'_>, schema: Option<&Json<'_>>, at: At<'_>) -> Comparison {
         match (desired, live) {
             (Json::Map(desired), Json::Map(live)) => {
@@ -369,13 +369,13 @@ impl Walk<'_> {
         of_items.max(if desired.len() == live.len() { Unchanged } else { self.doubtful() })
     }
 
-    /// A field on one side only, inside of what is owned as a whole. Of the versions of a CRD all is known that the server
-    /// drops and fills in.
+    /// Compares a field that is on one side only, inside a value that is owned as a whole. For the versions of a CRD, it is known
+    /// exactly what the server drops and fills in.
     fn doubtful(&self) -> Comparison {
         if self.is_crd { Changed } else { Doubtful }
     }
 
-    /// Whether the server keeps no trace of such a value: null everywhere, some empty values in its own types.
+    /// Whether the server drops such a value: null everywhere, some empty values in its own types.
     fn dropped(&self, key: &str, value: &Json<'_>) -> bool {
         match value {
             Json::Null => true,
@@ -397,7 +397,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether nothing is said, however deep: the server may leave no trace of it.
+/// Whether the value is empty at every depth, so that the server may drop it.
 fn is_blank(value: &Json<'_>) -> bool {
     match value {
         Json::Null => true,
@@ -418,12 +418,12 @@ fn child<'s>(schema: Option<&'s Json<'_>>, key: &str) -> Option<&'s Json<'s>> {
     member(member(schema, "properties"), key).or_else(|| member(schema, "additionalProperties"))
 }
 
-/// Metadata of which a manager owns nothing.
+/// Whether no manager can own anything in the metadata.
 fn says_nothing(metadata: &Json<'_>) -> bool {
     of_unrecorded_metadata(metadata) == Unchanged
 }
 
-/// Metadata of a manifest without a record of it.
+/// Compares metadata without managedFields.
 fn of_unrecorded_metadata(metadata: &Json<'_>) -> Comparison {
     let Some(metadata) = metadata.map() else { return Changed };
     let ownable = metadata.iter().filter(|(key, _)| At::Metadata.is_ownable(key));
@@ -448,7 +448,7 @@ fn is_what_is_defaulted(schema: &Json<'_>, live: &Json<'_>) -> bool {
     keeps_all && adds_no_other && adds_all
 }
 
-/// The record of a list item names its keys, also the one that the server defaulted and the manifest leaves out.
+/// managedFields name a list item by its keys, including keys that the server defaulted and the manifest leaves out.
 fn without_defaulted_keys<'j>(children: &'j Json<'j>, item: &Json<'_>, keys: &Map<'_>) -> Cow<'j, Json<'j>> {
     let is_defaulted = |key: &str| keys.get(key).is_some() && member(Some(item), key).is_none();
     match children {

@@ -1,4 +1,4 @@
-//! What objects wait for that are not ready, as the report says it: with the Pods of workloads, and their logs.
+//! Explains why objects are not ready, with the Pods of workloads and their logs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::problem::{Log, Problem};
 use crate::resource::ObjectRef;
 
 impl Wait<'_> {
-    /// The worst Pod of each of these workloads, and how long it took to find them.
+    /// The reason of the worst Pod of each workload by its uid, and how long it took to read them.
     pub(super) async fn look_at_pods(&self, owners: Vec<Found>) -> (BTreeMap<String, String>, Duration) {
         let begun = Instant::now();
         if owners.is_empty() {
@@ -32,7 +32,7 @@ impl Wait<'_> {
         (owners.into_iter().filter_map(worst).collect(), begun.elapsed())
     }
 
-    /// Says of objects what they wait for, and of workloads what their Pods wait for.
+    /// Reports why objects are not ready, and for workloads, why their Pods are not.
     pub(super) async fn explain(
         &self,
         failed: &[Progress<'_>],
@@ -41,7 +41,7 @@ impl Wait<'_> {
         waited: &mut Waited,
     ) {
         let owners = owners(failed.iter().chain(overdue).chain(late));
-        // What cannot be listed is not explained.
+        // If the Pods cannot be listed, they are left out.
         let children = if owners.is_empty() {
             Children::default()
         } else {
@@ -54,7 +54,7 @@ impl Wait<'_> {
             Some(format!("; {}", of_pod(&worst.object, reason)))
         };
         let unready = || failed.iter().chain(overdue).chain(late);
-        // A Pod of the manifests is its own.
+        // A Pod of the manifests is logged itself.
         let logging = |one: &Progress<'_>| {
             let object = &one.awaited.change.desired.object;
             if is_pod(object) { Some(Arc::clone(object)) } else { worst_pod(one).map(|pod| Arc::clone(&pod.object)) }
@@ -74,7 +74,7 @@ impl Wait<'_> {
         waited.unready = said.map(|(problem, log)| Problem { log: log.map(Box::new), ..problem }).collect();
     }
 
-    /// The ends of the logs of Pods, as far as they are wanted and can be read.
+    /// The last lines of the logs of Pods, if they are enabled and can be read.
     async fn logs(&self, pods: Vec<Option<Arc<ObjectRef>>>, waited: &mut Waited) -> Vec<Option<Log>> {
         let mut left = if self.shows_logs { MOST_LOGS } else { 0 };
         let read = async |pod: Option<Arc<ObjectRef>>| match pod {
@@ -110,7 +110,7 @@ fn failed_for(change: &Change, reason: &str) -> Problem {
     ))
 }
 
-/// The workloads among these, as they are live.
+/// The live workloads among these.
 pub(super) fn owners<'p, 'a: 'p>(of: impl Iterator<Item = &'p Progress<'a>>) -> Vec<Found> {
     let live = |one: &Progress<'_>| {
         let live = one.live.as_ref().filter(|_| owns_pods(one.awaited.change))?;
@@ -123,7 +123,7 @@ fn of_pod(pod: &ObjectRef, reason: &str) -> String {
     format!("pod/{}: {reason}", pod.name)
 }
 
-/// Kinds whose Pods say why they are not ready.
+/// Kinds whose Pods show why they are not ready.
 fn owns_pods(change: &Change) -> bool {
     matches!(change.desired.object.group(), "apps" | "batch") || change.desired.object.kind == "ReplicationController"
 }

@@ -1,11 +1,11 @@
-//! Webhook configurations and API services go after the workload that answers for them: before it is ready, every request that
-//! they stand in the way of would fail.
+//! Writes webhook configurations and APIServices after the workload that serves them: until it is ready, every request that
+//! they match would fail.
 //!
-//! Only where the server can trust what answers there from the start: without a CA bundle the workload fills one in itself, and
-//! may not get ready before the configuration is there.
+//! That applies only if the server can verify the certificate from the start. Without a CA bundle the workload fills one in
+//! itself, and may not become ready before the configuration exists.
 //!
-//! Custom resources go after the workloads behind webhooks that are live already and that the server asks about their kind: while the
-//! Pods are being replaced, it would refuse them. A configuration that this deploy creates comes later than they do.
+//! Custom resources are written after the workloads of live webhooks that the server calls for their kind: while the Pods are
+//! replaced, it would refuse them. A configuration that this deploy creates is written after the custom resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use super::written::Ordering;
 use crate::plan::{self, Change};
 use crate::resource::Resource;
 
-/// Adds these rules to those that were written. They count less than any of those.
+/// Adds these rules to the written ones, which take precedence.
 pub fn add(changes: &[Change], orderings: &mut BTreeMap<usize, Ordering>) {
     let is_written = Change::is_written;
     let callers = changes.iter().enumerate().filter(|(_, change)| is_written(change));
@@ -32,7 +32,7 @@ pub fn add(changes: &[Change], orderings: &mut BTreeMap<usize, Ordering>) {
         if workloads.is_empty() {
             continue;
         }
-        // No group that somebody writes has spaces in its name.
+        // The name of a written group has no spaces.
         let group = Group::Named(format!("behind service {}/{}", service.0, service.1));
         for workload in workloads {
             orderings.entry(workload).or_default().groups.insert(group.clone());
@@ -76,14 +76,14 @@ fn called(change: &Change) -> BTreeSet<Name> {
     clients.into_iter().filter_map(service).collect()
 }
 
-/// A webhook that the server calls today: the Service that answers, and about which kinds it is asked.
+/// A live webhook: its Service, and the kinds that the server calls it for.
 struct Webhook {
     service: Name,
-    /// Group and plural; `*` is any.
+    /// Group and plural; `*` matches any.
     kinds: Vec<(String, String)>,
 }
 
-/// The live webhooks of these objects without which a request fails.
+/// The live webhooks of these objects with `failurePolicy: Fail`.
 fn webhooks(changes: &[Change]) -> Vec<Webhook> {
     let live = |change: &Change| change.live.as_ref().map(|live| live.raw.value());
     changes.iter().filter(|change| may_have_webhooks(change)).filter_map(live).flat_map(|live| of_live(&live)).collect()
@@ -93,7 +93,7 @@ fn may_have_webhooks(change: &Change) -> bool {
     let object = &change.desired.object;
     match object.group() {
         "admissionregistration.k8s.io" => object.kind.ends_with("WebhookConfiguration"),
-        // Most CRDs are large, and have none.
+        // Most CRDs have none, and parsing them is expensive.
         _ => object.is_crd() && change.live.as_ref().is_some_and(|live| live.raw.json().contains("\"Webhook\"")),
     }
 }
@@ -120,7 +120,7 @@ fn of_live(live: &Value) -> Vec<Webhook> {
     converts.flatten().into_iter().chain(admission).collect()
 }
 
-/// The Services that the server asks when a custom resource is written.
+/// The Services that the server calls when a custom resource is written.
 fn asked_about(change: &Change, webhooks: &[Webhook]) -> BTreeSet<Name> {
     let Resource { group, plural, .. } = &*change.resource;
     if plan::is_built_in(group) {

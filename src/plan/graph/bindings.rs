@@ -1,4 +1,4 @@
-//! The order that a configuration asks for: groups and rules of all objects that resource matchers fit.
+//! The order that a configuration defines: change groups and rules for all objects that resource matchers match.
 //!
 //! Source: `changeGroupBindings` and `changeRuleBindings` in kapp's documentation of its Config.
 
@@ -16,21 +16,21 @@ pub struct Bindings {
     pub rules: Vec<RuleBinding>,
 }
 
-/// Objects that are in a change group.
+/// Adds objects to a change group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupBinding {
-    /// May have placeholders.
+    /// May contain placeholders.
     pub name: String,
     pub matchers: Vec<Matcher>,
     pub at: Option<Location>,
 }
 
-/// Objects that have change rules.
+/// Adds change rules to objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleBinding {
     /// Each with its place.
     pub rules: Vec<(Pattern, Option<Location>)>,
-    /// A rule does not count where it would close a cycle.
+    /// Rules that would close a cycle are ignored.
     pub ignore_if_cyclical: bool,
     pub matchers: Vec<Matcher>,
 }

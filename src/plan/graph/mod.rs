@@ -28,7 +28,7 @@ use crate::text;
 const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
 const HELM_HOOK: &str = "helm.sh/hook";
 
-/// Which changes and removals are under way side by side, and which wait for others.
+/// Which changes and removals may run in parallel, and which wait for others.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     /// Their members are indices into the changes of the plan.
@@ -37,20 +37,20 @@ pub struct Graph {
     pub removals: Vec<Step>,
 }
 
-/// What is to be said of the order of a plan.
+/// Notices about the order of a plan.
 #[derive(Debug, Default)]
 pub struct Said {
     /// Rules that this deploy cannot keep.
     pub blocks: Vec<Problem>,
     pub notices: Vec<Problem>,
-    /// Where the default order gives way to a rule: for those who want to know everything.
+    /// Pairs of objects whose default order a rule reverses, for verbose output.
     pub turned: Vec<Problem>,
 }
 
-/// Pairs of objects that are named.
+/// The most pairs of objects that are named.
 const MOST_TURNED: usize = 20;
 
-/// Which objects are written the other way round than by default.
+/// Reports the objects whose default order is reversed.
 fn reversed<'o>(turned: &[(usize, usize)], object: impl Fn(usize) -> &'o ObjectRef) -> Vec<Problem> {
     let pair = |(later, earlier): &(usize, usize)| {
         let (first, then) = (object(*later), object(*earlier));
@@ -64,7 +64,7 @@ fn reversed<'o>(turned: &[(usize, usize)], object: impl Fn(usize) -> &'o ObjectR
     problems
 }
 
-/// Looks whether the rules of the manifests can be kept, as far as that can be said without the cluster.
+/// Checks whether the rules of the manifests can be followed, as far as that is known without the cluster.
 ///
 /// # Errors
 /// Annotations and bindings that cannot be read; rules that form a cycle.
@@ -90,7 +90,7 @@ pub fn check<'m>(manifests: &'m [Manifest], bindings: &Bindings, namespace: &'m 
 /// Sorts the changes and removals of a plan.
 ///
 /// # Errors
-/// As [`check`], with what the cluster says of namespaces.
+/// As [`check`], now with the namespaces of the cluster.
 pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Result<(Graph, Said)> {
     let objects: Vec<Object<'_>> = changes
         .iter()
@@ -149,20 +149,20 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
 /// A manifest in its namespace.
 struct Object<'a> {
     manifest: &'a Manifest,
-    /// Where it names none, the one that it would be in.
+    /// Its namespace, or the default one if it names none.
     namespace: &'a str,
     scope: Scope<'a>,
 }
 
 impl Object<'_> {
-    /// Whether one of these words may be in the manifest. Those of a bundle OLM does not read.
+    /// Whether the manifest may contain one of these words. In objects of bundles they have no effect.
     fn may_contain(&self, words: &[&str]) -> bool {
         self.manifest.bundle.is_none() && self.manifest.may_contain(words)
     }
 }
 
-/// What the annotations of the manifests and the bindings say, by index. Where rules name groups by kind or single objects, all that are in
-/// one of them have an entry.
+/// The ordering from annotations and bindings, by index. If rules name groups by kind or single objects, all their members
+/// have an entry.
 fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, Ordering>> {
     let mut orderings = BTreeMap::new();
     let mut problems = Vec::new();
@@ -176,7 +176,7 @@ fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, O
         for (index, object) in objects.iter().enumerate().filter(|(_, object)| object.manifest.bundle.is_none()) {
             let Manifest { object: name, raw, origin, .. } = object.manifest;
             let facts = Facts::of_raw(name, object.scope, raw);
-            // Only of a CRD more than the name has a placeholder.
+            // Only CRDs have placeholders for more than the identity.
             let manifest = if name.is_crd() { raw.value() } else { Value::Null };
             let ordering = orderings.entry(index).or_default();
             let unreadable = written::bind(bindings, &facts, (name, object.namespace, &manifest), ordering);
@@ -192,12 +192,12 @@ fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, O
         orderings.values().flat_map(|ordering| &ordering.rules).map(|rule| rule.group.clone()).collect();
     if named.iter().any(Group::is_by_kind) {
         for (index, object) in objects.iter().enumerate() {
-            // Who has annotations has these groups already.
+            // Objects with annotations have these groups already.
             if object.may_contain(&written::MARKS) {
                 continue;
             }
             let Manifest { object: name, raw, .. } = object.manifest;
-            // Of all other kinds the name alone decides.
+            // For all other kinds the identity is enough.
             let manifest = if name.is_crd() { raw.value() } else { Value::Null };
             let groups = written::read(name, object.namespace, &manifest).0.groups;
             orderings.entry(index).or_default().groups.extend(groups);
@@ -221,7 +221,7 @@ fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, O
     Ok(orderings)
 }
 
-/// What the live annotations of removals and the bindings say, and what of it cannot be read.
+/// The ordering of removals from live annotations and bindings, and what cannot be read of it.
 fn of_removals(removals: &[Removal], bindings: &Bindings) -> (BTreeMap<usize, Ordering>, Vec<Problem>) {
     let (mut orderings, mut notices) = (BTreeMap::new(), Vec::new());
     for (index, removal) in removals.iter().enumerate() {
@@ -243,15 +243,15 @@ fn of_removals(removals: &[Removal], bindings: &Bindings) -> (BTreeMap<usize, Or
     (orderings, notices)
 }
 
-/// An object with what its annotations say.
+/// An object with its ordering.
 struct Placed<'a> {
     object: &'a ObjectRef,
-    /// Where its manifest is; `None` for an object that is deleted.
+    /// The place of its manifest; `None` for an object that is deleted.
     origin: Option<&'a Origin>,
     ordering: &'a Ordering,
 }
 
-/// Rules that would have something deleted before something else is written.
+/// Rules that require a deletion before something else is written.
 fn turned_round(written: &[Placed<'_>], deleted: &[Placed<'_>]) -> Vec<Problem> {
     let sides = [
         (written, Operation::Upsert, Side::After, deleted, Operation::Delete),
@@ -290,9 +290,9 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
     for (index, ordering) in orderings {
         let Manifest { object, origin, .. } = objects[*index].manifest;
         for rule in &ordering.rules {
-            // What the manifests no longer have is deleted.
+            // The group may have only objects that are deleted.
             let is_here = rule.operation == rule.other;
-            // Rules of a configuration are about more than these manifests.
+            // Rules of a configuration may concern other manifests.
             let is_here = is_here && !(rule.is_optional && matches!(rule.source, Source::Binding(..)));
             if is_here && !groups.contains(&rule.group) && said.insert(&rule.group) {
                 let message = match &rule.group {
@@ -309,7 +309,7 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
     notices
 }
 
-/// Annotations of other tools that would change the order and are not read: each said once.
+/// Annotations of other tools that would change the order and are not read; each is reported once.
 fn unread_orders(objects: &[Object<'_>]) -> Vec<Problem> {
     let orders = [
         (SYNC_WAVE, "sync-wave", "gantry does not read the waves of Argo CD", "where the order matters"),
@@ -338,7 +338,7 @@ fn problem_of(object: &ObjectRef, origin: &Origin, Unreadable { source, message 
     Problem { at, ..Problem::new(format!("{object}: {source}: {message}")) }
 }
 
-/// Where a rule is written that an object with this manifest has.
+/// The place of a rule of an object with this manifest.
 fn place(source: &Source, origin: Option<&Origin>) -> Option<Location> {
     match source {
         Source::Nowhere => None,

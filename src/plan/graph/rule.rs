@@ -8,13 +8,13 @@ use crate::problem::Location;
 use crate::resource::ObjectRef;
 
 const PLACEHOLDERS: [&str; 6] = ["api-group", "kind", "name", "namespace", "crd-group", "crd-kind"];
-/// A group may be named after objects, whose names are shorter than this.
+/// The longest name of a group. It may contain the names of objects.
 const MAX_NAME: usize = 2000;
 
 /// The groups to which kapp adds objects by their kind.
 pub const BY_KIND: &str = "change-groups.kapp.k14s.io/";
 
-/// What a deploy does to an object, as rules name it.
+/// The operation on an object that a rule names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// It is created or updated.
@@ -22,7 +22,7 @@ pub enum Operation {
     Delete,
 }
 
-/// On which side of the others a rule puts its object.
+/// Whether a rule puts its object before or after the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     Before,
@@ -43,7 +43,7 @@ impl Group {
         Group::Object(group.into(), kind.into(), namespace.map(Into::into), name.into())
     }
 
-    /// Whether kapp decides by the kind of an object if it is in the group.
+    /// Whether the group is one of those to which kapp adds objects by their kind.
     pub fn is_by_kind(&self) -> bool {
         matches!(self, Group::Named(name) if name.starts_with(BY_KIND))
     }
@@ -73,18 +73,18 @@ pub struct Rule {
     pub other: Operation,
     pub group: Group,
     pub source: Source,
-    /// It does not count where it would close a cycle.
+    /// It is ignored if it would close a cycle.
     pub is_optional: bool,
 }
 
-/// Where a group or a rule is written.
+/// The source of a group or a rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Source {
     #[default]
     Nowhere,
-    /// In the annotation of this key.
+    /// The annotation with this key.
     Annotation(String),
-    /// In the configuration: the key of the list, and where the entry is.
+    /// The configuration: the key of the list, and the place of the entry.
     Binding(&'static str, Option<Location>),
 }
 
@@ -129,7 +129,7 @@ impl Placeholders<'_> {
     }
 }
 
-/// A rule as it is written, the placeholders of its group not filled in.
+/// A rule whose group may contain placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     operation: Operation,
@@ -169,7 +169,7 @@ impl Pattern {
     /// The rule of an object.
     ///
     /// # Errors
-    /// A placeholder has no value for it.
+    /// A placeholder has no value for the object.
     pub fn rule(&self, values: &Placeholders<'_>, source: Source, is_optional: bool) -> Result<Rule, String> {
         let Pattern { operation, side, other, ref group } = *self;
         Ok(Rule { operation, side, other, group: values.group(group)?, source, is_optional })

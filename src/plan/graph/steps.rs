@@ -1,4 +1,4 @@
-//! Sorts objects into steps: the rules that somebody wrote first, then the default order as far as it does not contradict them.
+//! Sorts objects into steps: by written rules first, then by the default order unless it contradicts them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -6,59 +6,59 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use super::rule::{Group, Operation, Rule, Side, Source};
 use super::written::Ordering;
 
-/// Objects with the same rules share a step; each step is compared with each other one.
+/// The most steps: each is compared with each other one. Objects with the same rules share a step.
 const MAX_STEPS: usize = 1000;
 
-/// An object that is to be sorted.
+/// An object to sort.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
-    /// By default lower ranks come first.
+    /// Lower ranks come first by default.
     pub rank: u8,
-    /// `None` without rules and groups, and for what is not written: nothing waits for it.
+    /// `None` without rules and groups, and for objects that are not written, which nothing waits for.
     pub ordering: Option<&'a Ordering>,
 }
 
-/// Objects that are written side by side.
+/// Objects that are written in parallel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Step {
     /// Indices of the objects.
     pub members: Vec<usize>,
-    /// The steps that have to end before this one starts, by index. All of them come earlier in the list.
+    /// The indices of the steps that have to end before this one starts. All of them are earlier in the list.
     pub after: Vec<usize>,
-    /// A written rule has something wait for it: not only until it is written, but until it is ready.
+    /// A written rule makes other steps wait for it, not only until it is written, but until it is ready.
     pub is_awaited: bool,
 }
 
-/// Why there is no order.
+/// Why the objects cannot be sorted.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Disorder {
-    /// Each edge says that one object goes after the next one.
+    /// In each edge, one object comes after the next one.
     Cycle(Vec<Edge>),
     /// More different rules than [`MAX_STEPS`].
     TooMany(usize),
 }
 
-/// One object goes after another one, by a rule of one of the two.
+/// One object comes after another one, by a rule of one of them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Edge {
     pub later: usize,
     pub earlier: usize,
-    /// Which of the two has the rule, and what says so.
+    /// Which of the two has the rule, and its source.
     pub of: usize,
     pub source: Source,
 }
 
-/// What objects of one step have in common.
+/// What the objects of one step have in common.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     rank: u8,
     is_free: bool,
     groups: Vec<usize>,
-    /// On which side of which group, and whether that does not count where it would close a cycle.
+    /// The side, the group, and whether the rule is ignored if it would close a cycle.
     rules: Vec<(Side, usize, bool)>,
 }
 
-/// One kind goes after another.
+/// One kind comes after another.
 struct Written {
     later: usize,
     earlier: usize,
@@ -75,7 +75,7 @@ impl Kind {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sorted {
     pub steps: Vec<Step>,
-    /// What would by default go after what, and does not, as a rule says otherwise: one node of each of the two.
+    /// Pairs of nodes whose default order a rule reverses.
     pub turned: Vec<(usize, usize)>,
 }
 
@@ -90,7 +90,7 @@ pub fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Sorted, Disorder
     }
     let mut order = Order::new(sorting.kinds.len());
     let mut written = sorting.written()?;
-    // What has to be first, so that only what does not is dropped.
+    // Required rules first, so that only optional ones are dropped.
     written.sort_by_key(|written| written.is_optional);
     let mut awaited = BTreeSet::new();
     for Written { later, earlier, is_optional } in written {
@@ -147,7 +147,7 @@ impl<'a> Sorting<'a> {
         Sorting { nodes, operation, kinds, members, groups }
     }
 
-    /// What goes after what, by the written rules.
+    /// The edges from written rules.
     fn written(&self) -> Result<Vec<Written>, Disorder> {
         let mut edges = Vec::new();
         for (index, (kind, of_kind)) in self.kinds.iter().enumerate() {
@@ -156,7 +156,7 @@ impl<'a> Sorting<'a> {
                     match (side, other == index) {
                         (Side::After, false) => edges.push(Written { later: index, earlier: other, is_optional }),
                         (Side::Before, false) => edges.push(Written { later: other, earlier: index, is_optional }),
-                        // An object does not wait for itself, and two of a kind cannot wait for each other.
+                        // An object does not wait for itself, and two of the same kind cannot wait for each other.
                         (_, true) if is_optional => {}
                         (_, true) => {
                             if let [first, second, ..] = of_kind[..] {
@@ -171,7 +171,7 @@ impl<'a> Sorting<'a> {
         Ok(edges)
     }
 
-    /// The first kind is later than the second one, which depends on it already.
+    /// The first kind would come after the second, which depends on it already.
     fn cycle(&self, order: &Order, later: usize, earlier: usize) -> Vec<Edge> {
         let mut path = vec![later];
         path.extend(order.path(earlier, later));
@@ -179,7 +179,7 @@ impl<'a> Sorting<'a> {
         path.windows(2).map(|pair| self.edge(first(pair[0]), first(pair[1]))).collect()
     }
 
-    /// The rule by which an object of one kind goes after an object of another.
+    /// The rule by which an object of one kind comes after an object of another.
     fn edge(&self, (later, of_later): (usize, usize), (earlier, of_earlier): (usize, usize)) -> Edge {
         let source = |node: usize, side: Side, other: usize| {
             let rules = &self.nodes[node].ordering?.rules;
@@ -189,7 +189,7 @@ impl<'a> Sorting<'a> {
                 (rule.operation, rule.other, rule.side) == (self.operation, self.operation, side)
                     && names_other(&rule.group)
             };
-            // What has to be is what closes a cycle.
+            // A cycle consists of required rules.
             let rule = rules.iter().filter(is_about).min_by_key(|rule| rule.is_optional);
             rule.map(|rule| (node, rule.source.clone()))
         };
@@ -198,9 +198,9 @@ impl<'a> Sorting<'a> {
         Edge { later, earlier, of, source }
     }
 
-    /// Puts lower ranks first: among objects without rules wholly; between those and others, and among others, wherever that
-    /// does not close a cycle. An object with rules keeps its own place behind lower ranks before others get theirs behind it.
-    /// Answers where it does.
+    /// Adds the edges of the default order, lower ranks first. Objects without rules are fully sorted by rank. Objects with rules
+    /// are sorted unless that closes a cycle: first each behind lower ranks, then others behind it. Returns the pairs for
+    /// which it would.
     fn add_defaults(&self, order: &mut Order) -> Vec<(usize, usize)> {
         let kinds = |has_rules: bool| {
             let fits =
@@ -218,7 +218,7 @@ impl<'a> Sorting<'a> {
         for (those, behind) in [(&others, &all), (&plain, &others)] {
             for (later, rank) in those {
                 let mut lower: Vec<(usize, u8)> = behind.iter().filter(|(_, other)| other < rank).copied().collect();
-                // The nearest first: most of the rest follows from them.
+                // Nearest ranks first: most other edges follow from them.
                 lower.sort_by_key(|(_, rank)| Reverse(*rank));
                 for (earlier, _) in lower {
                     if !order.add(*later, earlier) {
@@ -232,7 +232,7 @@ impl<'a> Sorting<'a> {
         turned
     }
 
-    /// The kinds as steps, each behind those that it waits for, lower ranks first.
+    /// The kinds as steps, each after those that it waits for, lower ranks first.
     fn steps(&self, order: &Order, awaited: &BTreeSet<usize>) -> Vec<Step> {
         let count = self.kinds.len();
         let mut missing: Vec<usize> = order.after.iter().map(Vec::len).collect();
@@ -260,10 +260,10 @@ impl<'a> Sorting<'a> {
     }
 }
 
-/// What goes after what, without cycles.
+/// A graph of edges without cycles.
 struct Order {
     after: Vec<Vec<usize>>,
-    /// Of each, all that it goes after, one bit each.
+    /// For each node, a bit set of all nodes that it comes after.
     all: Vec<Vec<u64>>,
 }
 
@@ -276,7 +276,7 @@ impl Order {
         self.all[later][earlier / 64] >> (earlier % 64) & 1 == 1
     }
 
-    /// Answers false, and adds nothing, where it would close a cycle.
+    /// Adds an edge. Returns false and adds nothing if it would close a cycle.
     fn add(&mut self, later: usize, earlier: usize) -> bool {
         if later == earlier || self.goes_after(earlier, later) {
             return false;
@@ -295,13 +295,13 @@ impl Order {
         true
     }
 
-    /// What it waits for, without what follows from that.
+    /// The nodes that it waits for directly.
     fn direct(&self, later: usize) -> impl Iterator<Item = usize> {
         let after = &self.after[later];
         after.iter().copied().filter(move |earlier| !after.iter().any(|other| self.goes_after(*other, *earlier)))
     }
 
-    /// From one to another that it goes after, both ends included.
+    /// The path from one node to another that it comes after, including both.
     fn path(&self, from: usize, to: usize) -> Vec<usize> {
         let mut path = vec![from];
         while let Some(&last) = path.last().filter(|last| **last != to) {

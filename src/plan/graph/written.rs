@@ -15,9 +15,9 @@ use crate::resource::ObjectRef;
 
 const PREFIXES: [&str; 2] = ["kapp.k14s.io/", "gantry.dev/"];
 const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
-/// One of these is in every annotation that is read here, and in few other texts.
+/// Each annotation that is read here contains one of these; few other texts do.
 pub const MARKS: [&str; 3] = ["change-group", "change-rule", "depends-on"];
-/// What the annotations of one object say about its place in the order.
+/// The groups and rules of one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ordering {
     pub groups: BTreeSet<Group>,
@@ -26,7 +26,7 @@ pub struct Ordering {
     pub is_free: bool,
 }
 
-/// What cannot be read: where it is, and what is wrong.
+/// A group or rule that cannot be read, and why.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unreadable {
     pub source: Source,
@@ -60,7 +60,7 @@ pub fn read(object: &ObjectRef, namespace: &str, manifest: &Value) -> (Ordering,
     (ordering, unreadable)
 }
 
-/// Adds what bindings of the configuration say of an object in this namespace, as far as it is known what they are about.
+/// Adds the groups and rules that bindings of the configuration define for an object in this namespace.
 pub fn bind(
     bindings: &Bindings,
     facts: &Facts<'_>,
