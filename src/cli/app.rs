@@ -1,4 +1,4 @@
-//! The commands on apps, which read no manifests.
+//! The commands for apps, which read no manifests.
 
 use clap::{Args, Subcommand};
 
@@ -6,7 +6,7 @@ use super::common::{ConfigFlags, IdentityArgs, KubeconfigArgs, OutputArgs, Targe
 use super::flow::{AppFlags, DeployArgs, FlowArgs, InputArgs, ManyArgs};
 use crate::options::{ListFormat, PruneFlag, PruneMax};
 
-/// Where a command goes that reads no manifests.
+/// The cluster of a command that reads no manifests.
 #[derive(Debug, Clone, Args)]
 pub struct ClusterArgs {
     #[command(flatten)]
@@ -32,11 +32,11 @@ pub struct DeleteArgs {
     #[arg(short = 'a', long = "app", value_name = "NAME", required = true)]
     pub name: String,
 
-    /// Also delete members that were there before the app
+    /// Also delete members that existed before the app
     #[arg(long)]
     pub prune_adopted: bool,
 
-    /// Go on although a deploy of the app began less than 15 minutes ago and has not ended
+    /// Continue although a deploy of the app began less than 15 minutes ago and has not ended
     #[arg(long)]
     pub break_lock: bool,
 
@@ -44,7 +44,7 @@ pub struct DeleteArgs {
     #[arg(long)]
     pub warn_only: bool,
 
-    /// Do not ask for confirmation; needed off a terminal
+    /// Do not ask for confirmation; required without a terminal
     #[arg(short = 'y', long)]
     pub yes: bool,
 
@@ -57,7 +57,7 @@ pub struct DeleteArgs {
 }
 
 impl DeleteArgs {
-    /// The same as a deploy of no manifests.
+    /// The equivalent deploy without manifests.
     pub fn deploy(&self) -> DeployArgs {
         let ClusterArgs { config, identity, kubeconfig, namespace } = self.cluster.clone();
         let input = InputArgs {
@@ -130,7 +130,7 @@ pub enum AppsCommand {
         /// The app
         #[arg(short = 'a', long = "app", value_name = "NAME", required = true)]
         name: String,
-        /// Do not ask for confirmation; needed off a terminal
+        /// Do not ask for confirmation; required without a terminal
         #[arg(short = 'y', long)]
         yes: bool,
     },
@@ -144,7 +144,7 @@ pub enum AppsCommand {
         /// Its new name
         #[arg(long, value_name = "NAME")]
         to: String,
-        /// Do not ask for confirmation; needed off a terminal
+        /// Do not ask for confirmation; required without a terminal
         #[arg(short = 'y', long)]
         yes: bool,
     },

@@ -1,4 +1,4 @@
-//! Flags that several commands have.
+//! Flags that several commands share.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub struct KubeconfigArgs {
     pub file: Option<PathBuf>,
 }
 
-/// Where a report goes, and how much of it a person sees.
+/// Where a report is written, and how much of it is printed.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
     /// The report's format (human, json, sarif, junit, markdown, github, gitlab, html), and a file to write it to; can be repeated [default: human]
@@ -53,7 +53,7 @@ pub struct OutputArgs {
     pub verbose: u8,
 }
 
-/// Whom to impersonate.
+/// The user and groups to impersonate.
 #[derive(Debug, Clone, Args)]
 pub struct IdentityArgs {
     /// Make every request as this user or service account (system:serviceaccount:NAMESPACE:NAME)

@@ -1,4 +1,4 @@
-//! What a deploy is of, where it goes and how: `deploy`, `check`, and what looks at the same.
+//! The flags of `deploy`, `check`, `diff`, and of other commands that read manifests or a target.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::plan::filter::Filter;
 
 const CONTEXTS: &str = "The kubeconfig context, or several: a,b,c or a pattern like 'prod-*'";
 
-/// What every command that looks at a target has in common: what is read, and where it goes.
+/// The input and target of every command that reads manifests.
 #[derive(Debug, Args)]
 pub struct InputArgs {
     /// Manifests: a file, a directory (read recursively) or - for standard input; can be repeated
@@ -25,9 +25,9 @@ pub struct InputArgs {
     #[arg(long, value_name = "CHECK,…")]
     pub preflight: Vec<String>,
 
-    /// Make the manifests of each -f with a program, {dir} standing for the folder: 'kustomize build {dir}'
+    /// Render the manifests of each -f with a program, {dir} being the folder: 'kustomize build {dir}'
     ///
-    /// With --target git:REV, the same program makes those of the commit, from all files of the commit.
+    /// With --target git:REV, the same program renders those of the commit, from all files of the commit.
     #[arg(long, value_name = "COMMAND")]
     pub render: Option<String>,
 
@@ -35,12 +35,12 @@ pub struct InputArgs {
     pub target: TargetArgs,
 
     /// A catalog that ClusterExtensions are resolved from: a file, a folder or a URL with file-based catalogs; can be
-    /// repeated, beside those of the configuration
+    /// repeated, in addition to those of the configuration
     #[arg(long = "catalog", value_name = "NAME=PATH|URL")]
     pub catalogs: Vec<String>,
 }
 
-/// What `deploy`, `check` and `diff` have in common.
+/// The flags that `deploy`, `check` and `diff` share.
 #[derive(Debug, Args)]
 #[command(mut_arg("context", |arg| arg.help(CONTEXTS)))]
 pub struct FlowArgs {
@@ -68,7 +68,7 @@ pub struct FlowArgs {
     )]
     pub take_ownership: Vec<String>,
 
-    /// Services and PodDisruptionBudgets that kapp deployed no longer select by the label of its app
+    /// Remove the label of kapp's app from the selectors of Services and PodDisruptionBudgets that kapp deployed
     #[arg(long)]
     pub drop_kapp_selector: bool,
 
@@ -79,15 +79,15 @@ pub struct FlowArgs {
     #[command(flatten)]
     pub app: AppFlags,
 
-    /// Wait until what a deploy writes is ready; exit code 5 where it is not [default: true with --app, else crds]
+    /// Wait until the written objects are ready; exit code 5 if they are not [default: true with --app, else crds]
     #[arg(long, value_name = "true|crds|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub wait: Option<Wait>,
 
-    /// When an object fails, go on with what does not depend on it
+    /// When an object fails, continue with those that do not depend on it
     #[arg(long)]
     pub keep_going: bool,
 
-    /// How long to try again while a webhook does not answer, for example 30s [default: 2m]
+    /// How long to retry while a webhook does not answer, for example 30s [default: 2m]
     #[arg(long, value_name = "DURATION")]
     pub apply_timeout: Option<String>,
 
@@ -103,7 +103,7 @@ pub struct FlowArgs {
     #[arg(long)]
     pub ignore_failing_api_services: bool,
 
-    /// Show what the container wrote last that keeps an awaited object from being ready
+    /// Show the last log lines of the container because of which an awaited object is not ready
     #[arg(long)]
     pub logs: bool,
 
@@ -111,25 +111,24 @@ pub struct FlowArgs {
     #[arg(long)]
     pub warn_only: bool,
 
-    /// Findings that this JSON report of an earlier run has, too, are known and do not count, unless they got worse
+    /// Do not count findings that this JSON report of an earlier run already has, unless they got worse
     ///
-    /// deploy then writes although they exist. What could not be checked is never known.
+    /// They do not block a deploy then. What could not be checked always counts.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
 
-    /// Show what changes in each object, line by line; with =full also the whole of each object that is created
+    /// Show what changes in each object, line by line; with =full also each created object as a whole
     #[arg(long, value_name = "changes|full", num_args = 0..=1, require_equals = true, default_missing_value = "changes")]
     pub diff: Option<DiffKind>,
 
-    /// Only objects that have all of this, kind=Deployment,ns=web,op=update: the others are neither shown nor checked nor
-    /// written
+    /// Only objects that match all of kind=Deployment,ns=web,op=update: the others are not shown, checked or written
     ///
     /// Keys are kind, name, ns, group and op (create, adopt, replace, update, unchanged, skip); * and ? are wildcards. Repeat the flag for
     /// objects that match either. Not together with --app.
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub filter: Vec<Filter>,
 
-    /// Exit with 4 instead of 0 where there are changes to make, or deploy made some
+    /// Exit with 4 instead of 0 if there are changes to make, or deploy made some
     #[arg(long)]
     pub detailed_exitcode: bool,
 
@@ -141,26 +140,26 @@ pub struct FlowArgs {
     pub output: OutputArgs,
 }
 
-/// Many clusters in one run.
+/// The flags for many clusters in one run.
 #[derive(Debug, Default, Args)]
 pub struct ManyArgs {
-    /// The contexts that this file lists, one or a pattern on each line, # for comments: the same for each of them
+    /// Run on the contexts in this file: one name or pattern on each line, # for comments
     #[arg(long, value_name = "FILE", conflicts_with = "context")]
     pub contexts_file: Option<PathBuf>,
 
-    /// Of several contexts, so many at the same time [default: 8]
+    /// The most contexts at the same time [default: 8]
     #[arg(long, value_name = "N")]
     pub parallel: Option<NonZero<usize>>,
 
-    /// Of several contexts, every Nth, beginning with the one at index I: from 0, as Indexed Jobs count
+    /// Of several contexts, every Nth, beginning with index I, which counts from 0 as in Indexed Jobs
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
 }
 
-/// The app that a deploy is of.
+/// The flags for an app.
 #[derive(Debug, Args)]
 pub struct AppFlags {
-    /// The app that the objects belong to: what the manifests no longer have can be pruned
+    /// The app that the objects belong to; members that the manifests no longer have can be pruned
     #[arg(id = "app", short = 'a', long, value_name = "NAME")]
     pub name: Option<String>,
 
@@ -172,27 +171,27 @@ pub struct AppFlags {
     #[arg(long, value_name = "WHEN")]
     pub prune: Option<PruneFlag>,
 
-    /// Delete at most so many members, or such a share of them [default: 10, or 30% if that is more]
+    /// The most members to delete, as a number or a share [default: 10, or 30% if that is more]
     #[arg(long, value_name = "N|P%")]
     pub prune_max: Option<PruneMax>,
 
-    /// Also delete members that were there before the app
+    /// Also delete members that existed before the app
     #[arg(long)]
     pub prune_adopted: bool,
 
-    /// Take over the app of kapp of this name [default: that of --app] as a whole, and end it
+    /// Take over the kapp app of this name [default: that of --app] as a whole, and delete its record
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     pub from_kapp: Option<String>,
 
-    /// Leave the record of the app of kapp, though its objects are no longer kapp's
+    /// Keep the record of the kapp app, although its objects no longer belong to kapp
     #[arg(long, requires = "from_kapp")]
     pub keep_kapp_record: bool,
 
-    /// Take over the app's record from another tool that keeps it as its ApplySet; off a terminal only with --yes
+    /// Take over the app's record from another tool that keeps it as its ApplySet; requires --yes without a terminal
     #[arg(long)]
     pub take_over_app: bool,
 
-    /// Go on although another deploy of the app began less than 15 minutes ago and has not ended
+    /// Continue although another deploy of the app began less than 15 minutes ago and has not ended
     #[arg(long)]
     pub break_lock: bool,
 }
@@ -210,9 +209,9 @@ pub struct DeployArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Deploy to several contexts in waves: up to how many of them, for example 1,10%,100%
+    /// Deploy to several contexts in waves: how many of them each wave completes, for example 1,10%,100%
     ///
-    /// No wave begins before every cluster of the one before it is deployed (and ready, with --wait).
+    /// A wave begins when every cluster of the previous one is deployed (and ready, with --wait).
     #[arg(long, value_name = "N|P%,…")]
     pub waves: Option<Waves>,
 }
@@ -234,15 +233,15 @@ pub struct PermissionsArgs {
     #[command(flatten)]
     pub input: InputArgs,
 
-    /// The app that the objects belong to: to find, delete and keep on record what belongs to it takes more rights
+    /// The app that the objects belong to; finding, deleting and recording its members requires more rights
     #[arg(short = 'a', long, value_name = "NAME")]
     pub app: Option<String>,
 
-    /// Also what it takes to take over the app of kapp of this name [default: that of --app]
+    /// Also the rights to take over the kapp app of this name [default: that of --app]
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", requires = "app")]
     pub from_kapp: Option<String>,
 
-    /// Also what it takes to show the logs of Pods
+    /// Also the rights to show the logs of Pods
     #[arg(long)]
     pub logs: bool,
 

@@ -1,4 +1,4 @@
-//! What only answers: catalogs, rules, configuration.
+//! Commands that only look things up: catalogs, rules, configuration.
 
 use clap::{Args, Subcommand};
 
@@ -13,7 +13,7 @@ pub struct CatalogArgs {
     /// A channel of the package, or a bundle, or its version
     pub item: Option<String>,
 
-    /// A catalog: a file, a folder or a URL with file-based catalogs; can be repeated, beside those of the configuration
+    /// A catalog: a file, a folder or a URL with file-based catalogs; can be repeated, in addition to those of the configuration
     #[arg(long = "catalog", value_name = "NAME=PATH|URL")]
     pub catalogs: Vec<String>,
 
@@ -21,11 +21,11 @@ pub struct CatalogArgs {
     #[arg(long, conflicts_with_all = ["from", "item"])]
     pub supported: bool,
 
-    /// Where one can go from this version or bundle of the package, over the edges of the channel that is named, or all
+    /// The possible upgrades from this version or bundle of the package, in the given channel or in all
     #[arg(long, value_name = "VERSION", requires = "package")]
     pub from: Option<String>,
 
-    /// The shortest way to this version or bundle
+    /// The shortest upgrade path to this version or bundle
     #[arg(long, value_name = "VERSION", requires = "from")]
     pub to: Option<String>,
 
@@ -40,7 +40,7 @@ pub struct CatalogArgs {
     #[command(flatten)]
     pub identity: IdentityArgs,
 
-    /// Look into the ClusterCatalogs of this cluster, too; without any catalog, into those of the current context
+    /// Also read the ClusterCatalogs of this cluster; without any catalog, those of the current context are read
     #[arg(long, value_name = "kube|dir:PATH")]
     pub target: Option<TargetSpec>,
 
@@ -49,7 +49,7 @@ pub struct CatalogArgs {
 }
 
 impl CatalogArgs {
-    /// Whether a flag says that a cluster is to be asked.
+    /// Whether a flag names a cluster.
     pub fn names_cluster(&self) -> bool {
         let IdentityArgs { user, groups } = &self.identity;
         let KubeconfigArgs { context, file } = &self.kubeconfig;

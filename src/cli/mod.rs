@@ -1,4 +1,4 @@
-//! The command line: parsing only, no I/O. `gantry::run` turns these raw arguments into a run.
+//! The command line: only parsing, no I/O. `gantry::run` turns these arguments into a run.
 
 mod app;
 mod common;
@@ -51,7 +51,7 @@ pub enum Command {
     Permissions(PermissionsArgs),
     /// Write what is live to a folder, to check against it later or elsewhere: --target dir:DIR
     Snapshot(SnapshotArgs),
-    /// Look into catalogs of operators: packages, channels, versions, and the ways between them
+    /// Show catalogs of operators: packages, channels, versions, and upgrade paths
     Catalog(CatalogArgs),
     /// Work with JSON reports of earlier runs
     Report(ReportArgs),
@@ -69,7 +69,7 @@ pub enum Command {
         /// The folder, for example /usr/local/share/man/man1
         folder: PathBuf,
     },
-    /// What may stand in place of the last word, in the format of kubectl's plugins
+    /// Complete the last word, in the format of kubectl's plugins
     #[command(hide = true)]
     CompleteWords {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_and_where_it_goes_is_said_alike_to_every_command() {
+    fn every_command_with_manifests_has_the_same_flags_for_input_and_target() {
         for command in ["deploy", "check", "diff", "permissions"] {
             let flags = "-f a -f b -c c.yaml --preflight A,B --target dir:x --context y --kubeconfig z -n n";
             let parsed = Cli::try_parse_from(["gantry", command].into_iter().chain(flags.split(' ')));

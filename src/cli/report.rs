@@ -1,4 +1,4 @@
-//! What is done with reports that are there already.
+//! Commands for existing reports.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub struct ReportArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum ReportCommand {
-    /// Put the JSON reports of several clusters together, and exit as a run on all of them would
+    /// Merge the JSON reports of several clusters, and exit like a run on all of them
     Merge(MergeArgs),
 }
 

@@ -1,5 +1,5 @@
-//! The reports of many clusters as one report, for formats that place findings at lines of manifests: what is found in several
-//! clusters is there once, and names them.
+//! Combines the reports of many clusters into one, for formats that place findings at lines of manifests. A finding in several
+//! clusters appears once and names them.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use super::{ClusterReport, ErrorEntry, Report, ReportList};
 use crate::finding::{CheckReport, CheckStatus, Finding, Fingerprint, Unchecked};
 use crate::text;
 
-/// So many clusters are named in a sentence.
+/// The most clusters that a sentence names.
 const NAMED: usize = 5;
 
 impl ReportList {
-    /// All clusters as one. Its changes are those of any of them, for places; what a cluster comes to, the list says.
+    /// The combined report. Its changes are those of all clusters, for places. The outcome of each cluster is in the list.
     pub fn combined(&self) -> Report {
         let mut report = Report {
             outcome: self.outcome,
@@ -78,7 +78,7 @@ impl ReportList {
     }
 }
 
-/// What clusters have in common, in the order in which it first occurs, each with those that have it.
+/// Groups equal values of clusters, in the order of their first occurrence, each with its clusters.
 struct Together<T> {
     all: Vec<(T, Vec<String>)>,
     by_key: BTreeMap<String, Vec<usize>>,
@@ -91,10 +91,10 @@ impl<T> Default for Together<T> {
 }
 
 impl<T: Clone + PartialEq> Together<T> {
-    /// What is equal has the same key.
+    /// Equal values have the same key.
     fn add(&mut self, key: impl std::fmt::Debug, entry: &T, cluster: &str) {
         let alike = self.by_key.entry(format!("{key:?}")).or_default();
-        // One cluster may have it twice.
+        // A cluster may have it twice.
         let known = alike.iter().find(|at| {
             let (known, clusters) = &self.all[**at];
             known == entry && clusters.last().is_none_or(|last| last != cluster)
@@ -109,7 +109,7 @@ impl<T: Clone + PartialEq> Together<T> {
     }
 }
 
-/// Not checked is worse than passed, and blocked than anything.
+/// The rank of a status: not checked is worse than passed, and blocked is worst.
 fn worse(one: CheckStatus, other: CheckStatus) -> CheckStatus {
     let weight = |status: CheckStatus| match status {
         CheckStatus::Passed => 0,
@@ -129,7 +129,7 @@ fn before(message: &str, clusters: &[String], all: usize) -> String {
     if clusters.len() == all { message.to_owned() } else { format!("{}: {message}", shown(clusters)) }
 }
 
-/// The finding, with the clusters in its sentence. What makes it the same finding in another run is left as it is.
+/// The finding, with the clusters in its message. Its fingerprint stays the same.
 fn of_clusters(mut finding: Finding, clusters: &[String]) -> Finding {
     let place = format!(" [{}]", shown(clusters));
     finding.message.push_str(&place);

@@ -1,6 +1,6 @@
-//! The findings as workflow commands of GitHub Actions (`-o github`): each becomes an annotation of the line that it is about.
+//! The findings as workflow commands of GitHub Actions (`-o github`): each becomes an annotation of a line.
 //!
-//! GitHub shows the first ten errors and the first ten warnings of a step, so that infos and what was accepted are left out.
+//! GitHub shows only the first ten errors and ten warnings of a step, so infos and accepted findings are left out.
 
 use std::io::{self, Write};
 
@@ -60,12 +60,12 @@ fn command(out: &mut dyn Write, name: &str, place: Option<&Place>, title: &str, 
     writeln!(out, "::{name} {}::{}", properties.join(","), data(&text::cut(&message, LONGEST_MESSAGE)))
 }
 
-/// What GitHub documents for the message of a command.
+/// Escapes the message of a command, as GitHub documents it.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// What GitHub documents for a property of a command.
+/// Escapes a property of a command, as GitHub documents it.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

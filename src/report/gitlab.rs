@@ -1,7 +1,7 @@
 //! The findings as a report on code quality (`-o gitlab`), which GitLab shows beside the lines of a merge request.
 //!
-//! GitLab compares it with that of the target branch by fingerprint and takes each fingerprint only once. The format has no
-//! place for what could not be checked; it is an entry of its own, so that it is not taken for nothing.
+//! GitLab compares it with that of the target branch by fingerprint and accepts each fingerprint only once. The format cannot
+//! express what could not be checked, so that is written as an entry.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -48,7 +48,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     }
     let mut times = BTreeMap::new();
     for finding in report.checks.iter().flat_map(|check| &check.findings) {
-        // What somebody has accepted is no problem to be fixed.
+        // Accepted findings need not be fixed.
         let Some(severity) = severity(finding) else { continue };
         let number = times.entry(Fingerprint::of(finding)).and_modify(|number| *number += 1).or_insert(0_usize);
         entries.push(Entry {
@@ -62,7 +62,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     json::write_value(&entries, out)
 }
 
-/// What is no finding and stops a deploy all the same.
+/// An entry for an error that is not a finding.
 fn stopped(description: String, check_name: String, location: Location) -> Entry {
     let fingerprint = format!("{:032x}", fnv128(format!("{check_name}\n{description}").as_bytes()));
     Entry { description, check_name, fingerprint, severity: "blocker", location }
@@ -74,10 +74,10 @@ fn description(finding: &Finding) -> String {
     format!("{}{inside}: {}", words::object(finding), words::message(finding))
 }
 
-/// GitLab's word; `None` for what is not reported.
+/// GitLab's severity; `None` for findings that are left out.
 fn severity(finding: &Finding) -> Option<&'static str> {
     match finding.severity {
-        // It is as it is in the target branch, where it is reported, too.
+        // The report of the target branch has it, too.
         Severity::Known => severity(&Finding { severity: finding.severity_if_unaccepted(), ..finding.clone() }),
         Severity::Error => Some("blocker"),
         Severity::Warning => Some("minor"),

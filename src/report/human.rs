@@ -1,9 +1,9 @@
 //! The report for a person: what broke, where, who breaks, what to do.
 //!
-//! rustc's shape and kubectl's words: errors before warnings, the first of each kind whole and a line for each other one,
-//! an overview of the checks, and the verdict as the last line. [`write_review`] says what a deploy would do and what the checks found, before
-//! anybody is asked; [`write_outcome`] says how it ended. Both are functions of the report: where an excerpt is to be
-//! shown, [`Excerpts`] gives the line. All text of the report is untrusted and goes through [`crate::text`].
+//! It looks like rustc's output and uses kubectl's words: errors before warnings, the first of each kind in full and a line for
+//! each other one, an overview of the checks, and the verdict as the last line. [`write_review`] shows what a deploy would
+//! do and what the checks found, before the confirmation; [`write_outcome`] shows how it ended. Both are functions of the
+//! report; [`Excerpts`] provides lines of files. All text of the report is untrusted and goes through [`crate::text`].
 
 pub(super) mod causes;
 mod checks;
@@ -33,11 +33,11 @@ use pen::Pen;
 
 /// The lines of the files that findings and problems point to.
 pub trait Excerpts {
-    /// A line, from 1, without its line break. `None` where the file or the line is not at hand.
+    /// A line, counted from 1, without its line break. `None` if the file or the line is unavailable.
     fn line(&self, file: &str, line: usize) -> Option<&str>;
 }
 
-/// Which command the report is of: it decides what the last line promises.
+/// The command of the report, which determines the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Deploy,
@@ -47,7 +47,7 @@ pub enum Purpose {
     Diff,
 }
 
-/// How to write.
+/// The options of the human report.
 #[derive(Debug, Clone, Copy)]
 pub struct HumanOptions {
     pub color: bool,
@@ -57,7 +57,7 @@ pub struct HumanOptions {
     pub verbose: bool,
     /// Only findings that are errors, checks that did not pass, and an end that is not a success.
     pub quiet: bool,
-    /// No line of a manifest is shown, unless it is a CRD's: the others hold values.
+    /// Shows no lines of manifests except CRDs, because they contain values.
     pub redact: bool,
     pub purpose: Purpose,
 }
@@ -82,7 +82,7 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, o
     write_outcome(report, options, excerpts, out)
 }
 
-/// The target, the plan, the findings, and a line for each check: all that is known before anything is written.
+/// The target, the plan, the findings, and a line for each check: everything that is known before anything is written.
 pub fn write_review(
     report: &Report,
     options: &HumanOptions,
@@ -102,12 +102,12 @@ pub fn write_review(
     checks::write(report, &causes, options, &mut pen)
 }
 
-/// What became of each object that a deploy was to write, and one line that says how it ended.
+/// The result of each object of a deploy, and a last line with the outcome.
 pub fn write_fate(report: &Report, options: &HumanOptions, out: &mut dyn Write) -> io::Result<()> {
     outcome::write_fate(report, options, &mut Pen::new(options, out))
 }
 
-/// What stopped the run, what became of each object where that is not plain, and one line that says how it ended.
+/// The errors, the result of each object unless it is obvious, and a last line with the outcome.
 pub fn write_outcome(
     report: &Report,
     options: &HumanOptions,

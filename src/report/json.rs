@@ -1,7 +1,7 @@
 //! The report as JSON (`-o json`), and the JSON Schema that documents it.
 //!
-//! The bytes are a function of the report alone: keys come in the order of the fields, lists in the order of the
-//! run. A test makes `docs/report.schema.json` from its types; `UPDATE_DOCS=1 cargo test` rewrites it.
+//! The bytes are a function of the report: keys are in the order of the fields, lists in the order of the run. A test
+//! generates `docs/report.schema.json` from its types; `UPDATE_DOCS=1 cargo test` rewrites it.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -19,20 +19,20 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes any value as [`write`] does.
 ///
-/// JSON itself lets most characters through that a terminal acts on or that turn text round. They are written as escapes,
-/// which mean the same to every reader.
+/// JSON allows most characters that control a terminal or change the direction of text. They are written as escapes, which
+/// mean the same to every reader.
 pub fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     value.serialize(&mut Serializer::with_formatter(&mut *out, Harmless(PrettyFormatter::new())))?;
     out.write_all(b"\n")
 }
 
-/// JSON text with hostile characters escaped. Beside strings there are none in it.
+/// JSON text with hostile characters escaped. They occur only in strings.
 pub fn harmless(json: &str) -> Cow<'_, str> {
     if json.is_ascii() && !json.contains('\u{7f}') || !json.chars().any(text::is_hostile) {
         return Cow::Borrowed(json);
     }
     let mut out = Vec::with_capacity(json.len() + 64);
-    // Memory takes everything.
+    // Writing to memory does not fail.
     let _ = write_harmless(json, &mut out);
     Cow::Owned(String::from_utf8_lossy(&out).into_owned())
 }
@@ -108,7 +108,7 @@ mod tests {
         finished(schemars::schema_for!(Report).to_value(), "gantry report", KIND)
     }
 
-    /// That of the reports of many clusters.
+    /// The JSON Schema of the reports of many clusters.
     fn schema_of_list() -> Value {
         let mut schema =
             finished(schemars::schema_for!(ReportList).to_value(), "gantry reports of clusters", LIST_KIND);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn finished(generated: Value, title: &str, kind: &str) -> Value {
-        // What a reader wants to see first goes first.
+        // The most important fields come first.
         let mut schema = json!({"$schema": null, "title": title, "description": null});
         if let (Some(schema), Value::Object(generated)) = (schema.as_object_mut(), generated) {
             schema.extend(generated.into_iter().filter(|(key, _)| key != "title"));
@@ -126,7 +126,7 @@ mod tests {
         with_constants(schema, kind)
     }
 
-    /// The types know these two only as text.
+    /// The values of two fields that are strings in the types.
     fn with_constants(mut schema: Value, kind: &str) -> Value {
         for (name, value) in [("apiVersion", API_VERSION), ("kind", kind)] {
             let description = schema["properties"][name]["description"].take();
@@ -154,10 +154,10 @@ mod tests {
         }
     }
 
-    /// Who reads a report has nothing but these to go by.
+    /// Every field of the schema has a description.
     #[test]
     fn every_property_and_every_value_is_described() {
-        // All definitions of the one are among those of the other.
+        // The second schema has all definitions of the first.
         let schema = schema_of_list();
         let mut bare = Vec::new();
         let definitions =
@@ -176,7 +176,7 @@ mod tests {
         assert!(bare.is_empty(), "document these in src/report, src/finding or src/diff: {bare:#?}");
     }
 
-    /// Without what only the output for people has.
+    /// Without parts that only the human output has.
     fn as_data(mut report: Report) -> Report {
         for finding in report.checks.iter_mut().flat_map(|check| &mut check.findings) {
             finding.wording = None;
@@ -232,14 +232,14 @@ mod tests {
         }
     }
 
-    /// Others build on these names; a renamed field is a broken contract.
+    /// Users depend on these names, so renaming a field is a breaking change.
     #[test]
     fn the_field_names_are_the_contract() {
         fn names(value: &Value, into: &mut BTreeSet<String>) {
             match value {
                 Value::Object(map) => map.iter().for_each(|(key, value)| {
                     into.insert(key.clone());
-                    // Witness objects are the user's, not ours.
+                    // The fields of witness objects are not part of the format.
                     if key != "object" && key != "oldObject" {
                         names(value, into);
                     }

@@ -1,8 +1,8 @@
 //! The checks as test suites (`-o junit`), for the test reports of build servers.
 //!
-//! A suite for each check, and a test case for each object in it: the case keeps its name while it fails and once it passes, so
-//! that build servers show how long it has failed and when it was fixed. What could not be checked is an error, which is
-//! neither a failure nor a pass.
+//! Each check is a suite, and each of its objects a test case. A case has the same name whether it fails or passes, so build
+//! servers show how long it has failed and when it was fixed. What could not be checked is an error, which is neither a
+//! failure nor a pass.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::finding::{CheckReport, CheckStatus, Finding, Severity};
 use crate::resource::ObjectRef;
 use crate::text;
 
-/// Findings of one object that are written out.
+/// The most findings of one object that are written out.
 const WRITTEN: usize = 100;
 
 /// Writes the report.
@@ -25,7 +25,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     suites.serialize(out).map_err(io::Error::other)
 }
 
-/// Writes the reports of many clusters: the names of the suites and their classes begin with that of the cluster.
+/// Writes the reports of many clusters: the names of suites and classes begin with the name of the cluster.
 pub fn write_list(list: &ReportList, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut suites = Suites::new("gantry");
     for cluster in &list.clusters {
@@ -65,15 +65,15 @@ fn suite(prefix: &str, check: &CheckReport, places: &Places) -> TestSuite {
         }
         suite.add_test_case(case(&name, &format!("could not check {}", number + 1), error));
     }
-    // A suite without a case would be left out by those who show it.
+    // Viewers leave out a suite without cases.
     if suite.test_cases.is_empty() {
         suite.add_test_case(case(&name, &name, TestCaseStatus::success()));
     }
     suite
 }
 
-/// The objects that a check has found something in or has looked at, in the order of the report. `None` is what is about no
-/// single object.
+/// The objects that a check examined or has findings in, in the order of the report. `None` stands for findings that do not
+/// concern a single object.
 fn by_object(check: &CheckReport) -> Vec<(Option<&ObjectRef>, Vec<&Finding>)> {
     let mut objects: Vec<(Option<&ObjectRef>, Vec<&Finding>)> = Vec::new();
     let mut known = BTreeMap::new();
@@ -109,7 +109,7 @@ fn of_object(check: &str, object: Option<&ObjectRef>, findings: &[&Finding], pla
     }
     let source = errors.iter().chain(&others).find_map(|finding| finding.source.as_ref());
     if let Some(source) = source {
-        // Shown with the case by GitLab.
+        // GitLab shows it with the case.
         case.extra.insert("file".into(), xml(&places.of(source).path));
     }
     case
@@ -123,7 +123,7 @@ fn written(findings: &[&Finding]) -> String {
     texts.join("\n\n")
 }
 
-/// What stopped the run, apart from findings.
+/// The errors of the run, apart from findings.
 fn stopped(name: &str, errors: &[ErrorEntry], places: &Places) -> TestSuite {
     let mut suite = TestSuite::new(xml(name));
     for (number, error) in errors.iter().enumerate() {
@@ -148,7 +148,7 @@ fn case(check: &str, name: &str, status: TestCaseStatus) -> TestCase {
     case
 }
 
-/// Untrusted text.
+/// Escapes untrusted text.
 fn xml(text: &str) -> XmlString {
     XmlString::new(text::sanitize_block(text))
 }

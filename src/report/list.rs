@@ -1,5 +1,4 @@
-//! The reports of many clusters in one: what `check`, `diff` and `deploy` make of several contexts, and `gantry report merge`
-//! of several reports.
+//! The reports of many clusters in one: from `check`, `diff` and `deploy` on several contexts, and from `gantry report merge`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +16,7 @@ pub const LIST_KIND: &str = "ReportList";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportList {
-    /// The version of this format. Reports of one version stay readable: fields and values may be added to it, none is
-    /// renamed or removed.
+    /// The version of this format. Within a version, fields and values may be added, but none is renamed or removed.
     pub api_version: String,
     /// Always `ReportList`.
     pub kind: String,
@@ -26,7 +24,7 @@ pub struct ReportList {
     pub outcome: Outcome,
     /// The clusters side by side.
     pub overview: Overview,
-    /// What stopped the run as a whole, and not on one cluster: it was interrupted, or not confirmed.
+    /// The errors of the whole run, not of one cluster: it was interrupted, or not confirmed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorEntry>,
     /// Each cluster, in the order in which they were named: on the command line, in the file, in the kubeconfig.
@@ -39,52 +37,50 @@ pub struct ReportList {
 pub struct ClusterReport {
     /// The context of the kubeconfig.
     pub name: String,
-    /// The address of its API server. Absent where the kubeconfig leads to none.
+    /// The address of its API server. Absent if the kubeconfig has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The wave of the deploy that it belongs to, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wave: Option<usize>,
-    /// The deploy ended before its wave: `report` is what was found before the first wave, and nothing was written.
+    /// The deploy ended before its wave: `report` is the result of the checks before the first wave, and nothing was written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_reached: bool,
-    /// A hash of the `spec` of each CRD of the manifests as it is live, and null where there is none: equal hashes, equal CRDs. CA
-    /// bundles do not count. Absent where nothing live could be read.
+    /// A hash of the live `spec` of each CRD of the manifests, or null if it does not exist: equal hashes mean equal CRDs. CA
+    /// bundles do not count. Absent if the live objects could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_crds: Option<LiveCrds>,
-    /// What a run on this cluster alone reports.
+    /// The report of this cluster.
     pub report: Report,
 }
 
-/// CRDs by name, and what each is live.
+/// CRDs by name, with a hash of their live spec.
 pub type LiveCrds = BTreeMap<String, Option<String>>;
 
 /// The clusters side by side, each named by its context.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Overview {
-    /// How many clusters there are of each outcome.
+    /// The number of clusters with each outcome.
     pub counts: Counts,
     /// The clusters that a check blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<String>,
-    /// The clusters that could not be checked, to which nothing was written.
+    /// The clusters that could not be checked and to which nothing was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<UncheckedCluster>,
-    /// The clusters where a deploy fails: not all of it was written, not all of it is ready, or it is known beforehand that
-    /// the server would refuse some of it.
+    /// The clusters where a deploy fails: something was not written, is not ready, or would be refused by the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
-    /// The clusters of waves that were not begun.
+    /// The clusters of waves that did not begin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_reached: Vec<String>,
-    /// The clusters by what is live in them, of the CRDs of the manifests: the largest group first. Without such CRDs there is
-    /// none.
+    /// Groups of clusters with the same live state of the CRDs of the manifests, the largest first. Empty without such CRDs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live: Vec<LiveGroup>,
 }
 
-/// How many clusters there are of each outcome.
+/// The number of clusters with each outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
@@ -94,11 +90,11 @@ pub struct Counts {
     pub deployed: usize,
     /// Nothing to do.
     pub unchanged: usize,
-    /// Nothing was written and nothing would have been blocked.
+    /// Nothing was written, and nothing would be blocked.
     pub planned: usize,
     /// A check refused the deploy.
     pub blocked: usize,
-    /// Could not go on, or could not check.
+    /// An error stopped the run, or a check could not complete.
     pub failed: usize,
 }
 
@@ -108,28 +104,28 @@ pub struct Counts {
 pub struct UncheckedCluster {
     /// The context of the kubeconfig.
     pub cluster: String,
-    /// Why. Where there are several reasons, the first.
+    /// The reason, or the first of several.
     pub message: String,
     /// What to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
-/// Clusters in which the same CRDs are live.
+/// Clusters with the same live CRDs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LiveGroup {
     /// The contexts of the kubeconfig.
     pub clusters: Vec<String>,
-    /// The CRDs that are others than in the first group, or are only in one of the two. Empty in the first group.
+    /// The CRDs that differ from the first group or exist in only one of the two. Empty in the first group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
 }
 
 impl ReportList {
-    /// Of these clusters, in their order.
+    /// The list of these clusters, in their order.
     pub fn new(clusters: Vec<ClusterReport>) -> Self {
-        // Blocked weighs more than failed, as in a run on one cluster.
+        // Blocked takes precedence over failed, as in a run on one cluster.
         let worst = |outcome: &Outcome| match outcome {
             Outcome::Blocked => 4,
             Outcome::Failed => 3,
@@ -148,7 +144,7 @@ impl ReportList {
         }
     }
 
-    /// The run did not come to its end.
+    /// Adds the errors of a run that did not complete.
     pub fn stop(&mut self, errors: impl IntoIterator<Item = ErrorEntry>) {
         self.errors.extend(errors);
         if !self.errors.is_empty() && self.outcome != Outcome::Blocked {
@@ -156,15 +152,14 @@ impl ReportList {
         }
     }
 
-    /// The clusters that fit, those together of which the same is to be said: all but where they are. In the order of the
-    /// first of each.
+    /// Groups the clusters that fit by equal reports, apart from the target. In the order of the first of each.
     pub fn alike(&self, fits: impl Fn(&ClusterReport) -> bool) -> Vec<Vec<&ClusterReport>> {
         let mut groups: Vec<Vec<&ClusterReport>> = Vec::new();
         let mut group_of: BTreeMap<u128, usize> = BTreeMap::new();
         for cluster in self.clusters.iter().filter(|cluster| fits(cluster)) {
             let Report { outcome, changes, checks, errors, warnings, extensions, waits, .. } = &cluster.report;
             let said = (outcome, changes, checks, errors, warnings, extensions, waits);
-            // What cannot be written as JSON is like nothing else.
+            // A report that cannot be serialised equals no other.
             let hash = serde_json::to_vec(&said).map_or(groups.len() as u128, |json| fnv128(&json));
             let at = *group_of.entry(hash).or_insert_with(|| {
                 groups.push(Vec::new());
@@ -177,12 +172,12 @@ impl ReportList {
 }
 
 impl ClusterReport {
-    /// Whether a deploy has written to it, or waited for what an earlier one wrote.
+    /// Whether a deploy wrote to it, or waited for objects of an earlier one.
     pub fn is_begun(&self) -> bool {
         !self.report.waits.is_empty() || self.report.changes.iter().any(|change| change.result.is_some())
     }
 
-    /// Whether nobody knows what a deploy to it would come to.
+    /// Whether the outcome of a deploy to it is unknown.
     pub fn is_unchecked(&self) -> bool {
         let checks = &self.report.checks;
         let is_incomplete = checks.is_empty() || checks.iter().any(|check| check.status == CheckStatus::Failed);
@@ -194,7 +189,7 @@ impl ClusterReport {
         self.report.changes.iter().any(|change| !change.action.leaves_alone())
     }
 
-    /// Why it could not be checked, and what to do.
+    /// Why it could not be checked, and the next step.
     fn reason(&self) -> UncheckedCluster {
         let error = self.report.errors.first().map(|error| (&error.message, &error.help));
         let unchecked = self.report.checks.iter().flat_map(|check| &check.unchecked).next();
@@ -230,7 +225,7 @@ impl Overview {
     }
 }
 
-/// Clusters in which the same is live, the largest group first, else in the order of their first clusters.
+/// Groups of clusters with the same live CRDs, the largest first, then in the order of their first clusters.
 fn live_groups(clusters: &[ClusterReport]) -> Vec<LiveGroup> {
     let mut groups: Vec<(&LiveCrds, Vec<&str>)> = Vec::new();
     let mut group_of: BTreeMap<&LiveCrds, usize> = BTreeMap::new();
@@ -298,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn only_where_it_is_tells_alike_reports_apart() {
+    fn reports_that_differ_only_in_their_target_are_grouped() {
         let list = samples::list();
         let groups: Vec<Vec<&str>> = list
             .alike(|_| true)

@@ -1,7 +1,7 @@
 //! The report: everything a run found out, as data.
 //!
-//! Every output format is a function of a [`Report`], in a file or folder of its own. The field names are a contract that others
-//! build on; `docs/report.schema.json` is generated from these types and a test holds it fresh. Nothing here
+//! Every output format is a function of a [`Report`], in its own file or folder. The field names are a stable interface:
+//! `docs/report.schema.json` is generated from these types, and a test keeps it up to date. Nothing here
 //! depends on the clock or on iteration order: the same input gives the same bytes.
 
 pub mod catalog;
@@ -45,13 +45,13 @@ pub const KIND: &str = "Report";
 pub enum Outcome {
     /// Every change was applied.
     Deployed,
-    /// Nothing to do: what is live is what the manifests say.
+    /// Nothing to do: the live objects match the manifests.
     Unchanged,
-    /// `check` or `--dry-run`: nothing was written and nothing would have been blocked.
+    /// `check` or `--dry-run`: nothing was written, and nothing would be blocked.
     Planned,
     /// A check refused the deploy; nothing was written.
     Blocked,
-    /// Could not go on, or could not check; `errors` says why.
+    /// An error stopped the run, or a check could not complete; see `errors`.
     Failed,
 }
 
@@ -59,8 +59,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The version of this format. Reports of one version stay readable: fields and values may be added to it, none is
-    /// renamed or removed.
+    /// The version of this format. Within a version, fields and values may be added, but none is renamed or removed.
     pub api_version: String,
     /// Always `Report`.
     pub kind: String,
@@ -69,7 +68,7 @@ pub struct Report {
     /// The target as shown to people, for example `kube: staging (https://10.0.0.1:6443)`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
-    /// The objects of the plan: first what the manifests say, then what is deleted.
+    /// The objects of the plan: first those of the manifests, then those that are deleted.
     pub changes: Vec<ChangeEntry>,
     /// The order in which the changes are written: steps, each after those that it waits for. Deletions come last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -77,7 +76,7 @@ pub struct Report {
     /// The objects that the run waited for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<WaitEntry>,
-    /// What OLM v1 makes of the ClusterExtensions of the manifests, with the check `ExtensionResolution`.
+    /// What the ClusterExtensions of the manifests resolve to, with the check `ExtensionResolution`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<ExtensionEntry>,
     /// The preflight checks of the run, each with its findings.
@@ -85,24 +84,24 @@ pub struct Report {
     /// How the findings compare with those of the report that `--baseline` names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<BaselineEntry>,
-    /// What stopped the run, apart from findings.
+    /// The errors that stopped the run, apart from findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorEntry>,
-    /// What is wrong and stops nothing: waivers that have expired or fit no finding, field conflicts ahead of a deploy.
+    /// Problems that do not stop the run: waivers that have expired or match no finding, field conflicts that a deploy would meet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<ErrorEntry>,
-    /// What the user should know: what a Config document among the manifests has set, or may not set.
+    /// Notices, for example about settings of a Config document among the manifests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<ErrorEntry>,
     /// Counts over the whole report.
     pub summary: Summary,
 }
 
-/// Changes that are written side by side.
+/// Changes that are written in parallel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepEntry {
-    /// Indices into `changes`; what is unchanged is not listed.
+    /// Indices into `changes`, without unchanged objects.
     pub members: Vec<usize>,
     /// Indices into `graph`: the steps that have to end first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -115,60 +114,60 @@ pub struct StepEntry {
 pub struct WaitEntry {
     /// Index into `changes`.
     pub change: usize,
-    /// How far it was when the wait ended.
+    /// Its state when the wait ended.
     pub state: WaitState,
-    /// Why it is not ready, or what is noted of one that is.
+    /// Why it is not ready, or a notice about one that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// How long the run waited for it.
     pub seconds: u64,
 }
 
-/// How far an object was when the wait ended.
+/// The state of an object when the wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum WaitState {
-    /// Its status says that it does what it is for.
+    /// Its status shows that it is ready.
     Ready,
-    /// Its controller is still working on it, or has not begun.
+    /// Its controller is still working on it, or has not started.
     InProgress,
-    /// Its status says that it will not get ready by itself.
+    /// Its status shows that it will not become ready by itself.
     Failed,
 }
 
-/// One object of the plan and what became of it.
+/// One object of the plan and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeEntry {
-    /// What the deploy does to it.
+    /// What the deploy does with it.
     pub action: Action,
-    /// Which object.
+    /// The object.
     pub object: Arc<ObjectRef>,
-    /// The manifest; absent where there is none any more.
+    /// The manifest; absent if there no longer is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    /// What became of it. Present once a deploy has begun to write.
+    /// The result. Present once a deploy has begun to write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ApplyResult>,
-    /// What changes in the object, with `--diff` and in `gantry diff`. Values of Secrets are replaced by marks, equal ones by
-    /// equal marks.
+    /// What changes in the object, with `--diff` and in `gantry diff`. Values of Secrets are replaced by placeholders, equal
+    /// values by equal ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<Box<Diff>>,
 }
 
-/// One thing that stopped the run, or that the user should know.
+/// An error that stopped the run, or a notice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorEntry {
     /// What is wrong.
     pub message: String,
-    /// Where in the manifests or in a configuration file.
+    /// The place in a manifest or in a configuration file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     /// What to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// What a container wrote last, with --logs.
+    /// The last log lines of a container, with `--logs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<Box<Log>>,
 }
@@ -185,14 +184,13 @@ impl From<&Problem> for ErrorEntry {
 }
 
 impl ErrorEntry {
-    /// Takes values out of the server's words about a field that it refuses.
+    /// Removes values from the server's message about a field that it refuses.
     pub fn redact(&mut self) {
         self.message = without_values(&self.message);
     }
 }
 
-/// Counts over the whole report. Objects are counted as planned; once a deploy has begun to write, only those that it has
-/// written.
+/// Counts over the whole report. Planned objects are counted; once a deploy has begun to write, only the written ones are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -211,20 +209,20 @@ pub struct Summary {
     pub created: usize,
     /// Objects that are changed.
     pub updated: usize,
-    /// Objects that were there and that the deploy makes its own.
+    /// Existing objects that the deploy takes over.
     #[serde(default)]
     pub adopted: usize,
     /// Objects that are deleted and created again.
     #[serde(default)]
     pub replaced: usize,
-    /// Objects that are as the manifests say.
+    /// Objects that match their manifests already.
     pub unchanged: usize,
     /// Objects that are deleted.
     pub deleted: usize,
     /// Objects that leave the app and stay in the cluster.
     #[serde(default)]
     pub orphaned: usize,
-    /// Objects that an annotation keeps from being written.
+    /// Objects that are not written because of an annotation.
     #[serde(default)]
     pub skipped: usize,
     /// Objects of bundles, which OLM installs.
@@ -254,8 +252,7 @@ impl Default for Report {
 }
 
 impl Report {
-    /// Brings `summary` up to date with findings and changes. Once a deploy has begun to write, a change counts
-    /// only when it was carried out.
+    /// Updates `summary` from findings and changes. Once a deploy has begun to write, only changes that were carried out count.
     pub fn count(&mut self) {
         let mut summary = Summary::default();
         for finding in self.checks.iter().flat_map(|check| &check.findings) {

@@ -1,4 +1,4 @@
-//! Files as a code host names them: by their path from the root of the repository.
+//! The paths of files relative to the root of the repository, as code hosts need them.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -9,22 +9,22 @@ use super::Report;
 use crate::finding::{Finding, Source};
 use crate::text;
 
-/// What may stand in a path of a URI as it is (RFC 3986, unreserved).
+/// Characters that are not escaped in the path of a URI (RFC 3986, unreserved).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// Where paths are counted from.
+/// The folder that paths are relative to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     working_directory: PathBuf,
     root: PathBuf,
-    /// Of texts that are no files, by name: what they were rendered from.
+    /// For rendered texts, by name: what they were rendered from.
     rendered_from: BTreeMap<String, PathBuf>,
 }
 
 /// A file and a place in it, as code hosts name them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// With `/` between its parts; relative to the root where it is below that.
+    /// With `/` as separator; relative to the root if it is below that.
     pub path: String,
     /// From 1; `None` for the whole file.
     pub line: Option<usize>,
@@ -42,12 +42,12 @@ impl Places {
         }
     }
 
-    /// With texts that are no files, each with what it was rendered from.
+    /// Adds rendered texts, each with what it was rendered from.
     pub fn rendered(self, rendered_from: BTreeMap<String, PathBuf>) -> Self {
         Places { rendered_from, ..self }
     }
 
-    /// A place in a file. Of a text that was rendered it is the whole of what it was rendered from.
+    /// A place in a file. For a rendered text, it is the whole source that it was rendered from.
     pub fn of(&self, source: &Source) -> Place {
         if self.rendered_from.contains_key(&*source.file) {
             return Place { path: self.path(&source.file), line: None, column: None };
@@ -56,8 +56,8 @@ impl Places {
         Place { path: self.path(&source.file), line, column: source.column.filter(|_| line.is_some()) }
     }
 
-    /// Where a finding is shown. One that is about no manifest is shown at the manifest of its object, else at the first
-    /// file of the report: code hosts refuse what is nowhere.
+    /// The place where a finding is shown. Without a place of its own it is shown at the manifest of its object, or else at the
+    /// first file of the report, because code hosts require a place.
     pub fn of_finding(&self, finding: &Finding, report: &Report) -> Place {
         let manifest = || {
             let object = finding.object.as_ref()?;

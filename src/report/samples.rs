@@ -1,4 +1,4 @@
-//! Reports for tests: one of each kind that a run can end in, and some that try to break the output.
+//! Reports for tests: one for each outcome of a run, and some that try to break the output.
 
 mod crds;
 mod files;
@@ -39,7 +39,7 @@ pub fn cluster(name: &str, report: Report) -> ClusterReport {
     ClusterReport { name: name.into(), server: None, wave: None, not_reached: false, live_crds, report }
 }
 
-/// Clusters of each kind: two that are blocked by the same, one that is dead, and two that are fine.
+/// Clusters of each kind: two that are blocked by the same finding, one that does not answer, and two without problems.
 pub fn list() -> ReportList {
     let dead = Report {
         errors: vec![ErrorEntry {
@@ -149,7 +149,7 @@ pub fn partial_failure() -> Report {
     report
 }
 
-/// Everything that a cluster or a manifest could put into a text to deceive a terminal.
+/// Everything that a cluster or a manifest could put into a text to manipulate a terminal.
 pub fn hostile() -> Report {
     let evil = "\u{1b}[2J\u{1b}]0;owned\u{7}\rpassed\u{202e}detcelfer\u{2028}next\u{9b}31m\nNothing to do";
     let name = format!("samples{evil}");
@@ -221,7 +221,7 @@ pub fn unchanged() -> Report {
     report(Outcome::Unchanged, changes, vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new())])
 }
 
-/// Something is wrong with an object that the deploy does not write.
+/// A finding about an object that the deploy does not write.
 pub fn not_written() -> Report {
     let found = Finding {
         not_written: true,

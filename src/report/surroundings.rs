@@ -1,25 +1,25 @@
-//! What a format for programs or browsers has to know beside the report.
+//! What a format for programs or browsers needs in addition to the report.
 
 use super::human::{Excerpts, Purpose, list, outcome};
 use super::places::Places;
 use super::{Report, ReportList};
 use crate::finding::Severity;
 
-/// What the report itself does not hold.
+/// Data that is not part of the report.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     pub rules: &'a dyn Rules,
     pub places: &'a Places,
     pub excerpts: &'a dyn Excerpts,
     pub purpose: Purpose,
-    /// No line of a manifest is shown, unless it is a CRD's.
+    /// Shows no lines of manifests except CRDs.
     pub redact: bool,
-    /// The clusters that the report is put together from, where there are many.
+    /// The clusters of a combined report.
     pub list: Option<&'a ReportList>,
 }
 
 impl Surroundings<'_> {
-    /// The last line for people: how the run ended.
+    /// The last line of the human report: the outcome.
     pub fn verdict(&self, report: &Report) -> String {
         match self.list {
             Some(list) => list::verdict(list, self.purpose),
@@ -28,13 +28,13 @@ impl Surroundings<'_> {
     }
 }
 
-/// What rules say of themselves.
+/// The documentation of rules.
 pub trait Rules {
-    /// The rule of this name. `None` for those of checks of one's own.
+    /// The rule of this name. `None` for rules of custom checks.
     fn rule(&self, name: &str) -> Option<RuleText>;
 }
 
-/// A rule in words, written by gantry's authors.
+/// The documentation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleText {
     /// One line.
@@ -43,7 +43,7 @@ pub struct RuleText {
     pub reports: String,
     /// The default severity.
     pub severity: Severity,
-    /// All that `gantry rules` says of it.
+    /// The output of `gantry rules` for it.
     pub text: String,
     /// The same as Markdown, without links.
     pub markdown: String,
@@ -53,7 +53,7 @@ pub struct RuleText {
 pub mod tests {
     use super::*;
 
-    /// Every file is at hand, and each line says its number.
+    /// Every file exists, and each line contains its number.
     pub struct Numbered;
 
     const LINES: [&str; 4] = ["    line: 0", "    line: 1", "    line: 2", "    line: 3"];

@@ -1,5 +1,4 @@
-//! Sentences that several formats share. What they say of untrusted text is made harmless here; what a format has to escape
-//! beside that is its own matter.
+//! Sentences that several formats share. Untrusted text is made harmless here; each format does its own escaping on top.
 
 use super::Report;
 use super::human::finding::{phrase, witness_fate};
@@ -7,10 +6,10 @@ use super::human::flow;
 use crate::finding::{BaselineEntry, CheckReport, CheckStatus, Finding, Severity, Source, Verdict, Witness};
 use crate::text;
 
-/// Longer messages are cut: `-o json` has all of them.
+/// The longest message; longer ones are cut, and `-o json` has all of them.
 const LONGEST_MESSAGE: usize = 500;
 const LONGEST_HELP: usize = 2000;
-/// A witness is written out up to this many characters.
+/// The longest witness, in characters; longer ones are shortened.
 const LONGEST_WITNESS: usize = 2000;
 
 /// `error`, `warning`, …
@@ -28,7 +27,7 @@ pub fn object(finding: &Finding) -> String {
     finding.object.as_ref().map_or_else(|| "the plan".to_owned(), |object| line(&object.to_string(), 300))
 }
 
-/// The version and the path: `v1, ^.spec.x`. Empty where a finding is about the whole object.
+/// The version and the path: `v1, ^.spec.x`. Empty if a finding concerns the whole object.
 pub fn inside(finding: &Finding) -> String {
     let parts: Vec<String> =
         [&finding.version, &finding.path].into_iter().flatten().map(|part| line(part, LONGEST_MESSAGE)).collect();
@@ -45,19 +44,19 @@ pub fn place(source: &Source) -> String {
     }
 }
 
-/// Who is affected and how, each in a sentence.
+/// Who is affected and how, one sentence each.
 pub fn breaks(finding: &Finding) -> Vec<String> {
     let said = finding.breaks.iter().map(|breaks| phrase(*breaks));
     said.map(|(who, how)| format!("{who}: {how}")).collect()
 }
 
-/// The steps to take, a line each.
+/// The next steps, one line each.
 pub fn steps(finding: &Finding) -> Vec<String> {
     let help = text::cut(&finding.help, LONGEST_HELP);
     help.lines().map(|step| text::sanitize(step).into_owned()).filter(|step| !step.trim().is_empty()).collect()
 }
 
-/// What becomes of a witness.
+/// What happens to a witness.
 pub fn fate(witness: &Witness) -> String {
     text::cut(&witness_fate(witness), LONGEST_MESSAGE).into_owned()
 }
@@ -67,7 +66,7 @@ pub fn yaml(object: &serde_json::Value) -> String {
     flow::of(object, LONGEST_WITNESS)
 }
 
-/// What is proven where there is no witness.
+/// What is proven, if there is no witness.
 pub fn proven(finding: &Finding) -> Option<&'static str> {
     match finding.verdict? {
         _ if !finding.witnesses.is_empty() => None,
@@ -86,7 +85,7 @@ pub fn accepted(finding: &Finding) -> Option<String> {
     Some(line(&format!("{}{until}", waived.reason), LONGEST_HELP))
 }
 
-/// A finding as plain text, for readers that know no markup.
+/// A finding as plain text, for formats without markup.
 pub fn plain(finding: &Finding) -> String {
     let mut lines = vec![format!("{}[{}] {}", severity(finding.severity), line(&finding.rule, 100), message(finding))];
     let mut note = |label: &str, texts: &[String]| {
@@ -110,7 +109,7 @@ pub fn plain(finding: &Finding) -> String {
     lines.join("\n")
 }
 
-/// Everything that checks could not look at: the name of the check, what, and the next step.
+/// Everything that could not be checked: the name of the check, what, and the next step.
 pub fn unchecked(report: &Report) -> impl Iterator<Item = (&CheckReport, String, Option<String>)> {
     report.checks.iter().flat_map(|check| {
         check.unchecked.iter().map(move |unchecked| {
@@ -124,7 +123,7 @@ pub fn unchecked(report: &Report) -> impl Iterator<Item = (&CheckReport, String,
     })
 }
 
-/// What the baseline has come to: `Compared with old.json: 11 known findings do not count, 1 is new or worse, 2 are gone.`
+/// The comparison with the baseline: `Compared with old.json: 11 known findings do not count, 1 is new or worse, 2 are gone.`
 pub fn baseline(report: &Report) -> Option<String> {
     let BaselineEntry { file, new, unchanged, updated, absent } = report.baseline.as_ref()?;
     let verb = if *unchanged == 1 { "does" } else { "do" };
@@ -136,7 +135,7 @@ pub fn baseline(report: &Report) -> Option<String> {
     Some(format!("Compared with {}: {known}{}.", line(file, 200), rest.concat()))
 }
 
-/// What a check amounts to, in a word.
+/// The status of a check, in a word.
 pub fn status(check: &CheckReport) -> &'static str {
     match check.status {
         CheckStatus::Passed => "passed",
@@ -147,7 +146,7 @@ pub fn status(check: &CheckReport) -> &'static str {
     }
 }
 
-/// Untrusted text as one line of at most so many characters.
+/// Untrusted text as one line of at most `most` characters.
 pub fn line(text: &str, most: usize) -> String {
     text::cut(&text::sanitize(text), most).into_owned()
 }

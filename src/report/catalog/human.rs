@@ -1,4 +1,4 @@
-//! Tables for people.
+//! Tables for the human output.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub fn packages(catalogs: &[(String, Catalog)]) -> String {
     table(&without_one_catalog(rows, catalogs))
 }
 
-/// Where there is one catalog only, nobody needs its name in every line.
+/// With a single catalog, its name is left out of the lines.
 fn without_one_catalog<const N: usize>(mut rows: Vec<[String; N]>, catalogs: &[(String, Catalog)]) -> Vec<[String; N]> {
     if let [(only, _)] = catalogs {
         for row in &mut rows {
@@ -45,7 +45,7 @@ fn without_one_catalog<const N: usize>(mut rows: Vec<[String; N]>, catalogs: &[(
     rows
 }
 
-/// The version at the head of a channel; the names of several heads, which is a mistake.
+/// The version at the head of a channel, or the names of several heads, which is an error of the catalog.
 fn head(package: &Package, channel: &Channel) -> String {
     let mut heads = heads(channel);
     if heads.len() > 1 {
@@ -58,7 +58,7 @@ fn head(package: &Package, channel: &Channel) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The bundles that OLM v1 installs, one line each; of some it cannot be told whether they have webhooks.
+/// The bundles that OLM v1 supports, one line each. For some it is unknown whether they have webhooks.
 pub fn supported(catalogs: &[(String, Catalog)], bundles: &[(&str, &str, &Bundle)]) -> String {
     let mut rows = vec![["PACKAGE", "CATALOG", "VERSION", "WEBHOOKS", "DEPENDENCIES"].map(str::to_owned)];
     for (catalog, package, bundle) in bundles {
@@ -154,7 +154,7 @@ pub fn channel(catalog: &str, package: &Package, channel: &Channel) -> String {
     out
 }
 
-/// A bundle: what it provides, what it needs, and where one can go from it.
+/// A bundle: what it provides, what it requires, and the possible upgrades from it.
 pub fn bundle(catalog: &str, package: &Package, bundle: &Bundle) -> String {
     let mut out =
         format!("{} (package {}, catalog {})\n", sanitize(&bundle.name), sanitize(&package.name), sanitize(catalog));

@@ -1,4 +1,4 @@
-//! What `gantry catalog` prints: tables for people, and upgrade graphs as pictures.
+//! The output of `gantry catalog`: tables, and upgrade graphs as pictures.
 
 mod human;
 pub mod picture;
@@ -9,7 +9,7 @@ pub use ways::{Way, ways};
 
 use gantry_catalog::graph::{By, Edge};
 
-/// What makes an edge, in the words of the catalog.
+/// The field of the catalog that defines an edge.
 fn by(edge: &Edge<'_>) -> String {
     match edge.by {
         By::Replaces => "replaces".to_owned(),

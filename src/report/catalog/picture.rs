@@ -1,7 +1,7 @@
 //! Upgrade graphs as pictures: Mermaid, which forges show in Markdown, and DOT.
 //!
-//! An arrow leads from a bundle to one that it can be updated to. Where a `skipRange` has many bundles in it, one arrow
-//! begins at the range, so that the picture can be read.
+//! An arrow points from a bundle to one that it can be updated to. If a `skipRange` contains many bundles, a single arrow
+//! starts at the range, so that the picture stays readable.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use gantry_catalog::{Channel, Package, SkipRange};
 
 use crate::text::sanitize;
 
-/// More bundles in a range than these are one arrow.
+/// A range with more bundles gets a single arrow.
 const MOST_ARROWS_OF_A_RANGE: usize = 5;
 
 /// An end of an arrow.
@@ -67,7 +67,7 @@ impl<'a> Picture<'a> {
         node
     }
 
-    /// The nodes in the order in which they were met.
+    /// The nodes, in the order of their first occurrence.
     fn in_order(&self) -> Vec<(usize, Node<'a>)> {
         let mut nodes: Vec<(usize, Node)> = self.nodes.iter().map(|(node, at)| (*at, *node)).collect();
         nodes.sort_unstable();
@@ -75,7 +75,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The name of a bundle and its version, where the name does not say it.
+/// The name of a bundle, and its version unless the name contains it.
 fn label(package: &Package, node: Node<'_>) -> String {
     match node {
         Node::Range(range) => sanitize(range).into_owned(),
@@ -89,7 +89,7 @@ fn label(package: &Package, node: Node<'_>) -> String {
 
 /// A flowchart of Mermaid with a subgraph for each channel.
 pub fn mermaid(package: &Package, channels: &[&Channel]) -> String {
-    // Mermaid reads entity codes in quoted text, and nothing else that is in it.
+    // In quoted text Mermaid interprets only entity codes.
     let quoted = |text: &str| {
         let escape = |c: char| match c {
             '"' | '#' | '<' | '>' | '&' | '`' => format!("#{};", u32::from(c)),

@@ -1,4 +1,4 @@
-//! Where one can go from a version.
+//! The possible upgrades from a version.
 
 use gantry_catalog::graph::{Edge, Graph, Installed, TooLarge};
 use gantry_catalog::{Bundle, Package};
@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 use super::by;
 use crate::text::{count, sanitize, table};
 
-/// The ways from one version of a package.
+/// The upgrades from one version of a package.
 pub struct Way<'a> {
     /// The catalog that the package is in.
     pub catalog: &'a str,
     /// The package.
     pub package: &'a Package,
-    /// The graph of the channels that are asked for.
+    /// The upgrade graph of the requested channels.
     pub graph: &'a Graph<'a>,
-    /// Where one begins.
+    /// The start.
     pub from: Installed<'a>,
-    /// As it was asked for.
+    /// The start as the user wrote it.
     pub from_text: &'a str,
-    /// Where one wants to go; nowhere in particular without it.
+    /// The destination, if there is one.
     pub to: Option<&'a Bundle>,
 }
 
-/// Says it, or gives it as JSON. `None` where there is no way to what is asked for.
+/// Prints the upgrades as text or JSON. `None` if there is no path to the destination.
 pub fn ways(way: &Way<'_>, as_json: bool) -> Result<Option<String>, TooLarge> {
     let found = way.graph.ways(&way.from)?;
     let Some(to) = way.to else {

@@ -9,15 +9,15 @@ use super::rules::{Explained, anchor};
 use crate::finding::{AffectedObject, Finding, KeywordChange, Severity, Witness};
 use crate::text;
 
-/// Witnesses that are shown, and affected objects.
+/// The most witnesses that are shown, and the most affected objects.
 const WITNESSES: usize = 5;
 const OBJECTS: usize = 20;
-/// A longer witness is shown short, and cannot be copied.
+/// A longer witness is shortened, and cannot be copied.
 const LONGEST_WITNESS: usize = 50_000;
-/// Lines beside the one that is meant, of a CRD.
+/// The number of lines of context, in a CRD.
 const CONTEXT: usize = 2;
 
-/// The finding, folded. `number` tells it from the others of the page, and `rules` are those that the page explains.
+/// The finding, folded. `number` is unique on the page, and `rules` are those that the page explains.
 pub fn write<'a>(number: usize, cause: &Cause<'a>, rules: &Explained<'a>, around: Surroundings<'_>) -> Markup {
     let finding = cause.finding;
     let severity = words::severity(cause.severity());
@@ -69,7 +69,7 @@ fn steps(cause: &Cause<'_>) -> Vec<String> {
     help.lines().map(|step| text::sanitize(step).into_owned()).filter(|step| !step.trim().is_empty()).collect()
 }
 
-/// The lines of the manifest that are meant, unless they may hold what no report shows.
+/// The lines of the manifest, unless they may contain values that reports do not show.
 fn excerpt(finding: &Finding, around: Surroundings<'_>) -> Markup {
     let is_crd = finding.object.as_ref().is_some_and(crate::resource::ObjectRef::is_crd);
     let lines = finding.source.as_ref().filter(|_| !human::hides(finding, around.redact, around.excerpts));
@@ -96,13 +96,13 @@ fn excerpt(finding: &Finding, around: Surroundings<'_>) -> Markup {
     }
 }
 
-/// How many spaces a line begins with, unless there is nothing else in it.
+/// The indentation of a line; `None` for a blank line.
 fn indent(text: &str) -> Option<usize> {
     let rest = text.trim_start_matches(' ');
     (!rest.is_empty()).then_some(text.len() - rest.len())
 }
 
-/// The schema node, live beside desired.
+/// The live and the desired schema node, side by side.
 fn schema(changes: &[KeywordChange]) -> Markup {
     let value = |value: &Option<String>| value.as_deref().map(|value| words::line(value, 600));
     html! {
@@ -123,7 +123,7 @@ fn schema(changes: &[KeywordChange]) -> Markup {
     }
 }
 
-/// An object that proves the finding, to be copied.
+/// An object that proves the finding, with a button to copy it.
 fn proof(id: &str, witness: &Witness) -> Markup {
     let old = witness.old_object.as_ref().map(|old| (format!("{id}-before"), old));
     html! {
@@ -135,7 +135,7 @@ fn proof(id: &str, witness: &Witness) -> Markup {
 
 fn object(id: &str, object: &serde_json::Value) -> Markup {
     let mut json = Vec::new();
-    // Memory takes everything, and JSON is text.
+    // Writing to memory does not fail, and JSON is UTF-8.
     let _ = json::write_value(object, &mut json);
     let json = String::from_utf8_lossy(&json);
     html! {
@@ -148,7 +148,7 @@ fn object(id: &str, object: &serde_json::Value) -> Markup {
     }
 }
 
-/// Objects that exist and suffer.
+/// Affected objects of the cluster.
 fn affected(finding: &Finding) -> Markup {
     let Some(affected) = &finding.affected else { return html! {} };
     let shown = affected.objects.iter().take(OBJECTS);

@@ -1,8 +1,8 @@
-//! The report as one page (`-o html`) that needs nothing else: to be kept as the artifact of a job and opened in a browser.
+//! The report as one self-contained page (`-o html`), to be kept as the artifact of a job and opened in a browser.
 //!
-//! The page makes no request and runs no code but the script that is in it: its Content-Security-Policy allows the style and the
-//! script by their hashes, and nothing else. Without the script everything can still be read; it filters, and copies witnesses.
-//! The templates are checked and compiled with the rest, and escape what they are given.
+//! The page makes no requests and runs only its own script: its Content-Security-Policy allows the style and the script by their
+//! hashes, and nothing else. Without the script everything can still be read; it filters, and copies witnesses. The
+//! templates are checked at compile time, and escape all values.
 
 mod finding;
 mod rules;
@@ -27,7 +27,7 @@ use crate::text;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
-/// Findings on the page, the worst first. With more of them no browser is quick, and `-o json` has all.
+/// The most findings on the page, the worst first. With more, browsers become slow; `-o json` has all.
 const MOST: usize = 5000;
 const SEVERITIES: [Severity; 5] =
     [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived, Severity::Known];
@@ -95,7 +95,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     out.write_all(b"\n")
 }
 
-/// Nothing but this style and this script.
+/// The Content-Security-Policy: only this style and this script.
 fn policy() -> String {
     let hash = |text: &str| STANDARD.encode(digest(&SHA256, text.as_bytes()));
     format!(
@@ -105,7 +105,7 @@ fn policy() -> String {
     )
 }
 
-/// The clusters by what they come to, and those with other CRDs.
+/// The clusters by outcome, and those with different CRDs.
 fn clusters(list: &ReportList) -> Markup {
     let named = |all: &[&str]| words::line(&all.join(", "), 10_000);
     html! {
@@ -130,7 +130,7 @@ fn clusters(list: &ReportList) -> Markup {
     }
 }
 
-/// The checks, a line each.
+/// The checks, one line each.
 fn overview(report: &Report, causes: &[&Cause<'_>]) -> Markup {
     let number = |check: &CheckReport, severity| {
         causes.iter().filter(|cause| cause.check == check.name && cause.severity() == severity).count()
@@ -167,7 +167,7 @@ fn class(status: CheckStatus) -> &'static str {
     }
 }
 
-/// What could not be checked, which is never a pass.
+/// What could not be checked, which does not count as a pass.
 fn unchecked(report: &Report) -> Markup {
     html! {
         @if words::unchecked(report).next().is_some() {
@@ -181,7 +181,7 @@ fn unchecked(report: &Report) -> Markup {
     }
 }
 
-/// What is no finding.
+/// Errors, warnings and notices that are not findings.
 fn entries(title: &str, entries: &[ErrorEntry]) -> Markup {
     html! {
         @if !entries.is_empty() {
@@ -203,7 +203,7 @@ fn entries(title: &str, entries: &[ErrorEntry]) -> Markup {
     }
 }
 
-/// What the script filters by; without it, nothing of this is shown.
+/// The filter controls; hidden without the script.
 fn filter(causes: &[&Cause<'_>]) -> Markup {
     let number = |severity| causes.iter().filter(|cause| cause.severity() == severity).count();
     html! {
@@ -225,7 +225,7 @@ fn filter(causes: &[&Cause<'_>]) -> Markup {
     }
 }
 
-/// A list of which one can be chosen, each with how often it occurs.
+/// A list to choose a value from, each with the number of its findings.
 fn choice(name: &str, all: &str, values: impl Iterator<Item = String>) -> Markup {
     let mut counts = std::collections::BTreeMap::new();
     values.for_each(|value| *counts.entry(value).or_insert(0) += 1);
@@ -237,7 +237,7 @@ fn choice(name: &str, all: &str, values: impl Iterator<Item = String>) -> Markup
     }
 }
 
-/// What changes in each object, where the run was asked for that.
+/// What changes in each object, with `--diff`.
 fn changes(report: &Report) -> Markup {
     let changes: Vec<_> = report.changes.iter().filter_map(|change| Some((change, change.diff.as_ref()?))).collect();
     let class = |is| match is {

@@ -11,7 +11,7 @@ use crate::finding::Finding;
 pub struct Explained<'a>(BTreeMap<&'a str, RuleText>);
 
 impl<'a> Explained<'a> {
-    /// The rules of these findings, as far as they are known.
+    /// The known rules of these findings.
     pub fn of(findings: impl Iterator<Item = &'a Finding>, rules: &dyn Rules) -> Self {
         let mut texts: BTreeMap<&str, Option<RuleText>> = BTreeMap::new();
         for finding in findings {
@@ -21,12 +21,12 @@ impl<'a> Explained<'a> {
         Explained(texts.into_iter().filter_map(|(name, text)| Some((name, text?))).collect())
     }
 
-    /// The rule of a finding. A verdict of another tool is explained by the rule of ours that it is closest to.
+    /// The rule of a finding. A verdict of another tool is explained by our closest rule.
     pub fn of_finding(&self, finding: &'a Finding) -> Option<(&'a str, &RuleText)> {
         names(finding).find_map(|name| Some((name, self.0.get(name)?)))
     }
 
-    /// All of them. They are not folded: a link would not open them in every browser.
+    /// All rules. They are not folded, because a link would not open them in every browser.
     pub fn write(&self) -> Markup {
         html! {
             @if !self.0.is_empty() {
@@ -47,7 +47,7 @@ fn names(finding: &Finding) -> impl Iterator<Item = &str> {
     [Some(finding.rule.as_str()), finding.explain.as_deref()].into_iter().flatten()
 }
 
-/// Where the rule is explained on the page.
+/// The id of the rule's explanation on the page.
 pub fn anchor(rule: &str) -> String {
     format!("rule-{}", words::line(rule, 100))
 }

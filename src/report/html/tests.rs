@@ -164,7 +164,7 @@ fn tags(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What stands in a tag outside of quotes.
+/// The parts of a tag outside quotes.
 fn attributes(tag: &str) -> String {
     tag.split('"').step_by(2).collect()
 }

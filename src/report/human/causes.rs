@@ -1,7 +1,7 @@
-//! Findings as a person counts them: by object, and one for each cause.
+//! Groups findings by object and cause.
 //!
-//! A field that is removed from three versions of a CRD is three findings in the data, because each version is a
-//! promise of its own. It is one mistake all the same, and is shown and counted as one here.
+//! A field that is removed from three versions of a CRD is three findings in the data, because each version is a separate
+//! API. It is a single mistake, so it is shown and counted once here.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use crate::resource::ObjectRef;
 
 /// The causes found in one object, over all checks.
 pub struct ObjectCauses<'a> {
-    /// Absent for what is about no single object.
+    /// Absent for findings that do not concern a single object.
     pub object: Option<&'a ObjectRef>,
-    /// The worst first, else in the order of the report.
+    /// The worst first, then in the order of the report.
     pub causes: Vec<Cause<'a>>,
 }
 
@@ -104,19 +104,19 @@ impl Cause<'_> {
     }
 }
 
-/// What makes findings of several versions the same one: all of it but the version.
+/// The key by which findings of several versions are the same: everything but the version.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
     severity: Severity,
     rule: &'a str,
     path: Option<&'a str>,
     said: Shown<'a>,
-    /// Objects that one version breaks and another does not would be hidden behind those of the first.
+    /// The affected objects. Versions with different ones are kept apart, so that none is hidden.
     affected: Option<&'a [AffectedObject]>,
     evidence: Option<&'a Evidence>,
 }
 
-/// What a finding says.
+/// The text of a finding.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Shown<'a> {
     OfAnyVersion(&'a ForVersions),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_that_say_something_else_stay_apart() {
+    fn different_findings_are_not_grouped() {
         let one = samples::removed_field("v1alpha1", 24);
         let mut softer = samples::removed_field("v1beta1", 44);
         softer.severity = Severity::Warning;

@@ -15,9 +15,9 @@ use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
 
-/// More that could not be checked than this is counted in one line (unless `verbose`).
+/// The most lines about what could not be checked, unless `verbose`; the others are counted.
 const LISTED: usize = 20;
-/// Names longer than this do not widen their column.
+/// The widest column of names.
 const WIDEST: usize = 60;
 
 pub fn write(
@@ -54,14 +54,14 @@ fn name_of(check: &CheckReport) -> String {
     text::cut(&text::sanitize(&check.name), WIDEST).into_owned()
 }
 
-/// A check that gave no verdict, and why. Never to be taken for a pass.
+/// A check without a verdict, and why. It does not count as a pass.
 fn skipped(name: &str, check: &CheckReport, pen: &mut Pen<'_>) -> io::Result<()> {
     let reason = check.message.as_deref().unwrap_or("no reason given");
     let prefix = format!("{name}{}: ", pen.paint.text(Role::Warning, "skipped"));
     pen.wrapped(&prefix, text::width(name) + "skipped: ".len(), &text::cut(&text::sanitize(reason), 1000))
 }
 
-/// What a check could not look at, each with the next step.
+/// What a check could not check, each with the next step.
 fn unchecked(name: &str, check: &CheckReport, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     const WORD: &str = "could not check";
     let shown = if options.verbose { check.unchecked.len() } else { LISTED };
@@ -80,7 +80,7 @@ fn unchecked(name: &str, check: &CheckReport, options: &HumanOptions, pen: &mut 
     Ok(())
 }
 
-/// What a check found and what it looked at, over all objects.
+/// What a check found and examined, over all objects.
 fn overview(
     name: &str,
     check: &CheckReport,
@@ -91,7 +91,7 @@ fn overview(
     let (word, role) = match check.status {
         CheckStatus::Blocked => ("blocked", Role::Error),
         CheckStatus::Warned => ("warned", Role::Warning),
-        // What was found is said beside what could not be looked at.
+        // Findings are shown in addition to what could not be checked.
         CheckStatus::Failed => ("found", Role::Warning),
         _ => ("passed", Role::Good),
     };
@@ -116,7 +116,7 @@ fn overview(
     }
     parts.extend(looked_at(&check.coverage));
     parts.extend(check.message.as_deref().map(|message| text::sanitize(message).into_owned()));
-    // Why it failed is said below.
+    // The reason for the failure is printed below.
     if check.status == CheckStatus::Failed && parts.is_empty() {
         return Ok(());
     }
@@ -144,7 +144,7 @@ fn inside(found: &[&Cause<'_>]) -> String {
     }
 }
 
-/// What the verdict rests on: what was proven, and the objects that were read for the rest.
+/// The evidence of the verdict: what was proven, and how many objects were read for the rest.
 fn looked_at(coverage: &[Coverage]) -> Vec<String> {
     let mut parts = Vec::new();
     let proven = coverage.iter().filter(|coverage| coverage.read == 0 && !coverage.proven.is_empty()).count();
@@ -161,7 +161,7 @@ fn looked_at(coverage: &[Coverage]) -> Vec<String> {
     parts
 }
 
-/// A line for each object that a check looked at or found something in.
+/// A line for each object that a check examined or has findings in.
 fn by_object(name: &str, check: &CheckReport, causes: &[ObjectCauses<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
     let mut rows: Vec<Row<'_>> = causes
         .iter()
@@ -204,9 +204,9 @@ fn switched_off(suppressed: &[Suppressed]) -> Option<String> {
     Some(format!("{} switched off by {by}", text::count(count, "finding")))
 }
 
-/// What a check says of one object.
+/// The result of a check for one object.
 struct Row<'r> {
-    /// None for what is about no single object.
+    /// `None` for findings that do not concern a single object.
     object: Option<&'r ObjectRef>,
     found: Vec<Severity>,
     coverage: Option<&'r Coverage>,

@@ -11,10 +11,10 @@ use crate::report::{ChangeEntry, Report};
 use crate::text;
 use crate::ui::color::Role;
 
-/// Lines of a run, if not all of them are wanted.
+/// The most lines of a run, unless all are shown.
 const MOST_LINES: usize = 1000;
 
-/// What is computed here and not by the server.
+/// The heading of diffs that the server did not compute.
 const APPROXIMATE: &str = "≈";
 
 pub fn are_there(report: &Report) -> bool {
@@ -27,7 +27,7 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
     }
     let mut room = if options.verbose { usize::MAX } else { MOST_LINES };
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    // Between objects of one line each nothing has to be separated.
+    // No blank line between objects of one line each.
     let mut was_long = true;
     for change in &report.changes {
         let Some(diff) = &change.diff else { continue };

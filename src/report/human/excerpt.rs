@@ -1,7 +1,7 @@
 //! The line that a finding points to, with a mark below it. Drawn by annotate-snippets.
 //!
-//! What goes in is made harmless first, and the mark's place is counted along: an escaped character takes more room
-//! than it did in the file. A line may be the whole of a JSON file, so only the part around the mark is kept.
+//! The text is made harmless first, and the position of the mark is adjusted: an escaped character is longer than in the
+//! file. A line may be a whole JSON file, so only the part around the mark is kept.
 
 use std::ops::Range;
 
@@ -11,20 +11,20 @@ use super::Excerpts;
 use crate::finding::Source;
 use crate::text;
 
-/// Characters that are kept before and behind the start of the mark.
+/// The number of characters that are kept before and after the start of the mark.
 const BEFORE: usize = 120;
 const BEHIND: usize = 200;
 /// A mark covers at most this many characters.
 const LONGEST_MARK: usize = 80;
-/// The line of the enclosing key is looked for this many lines up.
+/// How many lines above the place are searched for the enclosing key.
 const PARENT_WITHIN: usize = 30;
-/// Keys that say nothing about the place: the key above them would.
+/// Keys that do not identify the place, so that the key above them is shown.
 const STRUCTURAL: [&str; 4] = ["properties", "items", "schema", "openAPIV3Schema"];
 
 /// A drawn excerpt.
 pub struct Excerpt {
     pub text: String,
-    /// How wide its line numbers are: what stands around it is aligned to them.
+    /// The width of its line numbers, to align the text around it.
     pub gutter: usize,
 }
 
@@ -35,7 +35,7 @@ pub struct Style<'a> {
     pub width: usize,
 }
 
-/// Draws the line at `place`, or nothing where it is not at hand.
+/// Draws the line at `place`; `None` if it is unavailable.
 pub fn draw(place: &Source, label: Option<&str>, excerpts: &dyn Excerpts, style: Style<'_>) -> Option<Excerpt> {
     let raw = excerpts.line(&place.file, place.line)?;
     let line = ShownLine::of(raw, place.column.unwrap_or(0));
@@ -46,7 +46,7 @@ pub fn draw(place: &Source, label: Option<&str>, excerpts: &dyn Excerpts, style:
     let mut first = place.line;
     let mut visible = None;
     if let Some((number, parent)) = parent {
-        // The lines between the two are folded away, unless it is only one.
+        // The lines between the two are left out, unless it is only one.
         first = number;
         source.push_str(&ShownLine::of(parent, 1).text);
         visible = Some(0..source.len());
@@ -78,12 +78,12 @@ pub struct PlainLine {
     pub number: usize,
     /// Made harmless, and cut around the mark where it is long.
     pub text: String,
-    /// The bytes that are meant.
+    /// The bytes to mark.
     pub mark: Option<Range<usize>>,
 }
 
-/// The line at `place`, the line of the enclosing key, and so many lines of the same document on either side; nothing where it is
-/// not at hand.
+/// The line at `place`, the line of the enclosing key, and a number of lines of the same document on either side; nothing if
+/// it is unavailable.
 pub fn lines(place: &Source, excerpts: &dyn Excerpts, context: usize) -> Vec<PlainLine> {
     let Some(raw) = excerpts.line(&place.file, place.line) else { return Vec::new() };
     let marked = ShownLine::of(raw, place.column.unwrap_or(0));
@@ -110,7 +110,7 @@ struct ShownLine {
 }
 
 impl ShownLine {
-    /// `column` counts characters from 1; 0 marks the whole line but its indentation.
+    /// `column` counts characters from 1; 0 marks the whole line except its indentation.
     fn of(raw: &str, column: usize) -> Self {
         let raw = raw.strip_suffix('\r').unwrap_or(raw);
         let indent = raw.chars().take_while(|c| matches!(c, ' ' | '\t')).count();
@@ -180,7 +180,7 @@ fn token(text: &str) -> usize {
     length.max(1)
 }
 
-/// The nearest line above with less indentation, if it names something that helps to find one's way.
+/// The nearest line above with less indentation, if its key identifies the place.
 fn parent_of<'a>(place: &Source, raw: &str, excerpts: &'a dyn Excerpts) -> Option<(usize, &'a str)> {
     let indent = |line: &str| line.chars().take_while(|c| *c == ' ').count();
     let inner = indent(raw);
@@ -194,7 +194,7 @@ fn parent_of<'a>(place: &Source, raw: &str, excerpts: &'a dyn Excerpts) -> Optio
     (parent.contains(':') && !parent.starts_with("---") && !STRUCTURAL.contains(&key)).then_some((number, parent))
 }
 
-/// Whether a line says `kind: Secret`, in YAML or JSON.
+/// Whether a line contains `kind: Secret`, in YAML or JSON.
 pub fn names_secret(line: &str) -> bool {
     line.match_indices("kind").any(|(at, word)| {
         let rest = line[at + word.len()..].trim_start_matches(['"', '\'']).trim_start();

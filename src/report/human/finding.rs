@@ -16,23 +16,23 @@ use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
 
-/// Longer messages are cut: a message with a whole schema in it helps nobody, and `-o json` has it all.
+/// The longest message. Longer ones, for example with a whole schema, are cut; `-o json` has all of them.
 const LONGEST_MESSAGE: usize = 500;
 const LONGEST_HELP: usize = 2000;
 /// A witness is shown up to this many characters.
 const LONGEST_WITNESS: usize = 600;
-/// Witnesses shown: one convinces; more are for those who asked for all.
+/// The number of witnesses that are shown, without and with `verbose`.
 const WITNESSES: usize = 1;
 const WITNESSES_VERBOSE: usize = 5;
 /// Further places of the same finding that are named (unless `verbose`).
 const PLACES: usize = 5;
-/// Objects that are named in a line.
+/// The most objects that a line names.
 const NAMED: usize = 3;
 const LONGEST_WAIVER: usize = 400;
 /// The labels of the notes are padded to this.
 const LABEL: usize = 8;
 
-/// The first place of a block whole, and where the others are.
+/// Writes the first finding of a block in full, and the places of the others.
 pub fn write(
     block: &Block<'_>,
     said: &mut Shown,
@@ -78,7 +78,7 @@ pub fn write(
     note("next", &next, gutter, pen)
 }
 
-/// Whether no line of the manifest may be shown: a Secret's values never reach any output.
+/// Whether the lines of the manifest must not be shown: a Secret's values never reach any output.
 pub fn hides(finding: &Finding, redact: bool, excerpts: &dyn Excerpts) -> bool {
     let secret = finding.object.as_ref().is_some_and(ObjectRef::is_secret);
     let names_secret = |source: &Source| excerpts.line(&source.file, source.line).is_some_and(excerpt::names_secret);
@@ -87,10 +87,10 @@ pub fn hides(finding: &Finding, redact: bool, excerpts: &dyn Excerpts) -> bool {
         || finding.source.as_ref().is_some_and(names_secret)
 }
 
-/// What to do about a fact, and where to read more about its rule unless that was said.
+/// The next step for a fact, and where to read more about its rule, unless that was shown already.
 fn steps(fact: &Cause<'_>, said: &mut Shown) -> Vec<String> {
     let help = fact.help();
-    // Steps to take stand on a line each.
+    // One line for each step.
     let help = text::cut(&help, LONGEST_HELP);
     let mut steps: Vec<String> =
         help.lines().map(|line| text::sanitize(line).into_owned()).filter(|line| !line.is_empty()).collect();
@@ -103,10 +103,10 @@ fn steps(fact: &Cause<'_>, said: &mut Shown) -> Vec<String> {
     steps
 }
 
-/// What the report has said already and need not say again.
+/// What the report has shown already and does not repeat.
 #[derive(Default)]
 pub struct Shown {
-    /// The folder that all files of the report are in, which a further place does not repeat.
+    /// The folder of all files of the report, which further places do not repeat.
     folder: String,
     /// The names that `gantry rules` explains.
     pub rules: BTreeSet<String>,
@@ -120,7 +120,7 @@ impl Shown {
         Shown { folder: folder.to_owned(), ..Shown::default() }
     }
 
-    /// Who is affected, and how where that is new.
+    /// Who is affected, and how, unless that was shown already.
     fn breaks(&mut self, facts: &[&Cause<'_>]) -> Vec<String> {
         let breaks: BTreeSet<Breaks> = facts.iter().flat_map(|fact| fact.finding.breaks.iter().copied()).collect();
         if breaks.is_subset(&self.breaks) {
@@ -142,7 +142,7 @@ impl Shown {
     }
 }
 
-/// Who did not write the CRD cannot change it, but can keep the old one or accept what changes.
+/// The next step for users who did not write the CRD: keep the old one, or accept the change.
 fn for_who_installs(cause: &Cause<'_>) -> Option<Vec<String>> {
     let finding = cause.finding;
     let crd = finding.object.as_ref().filter(|object| object.is_crd())?;
@@ -173,7 +173,7 @@ pub fn title(head: &str, role: Role, message: &str, pen: &mut Pen<'_>) -> io::Re
     pen.line(&format!("{head}{message}"))
 }
 
-/// The arrow and the excerpt (unless its line is to be hidden), and how far to indent what follows.
+/// Writes the arrow and the excerpt (unless its line is hidden). Returns the indentation of what follows.
 pub fn place(
     source: Option<&Source>,
     label: Option<&str>,
@@ -213,7 +213,7 @@ fn shown_place(source: &Source) -> String {
     }
 }
 
-/// ` = label   text`, each text on a line of its own. Texts that are all empty make no note.
+/// ` = label   text`, each text on its own line. Writes nothing if all texts are empty.
 fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::Result<()> {
     let indent = gutter + 3 + LABEL;
     let mut first = true;
@@ -224,7 +224,7 @@ fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::
         } else {
             " ".repeat(indent)
         };
-        // Text that brings its own indentation keeps it in the lines that it is wrapped into.
+        // Wrapped lines keep the indentation of the text.
         let own = text.len() - text.trim_start().len();
         pen.wrapped(&format!("{prefix}{}", &text[..own]), indent + own, text.trim_start())?;
         first = false;
@@ -232,7 +232,7 @@ fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::
     Ok(())
 }
 
-/// The object, the versions and the field: what to look for in the cluster.
+/// The object, the versions and the field, to find it in the cluster.
 pub fn where_in(cause: &Cause<'_>) -> String {
     let object = cause.finding.object.as_ref().map(name);
     let versions = Some(cause.versions()).filter(|versions| !versions.is_empty());
@@ -244,12 +244,12 @@ pub fn where_in(cause: &Cause<'_>) -> String {
     words.join(", ")
 }
 
-/// A CRD's name says all; anything else is shown as kubectl does.
+/// The name of a CRD; other objects as kubectl shows them.
 pub fn name(object: &ObjectRef) -> String {
     if object.is_crd() { object.name.clone() } else { object.to_string() }
 }
 
-/// The objects of a block: all of a few, else the first and how many more.
+/// The objects of a block: all if they are few, else the first and the number of others.
 pub fn objects(block: &Block<'_>) -> String {
     let names: Vec<String> = block.places.iter().filter_map(|place| place.object()).map(name).collect();
     if names.len() <= NAMED {
@@ -260,7 +260,7 @@ pub fn objects(block: &Block<'_>) -> String {
     format!("{} and {} more {word}", names[..NAMED - 1].join(", "), names.len() - NAMED + 1)
 }
 
-/// Where the same has to be fixed: in further versions, and in further objects; and the places of the other facts.
+/// The other places to fix: further versions, further objects, and the other facts.
 fn also(block: &Block<'_>, said: &Shown, options: &HumanOptions) -> Vec<String> {
     let first = block.first();
     let mut places: Vec<String> = Vec::new();
@@ -300,7 +300,7 @@ pub fn phrase(breaks: Breaks) -> (&'static str, &'static str) {
     }
 }
 
-/// What this cluster says of the change: how many objects suffer, and some of them by name.
+/// The effect on this cluster: how many objects are affected, and some of their names.
 fn evidence(finding: &Finding) -> Vec<String> {
     let Some(evidence) = &finding.evidence else { return Vec::new() };
     let message = text::cut(&text::sanitize(&evidence.message), LONGEST_MESSAGE).into_owned();
@@ -319,7 +319,7 @@ fn evidence(finding: &Finding) -> Vec<String> {
     std::iter::once(message).chain(named).chain(more).collect()
 }
 
-/// The first of the objects that exist and are affected: which, where in them, and what is there.
+/// The first affected objects of the cluster: the object, the path and the value.
 fn affected(finding: &Finding, options: &HumanOptions) -> Vec<String> {
     let Some(affected) = &finding.affected else { return Vec::new() };
     let most = if options.verbose { usize::MAX } else { affected.examples };
@@ -348,7 +348,7 @@ fn one_object(finding: &Finding, object: &AffectedObject) -> String {
     text::cut(&line, LONGEST_MESSAGE).into_owned()
 }
 
-/// What is proven of the facts. What they have in common is shown once.
+/// What is proven about the facts. What they have in common is shown once.
 fn proofs(facts: &[&Cause<'_>], options: &HumanOptions) -> Vec<String> {
     let mut shown: Vec<&Witness> = Vec::new();
     let mut lines: Vec<String> = Vec::new();

@@ -1,8 +1,8 @@
-//! Which findings are shown in full, and what is said of the others.
+//! Decides which findings are shown in full, and how the others are shown.
 //!
-//! Errors come before warnings, whatever object they are about. The first finding of each kind is shown whole: where, who
-//! breaks, the proof, what to do. The others of the kind get a line each. Errors are left out only where there are very
-//! many, and then no warning is shown.
+//! Errors come before warnings, whatever object they concern. The first finding of each kind is shown in full: where, who
+//! breaks, the proof, what to do. The others of the kind get a line each. Errors are left out only if there are very
+//! many, and then no warnings are shown.
 
 use std::io;
 
@@ -15,17 +15,17 @@ use crate::report::Report;
 use crate::text;
 use crate::ui::color::Role;
 
-/// Lines for errors beside those that are shown whole (unless `verbose`).
+/// The most lines for errors that are not shown in full (unless `verbose`).
 const ERROR_LINES: usize = 100;
-/// Lines for warnings of one kind beside the first (unless `verbose`).
+/// The most lines for warnings of one kind after the first (unless `verbose`).
 const WARNING_LINES: usize = 8;
-/// Kinds of warnings of which one is shown whole; of others there is one line (unless `verbose`).
+/// The most kinds of warnings whose first is shown in full; the others get one line (unless `verbose`).
 const WARNING_KINDS: usize = 6;
-/// Longer facts are cut.
+/// The longest fact; longer ones are cut.
 const LONGEST_FACT: usize = 300;
-/// The column of the places is not made wider than this.
+/// The widest column of places.
 const WIDEST_PLACE: usize = 40;
-/// Rules that are named where findings are only counted.
+/// The most rules that are named when findings are only counted.
 const COUNTED_RULES: usize = 6;
 
 pub fn write(
@@ -64,7 +64,7 @@ struct Findings<'a> {
     said: finding::Shown,
     /// No finding was left out.
     is_complete: bool,
-    /// Nor is one shown in a line.
+    /// All findings are shown in full.
     is_whole: bool,
 }
 
@@ -82,7 +82,7 @@ impl Findings<'_> {
     }
 
     fn warnings(&mut self, kinds: &[Kind<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
-        // Before an error is left out every warning is.
+        // Leave out all warnings before any error.
         let shown = if self.is_complete { WARNING_KINDS } else { 0 };
         for kind in kinds.iter().take(shown) {
             self.kind(kind, WARNING_LINES, pen)?;
@@ -99,7 +99,7 @@ impl Findings<'_> {
         Ok(())
     }
 
-    /// The first finding of a kind, and a line for so many of the others.
+    /// The first finding of a kind in full, and lines for some of the others.
     fn kind(&mut self, kind: &Kind<'_>, lines: usize, pen: &mut Pen<'_>) -> io::Result<()> {
         let [first, rest @ ..] = &kind.blocks[..] else { return Ok(()) };
         self.whole(first, pen)?;
@@ -113,7 +113,7 @@ impl Findings<'_> {
         let shown: Vec<(String, String)> = rest.iter().take(lines).map(|block| self.line(block)).collect();
         let column = shown.iter().map(|(place, _)| text::width(place)).max().unwrap_or(0).min(WIDEST_PLACE);
         for (place, fact) in &shown {
-            // One line each, however long, so that they can be searched.
+            // One line each, however long, so that grep finds them.
             let place = if column == 0 { String::new() } else { format!("{}  ", text::pad(place, column)) };
             pen.line(&format!("  {place}{fact}"))?;
         }
@@ -149,7 +149,7 @@ impl Findings<'_> {
         pen.line(&hints)
     }
 
-    /// Where it is, and the object, the versions, the node and the facts.
+    /// The place, the object, the versions, the node and the facts.
     fn line(&self, block: &Block<'_>) -> (String, String) {
         let first = block.first();
         let cause = first.cause();
@@ -172,7 +172,7 @@ impl Findings<'_> {
     }
 }
 
-/// What of `total` each of these gets: as much as it wants, and where that is too much in all, nobody more than needs be.
+/// Divides `total` among these: each gets what it needs; if that is too much in all, the largest get less.
 pub fn shares(wanted: &[usize], total: usize) -> Vec<usize> {
     let mut left = total;
     let mut shares = vec![0; wanted.len()];
@@ -193,7 +193,7 @@ fn common_folder(report: &Report) -> &str {
     let common = files.fold(None, |common: Option<&str>, file| {
         let Some(common) = common else { return Some(&file[..folder(file)]) };
         let same = common.bytes().zip(file.bytes()).take_while(|(a, b)| a == b).count();
-        // Slashes are where both may be cut.
+        // Cut only at slashes.
         Some(&common[..common.as_bytes()[..same].iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1)])
     });
     common.unwrap_or_default()

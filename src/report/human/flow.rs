@@ -1,8 +1,8 @@
-//! An object in one line of YAML, fit to be pasted into a file.
+//! An object in one line of YAML that can be pasted into a file.
 //!
-//! Strings are plain where every YAML reader, Go's too, takes them for that string; else they are quoted with YAML's
-//! own escapes, which also keeps control characters from the terminal. What is long because it repeats itself is written
-//! with a factor (`"a" × 1025`), so that a reader can make it again.
+//! Strings are plain if every YAML reader, including Go's, reads them as that string. Otherwise they are quoted with YAML's
+//! escapes, which also keeps control characters from the terminal. Long repetitive values are written
+//! with a factor (`"a" × 1025`), so that they can be reproduced.
 
 use serde_json::Value;
 
@@ -10,16 +10,16 @@ use crate::text;
 
 /// Deeper values are left out.
 const DEEPEST: usize = 32;
-/// Words that some YAML reader takes for something else than a string.
+/// Words that some YAML readers do not read as strings.
 const NO_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
-/// Items of a list and keys of a map that are written out: as many of these as there is room for.
+/// The most items of a list and keys of a map to write, if there is room.
 const ITEMS: [usize; 5] = [1000, 24, 8, 4, 2];
 /// A text of this many equal characters, or a list of this many equal items, is written with a factor.
 const SAME_CHARACTERS: usize = 32;
 const SAME_ITEMS: usize = 8;
-/// A text repeats itself after at most this many characters.
+/// The longest repeated part of a text.
 const LONGEST_PERIOD: usize = 8;
-/// Of a longer text its start and its end are written.
+/// Of a longer text, only the start and the end are written.
 const LONGEST_TEXT: usize = 200;
 
 /// `value` as YAML flow, in about `max` characters.
@@ -41,7 +41,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Stops adding once there is far too much: what is missing then does not fit anyway.
+    /// Stops adding once there is too much: the rest would not fit.
     fn push(&self, out: &mut String, value: &Value, depth: usize) {
         if out.len() > self.max.saturating_mul(4) {
             return;
@@ -81,7 +81,7 @@ impl Flow {
             return;
         }
         out.push('[');
-        // The last one shows where a series ends.
+        // Show the last one, which is the end of a series.
         let (shown, last) = match items.split_last() {
             Some((last, others)) if items.len() > self.items => (&others[..self.items - 1], Some(last)),
             _ => (items, None),
@@ -139,7 +139,7 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
-/// Whether all of it is the same few characters again and again.
+/// Whether the text repeats the same few characters.
 fn repeats(chars: &[char], period: usize) -> bool {
     chars.len() >= SAME_CHARACTERS
         && chars.len().is_multiple_of(period)
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_keeps_its_end_and_what_stands_behind_it() {
+    fn a_long_value_keeps_its_end_and_what_follows_it() {
         let numbers: Vec<usize> = (0..1025).collect();
         let text = of(&json!({"list": numbers, "then": 1}), 200);
         assert!(text.starts_with("{list: [0, 1, 2, ") && text.ends_with(" more, 1024], then: 1}"), "{text}");

@@ -1,5 +1,4 @@
-//! What belongs together: errors before warnings, each kind of finding in one place, and what is the same in many
-//! objects once.
+//! Groups findings: errors before warnings, each kind in one place, and the same finding in many objects once.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +13,9 @@ pub struct Kind<'a> {
     pub blocks: Vec<Block<'a>>,
 }
 
-/// What changed at one place, in one object or alike in several.
+/// What changed at one place, in one object or equally in several.
 pub struct Block<'a> {
-    /// Never empty. The first is shown, of the others where they are.
+    /// Never empty. The first is shown in full, the others only with their places.
     pub places: Vec<Place<'a>>,
 }
 
@@ -36,7 +35,7 @@ impl<'a> Block<'a> {
         &self.places[0]
     }
 
-    /// How many findings this is, as they are counted.
+    /// The number of findings.
     pub fn len(&self) -> usize {
         self.places.iter().map(|place| place.facts.len()).sum()
     }
@@ -47,7 +46,7 @@ impl<'a> Block<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// What the place is named after.
+    /// The fact that names the place.
     pub fn cause(&self) -> &'a Cause<'a> {
         self.facts[0]
     }
@@ -84,12 +83,12 @@ pub fn kinds<'a>(objects: &'a [ObjectCauses<'a>], severity: Severity) -> Vec<Kin
     kinds
 }
 
-/// What one object suffers, put together by node.
+/// Groups the findings of one object by node.
 fn places<'a>(object: &'a ObjectCauses<'a>, severity: Severity) -> Vec<Place<'a>> {
     let mut places: Vec<Place<'a>> = Vec::new();
     let mut nodes = BTreeMap::new();
     for cause in object.causes.iter().filter(|cause| cause.severity() == severity) {
-        // Without a path and a version it is no node of a schema.
+        // Without a path and a version, it does not concern a schema node.
         let node = cause.finding.path.as_deref().filter(|_| !cause.versions.is_empty());
         let known = match node {
             Some(path) => *nodes.entry((cause.check, path, &cause.versions)).or_insert(places.len()),
@@ -103,7 +102,7 @@ fn places<'a>(object: &'a ObjectCauses<'a>, severity: Severity) -> Vec<Place<'a>
     places
 }
 
-/// What two objects have in common that are reported once.
+/// The key by which findings of two objects are reported once.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Same<'a>(Vec<Fact<'a>>);
 
@@ -121,7 +120,7 @@ struct Fact<'a> {
 }
 
 impl<'a> Same<'a> {
-    /// `None` for what is about this one object: its own objects suffer, or it is about no object.
+    /// `None` if it concerns only this object: it has affected objects of its own, or no object.
     fn of(place: &Place<'a>) -> Option<Self> {
         let facts = place.facts.iter().map(|cause| {
             let finding = cause.finding;
@@ -163,10 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_at_one_node_stands_together() {
+    fn changes_at_one_node_are_grouped() {
         let found = vec![of("A", "x", "^.spec"), of("B", "x", "^.spec"), of("B", "x", "^.status")];
         assert_eq!(shape(found), [("A".to_owned(), vec![vec![2]]), ("B".to_owned(), vec![vec![1]])]);
-        // A CRD as a whole is no node.
+        // A CRD as a whole is not a node.
         let whole = |rule: &str| Finding { path: None, version: None, ..of(rule, "x", "") };
         assert_eq!(shape(vec![whole("A"), whole("B")]).len(), 2);
     }
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_objects_suffer_is_told_of_each() {
+    fn affected_objects_are_shown_for_each() {
         let suffers = |object: &str| Finding {
             evidence: Some(Evidence {
                 examined: Examined::Affected,

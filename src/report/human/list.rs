@@ -1,5 +1,5 @@
-//! The reports of many clusters for a person: what has to be looked at, each time with the clusters that it is about, then an
-//! overview, and the verdict as the last line.
+//! The human report of many clusters: findings and errors, each with its clusters, then an overview, and the verdict as the
+//! last line.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,15 +10,15 @@ use crate::report::{ClusterReport, ErrorEntry, Outcome, Report, ReportList};
 use crate::text;
 use crate::ui::color::Role;
 
-/// Where the values of the headings stand.
+/// The column of the values of the headings.
 const INDENT: usize = 9;
-/// So many clusters are named of which nothing has to be looked at (unless `verbose`), and of others.
+/// The most clusters without problems that are named (unless `verbose`), and the most of the others.
 const NAMED: usize = 10;
 const NAMED_OTHERS: usize = 50;
-/// CRDs that are named of each cluster that differs.
+/// The most CRDs that are named for each cluster that differs.
 const CRDS: usize = 10;
 
-/// What there is to say of each cluster that `fits`, where it is more than a line: findings, errors, diffs.
+/// The findings, errors and diffs of each cluster that `fits`.
 pub fn write_sections(
     list: &ReportList,
     fits: &dyn Fn(&ClusterReport) -> bool,
@@ -40,12 +40,12 @@ pub fn write_sections(
     Ok(())
 }
 
-/// Whether there is more to say of a cluster than the overview does.
+/// Whether there is more to show of a cluster than its line in the overview.
 fn needs_section(cluster: &ClusterReport, options: &HumanOptions) -> bool {
     let report = &cluster.report;
     match report.outcome {
         Outcome::Blocked => true,
-        // Why it could not be checked is a line of the overview.
+        // The overview shows why it could not be checked.
         Outcome::Failed => has_plan(cluster),
         _ => {
             !options.quiet && (report.summary.warnings > 0 || report.changes.iter().any(|change| change.diff.is_some()))
@@ -53,7 +53,7 @@ fn needs_section(cluster: &ClusterReport, options: &HumanOptions) -> bool {
     }
 }
 
-/// Whether it was looked at so far that there is something to show.
+/// Whether the run got far enough that there is something to show.
 fn has_plan(cluster: &ClusterReport) -> bool {
     !cluster.report.changes.is_empty()
 }
@@ -80,7 +80,7 @@ fn name(name: &str) -> String {
     text::cut(&text::sanitize(name), 100).into_owned()
 }
 
-/// `a, b and 3 more`, at most so many names.
+/// `a, b and 3 more`, with at most `most` names.
 pub fn names<'n>(clusters: impl ExactSizeIterator<Item = &'n str>, most: usize) -> String {
     let number = clusters.len();
     let mut named: Vec<String> = clusters.take(most).map(name).collect();
@@ -126,7 +126,7 @@ pub fn write_overview(list: &ReportList, options: &HumanOptions, out: &mut dyn i
     live(list, options, pen)
 }
 
-/// Why clusters could not be looked at, each reason once with those that have it.
+/// Why clusters could not be checked, each reason once with its clusters.
 fn reasons(list: &ReportList) -> Vec<(&ErrorEntry, Vec<&str>)> {
     let mut reasons: Vec<(&ErrorEntry, Vec<&str>)> = Vec::new();
     for cluster in list.clusters.iter().filter(|cluster| cluster.is_unchecked() && !has_plan(cluster)) {
@@ -146,13 +146,13 @@ fn first_line(text: &str) -> &str {
 
 /// A line of the overview.
 pub struct Row<'l> {
-    /// What the clusters come to.
+    /// The outcome of the clusters.
     pub what: String,
     role: Role,
     pub clusters: Vec<&'l str>,
 }
 
-/// What the clusters come to, the worst first.
+/// The outcomes of the clusters, the worst first.
 pub fn rows(list: &ReportList) -> Vec<Row<'_>> {
     let mut rows: BTreeMap<(u8, String), Row<'_>> = BTreeMap::new();
     for cluster in &list.clusters {
@@ -173,7 +173,7 @@ pub fn rows(list: &ReportList) -> Vec<Row<'_>> {
     rows.into_values().collect()
 }
 
-/// Which clusters have other CRDs than most.
+/// The clusters whose CRDs differ from most.
 fn live(list: &ReportList, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     let [first, others @ ..] = &list.overview.live[..] else { return Ok(()) };
     if others.is_empty() {
@@ -194,7 +194,7 @@ fn live(list: &ReportList, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Res
     Ok(())
 }
 
-/// What stopped the run as a whole, and one line that says how it ended.
+/// The errors of the whole run, and a last line with the outcome.
 pub fn write_end(
     list: &ReportList,
     options: &HumanOptions,

@@ -1,4 +1,4 @@
-//! How the run ended: what stopped it, what became of each object, and one last line.
+//! How the run ended: its errors, the result of each object, and a last line.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::report::{Outcome, Report, WaitState};
 use crate::text;
 use crate::ui::color::Role;
 
-/// More objects with the same fate than this are counted (unless `verbose`).
+/// The most objects with the same result that are listed, unless `verbose`; the others are counted.
 const LISTED: usize = 20;
 
 pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, pen: &mut Pen<'_>) -> io::Result<()> {
@@ -36,20 +36,20 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
     }
     if report.outcome == Outcome::Failed && began {
         let any = |result| report.changes.iter().any(|change| change.result == Some(result));
-        // Whether a failed object was written, its error says: after a lost answer nobody knows.
+        // After a lost response it is unknown whether a failed object was written; its error says so.
         let stays = match (any(ApplyResult::Applied), any(ApplyResult::Failed)) {
             (true, _) => "Applied objects stay applied. ",
             (false, true) => "",
             (false, false) => "Nothing was written. ",
         };
-        // The same manifest would be refused again.
+        // The server would refuse the same manifest again.
         let then = match any(ApplyResult::Failed) {
             true => "Fix the errors above, then run the same command again to continue.",
             false => "Run the same command again to continue.",
         };
         pen.line(&format!("{stays}{then}"))?;
     }
-    // The verdict is what a person looks for at the end.
+    // The verdict comes last, where users look for it.
     let (word, rest) = last_line(report, options.purpose, began);
     let role = if success { Role::Good } else { Role::Error };
     let word = pen.paint.text(role, &word);
@@ -63,7 +63,7 @@ pub fn verdict(report: &Report, purpose: Purpose) -> String {
     format!("{word}{rest}")
 }
 
-/// What became of each object, and how it ended.
+/// The result of each object, and the outcome.
 pub fn write_fate(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     fates(report, options, pen)?;
     let (word, rest) = last_line(report, options.purpose, true);
@@ -78,7 +78,7 @@ fn fates(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Resu
     fate(report, ApplyResult::NotReached, "Not reached", Role::Warning, options, pen)
 }
 
-/// Whether the review above is more than nothing.
+/// Whether the review above printed anything.
 fn review_said_something(report: &Report, options: &HumanOptions) -> bool {
     match options.quiet {
         true => report.checks.iter().any(|check| check.status != CheckStatus::Passed),
@@ -86,7 +86,7 @@ fn review_said_something(report: &Report, options: &HumanOptions) -> bool {
     }
 }
 
-/// The objects that `result` became of, one a line.
+/// The objects with this result, one on each line.
 fn fate(
     report: &Report,
     result: ApplyResult,
@@ -113,7 +113,7 @@ fn fate(
     Ok(())
 }
 
-/// The last line: the word that carries the colour, and the rest.
+/// The last line: the coloured word, and the rest.
 fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String) {
     let summary = &report.summary;
     let done = done(report);
@@ -189,12 +189,12 @@ fn errors(report: &Report) -> String {
     let objects = ObjectCauses::of(report);
     let counts = objects.iter().map(|object| object.causes.iter().filter(is_error).count());
     let counts: Vec<usize> = counts.filter(|number| *number > 0).collect();
-    // What no check found has no object of its own.
+    // Errors that are not findings have no object.
     let errors = text::count(counts.iter().sum::<usize>() + report.errors.len(), "error");
     if counts.len() > 1 { format!("{errors} in {} objects", counts.len()) } else { errors }
 }
 
-/// `31 of 37 errors are proven harmless; preset: semantic blocks for 6.` Nothing where no error is.
+/// `31 of 37 errors are proven harmless; preset: semantic blocks for 6.` Empty if none is.
 fn proven_harmless(report: &Report) -> Option<String> {
     let objects = ObjectCauses::of(report);
     let causes: Vec<&Cause<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
@@ -240,7 +240,7 @@ fn done(report: &Report) -> String {
     if words.is_empty() { "no objects".to_owned() } else { words.join(", ") }
 }
 
-/// What became of the objects of a deploy that did not reach its end.
+/// The results of the objects of a deploy that did not complete.
 fn interrupted(report: &Report) -> String {
     let number = |result| report.changes.iter().filter(|change| change.result == Some(result)).count();
     let counts = [

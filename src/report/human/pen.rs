@@ -1,4 +1,4 @@
-//! A writer that knows the colours and the width.
+//! A writer with colours and line wrapping.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::ui::color::{Paint, Role};
 pub struct Pen<'a> {
     pub paint: Paint,
     pub width: usize,
-    /// Whether anything stands above: a blank line separates, it does not begin.
+    /// Whether anything was written: a blank line separates, but does not begin.
     pub begun: bool,
     out: &'a mut dyn Write,
 }
@@ -20,7 +20,7 @@ impl<'a> Pen<'a> {
         Pen { paint: Paint::new(options.color), width: options.width, begun: false, out }
     }
 
-    /// One line of text that was made harmless already.
+    /// Writes one line of text that is harmless already.
     pub fn line(&mut self, line: &str) -> io::Result<()> {
         self.begun = true;
         writeln!(self.out, "{}", line.trim_end())
@@ -31,10 +31,10 @@ impl<'a> Pen<'a> {
         if self.begun { writeln!(self.out) } else { Ok(()) }
     }
 
-    /// Text behind a prefix, wrapped at the width; further lines are indented as wide as the prefix. `columns` is
-    /// what the prefix takes on the terminal, as it may hold colour.
+    /// Writes text after a prefix, wrapped at the width. Further lines are indented by the width of the prefix, which is
+    /// `columns`, because the prefix may contain colour codes.
     pub fn wrapped(&mut self, prefix: &str, columns: usize, text: &str) -> io::Result<()> {
-        // A very narrow terminal wraps by itself, and better than a column of single words.
+        // On a very narrow terminal do not wrap: the terminal does it better.
         let room = self.width.saturating_sub(columns).max(40);
         for (index, line) in text::wrap(text, room).into_iter().enumerate() {
             match index {
@@ -45,7 +45,7 @@ impl<'a> Pen<'a> {
         Ok(())
     }
 
-    /// Items behind a prefix with commas between them, wrapped between items only.
+    /// Writes items after a prefix, separated by commas and wrapped only between items.
     pub fn listed(&mut self, prefix: &str, columns: usize, items: &[String]) -> io::Result<()> {
         let room = self.width.saturating_sub(columns).max(40);
         let mut lines = vec![String::new()];
@@ -66,14 +66,14 @@ impl<'a> Pen<'a> {
         Ok(())
     }
 
-    /// `  --> file:line:column`, the arrow's shaft starting below the gutter of the excerpt that follows.
+    /// `  --> file:line:column`, with the arrow aligned to the excerpt that follows.
     pub fn arrow(&mut self, gutter: usize, place: &str) -> io::Result<()> {
         let arrow = self.paint.text(Role::Frame, "-->");
         self.line(&format!("{}{arrow} {place}", " ".repeat(gutter)))
     }
 }
 
-/// The word for a severity and how it looks.
+/// The word for a severity and its style.
 pub fn severity(severity: Severity) -> (&'static str, Role) {
     match severity {
         Severity::Error => ("error", Role::Error),

@@ -1,4 +1,4 @@
-//! The first lines: where the deploy goes and what it would do.
+//! The first lines: the target, and what the deploy would do.
 
 use std::io;
 
@@ -9,11 +9,11 @@ use crate::report::{ChangeEntry, Report};
 use crate::text;
 use crate::ui::color::Role;
 
-/// Up to so many objects that change are listed; of more there is the summary alone (unless `verbose`).
+/// The most changed objects that are listed; with more, only the summary is shown (unless `verbose`).
 const LISTED: usize = 5;
-/// Where the values of the header stand.
+/// The column of the values of the header.
 const INDENT: usize = 9;
-/// Where the numbers of the summary stand, behind the longest action.
+/// The column of the numbers of the summary.
 const COLUMN: usize = "unchanged".len() + 1;
 const ACTIONS: [Action; 10] = [
     Action::Create,
@@ -38,7 +38,7 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
     extensions(report, pen)
 }
 
-/// What OLM v1 makes of each ClusterExtension.
+/// What each ClusterExtension resolves to.
 fn extensions(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
     for extension in &report.extensions {
         let ExtensionEntry { name, package, installed, resolved, .. } = extension;
@@ -64,7 +64,7 @@ fn extensions(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// The objects that change, if they are few.
+/// The changed objects, if they are few.
 fn changes(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     let listed = |change: &&ChangeEntry| options.verbose || change.action != Action::Unchanged;
     let listed: Vec<&ChangeEntry> = report.changes.iter().filter(listed).collect();
@@ -79,7 +79,7 @@ fn changes(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Re
     Ok(())
 }
 
-/// Where the deploy goes.
+/// The target.
 pub fn target(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     if report.target.is_empty() || options.quiet {
         return Ok(());
@@ -150,7 +150,7 @@ pub fn word(action: Action) -> &'static str {
 }
 
 fn paint_action(action: Action, pen: &Pen<'_>) -> String {
-    // The one that is longer than the column has a space behind it, too.
+    // A word that is longer than the column is followed by a space, too.
     let columns = COLUMN.max(word(action).len() + 1);
     pen.paint.text(role(action), &text::pad(word(action), columns))
 }

@@ -1,4 +1,4 @@
-//! What stopped the run: the place, what is wrong, the next step.
+//! The errors of the run: the place, what is wrong, the next step.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -11,15 +11,15 @@ use crate::report::ErrorEntry;
 use crate::text;
 use crate::ui::color::Role;
 
-/// A document longer than this is not searched for its kind; its lines are not shown then.
+/// The longest document that is searched for its kind. Lines of longer ones are not shown.
 const LONGEST_DOCUMENT: usize = 20_000;
 
-/// Lines below the title of one problem: the causes of a refusal, the objects of a conflict.
+/// The most lines below the title of a problem: the causes of a refusal, the objects of a conflict.
 const MOST_LINES: usize = 100;
-/// More problems than this are counted, not shown (unless `verbose`).
+/// The most problems that are shown, unless `verbose`; the others are counted.
 const SHOWN: usize = 20;
 
-/// Writes problems, a blank line between two of them.
+/// Writes problems, separated by blank lines.
 pub fn write_problems(
     problems: &[Problem],
     options: &HumanOptions,
@@ -33,7 +33,7 @@ pub fn write_problems(
     write(&errors, options, excerpts, &mut Pen::new(options, out))
 }
 
-/// Writes what stopped a run, from the report.
+/// Writes the errors of a report.
 pub fn write(
     errors: &[ErrorEntry],
     options: &HumanOptions,
@@ -45,10 +45,10 @@ pub fn write(
         if index > 0 {
             pen.blank()?;
         }
-        // Only what is indented continues a message; any other line break is not ours, and is shown as what it is.
+        // Only indented lines continue a message. Any other line break is part of untrusted text and is escaped.
         let (title, rest) = error.message.split_once("\n  ").unwrap_or((&error.message, ""));
         finding::title("error", Role::Error, title.trim_end(), pen)?;
-        // A line alone says nothing about what is wrong with it; only a column is worth an excerpt.
+        // Show an excerpt only with a column: the line alone does not show what is wrong.
         let hide = error.source.as_ref().is_some_and(|at| at.column.is_none() || may_be_secret(at, excerpts));
         let gutter = finding::place(error.source.as_ref(), None, Severity::Error, hide, excerpts, pen)?;
         let bar = pen.paint.text(Role::Frame, "|");
@@ -86,7 +86,7 @@ pub fn write(
     Ok(())
 }
 
-/// Whether the document around a place may be a Secret. It may be broken, so its lines are all there is to go by.
+/// Whether the document around a place may be a Secret. It may be malformed, so only its lines are examined.
 fn may_be_secret(at: &Source, excerpts: &dyn Excerpts) -> bool {
     let line = |number: usize| excerpts.line(&at.file, number);
     let in_document = |(_, line): &(usize, &str)| !line.starts_with("---");

@@ -8,10 +8,10 @@ use std::sync::{Arc, OnceLock};
 use super::Excerpts;
 use crate::manifest::Source;
 
-/// A file larger than this is not read only to show a line of it.
+/// The largest file that is read to show a line of it.
 const LARGEST: u64 = 64 << 20;
 
-/// Texts by file name. Where the lines of a text begin is found when the first of them is asked for.
+/// Texts by file name. The starts of lines are computed when the first line of a text is requested.
 #[derive(Default)]
 pub struct Sources {
     files: BTreeMap<String, File>,
@@ -38,13 +38,13 @@ impl Sources {
         }
     }
 
-    /// What texts were rendered from that are no files, by their names.
+    /// For rendered texts: what they were rendered from, by name.
     pub fn rendered_from(&self) -> BTreeMap<String, PathBuf> {
         let of = |(name, file): (&String, &File)| Some((name.clone(), file.source.rendered_from.clone()?));
         self.files.iter().filter_map(of).collect()
     }
 
-    /// Reads a file that a problem speaks of and that is not there yet. One that cannot be read has no lines.
+    /// Reads a file that a problem names, if it was not read yet. If it cannot be read, it has no lines.
     pub fn read(&mut self, name: &str) {
         let path = Path::new(name);
         // Standard input cannot be read twice, and a pipe or a device might never end.

@@ -1,4 +1,4 @@
-//! Each kind of report as it is shown, and what must hold for every one of them.
+//! Snapshots of each kind of report, and properties of all of them.
 
 use super::*;
 use crate::finding::{Action, Severity};
@@ -53,7 +53,7 @@ fn verbose_shows_infos_waived_and_every_object() {
 }
 
 #[test]
-fn quiet_says_nothing_of_a_success_and_all_of_a_block() {
+fn quiet_prints_nothing_for_a_success_and_everything_for_a_block() {
     let options = HumanOptions { quiet: true, ..HumanOptions::default() };
     for report in [samples::deployed(), samples::unchanged(), samples::planned()] {
         assert_eq!(shown(&report, &options), "");
@@ -74,7 +74,7 @@ fn no_report_gets_a_control_character_to_the_terminal() {
             assert_eq!(bad, None, "{name}: {text}");
         }
     }
-    // The evil text says that there is nothing to do; it must not get a line of its own to say it on.
+    // The hostile text contains "Nothing to do", which must not start a line.
     let text = plain(&samples::hostile());
     assert!(!text.lines().any(|line| line.starts_with("Nothing to do")), "{text}");
 }
@@ -90,12 +90,12 @@ fn colour_changes_nothing_but_the_colour() {
 }
 
 #[test]
-fn the_output_is_bounded_and_says_what_it_leaves_out() {
+fn the_output_is_bounded_and_counts_what_it_leaves_out() {
     for report in [samples::hundreds(), samples::many_objects()] {
         let text = plain(&report);
         assert!(text.lines().count() < 300 && text.len() < 20_000, "{} lines", text.lines().count());
         assert!(text.contains("(-v lists all)") || text.contains("Not every finding is shown: -v"), "{text}");
-        // Before an error is left out, all warnings are.
+        // All warnings are left out before any error.
         assert!(!text.contains("warning["), "{text}");
     }
     let mut long = samples::blocked();
@@ -264,13 +264,13 @@ fn the_explanation_is_offered_once() {
     report.checks[0].findings[1].wording = None;
     assert_eq!(shown(&report, &options).matches("error[NoExistingFieldRemoved]").count(), 2);
     assert_eq!(shown(&report, &options).matches("gantry rules NoExistingFieldRemoved").count(), 1);
-    // Not every name can be explained.
+    // Not every name has an explanation.
     report.checks[0].findings.iter_mut().for_each(|finding| finding.explain = None);
     assert_eq!(shown(&report, &options).matches("gantry rules").count(), 0);
 }
 
 #[test]
-fn each_breakage_says_who_and_how() {
+fn each_breakage_names_who_breaks_and_how() {
     let mut report = samples::warned();
     let finding = &mut report.checks[0].findings[0];
     finding.severity = Severity::Error;

@@ -1,4 +1,4 @@
-//! Untrusted text in Markdown. Inside code nothing is markup: no emphasis, no link, no mention, no reference to an issue.
+//! Escapes untrusted text in Markdown. Inside code nothing is markup: no emphasis, links, mentions or references to issues.
 
 /// The text as code within a line. The text has no line breaks.
 pub fn code(text: &str) -> String {
@@ -6,12 +6,12 @@ pub fn code(text: &str) -> String {
         return String::new();
     }
     let ticks = "`".repeat(longest_run(text) + 1);
-    // The reader takes one space off either end if both are there.
+    // Renderers strip one space from both ends if both are present.
     let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
     format!("{ticks}{space}{text}{space}{ticks}")
 }
 
-/// The text as a block of code.
+/// The text as a code block.
 pub fn fence(text: &str, language: &str) -> String {
     let ticks = "`".repeat(longest_run(text).max(2) + 1);
     format!("{ticks}{language}\n{text}\n{ticks}")
@@ -33,12 +33,12 @@ pub fn html(text: &str) -> String {
     out
 }
 
-/// A sentence of gantry's own, in which there may be names.
+/// A sentence of gantry that may contain names.
 pub fn words(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
         if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | ':' | ';' | '(' | ')' | '-' | '/') {
-            // No reader takes a character that is written by its number for markup.
+            // A numeric character reference is never markup.
             out.push_str(&format!("&#{};", u32::from(c)));
         } else {
             out.push(c);
@@ -47,7 +47,7 @@ pub fn words(text: &str) -> String {
     out
 }
 
-/// How many backticks stand together at most.
+/// The longest run of backticks.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

@@ -1,8 +1,8 @@
 //! The report as Markdown (`-o markdown`), for a comment on a pull request or the summary of a job.
 //!
-//! The verdict comes first, then an overview of the checks, then the findings, folded by rule: errors before warnings, the first of
-//! each rule whole and a line for each other. Code hosts take a limited length only, so that what does not fit is counted, errors
-//! last; no text is cut off in the middle.
+//! The verdict comes first, then an overview of the checks, then the findings, folded by rule: errors before warnings, the first
+//! of each rule in full and a line for each other. Code hosts limit the length. What does not fit is counted, and errors are
+//! the last to be left out; no text is cut off in the middle.
 
 mod escape;
 #[cfg(test)]
@@ -20,17 +20,17 @@ use super::{LiveGroup, Report, ReportList, Surroundings, words};
 use crate::finding::{CheckReport, CheckStatus, Severity};
 use crate::text;
 
-/// The longest report, in characters. GitHub takes comments of 65,536.
+/// The longest report, in characters. GitHub accepts comments of up to 65,536.
 pub const LONGEST: usize = 60_000;
-/// What is kept free for the sentence that says what was left out.
+/// The space reserved for the sentence about what was left out.
 const TAIL: usize = 400;
-/// Checks in the overview, and what could not be checked or stopped the run: of more there is a number.
+/// The most checks in the overview, errors, and items that could not be checked; the others are counted.
 const CHECKS: usize = 50;
 const TOLD: usize = 20;
 const LONGEST_LINE: usize = 400;
-/// Clusters that are named in a line.
+/// The most clusters that a line names.
 const NAMED: usize = 20;
-/// Further places of one finding that are named.
+/// The most further places of one finding that are named.
 const PLACES: usize = 5;
 
 /// Writes the report.
@@ -42,7 +42,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     for severity in [Severity::Error, Severity::Warning] {
         let kinds = groups::kinds(&causes, severity);
         let total: usize = kinds.iter().map(Kind::len).sum();
-        // Before an error is left out every warning is.
+        // Leave out all warnings before any error.
         let shown = if left.is_empty() { page.kinds(&kinds, severity, around) } else { 0 };
         if shown < total {
             left.push(text::count(total - shown, words::severity(severity)));
@@ -61,7 +61,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     out.write_all(page.text.as_bytes())
 }
 
-/// The verdict, the target, the checks, and whatever is no finding.
+/// The verdict, the target, the checks, and everything that is not a finding.
 fn head(report: &Report, causes: &[ObjectCauses<'_>], around: Surroundings<'_>) -> String {
     let mut text = format!("### gantry: {}\n", bare(&around.verdict(report)));
     if let Some(list) = around.list {
@@ -105,7 +105,7 @@ fn head(report: &Report, causes: &[ObjectCauses<'_>], around: Surroundings<'_>) 
     text
 }
 
-/// The clusters by what they come to.
+/// The clusters by outcome.
 fn clusters(list: &ReportList) -> String {
     let mut text = "\n| clusters | | |\n|---|--:|---|\n".to_owned();
     for Row { what, clusters, .. } in rows(list) {
@@ -132,12 +132,12 @@ fn row(check: &CheckReport, causes: &[ObjectCauses<'_>]) -> String {
     };
     let [errors, warnings, infos, waived, known] =
         [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived, Severity::Known].map(number);
-    // In a table a bar ends the cell, whatever it is in.
+    // In a table a bar ends the cell, even inside code.
     let name = code(&words::line(&check.name, 60)).replace('|', "\\|");
     format!("| {name} | {status} | {errors} | {warnings} | {infos} | {waived} | {known} |\n")
 }
 
-/// What is written so far, and how many characters may follow.
+/// The text so far, and how many characters may follow.
 struct Page {
     text: String,
     room: usize,
@@ -155,13 +155,13 @@ impl Page {
         fits
     }
 
-    /// The findings of one severity, folded by rule. Answers how many are shown.
+    /// The findings of one severity, folded by rule. Returns how many are shown.
     fn kinds(&mut self, kinds: &[Kind<'_>], severity: Severity, around: Surroundings<'_>) -> usize {
         let title = if severity == Severity::Error { "\n#### Errors\n" } else { "\n#### Warnings\n" };
         if kinds.is_empty() || !self.add(title) {
             return 0;
         }
-        // So that each has its first finding before any has all of them.
+        // Each rule gets its first finding before any gets all.
         let length = |text: &str| text.chars().count();
         let mut spare = self.room;
         let mut first = |kind: &Kind<'_>| {
@@ -192,7 +192,7 @@ impl Page {
         shown
     }
 
-    /// What nobody has to do anything about, if there is room.
+    /// Infos and accepted findings, if there is room.
     fn accepted(&mut self, causes: &[ObjectCauses<'_>]) {
         for severity in [Severity::Info, Severity::Waived, Severity::Known] {
             let found: Vec<&Cause<'_>> =
@@ -278,7 +278,7 @@ fn whole(block: &Block<'_>) -> String {
     text
 }
 
-/// A finding beside the first of its rule.
+/// A finding after the first of its rule.
 fn line(block: &Block<'_>) -> String {
     let cause = block.first().cause();
     let facts: Vec<String> = block.first().facts.iter().map(|fact| fact.fact().into_owned()).collect();

@@ -97,7 +97,7 @@ fn hostile_text_is_code_and_nothing_else() {
     report.checks[0].findings = vec![finding.clone(), Finding { severity: Severity::Waived, ..finding }];
     let text = written(&report, write);
     assert!(!text.chars().any(|c| c != '\n' && text::is_hostile(c)));
-    // Without what is code nothing of it is left.
+    // Outside code, none of the text may remain.
     let mut in_fence = false;
     for line in text.lines() {
         if line.starts_with("```") {

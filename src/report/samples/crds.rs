@@ -34,7 +34,7 @@ fn raised_minimum(severity: Severity) -> Finding {
     }
 }
 
-/// One removed field, as two versions of the CRD have it.
+/// One field that is removed from two versions of a CRD.
 pub fn blocked() -> Report {
     let findings = vec![removed_field("v1alpha1", 24), removed_field("v1beta1", 44)];
     report(Outcome::Blocked, app_changes(), vec![check("CRDUpgradeSafety", CheckStatus::Blocked, findings)])
@@ -198,7 +198,7 @@ pub fn many_objects() -> Report {
     report(Outcome::Blocked, changes, vec![check("CRDUpgradeSafety", CheckStatus::Blocked, findings)])
 }
 
-/// What `preset: evidence` says: an error that objects suffer from, one that none does, one that nobody could look at.
+/// A report with `preset: evidence`: an error that affects objects, one that affects none, and one that could not be checked.
 pub fn evidence() -> Report {
     let of = |examined, message: &str, affected: u64, managers: &[(&str, u64)]| Evidence {
         examined,
@@ -245,7 +245,7 @@ pub fn evidence() -> Report {
     report(Outcome::Blocked, vec![change(Action::Update, crd("samples.test.example.com"), 1)], vec![check])
 }
 
-/// What became of objects that exist, and some of which nobody could look at.
+/// Findings about existing objects, some of which could not be read.
 pub fn existing_objects() -> Report {
     let affected = |namespace: Option<&str>, name: &str, path: Option<&str>, value: &str| AffectedObject {
         namespace: namespace.map(Into::into),

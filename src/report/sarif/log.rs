@@ -28,7 +28,7 @@ pub struct Run {
     pub results: Vec<SarifResult>,
 }
 
-/// What tells runs of one file apart.
+/// The id that distinguishes the runs of one file.
 #[derive(Serialize)]
 pub struct AutomationDetails {
     pub id: String,

@@ -1,7 +1,7 @@
 //! The findings as SARIF 2.1.0 (`-o sarif`), which code hosts show beside the lines of a change.
 //!
-//! Whether the run could check everything is in `invocations`: a reader that looks at results alone would take a check that
-//! could not check for one that found nothing.
+//! `invocations` shows whether the run could check everything: the results alone do not distinguish a check that could not
+//! complete from one without findings.
 
 mod log;
 #[cfg(test)]
@@ -22,11 +22,11 @@ use crate::finding::{CheckReport, CheckStatus, Finding, Fingerprint, Severity};
 use crate::text;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
-/// What relative URIs are relative to, by the name that code hosts know.
+/// The name of the base of relative URIs that code hosts know.
 const ROOT: &str = "%SRCROOT%";
 /// The hash of [`Fingerprint`], and its version.
 const FINGERPRINT: &str = "gantryFinding/v1";
-/// The only fingerprint that GitHub goes by. Without it a result is another one as soon as the lines around it change.
+/// The only fingerprint that GitHub uses. Without it, a result counts as new as soon as the lines around it change.
 const GITHUB_FINGERPRINT: &str = "primaryLocationLineHash";
 const LONGEST_MESSAGE: usize = 1000;
 
@@ -35,7 +35,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     write_runs(vec![run(report, around, None)], out)
 }
 
-/// Writes the reports of many clusters: a run for those of which the same is to be said, with the first of them as its id.
+/// Writes the reports of many clusters: one run for each group of equal reports, with the first cluster as its id.
 pub fn write_list(list: &ReportList, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
     let of = |clusters: Vec<&ClusterReport>| {
         let names: Vec<String> = clusters.iter().map(|cluster| one_line(&cluster.name)).collect();
@@ -89,7 +89,7 @@ impl Named {
 fn rule(check: &CheckReport, finding: &Finding, rules: &dyn Rules) -> Rule {
     let id = one_line(&finding.rule);
     let properties = RuleProperties { tags: [one_line(&check.name)] };
-    // A verdict of another tool is explained by the rule of ours that it is closest to.
+    // A verdict of another tool is explained by our closest rule.
     let known = rules.rule(&finding.rule).or_else(|| rules.rule(finding.explain.as_deref()?));
     match known {
         Some(known) => Rule {
@@ -151,7 +151,7 @@ fn result(finding: &Finding, rule_index: usize, report: &Report, places: &Places
     }
 }
 
-/// What is wrong, where that is, and what to do next.
+/// The message, the place, and the next step.
 fn message(finding: &Finding) -> String {
     let object = finding.object.as_ref().map(|object| format!("{}: ", one_line(&object.to_string())));
     let help: Vec<&str> = finding.help.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -171,7 +171,7 @@ fn logical(finding: &Finding) -> Option<LogicalLocation> {
     let object = finding.object.as_ref()?;
     let parts = [Some(object.to_string()), finding.version.clone(), finding.path.clone()];
     let parts: Vec<String> = parts.iter().flatten().map(|part| one_line(part)).collect();
-    // The words of the standard for parts of documents.
+    // The standard's kinds for parts of documents.
     let kind = if finding.path.is_some() { "member" } else { "object" };
     let name = one_line(finding.path.as_ref().unwrap_or(&object.name));
     Some(LogicalLocation { name, fully_qualified_name: parts.join(" "), kind })
@@ -214,12 +214,12 @@ fn level(severity: Severity) -> Level {
     }
 }
 
-/// Untrusted text of one line. In a message `[text](target)` is a link; with a space it is none.
+/// Escapes untrusted text of one line. In a message `[text](target)` is a link, but not with a space between.
 fn one_line(text: &str) -> String {
     cut(&text::sanitize(text).replace("](", "] ("))
 }
 
-/// Untrusted text of several lines.
+/// Escapes untrusted text of several lines.
 fn plain(text: &str) -> String {
     cut(&text::sanitize_block(text).replace("](", "] ("))
 }

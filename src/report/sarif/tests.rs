@@ -92,7 +92,7 @@ fn what_could_not_be_checked_is_no_success() {
         .collect();
     assert!(told[0].0 == "error" && told[0].1.starts_with("PermissionValidation could not check: "), "{told:?}");
     assert!(told[1].0 == "warning" && told[1].1.starts_with("WebhookReadiness was skipped: "), "{told:?}");
-    // Findings beside it do not make it one.
+    // Findings do not turn it into one.
     let mut both = samples::blocked();
     both.checks.extend(samples::could_not_check().checks);
     assert_eq!(self::sarif(&both)["runs"][0]["invocations"][0]["executionSuccessful"], false);
