@@ -60,7 +60,7 @@ impl FromStr for Filter {
                 }
             };
             if is_repeated {
-                return Err(format!("{key} is there twice; repeat --filter for objects that match either"));
+                return Err(format!("{key} is given twice; repeat --filter for objects that match either"));
             }
         }
         Ok(filter)
@@ -141,7 +141,7 @@ mod tests {
                 "op=updated",
                 "unknown op \"updated\"; known are create, adopt, replace, update, unchanged, skip, installed-by-olm",
             ),
-            ("kind=A,kind=B", "kind is there twice; repeat --filter"),
+            ("kind=A,kind=B", "kind is given twice; repeat --filter"),
         ] {
             let error = filter.parse::<Filter>().unwrap_err();
             assert!(error.starts_with(said), "{error}");

@@ -166,7 +166,7 @@ fn said(name: &str, value: &Value, has_app: bool) -> Option<(bool, &'static str,
     Some(match name {
         "versioned" if !has_app => (
             true,
-            "which version this is says the record of an app, and there is none",
+            "the record of an app defines its version, and no app is given",
             "deploy the manifests as an app: --app NAME",
         ),
         UPDATE_STRATEGY if !is_strategy(value) => (
@@ -224,7 +224,7 @@ pub fn taken_versions(plan: &Plan, app: &str) -> Vec<Problem> {
     };
     let problem = |change: &Change| {
         let object = &change.desired.object;
-        let message = format!("{object} exists already with another content, and the app {app} has no record of it");
+        let message = format!("{object} already exists with different content, and the app {app} has no record of it");
         let help =
             format!("deploy the app under whose name it was made, or, if it is not needed: kubectl delete {object}");
         Problem::new(message).at(change.desired.origin.location()).help(help)

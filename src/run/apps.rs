@@ -47,7 +47,7 @@ pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Setting
     host.notices(&loaded.notices);
     let settings = loaded.settings;
     if settings.target != TargetSpec::Kube {
-        return Err(Error::usage(Problem::new("a folder or commit that stands in for a cluster keeps no apps")));
+        return Err(Error::usage(Problem::new("a folder or a commit cannot keep the records of apps")));
     }
     let target =
         Target::open(&settings.target, &connection(&settings, impersonate(&settings)?), Desired::default()).await?;

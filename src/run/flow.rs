@@ -210,7 +210,7 @@ impl Run<'_> {
         }
         if let (Some(app), true, false) = (&settings.app, loaded.manifests.is_empty(), deletes) {
             // All members would count as removed from the manifests.
-            let problem = Problem::new(format!("there is nothing but bundles to deploy as the app {app}"));
+            let problem = Problem::new(format!("there are only bundles to deploy as the app {app}"));
             return Err(Error::usage(
                 problem.help("OLM installs bundles; leave out --app, or add the app's manifests"),
             ));

@@ -29,7 +29,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
     let work = async {
         let (old, new) = (app_of(from, &settings, &target)?, app_of(to, &settings, &target)?);
         if old == new {
-            return Err(Error::usage(Problem::new(format!("the app is called {to} already"))));
+            return Err(Error::usage(Problem::new(format!("the app is already named {to}"))));
         }
         let before = Parent::read(&old, &target).await?;
         let after = Parent::read(&new, &target).await?;

@@ -179,7 +179,7 @@ fn an_app_has_no_objects_of_bundles() {
     bed.write("config.yaml", &bed.config_map("beside", "a"));
     deploy(&["-f", "config.yaml"]).code(0);
     // Without manifests of its own all members would leave the app.
-    deploy(&["-f", "example"]).code(2).stderr_contains("there is nothing but bundles to deploy as the app shop");
+    deploy(&["-f", "example"]).code(2).stderr_contains("there are only bundles to deploy as the app shop");
     assert_eq!(cp.get(&bed.config_map_path("beside")).0, 200);
     bed.write("config.yaml", &bed.config_map("beside", "b"));
     deploy(&["-f", "config.yaml", "-f", "example"]).code(0).stdout_contains("1 updated, 2 left to OLM");

@@ -380,11 +380,11 @@ fn several_contexts_are_a_usage_error_where_there_is_one_target() {
     refused(&check(&["--context", "a,"]), "contains an empty name");
     refused(&check(&["--context", "a,c"]), "has no context \"c\"");
     refused(&check(&["--context", "x*"]), "no context of the kubeconfig matches \"x*\"");
-    refused(&check(&["--context", "a", "--shard", "0/2"]), "--shard is about several clusters");
+    refused(&check(&["--context", "a", "--shard", "0/2"]), "--shard requires several clusters");
     refused(&check(&["--context", "a", "--contexts-file", "x"]), "cannot be used with");
     refused(&["deploy", "-f", "manifests.yaml", "--context", "a,b"], "--waves 1,10%,100%");
     refused(&["deploy", "-f", "manifests.yaml", "--context", "a,b", "--waves", "1"], "reaches 1 of 2 clusters");
-    refused(&["deploy", "-f", "manifests.yaml", "--context", "a", "--waves", "100%"], "--waves is about several");
+    refused(&["deploy", "-f", "manifests.yaml", "--context", "a", "--waves", "100%"], "--waves requires several");
     refused(&["permissions", "-f", "manifests.yaml", "--context", "a,b"], "no context \"a,b\"");
     // A dry run needs no waves.
     let dry = ["deploy", "-f", "manifests.yaml", "--preflight", "CRDUpgradeSafety", "--context", "a,b", "--dry-run"];

@@ -189,7 +189,7 @@ fn one_key_never_deletes() {
         ("unlabelled", "it no longer carries the label of the app"),
         ("recreated", "this app did not create it"),
         ("by-hand", "this app did not create it"),
-        ("adopted", "there before the app"),
+        ("adopted", "existed before the app"),
         ("kept", "helm.sh/resource-policy: keep"),
         ("orphan", "kapp.k14s.io/delete-strategy: orphan"),
         ("other-set", "part of another ApplySet"),
@@ -262,7 +262,7 @@ fn a_manifest_may_not_carry_the_label_and_a_record_of_another_tool_is_refused() 
         shop.bed.gantry(control_plane().kubeconfig("admin"), &arguments).run().code(2).stderr_contains(text);
     }
     let folder = ["check", "-f", "manifests.yaml", "-a", "x", "--target", "dir:."];
-    shop.bed.gantry("none".into(), &folder).run().code(2).stderr_contains("keeps no apps");
+    shop.bed.gantry("none".into(), &folder).run().code(2).stderr_contains("cannot keep the records of apps");
 }
 
 #[test]

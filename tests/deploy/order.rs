@@ -109,9 +109,9 @@ fn who_wants_to_know_everything_is_told_where_a_rule_turns_the_default_order_rou
         bed.deploy(control_plane().kubeconfig("admin"), &[&["--dry-run"], flags].concat()).run().code(0).stderr.clone()
     };
     let namespace = &bed.names.namespace;
-    let said = format!("configmap/first -n {namespace} is written before secret/then -n {namespace}, as rules ask for");
+    let said = format!("configmap/first -n {namespace} is written before secret/then -n {namespace} because of rules");
     assert!(check(&["-v"]).contains(&said), "{}", check(&["-v"]));
-    assert!(!check(&[]).contains("as rules ask for"));
+    assert!(!check(&[]).contains("because of rules"));
 }
 
 #[test]

@@ -54,12 +54,12 @@ const MOST_TURNED: usize = 20;
 fn reversed<'o>(turned: &[(usize, usize)], object: impl Fn(usize) -> &'o ObjectRef) -> Vec<Problem> {
     let pair = |(later, earlier): &(usize, usize)| {
         let (first, then) = (object(*later), object(*earlier));
-        Problem::new(format!("{first} is written before {then}, as rules ask for; by default it would be after it"))
+        Problem::new(format!("{first} is written before {then} because of rules; by default it comes after it"))
     };
     let mut problems: Vec<Problem> = turned.iter().take(MOST_TURNED).map(pair).collect();
     if turned.len() > MOST_TURNED {
         let more = text::count(turned.len() - MOST_TURNED, "more pair");
-        problems.push(Problem::new(format!("rules turn round the default order of {more} of objects")));
+        problems.push(Problem::new(format!("rules reverse the default order of {more} of objects")));
     }
     problems
 }

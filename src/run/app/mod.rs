@@ -98,7 +98,7 @@ pub async fn open(
         return Err(Error::usage(problem.help("name it with --from-kapp, or say --prune=yes")));
     }
     if settings.target != TargetSpec::Kube {
-        let problem = Problem::new("a folder or commit that stands in for a cluster keeps no apps");
+        let problem = Problem::new("a folder or a commit cannot keep the records of apps");
         return Err(Error::usage(problem.help("deploy without --app, or to a cluster")));
     }
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
@@ -226,7 +226,7 @@ impl Managed {
             removals.into_iter().partition(|removal| removal.action == Action::Delete);
         plan.removals = orphaned;
         if let Some(problem) = listed(adopted.iter().map(|object| &**object), |objects| {
-            format!("{objects} left the manifests and stay: they were there before the app {}", self.app.name)
+            format!("{objects} left the manifests and stay: they existed before the app {}", self.app.name)
         }) {
             foreseen.notices.push(problem.help("delete them, too: --prune-adopted"));
         }
@@ -262,7 +262,7 @@ impl Managed {
         let message = || {
             let message =
                 format!("PruneLimit: {deleted} of {members} members of the app {} would be deleted", self.app.name);
-            let help = format!("if they are to go: --prune-max={deleted}; if not, see whether all manifests are there");
+            let help = format!("to delete them: --prune-max={deleted}; otherwise check that no manifest is missing");
             Problem::new(message).help(help)
         };
         (!is_few).then(message)

@@ -56,7 +56,7 @@ pub async fn find(run: &Run<'_>, working_directory: &Path) -> Result<Option<Cont
     }
     if settings.target != TargetSpec::Kube {
         let flag = if args.many.contexts_file.is_some() { "--contexts-file" } else { "--context" };
-        let problem = Problem::new(format!("{flag} names several clusters, and the target is none"));
+        let problem = Problem::new(format!("{flag} names several clusters, but the target is not a cluster"));
         return Err(Error::usage(problem.help("leave out --target, or name one target")));
     }
     let kubeconfig = kube::kubeconfig(&connection(settings, None)).await?;
@@ -81,7 +81,7 @@ fn only_one(run: &Run<'_>) -> Result<()> {
     match flags.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
         Some((flag, _)) => {
-            let problem = Problem::new(format!("{flag} is about several clusters, and there is one"));
+            let problem = Problem::new(format!("{flag} requires several clusters, but there is only one"));
             Err(Error::usage(problem.help("name several: --context a,b,c, --context 'prod-*', --contexts-file FILE")))
         }
     }

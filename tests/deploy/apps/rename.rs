@@ -40,7 +40,7 @@ fn an_app_keeps_its_members_under_another_name() {
 
     run(&["-a", "shop", "--to", "store"]).code(1).stderr_contains("--yes");
     run(&["-a", "none", "--to", "store", "--yes"]).code(1).stderr_contains("there is no app none");
-    run(&["-a", "shop", "--to", "shop", "--yes"]).code(2).stderr_contains("is called shop already");
+    run(&["-a", "shop", "--to", "shop", "--yes"]).code(2).stderr_contains("is already named shop");
     run(&["-a", "shop", "--to", "No_Name", "--yes"]).code(2).stderr_contains("not the name of an app");
     run(&["-a", "shop", "--to", "store", "--yes"]).code(0).stdout_contains("Renamed the app shop to store");
     assert!(shop.get("shop.gantry").is_none());
