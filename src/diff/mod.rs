@@ -6,12 +6,14 @@
 //! ```text
 //! shown   what of an object is compared: no server metadata, no status
 //! hide    values that no output may hold, each replaced by a mark
+//! definition  what changes in the schema of a CRD, short
 //! walk    both trees at once: maps by key, lists by merge key, texts by line
 //! page    the lines that are kept: changes, what is around them, and what they are in
 //! lines   which items of two lists are the same
 //! yaml    values as YAML
 //! ```
 
+mod definition;
 mod hide;
 mod lines;
 mod page;

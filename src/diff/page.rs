@@ -89,6 +89,21 @@ impl Page {
         self.after = CONTEXT;
     }
 
+    /// Lines that are folded already.
+    pub fn change_as_it_is(&mut self, kind: LineKind, lines: Vec<String>) {
+        self.catch_up();
+        for line in lines {
+            self.number += 1;
+            self.keep(kind, line, self.number);
+        }
+        self.after = CONTEXT;
+    }
+
+    /// How many lines are kept.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
     /// Something to say of what the page is at.
     pub fn note(&mut self, note: String) {
         self.catch_up();

@@ -170,25 +170,136 @@ fn descriptions_of_a_crd_are_counted_and_its_fields_are_shown() {
     - name: v1
       schema:
         openAPIV3Schema:
-          properties:
-            description:
-              default:
--               description: a
-+               description: b
-              type: object
-            f00:
-#           # …
-            f39:
-              type: string
-+           replicas:
-+             description: how many
-+             type: integer
-          type: object
+#         # description
+          default:
+-           description: a
++           description: b
+#         # at the top
++         replicas:
++           description: how many
++           type: integer
 # # 40 descriptions changed
 "
     );
     let all = compare(&crd(false, json!({})), &crd(true, json!({})), Schema::Deduced, true, true);
     assert_eq!(text(&all).matches(" description: what it is").count(), 40);
+}
+
+/// A CRD with these versions, each with the fields of its schema.
+fn crd(versions: &[(&str, Value)]) -> Value {
+    let version = |(name, properties): &(&str, Value)| json!({"name": name, "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}}});
+    let versions: Vec<Value> = versions.iter().map(version).collect();
+    json!({"kind": "CustomResourceDefinition", "spec": {"versions": versions}})
+}
+
+#[test]
+fn the_same_field_at_many_places_of_a_crd_is_shown_once() {
+    let source = |more: Value, most: u64| {
+        let mut source = json!({"type": "object", "required": ["url"], "properties": {"url": {"type": "string", "maxLength": most}}});
+        for (key, value) in more.as_object().unwrap() {
+            source["properties"][key] = value.clone();
+        }
+        let sources = json!({"type": "array", "items": source});
+        json!({"source": source, "sources": sources, "by": {"type": "object", "additionalProperties": source}})
+    };
+    let live = source(json!({"old": {"type": "string"}}), 10);
+    let next = source(json!({"prefix": {"type": "string", "description": "a\nb\nc"}}), 20);
+    let diff = compare(
+        &crd(&[("v1", live.clone()), ("v2", live.clone())]),
+        &crd(&[("v1", next.clone()), ("v2", next.clone())]),
+        Schema::Deduced,
+        true,
+        false,
+    );
+    assert_eq!(
+        text(&diff),
+        "  spec:
+    versions:
+    - name: v1
+      schema:
+        openAPIV3Schema:
+#         # v1: by{}
+-         old:
+-           type: string
+#         # the same at 5 more places: v1: source.old, v1: sources[].old, v2: by{}.old, …
++         prefix:
++           description: a ...
++           type: string
++           # … 3 more lines
+#         # the same at 5 more places: v1: source.prefix, v1: sources[].prefix, v2: by{}.prefix, …
+#         # v1: by{}.url
+-         maxLength: 10
++         maxLength: 20
+#         # the same at 5 more places: v1: source.url, v1: sources[].url, v2: by{}.url, …
+    - name: v2
+      schema:
+"
+    );
+    // Where there is one version, it is not said again; what differs at one of the places is shown there.
+    let mut other = next.clone();
+    other["source"]["properties"]["prefix"]["type"] = json!("integer");
+    let diff = compare(&crd(&[("v1", live.clone())]), &crd(&[("v1", other)]), Schema::Deduced, true, false);
+    let shown = text(&diff);
+    assert!(shown.contains("#         # the same at 1 more place: sources[].prefix\n"), "{shown}");
+    assert!(
+        shown.contains("#         # source\n+         prefix:\n") && shown.contains("+           type: integer\n"),
+        "{shown}"
+    );
+    // Everything is everything.
+    let all = text(&compare(&crd(&[("v1", live)]), &crd(&[("v1", next)]), Schema::Deduced, true, true));
+    assert_eq!(
+        (all.matches("prefix:").count(), all.matches("maxLength: 20").count(), all.contains("the same")),
+        (3, 3, false),
+        "{all}"
+    );
+}
+
+#[test]
+fn a_large_new_field_of_a_crd_is_its_first_fields() {
+    let text_field = json!({"type": "string", "description": "one\ntwo"});
+    let fields: serde_json::Map<String, Value> = (0..20).map(|n| (format!("f{n:02}"), text_field.clone())).collect();
+    let item = json!({"type": "object", "required": ["f00"], "properties": fields});
+    let large = json!({"type": "array", "maxItems": 3, "description": "All of them.", "items": item});
+    let (live, next) = (crd(&[("v1", json!({}))]), crd(&[("v1", json!({"large": large}))]));
+    let added = "+         large:
++           description: All of them.
++           items:
++             properties:
++               f00: {type: string}
++               f01: {type: string}
++               f02: {type: string}
++               f03: {type: string}
++               f04: {type: string}
++               f05: {type: string}
++               f06: {type: string}
++               f07: {type: string}
++               # … 12 more fields
++             required: [f00]
++             type: object
++           maxItems: 3
++           type: array
++           # … 92 more lines
+";
+    let shown = text(&compare(&live, &next, Schema::Deduced, true, false));
+    assert!(shown.ends_with(added), "{shown}");
+    let gone = text(&compare(&next, &live, Schema::Deduced, true, false));
+    assert!(gone.ends_with(&added.replace('+', "-")), "{gone}");
+    let all = text(&compare(&live, &next, Schema::Deduced, true, true));
+    assert_eq!((all.matches("type: string").count(), all.contains("more")), (20, false), "{all}");
+}
+
+#[test]
+fn a_long_item_is_one_line_where_it_fits() {
+    let with = |env: Value| json!({"spec": {"containers": [{"name": "web", "env": env}]}});
+    let from = json!({"name": "B", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k", "optional": true}}});
+    let kept = json!({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "config", "key": "a.long.key.of.it", "optional": true}}});
+    let (live, next) = (with(json!([kept])), with(json!([kept, from])));
+    let head = "  spec:\n    containers:\n    - name: web\n      env:\n      - {name: A, …} # 2 fields\n";
+    let item = "{name: B, valueFrom: {configMapKeyRef: {name: c, key: k, optional: true}}}";
+    assert_eq!(compared(&live, &next), format!("{head}+     - {item}\n"));
+    assert_eq!(compared(&next, &live), format!("{head}-     - {item}\n"));
+    let all = text(&compare(&live, &next, Schema::Deduced, false, true));
+    assert!(all.ends_with("+           key: k\n+           optional: true\n"), "{all}");
 }
 
 #[test]

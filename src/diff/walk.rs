@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::definition::{self, Seen};
 use super::lines::{self, Part};
 use super::page::Page;
 use super::yaml::{self, Lead};
@@ -54,6 +55,20 @@ impl Place {
         }
     }
 
+    fn is_schema(self) -> bool {
+        matches!(self, Place::Schema | Place::Schemas)
+    }
+
+    /// What a step down from here adds to the path of a field.
+    fn step(self, key: &str) -> Option<String> {
+        match (self, key) {
+            (Place::Schemas, key) => Some(key.to_owned()),
+            (Place::Schema, "items") => Some("[]".to_owned()),
+            (Place::Schema, "additionalProperties") => Some("{}".to_owned()),
+            _ => None,
+        }
+    }
+
     fn is_description(self, key: &str, live: Option<&Value>, next: Option<&Value>) -> bool {
         let is_text = |side: Option<&Value>| side.is_none_or(Value::is_string);
         matches!(self, Place::Schema | Place::Columns) && key == "description" && is_text(live) && is_text(next)
@@ -61,18 +76,30 @@ impl Place {
 }
 
 pub fn changes(live: &Value, next: &Value, schema: Schema<'_, Value>, is_crd: bool, all: bool) -> Vec<Line> {
-    let mut walk = Walk { page: Page::new(all), descriptions: 0 };
+    let mut walk = Walk {
+        page: Page::new(all),
+        descriptions: 0,
+        path: Vec::new(),
+        has_versions: false,
+        flat: None,
+        seen: Seen::default(),
+    };
     let place = if is_crd { Place::Crd } else { Place::Other };
     let empty = Map::new();
     let [live, next] = [live, next].map(|side| side.as_object().unwrap_or(&empty));
+    let versions = next.get("spec").and_then(|spec| spec["versions"].as_array());
+    walk.has_versions = versions.is_some_and(|versions| versions.len() > 1);
     walk.members(Sides::default(), live, next, schema, place);
-    let Walk { page, descriptions, .. } = walk;
+    let Walk { page, descriptions, seen, .. } = walk;
     let note = match descriptions {
         0 => None,
         1 => Some("# 1 description changed".to_owned()),
         number => Some(format!("# {number} descriptions changed")),
     };
-    page.close(note)
+    let mut lines = page.close(None);
+    seen.tell(&mut lines);
+    lines.extend(note.map(|text| Line { is: LineKind::Note, text }));
+    lines
 }
 
 /// Everything is added; only long texts are folded.
@@ -137,6 +164,12 @@ impl Sides {
 struct Walk {
     page: Page,
     descriptions: usize,
+    /// Within a CRD: the version, if there are several, and the field.
+    path: Vec<String>,
+    has_versions: bool,
+    /// In the schema of a CRD, of which not everything is wanted: where its lines begin, and the path that was said last.
+    flat: Option<(Sides, String)>,
+    seen: Seen,
 }
 
 impl Walk {
@@ -150,8 +183,21 @@ impl Walk {
         schema: Schema<'_, Value>,
         place: Place,
     ) -> Sides {
+        let is_schema = place.is_schema() && !self.page.all;
         if live == next {
-            self.page.context(yaml::summary(at.lead(at.next), key, next));
+            if self.flat.is_none() {
+                self.page.context(yaml::summary(at.lead(at.next), key, next));
+            }
+            return at.rest();
+        }
+        if is_schema && self.flat.is_some() {
+            match (live, next) {
+                (Value::Object(live), Value::Object(next)) => self.members(at.rest(), live, next, schema, place),
+                (Value::Array(live), Value::Array(items)) => {
+                    self.items(at.rest(), live, items, (schema, schema.shape(next)), place);
+                }
+                _ => self.replaced(at, key, live, next),
+            }
             return at.rest();
         }
         let head = key.map(|key| format!("{}:", yaml::scalar(key)));
@@ -159,7 +205,9 @@ impl Walk {
             (Value::Object(live), Value::Object(next)) => match head {
                 Some(head) => {
                     self.page.enter(at.lead(at.next).line(&head));
+                    self.flat = is_schema.then(|| (at.inside(), String::new()));
                     self.members(at.inside(), live, next, schema, place);
+                    self.flat = None;
                     self.page.leave();
                 }
                 None => self.members(at, live, next, schema, place),
@@ -179,15 +227,30 @@ impl Walk {
             (Value::String(live), Value::String(next)) if live.contains('\n') && next.contains('\n') => {
                 self.text(at, head, live, next);
             }
-            (live, next) => {
-                let (removed, added) =
-                    (yaml::block(at.lead(at.live), key, live), yaml::block(at.lead(at.next), key, next));
-                let (removed, added) = self.cut_common(removed, added);
-                self.page.change(LineKind::Removed, removed);
-                self.page.change(LineKind::Added, added);
-            }
+            (live, next) => self.replaced(at, key, live, next),
         }
         at.rest()
+    }
+
+    fn replaced(&mut self, at: Sides, key: Option<&str>, live: &Value, next: &Value) {
+        let at = self.located(at);
+        let (removed, added) = (yaml::block(at.lead(at.live), key, live), yaml::block(at.lead(at.next), key, next));
+        let (removed, added) = self.cut_common(removed, added);
+        self.page.change(LineKind::Removed, removed);
+        self.page.change(LineKind::Added, added);
+    }
+
+    /// Where the lines of a change begin. In the schema of a CRD they are not in the lines of all that they are in, but below
+    /// its path.
+    fn located(&mut self, at: Sides) -> Sides {
+        let Some((flat, said)) = &mut self.flat else { return at };
+        let path = path_text(self.path.iter().map(String::as_str));
+        if path != *said {
+            let shown = if path.is_empty() { "at the top" } else { &path };
+            self.page.note(format!("{}# {shown}", "  ".repeat(flat.depth)));
+            *said = path;
+        }
+        *flat
     }
 
     fn members(
@@ -198,7 +261,7 @@ impl Walk {
         schema: Schema<'_, Value>,
         place: Place,
     ) {
-        let is_item = at.next > 0;
+        let is_item = at.next > 0 && self.flat.is_none();
         let mut keys: Vec<&str> = live.keys().chain(next.keys()).map(String::as_str).collect();
         keys.sort_by_key(|key| yaml::order(key));
         keys.dedup();
@@ -220,8 +283,17 @@ impl Walk {
                 self.descriptions += 1;
                 continue;
             }
+            // Of a schema, the path says what is around a change.
+            if self.flat.is_some() && live == next {
+                continue;
+            }
             // The header says which object it is.
             if at.depth == 0 && live == next && matches!(key, "apiVersion" | "kind" | "metadata") {
+                continue;
+            }
+            let is_leaf = place.member(key) == Place::Other || live.is_none() || next.is_none();
+            if self.flat.is_some() && live != next && is_leaf && place.is_schema() {
+                self.definition(key, live, next, schema, place);
                 continue;
             }
             match (live, next) {
@@ -232,7 +304,11 @@ impl Walk {
                 }
                 (Some(live), Some(next)) => {
                     let schema = schema.member(key).unwrap_or(Schema::Deduced);
+                    let step = place.step(key);
+                    let depth = self.path.len();
+                    self.path.extend(step);
                     at = self.value(at, Some(key), live, next, schema, place.member(key));
+                    self.path.truncate(depth);
                 }
                 (Some(live), None) => {
                     self.page.change(LineKind::Removed, yaml::block(at.lead(at.live), Some(key), live));
@@ -248,6 +324,43 @@ impl Walk {
         if entered {
             self.page.leave();
         }
+    }
+
+    /// A change of a field in the schema of a CRD, or of what a field is: shown once, wherever else it is.
+    fn definition(
+        &mut self,
+        key: &str,
+        live: Option<&Value>,
+        next: Option<&Value>,
+        schema: Schema<'_, Value>,
+        place: Place,
+    ) {
+        let is_field = place == Place::Schemas;
+        let of_field = if is_field { key } else { self.path.last().map_or("", String::as_str) };
+        let what = serde_json::json!([of_field, key, live, next]).to_string();
+        let path = || path_text(self.path.iter().map(String::as_str).chain(is_field.then_some(key)));
+        if self.seen.is_again(&what, path) {
+            return;
+        }
+        let at = self.located(Sides::default());
+        let flat = self.flat.take();
+        match (live, next) {
+            (Some(live), Some(next)) => {
+                let schema = schema.member(key).unwrap_or(Schema::Deduced);
+                self.value(at, Some(key), live, next, schema, place.member(key));
+            }
+            (Some(live), None) if is_field => {
+                definition::field(&mut self.page, LineKind::Removed, at.lead(0), key, live);
+            }
+            (None, Some(next)) if is_field => {
+                definition::field(&mut self.page, LineKind::Added, at.lead(0), key, next);
+            }
+            (Some(live), None) => self.page.change(LineKind::Removed, yaml::block(at.lead(0), Some(key), live)),
+            (None, Some(next)) => self.page.change(LineKind::Added, yaml::block(at.lead(0), Some(key), next)),
+            (None, None) => {}
+        }
+        self.flat = flat;
+        self.seen.shown(what, at.depth, &self.page);
     }
 
     fn items(
@@ -345,15 +458,25 @@ impl Walk {
     }
 
     fn item(&mut self, at: Sides, live: Option<&Value>, next: Option<&Value>, schema: Schema<'_, Value>, place: Place) {
-        let at = at.item();
+        let is_one_sided = live.is_none() || next.is_none();
+        let at = if is_one_sided { self.located(at).item() } else { at.item() };
         match (live, next) {
             (Some(live), Some(next)) => {
+                // Of the items of a CRD above its schemas, versions have names.
+                let version = (place == Place::Crd && self.has_versions).then(|| next["name"].as_str()).flatten();
+                let depth = self.path.len();
+                self.path.extend(version.map(|version| format!("{version}:")));
                 self.value(at, None, live, next, schema, place);
+                self.path.truncate(depth);
             }
-            (Some(live), None) => self.page.change(LineKind::Removed, yaml::block(at.lead(at.live), None, live)),
-            (None, Some(next)) => self.page.change(LineKind::Added, yaml::block(at.lead(at.next), None, next)),
+            (Some(live), None) => self.page.change(LineKind::Removed, self.lines_of_item(at.lead(at.live), live)),
+            (None, Some(next)) => self.page.change(LineKind::Added, self.lines_of_item(at.lead(at.next), next)),
             (None, None) => {}
         }
+    }
+
+    fn lines_of_item(&self, lead: Lead, item: &Value) -> Vec<String> {
+        if self.page.all { yaml::block(lead, None, item) } else { yaml::item(lead, item) }
     }
 
     /// A text of several lines, line by line.
@@ -398,6 +521,22 @@ impl Walk {
         }
         (removed, added)
     }
+}
+
+/// `v1: spec.rules[].host`
+fn path_text<'s>(steps: impl Iterator<Item = &'s str>) -> String {
+    let mut text = String::new();
+    for step in steps {
+        let glue = match text.chars().last() {
+            None => "",
+            Some(':') => " ",
+            _ if step.starts_with(['[', '{']) => "",
+            _ => ".",
+        };
+        text.push_str(glue);
+        text.push_str(step);
+    }
+    text
 }
 
 /// What an item of a list is called.

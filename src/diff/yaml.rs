@@ -9,6 +9,9 @@ use crate::text;
 const NO_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
 /// What does not change is shown on a line of about this length.
 const SHORT: usize = 60;
+/// A new item of more lines than this is put on one line if it is no longer than that.
+const LOW: usize = 3;
+const WIDE: usize = 200;
 
 /// Where a line begins: how deep, and after how many dashes of lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,9 +91,26 @@ pub fn block_mark(text: &str) -> &'static str {
     }
 }
 
+/// A new or removed item of a list: on one line if it is a long one that fits there.
+pub fn item(lead: Lead, value: &Value) -> Vec<String> {
+    let lines = block(lead, None, value);
+    let has_text = |lines: &[String]| lines.iter().any(|line| line.ends_with(['|', '-', '+']));
+    if lines.len() <= LOW || !value.is_object() || has_text(&lines) {
+        return lines;
+    }
+    let one = short(value, WIDE);
+    if one.len() <= WIDE { vec![lead.line(&one)] } else { lines }
+}
+
 /// A line that stands for a whole value.
 pub fn summary(lead: Lead, key: Option<&str>, value: &Value) -> String {
     let value = match value {
+        Value::Object(map) if key.is_none() && map.len() > 1 && short(value, SHORT).len() > SHORT => {
+            // What an item is called says which it is.
+            let name = map.get("name").and_then(Value::as_str).filter(|name| name.len() <= SHORT);
+            let name = name.map(|name| format!("name: {}, ", in_flow(name))).unwrap_or_default();
+            format!("{{{name}…}} # {}", text::count(map.len(), "field"))
+        }
         Value::Object(map) if !map.is_empty() && short(value, SHORT).len() > SHORT => {
             format!("{{…}} # {}", text::count(map.len(), "field"))
         }

@@ -216,11 +216,7 @@ fn descriptions_of_a_crd_are_one_line() {
         output.code(0).stdout_contains(&format!("\n{mark}update customresourcedefinition/samples."));
         let shown = lines(&output, "update customresourcedefinition");
         let changed: Vec<&str> = shown.iter().copied().filter(|line| line.starts_with(['-', '+'])).collect();
-        assert_eq!(
-            changed,
-            ["+           replicas:", "+             minimum: 1", "+             type: integer"],
-            "{output}"
-        );
+        assert_eq!(changed, ["+         replicas:", "+           minimum: 1", "+           type: integer"], "{output}");
         assert_eq!(shown.last(), Some(&"  # 40 descriptions changed"), "{output}");
         assert!(shown.contains(&"    - name: v1"), "{output}");
     }

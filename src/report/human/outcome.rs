@@ -37,7 +37,8 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
     if report.outcome == Outcome::Failed && began {
         let any = |result| report.changes.iter().any(|change| change.result == Some(result));
         // After a lost response it is unknown whether a failed object was written; its error says so.
-        let stays = match (any(ApplyResult::Applied), any(ApplyResult::Failed)) {
+        let may_be_written = [ApplyResult::Failed, ApplyResult::Deleted, ApplyResult::Deleting].into_iter().any(any);
+        let stays = match (any(ApplyResult::Applied), may_be_written) {
             (true, _) => "Applied objects stay applied. ",
             (false, true) => "",
             (false, false) => "Nothing was written. ",
