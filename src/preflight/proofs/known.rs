@@ -46,9 +46,7 @@ impl Known {
     ) -> Option<Arc<VersionProof>> {
         slot(&self.proofs, key(question, limits)).get_or_init(prove).clone()
     }
-}
 
-impl Known {
     /// What the server refuses in a CRD as it would be stored in place of the live one.
     pub fn refused(&self, stored: &Value, live: Option<&Value>, judge: impl FnOnce() -> Vec<Refused>) -> Vec<Refused> {
         let mut hashed = Hashed(Context::new(&SHA256));
@@ -97,15 +95,17 @@ impl Hashed {
         self.write_all(b"|")
     }
 
-    fn key(self) -> Key {
-        finish(self.0)
+    /// Adds a part with its length, so that no two lists of parts are the same text.
+    fn part(&mut self, part: &str) {
+        self.0.update(&part.len().to_le_bytes());
+        self.0.update(part.as_bytes());
     }
-}
 
-fn finish(context: Context) -> Key {
-    let mut key = [0; 32];
-    key.copy_from_slice(context.finish().as_ref());
-    key
+    fn key(self) -> Key {
+        let mut key = [0; 32];
+        key.copy_from_slice(self.0.finish().as_ref());
+        key
+    }
 }
 
 /// All that the answer depends on.
@@ -123,13 +123,9 @@ fn key(question: &Question<'_>, limits: Limits) -> Key {
         versions,
     } = question;
     let rest = format!("{namespaced} {live_status} {desired_status} {scale:?} {versions} {}", limits.steps);
-    let mut context = Context::new(&SHA256);
-    for part in [group, kind, version, live_schema, desired_schema, rest.as_str()] {
-        // With its length, so that no two lists of parts are the same text.
-        context.update(&part.len().to_le_bytes());
-        context.update(part.as_bytes());
-    }
-    finish(context)
+    let mut hashed = Hashed(Context::new(&SHA256));
+    [group, kind, version, live_schema, desired_schema, rest.as_str()].into_iter().for_each(|part| hashed.part(part));
+    hashed.key()
 }
 
 #[cfg(test)]

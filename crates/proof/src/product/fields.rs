@@ -55,8 +55,7 @@ impl<'s> ProductWalk<'_, 's> {
     ) {
         let around = Rc::new(source.clone());
         let beside: Vec<Part> = source.all_holds().into_iter().skip(1).collect();
-        let source_keeps = place.source_keeps || kw::preserves(structure);
-        let target_keeps = place.target_keeps || kw::preserves(target);
+        let (source_keeps, target_keeps) = place.keep_unknown(structure, target);
         let is_resource = |schema: &Value| place.is_root || kw::embedded(schema);
         let given = |name: &str| -> &'static Value { if name == "metadata" { &METADATA } else { &TEXT } };
         // Metadata is no business of the schema, which can only ask something of the name.
@@ -76,7 +75,7 @@ impl<'s> ProductWalk<'_, 's> {
                 _ if is_resource(target) && is_meta(name) => {}
                 // Kept, but nothing inside of it is filled in any more.
                 _ if target_keeps => self.node(&kid, &ANY, &at),
-                _ => self.dropped(&kid, &at, "removed"),
+                _ => self.removed(&kid, &at),
             }
             self.default(source, Some(own), other, name, target, place);
         }
@@ -112,7 +111,7 @@ impl<'s> ProductWalk<'_, 's> {
                 let kid = self.kid_facts(&beside, own, &key);
                 match target_keeps {
                     true => self.node(&kid, &ANY, &at),
-                    false => self.dropped(&kid, &at, "removed"),
+                    false => self.removed(&kid, &at),
                 }
             }
             (None, Some(other)) if source_keeps => {
@@ -131,8 +130,7 @@ impl<'s> ProductWalk<'_, 's> {
         target: &'s Value,
         place: &Place<'s>,
     ) {
-        let source_keeps = place.source_keeps || kw::preserves(structure);
-        let target_keeps = place.target_keeps || kw::preserves(target);
+        let (source_keeps, target_keeps) = place.keep_unknown(structure, target);
         let is_open = kw::additional(structure).is_none() && kw::additional(target).is_none();
         if is_open && source_keeps && !target_keeps {
             let key = fresh_key(structure, target);
@@ -150,11 +148,14 @@ impl<'s> ProductWalk<'_, 's> {
         }
     }
 
+    /// A field that the target no longer describes.
+    fn removed(&mut self, kid: &Constraints<'s>, at: &Place<'s>) {
+        self.walked.changed.push((at.path.clone(), "removed".to_owned()));
+        self.dropped(kid, at, "removed");
+    }
+
     /// A field that the target does not know.
     fn dropped(&mut self, kid: &Constraints<'s>, at: &Place<'s>, what: &str) {
-        if what == "removed" {
-            self.walked.changed.push((at.path.clone(), what.to_owned()));
-        }
         let answer = self.solver.solve(kid, None, 2);
         if !answer.is_nothing() {
             self.obligation(at, what.to_owned(), Effect::Pruned, plain(answer.values), answer.open);
@@ -218,8 +219,7 @@ impl<'s> ProductWalk<'_, 's> {
         target: &'s Value,
         place: &Place<'s>,
     ) {
-        let source_keeps = place.source_keeps || kw::preserves(structure);
-        let target_keeps = place.target_keeps || kw::preserves(target);
+        let (source_keeps, target_keeps) = place.keep_unknown(structure, target);
         if kw::get(structure, "items").is_none() && kw::get(target, "items").is_none() && source_keeps == target_keeps {
             return;
         }

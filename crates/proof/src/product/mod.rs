@@ -106,6 +106,13 @@ struct Place<'s> {
     is_root: bool,
 }
 
+impl Place<'_> {
+    /// Whether source and target keep unknown fields of the value here, whose nodes these are.
+    fn keep_unknown(&self, structure: &Value, target: &Value) -> (bool, bool) {
+        (self.source_keeps || kw::preserves(structure), self.target_keeps || kw::preserves(target))
+    }
+}
+
 /// So many values of a schema that is compiled cost a step.
 const COMPILED: u64 = 8;
 /// Nodes that are left to prove at most; past them the rest is one obligation.
