@@ -199,3 +199,16 @@ fn a_release_fills_in_the_manifest_of_the_plugin() {
     }
     assert_eq!(sums.lines().count(), 2 * platforms.len() + 1);
 }
+
+/// The document that says which test is for what names tests that there are.
+#[test]
+fn the_tests_that_the_documents_name_exist() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let text = read("docs/testing.md");
+    let named: Vec<(&str, &str)> = text.split('`').filter_map(|word| word.split_once(".rs::")).collect();
+    assert!(named.len() > 25, "{}", named.len());
+    for (file, name) in named {
+        assert!(read(&format!("{file}.rs")).contains(&format!("fn {name}()")), "{file}.rs has no test {name}");
+    }
+}
