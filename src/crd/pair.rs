@@ -1,7 +1,10 @@
 //! A CRD and the one that is to replace it.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+
+use gantry_schema::json::{self, Json};
 
 use super::{Crd, Fault, Unreadable, Version};
 use crate::resource::RawObject;
@@ -38,11 +41,48 @@ pub struct Sides {
     /// At whatever version they are written.
     desired: OnceLock<Found>,
     live: OnceLock<Found>,
+    same_versions: OnceLock<Option<SameVersions>>,
+}
+
+/// Where two texts have `spec.versions` of the same value.
+#[derive(Debug)]
+struct SameVersions {
+    live: Range<usize>,
+    desired: Range<usize>,
 }
 
 impl Sides {
     pub fn new(desired: RawObject, live: Option<RawObject>) -> Self {
-        Sides { desired_object: desired, live_object: live, desired: OnceLock::new(), live: OnceLock::new() }
+        Sides {
+            desired_object: desired,
+            live_object: live,
+            desired: OnceLock::new(),
+            live: OnceLock::new(),
+            same_versions: OnceLock::new(),
+        }
+    }
+
+    /// Whether `spec.versions`, which is most of a CRD, has the same value in both. Many releases change nothing but labels and
+    /// annotations; then nobody has to look at the schemas once more.
+    pub fn has_same_versions(&self) -> bool {
+        self.same_versions().is_some()
+    }
+
+    /// The texts of live and desired without those versions, where they are the same; an empty list is in their place.
+    pub fn without_same_versions(&self) -> Option<(String, String)> {
+        let SameVersions { live, desired } = self.same_versions()?;
+        let without = |crd: &RawObject, versions: &Range<usize>| {
+            let text = crd.json();
+            [&text[..versions.start], "[]", &text[versions.end..]].concat()
+        };
+        Some((without(self.live_object.as_ref()?, live), without(&self.desired_object, desired)))
+    }
+
+    fn same_versions(&self) -> Option<&SameVersions> {
+        let found = self
+            .same_versions
+            .get_or_init(|| same_versions(&self.live_object.as_ref()?.json(), &self.desired_object.json()));
+        found.as_ref()
     }
 
     /// The desired one.
@@ -80,7 +120,11 @@ impl Sides {
         let absent = || Err(Unreadable { fault: Fault::Missing, at: Vec::new() });
         let live = self.live().unwrap_or_else(absent).map_err(|error| Malformed { side: Side::Live, error })?;
         let desired = self.desired().map_err(|error| Malformed { side: Side::Desired, error })?;
-        Ok(CrdPair { live: Arc::clone(live), desired: Arc::clone(desired) })
+        Ok(CrdPair {
+            live: Arc::clone(live),
+            desired: Arc::clone(desired),
+            has_same_versions: self.has_same_versions(),
+        })
     }
 }
 
@@ -93,11 +137,24 @@ fn at_v1(found: &Found) -> Result<&Arc<Crd>, Unreadable> {
     super::at_v1(&crd.api_version).map(|()| crd)
 }
 
+fn same_versions(live: &str, desired: &str) -> Option<SameVersions> {
+    let versions = |crd: &str| {
+        let versions = json::member(json::member(crd, "spec")?, "versions")?;
+        let start = versions.as_ptr().addr() - crd.as_ptr().addr();
+        Some(start..start + versions.len())
+    };
+    let same = SameVersions { live: versions(live)?, desired: versions(desired)? };
+    let is_same = Json::parse(&live[same.live.clone()]).ok()? == Json::parse(&desired[same.desired.clone()]).ok()?;
+    is_same.then_some(same)
+}
+
 /// A CRD and the one that is to replace it.
 #[derive(Debug, Clone)]
 pub struct CrdPair {
     pub live: Arc<Crd>,
     pub desired: Arc<Crd>,
+    /// See [`Sides::has_same_versions`].
+    pub has_same_versions: bool,
 }
 
 impl CrdPair {
@@ -107,7 +164,8 @@ impl CrdPair {
     /// The side that cannot be read.
     pub fn parse(live: &str, desired: &str) -> Result<Self, Malformed> {
         let read = |text, side| Crd::parse(text).map(Arc::new).map_err(|error| Malformed { side, error });
-        Ok(CrdPair { live: read(live, Side::Live)?, desired: read(desired, Side::Desired)? })
+        let has_same_versions = same_versions(live, desired).is_some();
+        Ok(CrdPair { live: read(live, Side::Live)?, desired: read(desired, Side::Desired)?, has_same_versions })
     }
 
     /// Each version that both CRDs have: live's and desired's.

@@ -154,3 +154,40 @@ fn annotations_are_read_when_asked_for() {
     assert_eq!(crd.annotations().get("a"), Some(&json!("b")));
     assert!(read(&base()).unwrap().annotations().is_empty());
 }
+
+#[test]
+fn versions_are_the_same_by_value_and_not_by_spelling() {
+    let live = with(|crd| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["maximum"] = json!(1));
+    let same = |edit: &dyn Fn(&mut Value)| {
+        let mut desired = live.clone();
+        edit(&mut desired);
+        let text = desired.to_string().replace("v1beta1", "v1\\u0062eta1");
+        Sides::new(RawObject::new(text), Some(RawObject::from_value(&live))).has_same_versions()
+    };
+    assert!(same(&|crd| {
+        crd["metadata"]["labels"] = json!({"a": "b"});
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["maximum"] = json!(1.0);
+    }));
+    assert!(!same(&|crd| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["maximum"] = json!(2)));
+    assert!(!same(&|crd| crd["spec"]["versions"][1]["served"] = json!(true)));
+    assert!(!same(&|crd| crd["spec"]["versions"] = json!(null)));
+    assert!(!Sides::new(RawObject::from_value(&live), None).has_same_versions());
+}
+
+#[test]
+fn a_pair_without_its_versions_is_the_rest_of_it() {
+    let desired = with(|crd| crd["metadata"]["labels"] = json!({"a": "b"}));
+    let sides = Sides::new(RawObject::from_value(&desired), Some(RawObject::from_value(&base())));
+    let (live, desired) = sides.without_same_versions().expect("the same versions");
+    let [live, desired] = [live, desired].map(|text| serde_json::from_str::<Value>(&text).expect("JSON"));
+    assert_eq!(live, with(|crd| crd["spec"]["versions"] = json!([])));
+    let rest = with(|crd| {
+        crd["metadata"]["labels"] = json!({"a": "b"});
+        crd["spec"]["versions"] = json!([]);
+    });
+    assert_eq!(desired, rest);
+    for text in ["{}", r#"{"spec":null}"#, r#"{"spec":{"a":1}}"#] {
+        let sides = Sides::new(RawObject::new(text), Some(RawObject::new(text)));
+        assert_eq!(sides.without_same_versions(), None);
+    }
+}

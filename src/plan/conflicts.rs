@@ -232,8 +232,11 @@ fn each<T>(
         return Vec::new();
     }
     let Some(live) = &change.live else { return Vec::new() };
+    let (live, desired): (Cow<'_, str>, Cow<'_, str>) = match change.crd().and_then(|crd| crd.without_same_versions()) {
+        Some((live, desired)) => (live.into(), desired.into()),
+        None => (live.raw.json(), change.desired.raw.json()),
+    };
     // If it nests too deep to be parsed, nothing is certain.
-    let (desired, live) = (change.desired.raw.json(), live.raw.json());
     let (Ok(desired), Ok(live)) = (Json::parse(&desired), Json::parse(&live)) else {
         return Vec::new();
     };

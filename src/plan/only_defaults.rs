@@ -7,6 +7,8 @@
 //! its owner.
 
 use futures::stream::{self, StreamExt};
+use gantry_schema::json::Json;
+use gantry_schema::{Sense, same_schema};
 use serde_json::Value;
 
 use super::Plan;
@@ -16,6 +18,8 @@ use crate::cluster::{FieldConflict, Target};
 
 /// The most requests at the same time.
 const AT_ONCE: usize = 8;
+/// The field that holds the schemas of a CRD.
+const VERSIONS: &str = ".spec.versions";
 /// The most objects to ask about. Messages do not name more objects in conflict.
 const MOST_ASKED: usize = 50;
 
@@ -37,10 +41,34 @@ pub async fn mark_each(
     field_manager: &str,
 ) {
     let Some(live) = &change.live else { return };
+    if changes_versions(change) && conflicts.iter().all(|conflict| conflict.field == VERSIONS) {
+        return;
+    }
     let Ok(forced) = server.dry_run(&change.request(&change.pin(), field_manager, true)).await else { return };
     let (live, forced) = (live.raw.value(), forced.value());
     for conflict in conflicts {
         conflict.only_defaults = is_same_at(&conflict.field, &live, &forced);
+    }
+}
+
+/// Whether the manifest of a CRD changes a schema, which the server does not do by itself.
+fn changes_versions(change: &super::Change) -> bool {
+    let Some(Ok(pair)) = change.crd().map(|crd| crd.pair()) else { return false };
+    pair.common_versions().any(|(live, desired)| {
+        let [Some(Ok(live)), Some(Ok(desired))] = [live, desired].map(|version| version.schema().map(Json::parse))
+        else {
+            return false;
+        };
+        !same_schema(&live, &desired, Sense::Everything) || has_other_text(&live, &desired)
+    })
+}
+
+/// Whether there is a text in both that is not the same, such as a description.
+fn has_other_text(a: &Json<'_>, b: &Json<'_>) -> bool {
+    match (a, b) {
+        (Json::Map(a), Json::Map(b)) => a.iter().any(|(key, a)| b.get(key).is_some_and(|b| has_other_text(a, b))),
+        (Json::Text(a), Json::Text(b)) => a != b && !a.is_empty() && !b.is_empty(),
+        _ => false,
     }
 }
 

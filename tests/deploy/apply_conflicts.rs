@@ -411,6 +411,29 @@ fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
 }
 
 #[test]
+fn the_server_is_asked_of_a_crd_only_where_its_schemas_say_the_same() {
+    let bed = Bed::new();
+    let schema = |more: Value| {
+        let mut x = json!({"type": "string", "description": "one"});
+        merge(&mut x, more);
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": x}}}})
+    };
+    bed.live("team-a", "Apply", &bed.crd("as", &schema(json!({}))));
+    let check = |more: Value| {
+        bed.write(&[bed.crd("as", &schema(more))]);
+        let proxy = Proxy::start(control_plane());
+        let run = bed.gantry(proxy.kubeconfig("admin"), &["check", "--preflight", "APIAvailability"]).run();
+        let asked = proxy.requests().iter().filter(|request| request.query.contains("dryRun")).count();
+        run.code(1).stdout_contains("field manager \"team-a\" owns");
+        (asked, run.stdout.contains("only in values that the server defaulted"))
+    };
+    // The server drops `nullable: false`.
+    assert_eq!(check(json!({"nullable": false})), (1, true));
+    assert_eq!(check(json!({"maxLength": 5})), (0, false));
+    assert_eq!(check(json!({"description": "another"})), (0, false));
+}
+
+#[test]
 fn an_object_of_a_client_side_tool_is_taken_over_once() {
     let bed = Bed::new();
     let live = bed.config_map("a", json!({"changed": "1", "same": "1", "theirs": "1"}));

@@ -39,7 +39,7 @@ use super::proofs::{Proof, Proofs, Proven, Prover, Question, VersionProof};
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Subject, Violation};
 use crate::config::ConfigReader;
-use crate::crd::{CrdPair, Malformed};
+use crate::crd::{CrdPair, Malformed, Sides};
 use crate::finding::{Evidence, Examined, ForVersions, Severity, Suppressed, Verdict};
 use crate::olm::cluster_extension::SafetyOff;
 use crate::parallel::{apart, in_parallel};
@@ -310,8 +310,7 @@ impl CrdUpgradeSafety {
         }
         let refused = in_parallel(written, |crd| {
             let mut judged = Judged::default();
-            let live = crd.live.as_ref().map(RawObject::json);
-            let found = server::judge(live.as_deref(), &crd.desired.json(), Some(&crd.manager), proofs.known());
+            let found = server::judge(&crd.crd, Some(&crd.manager), proofs.known());
             found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation, crd.is_left_to_server)));
             judged
         });
@@ -351,7 +350,8 @@ impl CrdUpgradeSafety {
         let prove =
             |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
         let mut judged = self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, Vec::new());
-        let refused = server::judge(Some(live), desired, None, None).into_iter();
+        let sides = Sides::new(RawObject::new(desired), Some(RawObject::new(live)));
+        let refused = server::judge(&sides, None, None).into_iter();
         refused.for_each(|violation| judged.add(self.place_refusal(violation, false)));
         server::tell_once(&mut judged.violations);
         Ok(judged.violations)

@@ -1,16 +1,18 @@
 //! `CRDInvalid`: what the API server says of the CRDs of a plan, new ones included, in the words of a finding.
 
+use std::sync::Arc;
+
 use super::compare::RuleViolation;
 use super::presets::{crdify, kapp};
 use super::rule::Diagnosis;
 use super::rules::RULES;
-use crate::crd::steps;
+use crate::crd::{Sides, steps};
 use crate::finding::Severity;
 use crate::plan::Change;
 use crate::preflight::Violation;
 use crate::preflight::objects::definition::{self, Refused};
 use crate::preflight::proofs::Known;
-use crate::resource::{RawObject, Step};
+use crate::resource::Step;
 
 /// The rule.
 pub const NAME: &str = "CRDInvalid";
@@ -34,8 +36,7 @@ pub const TWINS: [(What, &[&str]); 2] = [
 pub struct Written {
     /// Index into the plan.
     pub change: usize,
-    pub live: Option<RawObject>,
-    pub desired: RawObject,
+    pub crd: Arc<Sides>,
     /// Who applies it.
     pub manager: String,
     /// Nobody else looks at it: see [`crate::olm::cluster_extension::SafetyOff`].
@@ -48,20 +49,17 @@ impl Written {
         let is_written = |change: &&Change| change.action.applies();
         let crds = changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
         crds.filter(|(_, change)| is_written(change))
-            .map(|(index, change)| Written {
-                change: index,
-                live: change.live.as_ref().map(|live| live.raw.clone()),
-                desired: change.desired.raw.clone(),
-                manager: manager.to_owned(),
-                is_left_to_server: false,
+            .filter_map(|(index, change)| {
+                let crd = Arc::clone(change.crd()?);
+                Some(Written { change: index, crd, manager: manager.to_owned(), is_left_to_server: false })
             })
             .collect()
     }
 }
 
-/// What the server refuses in a CRD, as JSON, that `manager` applies; with `live` it is to replace that one. Without a manager
-/// it is an upgrade from one manifest to another.
-pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>, known: Option<&Known>) -> Vec<RuleViolation> {
+/// What the server refuses in a CRD that `manager` applies, in place of the live one where there is one. Without a manager it
+/// is an upgrade from one manifest to another.
+pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<RuleViolation> {
     let Some(rule) = RULES.iter().find(|rule| rule.doc.name == NAME) else { return Vec::new() };
     let violation = |Refused { version, path, at, message }| RuleViolation {
         rule,
@@ -71,7 +69,7 @@ pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>, known: Op
         changes: Vec::new(),
         said: said(message, at),
     };
-    definition::judge(live, desired, manager, known).into_iter().map(violation).collect()
+    definition::judge(crd, manager, known).into_iter().map(violation).collect()
 }
 
 fn said(message: String, at: Vec<Step>) -> Diagnosis {

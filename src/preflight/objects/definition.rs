@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::crd::{API_VERSION, Sides, steps};
 use crate::merge;
 use crate::preflight::proofs::Known;
-use crate::resource::{RawObject, Step};
+use crate::resource::Step;
 use crate::text;
 use gantry_schema::FieldError;
 use gantry_schema::crd;
@@ -27,31 +27,42 @@ pub struct Refused {
     pub message: String,
 }
 
-/// What the server refuses in a CRD, as JSON, that `manager` applies; with `live` it is to replace that one. Without a manager
-/// it is an upgrade from one manifest to another. What is `known` from other clusters is not asked again.
-pub fn judge(live: Option<&str>, desired: &str, manager: Option<&str>, known: Option<&Known>) -> Vec<Refused> {
-    let read = |text| serde_json::from_str::<Value>(text).ok();
-    let Some(desired) = read(desired).filter(|crd| crd["apiVersion"] == API_VERSION) else {
+/// What the server refuses in a CRD that `manager` applies, in place of the live one where there is one. Without a manager it
+/// is an upgrade from one manifest to another. What is `known` from other clusters is not asked again.
+pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<Refused> {
+    let read = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let Some(desired) = read(&crd.desired_object.json()).filter(|crd| crd["apiVersion"] == API_VERSION) else {
         return Vec::new();
     };
-    let live = live.and_then(read);
-    let desired = match &live {
+    // Versions that are the same on both sides are read once.
+    let without_versions = crd.without_same_versions();
+    let has_same_versions = without_versions.is_some();
+    let mut live = match without_versions {
+        Some((live, _)) => read(&live),
+        None => crd.live_object.as_ref().and_then(|live| read(&live.json())),
+    };
+    let desired = match &mut live {
         Some(live) => match manager {
             Some(manager) => applied(live, desired, manager),
             None => upgraded(live, desired),
         },
         None => desired,
     };
-    let judged = || refusals(&desired, live.as_ref());
+    let judged = || refusals(&desired, live.as_ref(), has_same_versions);
     match known {
         Some(known) => known.refused(&desired, live.as_ref(), judged),
         None => judged(),
     }
 }
 
-fn refusals(desired: &Value, live: Option<&Value>) -> Vec<Refused> {
+/// With `has_same_versions` those of `live` are in `desired` only.
+fn refusals(desired: &Value, live: Option<&Value>, has_same_versions: bool) -> Vec<Refused> {
     let whole = |message| Refused { version: None, path: None, at: vec!["spec".into()], message };
-    let refusals = match crd::judge(desired, live) {
+    let judgement = match live {
+        Some(live) if has_same_versions => crd::judge_same_versions(desired, live),
+        live => crd::judge(desired, live),
+    };
+    let refusals = match judgement {
         Ok(judgement) => judgement.refusals,
         Err(problem) => {
             return vec![whole(format!("the API server cannot parse this CRD: {problem}"))];
@@ -75,8 +86,18 @@ fn refusals(desired: &Value, live: Option<&Value>) -> Vec<Refused> {
 
 /// The live CRD once `manager` has applied the desired one: what it does not say stays, unless `manager` said it before and
 /// nobody else does.
-fn applied(live: &Value, desired: Value, manager: &str) -> Value {
-    merge::merge(live, &merge::intent(desired, true), &SHAPE, manager)
+fn applied(live: &mut Value, mut desired: Value, manager: &str) -> Value {
+    let merged = |live: &Value, desired| merge::merge(live, &merge::intent(desired, true), &SHAPE, manager);
+    // The versions are one field and most of a CRD. Desired's take the place of live's, which needs no copy of either.
+    let versions = |crd: &mut Value| crd.pointer_mut("/spec/versions").filter(|of| of.is_array()).map(Value::take);
+    let Some(of_desired) = versions(&mut desired) else { return merged(live, desired) };
+    let of_live = versions(live);
+    let mut applied = merged(live, desired);
+    applied["spec"]["versions"] = of_desired;
+    if let Some(of_live) = of_live {
+        live["spec"]["versions"] = of_live;
+    }
+    applied
 }
 
 /// How a CRD is merged: the fields that go with all that is in them.
@@ -123,9 +144,7 @@ fn keep(from: &Value, into: &mut Value) {
 
 /// The first refusal of a CRD that is to replace a live one, in words.
 pub fn first(crd: &Sides) -> Option<String> {
-    let live = crd.live_object.as_ref().map(RawObject::json);
-    let refused = judge(live.as_deref(), &crd.desired_object.json(), None, None);
-    refused.into_iter().next().map(|refused| refused.message)
+    judge(crd, None, None).into_iter().next().map(|refused| refused.message)
 }
 
 /// Where in the desired CRD.
@@ -198,6 +217,7 @@ fn node_path(steps: &[Step]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource::RawObject;
 
     #[test]
     fn what_others_say_of_a_webhook_is_kept_as_an_apply_keeps_it() {
@@ -214,8 +234,12 @@ mod tests {
         let live =
             json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
         let desired = crd(json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}));
-        assert!(judge(Some(&crd(live)), &desired, None, None).is_empty());
-        let found = judge(None, &desired, None, None);
+        let judge = |live: Option<Value>| {
+            let live = live.map(|conversion| RawObject::new(crd(conversion)));
+            judge(&Sides::new(RawObject::new(desired.clone()), live), None, None)
+        };
+        assert!(judge(Some(live)).is_empty());
+        let found = judge(None);
         assert!(found.len() == 1 && found[0].message.contains("required when strategy is set to Webhook"));
         let at = &found[0].at;
         assert_eq!(at[..], ["spec", "conversion", "webhook", "clientConfig"].map(Step::from));

@@ -126,7 +126,7 @@ impl Objects {
 /// # Errors
 /// A CRD that cannot be compared.
 pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotCheck> {
-    let CrdPair { live, desired } = pair.crds().map_err(|error| could_not_compare(&pair.name, &error))?;
+    let CrdPair { live, desired, .. } = pair.crds().map_err(|error| could_not_compare(&pair.name, &error))?;
     if let Some(error) = desired.lacks_schema(Some(&live)) {
         return Err(CouldNotCheck {
             message: format!("the manifest of CRD {} cannot be compared: {error}", pair.name),

@@ -1,5 +1,7 @@
 //! Reading JSON into the structures of the API, as the server decodes it: null is absent, what is not known is passed over.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use super::Undecodable;
@@ -41,12 +43,12 @@ pub struct Object<'v> {
     map: &'v Map<String, Value>,
 }
 
-fn misfit<T>(wanted: &str) -> Decoded<T> {
+pub fn misfit<T>(wanted: &str) -> Decoded<T> {
     Err(Undecodable { path: String::new(), reason: format!("must be {wanted}") })
 }
 
 /// Says where in a structure a misfit is.
-pub fn within<T>(step: &str, decoded: Decoded<T>) -> Decoded<T> {
+pub fn within<T>(step: impl fmt::Display, decoded: Decoded<T>) -> Decoded<T> {
     decoded.map_err(|error| {
         let separator = if error.path.is_empty() || error.path.starts_with('[') { "" } else { "." };
         Undecodable { path: format!("{step}{separator}{}", error.path), reason: error.reason }
@@ -70,22 +72,15 @@ impl<'v> Object<'v> {
     }
 
     pub fn text(self, key: &str) -> Decoded<Option<&'v str>> {
-        self.read(key, |value| value.as_str().map_or_else(|| misfit("a string"), Ok))
+        self.read(key, text)
     }
 
     pub fn flag(self, key: &str) -> Decoded<Option<bool>> {
-        self.read(key, |value| value.as_bool().map_or_else(|| misfit("true or false"), Ok))
+        self.read(key, flag)
     }
 
     pub fn integer(self, key: &str) -> Decoded<Option<i64>> {
-        self.read(key, |value| {
-            let whole = || value.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 9.2e18).map(|f| f as i64);
-            value.as_i64().or_else(whole).map_or_else(|| misfit("an integer"), Ok)
-        })
-    }
-
-    pub fn number(self, key: &str) -> Decoded<Option<f64>> {
-        self.read(key, |value| value.as_f64().map_or_else(|| misfit("a number"), Ok))
+        self.read(key, integer)
     }
 
     pub fn object<T>(self, key: &str, read: impl FnOnce(Object<'v>) -> Decoded<T>) -> Decoded<Option<T>> {
@@ -94,24 +89,47 @@ impl<'v> Object<'v> {
 
     /// A list, each item read by itself.
     pub fn list<T>(self, key: &str, read: impl Fn(&'v Value) -> Decoded<T>) -> Decoded<Given<Vec<T>>> {
-        let items = self.read(key, |value| {
-            let Value::Array(items) = value else { return misfit("a list") };
-            let items = items.iter().enumerate();
-            items.map(|(at, item)| within(&format!("[{at}]"), read(item))).collect::<Decoded<Vec<T>>>()
-        })?;
-        Ok(Given { is_given: items.is_some(), items: items.unwrap_or_default() })
+        Ok(self.read(key, |value| list(value, read))?.unwrap_or_default())
     }
 
     pub fn texts(self, key: &str) -> Decoded<Given<Vec<&'v str>>> {
-        self.list(key, |item| match item {
-            Value::String(text) => Ok(text.as_str()),
-            // An item that is null is an empty one.
-            Value::Null => Ok(""),
-            _ => misfit("a string"),
-        })
+        Ok(self.read(key, texts)?.unwrap_or_default())
     }
 
     pub fn entries(self) -> impl Iterator<Item = (&'v str, &'v Value)> {
         self.map.iter().map(|(key, value)| (key.as_str(), value))
     }
+}
+
+pub fn text(value: &Value) -> Decoded<&str> {
+    value.as_str().map_or_else(|| misfit("a string"), Ok)
+}
+
+pub fn flag(value: &Value) -> Decoded<bool> {
+    value.as_bool().map_or_else(|| misfit("true or false"), Ok)
+}
+
+pub fn integer(value: &Value) -> Decoded<i64> {
+    let whole = || value.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 9.2e18).map(|f| f as i64);
+    value.as_i64().or_else(whole).map_or_else(|| misfit("an integer"), Ok)
+}
+
+pub fn number(value: &Value) -> Decoded<f64> {
+    value.as_f64().map_or_else(|| misfit("a number"), Ok)
+}
+
+/// A list, each item read by itself.
+pub fn list<'v, T>(value: &'v Value, read: impl Fn(&'v Value) -> Decoded<T>) -> Decoded<Given<Vec<T>>> {
+    let Value::Array(items) = value else { return misfit("a list") };
+    let items = items.iter().enumerate().map(|(at, item)| within(format_args!("[{at}]"), read(item)));
+    Ok(Given { items: items.collect::<Decoded<_>>()?, is_given: true })
+}
+
+pub fn texts(value: &Value) -> Decoded<Given<Vec<&str>>> {
+    list(value, |item| match item {
+        Value::String(text) => Ok(text.as_str()),
+        // An item that is null is an empty one.
+        Value::Null => Ok(""),
+        _ => misfit("a string"),
+    })
 }

@@ -75,16 +75,27 @@ pub struct Judgement {
 /// # Errors
 /// A CRD that the server cannot read.
 pub fn judge(new: &Value, old: Option<&Value>) -> Result<Judgement, Undecodable> {
-    let mut crd = Crd::decode(new)?;
     // A live CRD is one that the server could read.
-    let old_crd = old.map(Crd::decode).transpose()?;
+    judge_in_place(new, old.map(Crd::decode).transpose()?)
+}
+
+/// Judges an update that leaves `spec.versions` alone, which is most of a CRD: `old` need not say it.
+///
+/// # Errors
+/// A CRD that the server cannot read.
+pub fn judge_same_versions(new: &Value, old: &Value) -> Result<Judgement, Undecodable> {
+    judge_in_place(new, Some(Crd::decode_with(old, new["spec"].get("versions"))?))
+}
+
+fn judge_in_place(new: &Value, old_crd: Option<Crd<'_>>) -> Result<Judgement, Undecodable> {
+    let mut crd = Crd::decode(new)?;
     crd.take_status(old_crd.as_ref());
     let options = match &old_crd {
         None => Options::of_create(),
         Some(old) => Options::of_update(&crd, old),
     };
     let mut errors = Errors::default();
-    metadata(new, &crd, old.is_some(), &mut errors);
+    metadata(new, &crd, old_crd.is_some(), &mut errors);
     spec::check(&crd, &options, &mut errors);
     if let Some(old) = &old_crd {
         immutable(&crd, old, &options, &mut errors);

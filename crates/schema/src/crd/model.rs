@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::decode::{Decoded, Given, Object, within};
+use super::decode::{Decoded, Given, Object, list, within};
 use super::props::Props;
 use crate::gotext;
 
@@ -110,8 +110,13 @@ pub struct Status<'v> {
 
 impl<'v> Crd<'v> {
     pub fn decode(value: &'v Value) -> Decoded<Self> {
+        Self::decode_with(value, value["spec"].get("versions"))
+    }
+
+    /// The same with these versions.
+    pub fn decode_with(value: &'v Value, versions: Option<&'v Value>) -> Decoded<Self> {
         let object = Object::of(value)?;
-        let mut crd = object.object("spec", Self::spec)?.unwrap_or_default();
+        let mut crd = object.object("spec", |spec| Self::spec(spec, versions))?.unwrap_or_default();
         crd.raw = Some(value);
         let name = |metadata: Object<'v>| metadata.text("name").map(Option::unwrap_or_default);
         crd.name = object.object("metadata", name)?.unwrap_or_default();
@@ -121,13 +126,14 @@ impl<'v> Crd<'v> {
         Ok(crd)
     }
 
-    fn spec(spec: Object<'v>) -> Decoded<Self> {
+    fn spec(spec: Object<'v>, versions: Option<&'v Value>) -> Decoded<Self> {
+        let versions = versions.filter(|versions| !versions.is_null()).map(|versions| list(versions, version));
         let conversion = spec.object("conversion", conversion)?;
         Ok(Self {
             group: spec.text("group")?.unwrap_or_default(),
             names: spec.object("names", names)?.unwrap_or_default(),
             scope: spec.text("scope")?.unwrap_or_default(),
-            versions: spec.list("versions", version)?.items,
+            versions: within("versions", versions.transpose())?.unwrap_or_default().items,
             conversion: conversion.unwrap_or(Conversion { strategy: "None", ..Conversion::default() }),
             preserve_unknown: spec.flag("preserveUnknownFields")?.unwrap_or_default(),
             ..Self::default()

@@ -4,7 +4,7 @@ use crate::by_name::ByName;
 
 use serde_json::Value;
 
-use super::decode::{Decoded, Given, Object, within};
+use super::decode::{Decoded, Given, Object, flag, integer, list, misfit, number, text, texts, within};
 
 /// `JSONSchemaProps`
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -105,60 +105,68 @@ impl<'v> Props<'v> {
         if value.is_null() {
             return Ok(Self::default());
         }
-        let object = Object::of(value)?;
-        let text = |key| object.text(key).map(Option::unwrap_or_default);
-        let flag = |key| object.flag(key).map(Option::unwrap_or_default);
-        let schemas = |key| object.list(key, Props::decode);
-        Ok(Self {
-            id: text("id")?,
-            schema: text("$schema")?,
-            reference: object.text("$ref")?,
-            description: text("description")?,
-            kind: text("type")?,
-            nullable: flag("nullable")?,
-            format: text("format")?,
-            title: text("title")?,
-            default: object.get("default"),
-            maximum: object.number("maximum")?,
-            exclusive_maximum: flag("exclusiveMaximum")?,
-            minimum: object.number("minimum")?,
-            exclusive_minimum: flag("exclusiveMinimum")?,
-            max_length: object.integer("maxLength")?,
-            min_length: object.integer("minLength")?,
-            pattern: text("pattern")?,
-            max_items: object.integer("maxItems")?,
-            min_items: object.integer("minItems")?,
-            unique_items: flag("uniqueItems")?,
-            multiple_of: object.number("multipleOf")?,
-            enumeration: object.list("enum", Ok)?,
-            max_properties: object.integer("maxProperties")?,
-            min_properties: object.integer("minProperties")?,
-            required: object.texts("required")?,
-            items: within("items", object.get("items").map(items).transpose())?,
-            all_of: schemas("allOf")?,
-            one_of: schemas("oneOf")?,
-            any_of: schemas("anyOf")?,
-            not: within("not", object.get("not").map(Props::decode).transpose())?.map(Box::new),
-            properties: map(object, "properties", Props::decode)?,
-            additional: additional(object, "additionalProperties")?,
-            pattern_properties: map(object, "patternProperties", Props::decode)?,
-            dependencies: map(object, "dependencies", dependency)?,
-            additional_items: additional(object, "additionalItems")?,
-            definitions: map(object, "definitions", Props::decode)?,
-            external_docs: object.object("externalDocs", |docs| {
+        let mut props = Self { raw: Raw(Some(value)), ..Self::default() };
+        // Each member is looked at once: there are more keywords than any schema has members.
+        for (key, value) in Object::of(value)?.entries().filter(|(_, value)| !value.is_null()) {
+            within(key, props.member(key, value))?;
+        }
+        Ok(props)
+    }
+
+    fn member(&mut self, key: &str, value: &'v Value) -> Decoded<()> {
+        let schemas = |value| list(value, Props::decode);
+        match key {
+            "id" => self.id = text(value)?,
+            "$schema" => self.schema = text(value)?,
+            "$ref" => self.reference = Some(text(value)?),
+            "description" => self.description = text(value)?,
+            "type" => self.kind = text(value)?,
+            "nullable" => self.nullable = flag(value)?,
+            "format" => self.format = text(value)?,
+            "title" => self.title = text(value)?,
+            "default" => self.default = Some(value),
+            "maximum" => self.maximum = Some(number(value)?),
+            "exclusiveMaximum" => self.exclusive_maximum = flag(value)?,
+            "minimum" => self.minimum = Some(number(value)?),
+            "exclusiveMinimum" => self.exclusive_minimum = flag(value)?,
+            "maxLength" => self.max_length = Some(integer(value)?),
+            "minLength" => self.min_length = Some(integer(value)?),
+            "pattern" => self.pattern = text(value)?,
+            "maxItems" => self.max_items = Some(integer(value)?),
+            "minItems" => self.min_items = Some(integer(value)?),
+            "uniqueItems" => self.unique_items = flag(value)?,
+            "multipleOf" => self.multiple_of = Some(number(value)?),
+            "enum" => self.enumeration = list(value, Ok)?,
+            "maxProperties" => self.max_properties = Some(integer(value)?),
+            "minProperties" => self.min_properties = Some(integer(value)?),
+            "required" => self.required = texts(value)?,
+            "items" => self.items = Some(items(value)?),
+            "allOf" => self.all_of = schemas(value)?,
+            "oneOf" => self.one_of = schemas(value)?,
+            "anyOf" => self.any_of = schemas(value)?,
+            "not" => self.not = Some(Box::new(Props::decode(value)?)),
+            "properties" => self.properties = map(value, Props::decode)?,
+            "additionalProperties" => self.additional = Some(additional(value)?),
+            "patternProperties" => self.pattern_properties = map(value, Props::decode)?,
+            "dependencies" => self.dependencies = map(value, dependency)?,
+            "additionalItems" => self.additional_items = Some(additional(value)?),
+            "definitions" => self.definitions = map(value, Props::decode)?,
+            "externalDocs" => {
+                let docs = Object::of(value)?;
                 let text = |key| docs.text(key).map(Option::unwrap_or_default);
-                Ok((text("description")?, text("url")?))
-            })?,
-            example: object.get("example"),
-            preserve_unknown: object.flag("x-kubernetes-preserve-unknown-fields")?,
-            embedded: flag("x-kubernetes-embedded-resource")?,
-            int_or_string: flag("x-kubernetes-int-or-string")?,
-            map_keys: object.texts("x-kubernetes-list-map-keys")?,
-            list_type: object.text("x-kubernetes-list-type")?,
-            map_type: object.text("x-kubernetes-map-type")?,
-            rules: object.list("x-kubernetes-validations", rule)?,
-            raw: Raw(Some(value)),
-        })
+                self.external_docs = Some((text("description")?, text("url")?));
+            }
+            "example" => self.example = Some(value),
+            "x-kubernetes-preserve-unknown-fields" => self.preserve_unknown = Some(flag(value)?),
+            "x-kubernetes-embedded-resource" => self.embedded = flag(value)?,
+            "x-kubernetes-int-or-string" => self.int_or_string = flag(value)?,
+            "x-kubernetes-list-map-keys" => self.map_keys = texts(value)?,
+            "x-kubernetes-list-type" => self.list_type = Some(text(value)?),
+            "x-kubernetes-map-type" => self.map_type = Some(text(value)?),
+            "x-kubernetes-validations" => self.rules = list(value, rule)?,
+            _ => {}
+        }
+        Ok(())
     }
 
     /// The schema of `items`, if it is one.
@@ -192,15 +200,10 @@ impl<'v> Props<'v> {
     }
 }
 
-fn map<'v, T>(
-    object: Object<'v>,
-    key: &str,
-    read: impl Fn(&'v Value) -> Decoded<T>,
-) -> Decoded<Given<ByName<&'v str, T>>> {
-    let items = object.object(key, |map| {
-        map.entries().map(|(name, value)| Ok((name, within(&format!("[{name}]"), read(value))?))).collect()
-    })?;
-    Ok(Given { is_given: items.is_some(), items: items.unwrap_or_default() })
+fn map<'v, T>(value: &'v Value, read: impl Fn(&'v Value) -> Decoded<T>) -> Decoded<Given<ByName<&'v str, T>>> {
+    let entries = Object::of(value)?.entries();
+    let items = entries.map(|(name, value)| Ok((name, within(format_args!("[{name}]"), read(value))?)));
+    Ok(Given { items: items.collect::<Decoded<_>>()?, is_given: true })
 }
 
 fn items(value: &Value) -> Decoded<Box<Items<'_>>> {
@@ -208,20 +211,19 @@ fn items(value: &Value) -> Decoded<Box<Items<'_>>> {
         Value::Object(_) => Items { schema: Some(Props::decode(value)?), schemas: Given::default() },
         Value::Array(items) => {
             let items = items.iter().enumerate();
-            let schemas = items.map(|(at, item)| within(&format!("[{at}]"), Props::decode(item)));
+            let schemas = items.map(|(at, item)| within(format_args!("[{at}]"), Props::decode(item)));
             Items { schema: None, schemas: Given { items: schemas.collect::<Decoded<_>>()?, is_given: true } }
         }
         _ => Items::default(),
     }))
 }
 
-fn additional<'v>(object: Object<'v>, key: &str) -> Decoded<Option<Box<Additional<'v>>>> {
-    let read = |value: &'v Value| match value {
-        Value::Bool(allows) => Ok(Additional { allows: *allows, schema: None }),
-        Value::Object(_) => Ok(Additional { allows: true, schema: Some(Props::decode(value)?) }),
-        _ => Err(super::Undecodable { path: String::new(), reason: "must be true, false or a schema".to_owned() }),
-    };
-    within(key, object.get(key).map(read).transpose()).map(|found| found.map(Box::new))
+fn additional(value: &Value) -> Decoded<Box<Additional<'_>>> {
+    Ok(Box::new(match value {
+        Value::Bool(allows) => Additional { allows: *allows, schema: None },
+        Value::Object(_) => Additional { allows: true, schema: Some(Props::decode(value)?) },
+        _ => return misfit("true, false or a schema"),
+    }))
 }
 
 fn dependency(value: &Value) -> Decoded<Dependency<'_>> {

@@ -22,6 +22,18 @@ fn errors(new: &Value, old: Option<&Value>) -> Vec<String> {
     judgement.refusals.iter().map(ToString::to_string).collect()
 }
 
+/// The same of an update that changes no version, which is judged alike whether the old versions are there or not.
+fn errors_of_same_versions(new: &Value, old: &Value) -> Vec<String> {
+    let mut old = old.clone();
+    old["spec"]["versions"] = new["spec"]["versions"].clone();
+    let wanted = errors(new, Some(&old));
+    old["spec"]["versions"] = json!([]);
+    let judgement = judge_same_versions(new, &old).expect("a CRD that can be read");
+    let found: Vec<String> = judgement.refusals.iter().map(ToString::to_string).collect();
+    assert_eq!(found, wanted);
+    found
+}
+
 fn errors_of(spec: Value) -> Vec<String> {
     errors(&crd(json!({"type": "object", "properties": {"x": spec}})), None)
 }
@@ -280,4 +292,25 @@ fn paths_into_no_schema_are_read_as_far_as_the_server_reads_them() {
     assert_eq!(of("."), ["Invalid value: \".\": is an invalid path: unexpected end of JSON path"]);
     assert_eq!(of("spec.a"), ["Invalid value: \"spec.a\": is an invalid path: expected [ or . but got: spec"]);
     assert_eq!(of(".spec.a"), [""; 0]);
+}
+
+#[test]
+fn versions_that_stay_are_judged_as_an_update_of_them() {
+    let string =
+        |pattern: &str| crd(json!({"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}}));
+    assert_eq!(errors_of_same_versions(&string("^a+$"), &string("^a+$")), [""; 0]);
+    // What was wrong before and is asked of every update.
+    assert!(!errors_of_same_versions(&string("("), &string("(")).is_empty());
+    // What was wrong before in the same way and is let pass.
+    let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}});
+    let set = crd(json!({"type": "object", "properties": {"x": set}}));
+    assert!(!errors(&set, None).is_empty());
+    assert_eq!(errors_of_same_versions(&set, &set), [""; 0]);
+    let mut moved = string("^a+$");
+    moved["spec"]["scope"] = json!("Cluster");
+    let mut live = string("^a+$");
+    live["status"] = json!({"conditions": [{"type": "Established", "status": "True"}], "storedVersions": ["v0", "v1"]});
+    let found = errors_of_same_versions(&moved, &live);
+    assert!(found.iter().any(|error| error.contains("immutable")), "{found:?}");
+    assert!(found.iter().any(|error| error.contains("storedVersions")), "{found:?}");
 }
