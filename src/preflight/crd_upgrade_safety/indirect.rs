@@ -47,7 +47,10 @@ pub fn settle(
                 .filter_map(|(at, violation)| Some((at, violation, violation.path.as_deref()?)))
         };
         for (path, node) in proof.nodes.iter().filter(|(_, node)| !node.is_harmless()) {
-            if of_version().any(|(_, _, known)| known == path) {
+            // What a keyword decides by itself is no word on the rest of an undecided node.
+            let is_undecided = node.verdict == Verdict::Undecided;
+            let is_said = |violation: &RuleViolation| !is_undecided || violation.said.verdict.is_none();
+            if of_version().any(|(_, violation, known)| known == path && is_said(violation)) {
                 continue;
             }
             if path == "^.status" && is_moved(pair, version) {
