@@ -1,9 +1,9 @@
-//! What is proven to break at a node that no rule says anything of.
+//! What is proven to break at a node that no rule reports.
 //!
-//! Rules look at the keywords that changed, and do not go below a field that is removed or of another type. What becomes of
-//! objects may show elsewhere: in a field that became the value of a map, or where an unchanged rule sees values of other
-//! types. Each such node is laid to the nearest change above it that decides about what is below, and is a violation of its
-//! own where there is none. So nothing that a proof does not clear is left unsaid.
+//! Rules look at the keywords that changed, and do not go below a field that is removed or has another type. An upgrade may
+//! break objects elsewhere: in a field that became the value of a map, or where an unchanged rule sees values of other types.
+//! Each such node is attributed to the nearest change above it that decides what is below. If there is none, the node is a
+//! violation of its own, so that nothing that a proof does not clear goes unreported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const OF_WHAT_IS_BELOW: &[&str] = &[
     "x-kubernetes-preserve-unknown-fields",
 ];
 
-/// What is proven of each violation, where anything is, and the violations that only the proofs show.
+/// The proof of each violation, if there is one, and the violations that only proofs show.
 pub fn settle(
     pair: &CrdPair,
     found: &[RuleViolation],
@@ -47,7 +47,7 @@ pub fn settle(
                 .filter_map(|(at, violation)| Some((at, violation, violation.path.as_deref()?)))
         };
         for (path, node) in proof.nodes.iter().filter(|(_, node)| !node.is_harmless()) {
-            // What a keyword decides by itself is no word on the rest of an undecided node.
+            // The verdict on one keyword does not decide the rest of the node.
             let is_undecided = node.verdict == Verdict::Undecided;
             let is_said = |violation: &RuleViolation| !is_undecided || violation.said.verdict.is_none();
             if of_version().any(|(_, violation, known)| known == path && is_said(violation)) {
@@ -59,7 +59,7 @@ pub fn settle(
             let above = of_version().filter(|(_, violation, above)| is_below(path, above) && decides_below(violation));
             let nearest = above.clone().map(|(_, _, above)| above.len()).max();
             let mut nearest = above.filter(|(_, _, above)| Some(above.len()) == nearest).map(|(at, ..)| at).peekable();
-            // What a keyword decides by itself says nothing of what is undecided elsewhere.
+            // The verdict on one keyword does not decide another node.
             let is_said = |at: &usize| node.verdict != Verdict::Undecided || found[*at].said.verdict.is_none();
             if nearest.peek().is_some_and(is_said) {
                 nearest.for_each(|at| below[at].push(node));

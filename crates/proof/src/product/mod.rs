@@ -474,7 +474,7 @@ impl<'s> ProductWalk<'_, 's> {
             .filter_map(|rule| rule.get("rule").and_then(Value::as_str))
             .collect();
         let reason = match added[..] {
-            [] => "x-kubernetes-validations: over other types or defaults".to_owned(),
+            [] => "x-kubernetes-validations: sees other types or defaults".to_owned(),
             _ => format!("x-kubernetes-validations: {} added or changed", short(&added.join("; "))),
         };
         // What the rules cost beyond that they spend themselves: both schemas are compiled.
@@ -513,7 +513,7 @@ fn has_options_of(source: &Value, target: &Value) -> bool {
 
 /// In words: the keyword is what it was, and what it judges is not.
 fn with_filled(keyword: &str) -> String {
-    format!("{keyword}: with the defaults that are filled in from now on")
+    format!("{keyword}: sees new defaults")
 }
 
 fn plain(values: Vec<Value>) -> Vec<Counterexample> {

@@ -1,4 +1,4 @@
-//! A node that says what it said, and no longer takes what it took.
+//! A node whose keywords are unchanged or harmless, and which no longer accepts what it accepted.
 
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
@@ -9,10 +9,10 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "IndirectChange",
-        summary: "a field no longer takes what it took, because of a change elsewhere",
-        reports: "A field of which no other rule reports anything, and for which an object is refused or changed from now on, \
-            or for which that can be neither proven nor ruled out. The change is elsewhere: a new field with a default is one \
-            more property, and an unchanged validation rule sees values of another type.",
+        summary: "a field no longer accepts what it accepted, because of another change",
+        reports: "A field that no other rule reports, and of which a value is refused or changed from now on, or may be. The \
+            change is elsewhere in the schema: for example, a new field with a default counts towards maxProperties of its \
+            parent, and an unchanged validation rule sees values of another type.",
         why: "The API server judges a value as a whole, with all defaults filled in. What was accepted is refused though the \
             schema of the field itself is the same.",
         example: Example::Fields {
@@ -52,10 +52,14 @@ pub fn told(place: &Place, reason: Option<&str>) -> Diagnosis {
     let field = place.field();
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     Diagnosis {
-        message: wording!("{field} may not take in ", VERSIONS, " what it took, because of a change elsewhere{reason}"),
-        fact: Some("changed by another change".to_owned()),
+        message: wording!(
+            "{field} may no longer accept in ",
+            VERSIONS,
+            " all that it accepts today, because of another change{reason}"
+        ),
+        fact: Some("affected by another change".to_owned()),
         help: wording!(
-            "change what is around {field} only in a version that is new, or so that all that it took passes"
+            "make the changes around {field} in a new version, or so that all that is accepted today still is"
         ),
         at: place.steps.clone(),
         ..Diagnosis::default()
