@@ -271,10 +271,7 @@ pub async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) 
         .collect();
     let objects = text::count(removals.len(), "object");
     if !yes {
-        if !(host.stdin_is_terminal && host.stderr_is_terminal) {
-            let problem = Problem::new("cannot ask for confirmation: there is no terminal");
-            return Err(Error::failed(problem.help("go on without confirmation: --yes")));
-        }
+        write::needs_terminal(host, "go on without confirmation: --yes")?;
         write::confirm(host, &format!("Forget the app {name} and let go of {objects} in {}?", target.describe()))
             .await?;
     }

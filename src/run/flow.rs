@@ -285,9 +285,8 @@ pub(super) async fn on_target(
     let before = app::Known { before, input: sum.clone() };
     let opened = Box::pin(app::open(settings, &args.app, &mut loaded.manifests, &target, use_of, before));
     let managed = until(&stop, opened).await?;
-    if deletes && writes && !is_asked && !confirmed {
-        let problem = Problem::new("cannot ask for confirmation: there is no terminal");
-        return Err(Error::failed(problem.help("delete without confirmation: --yes")));
+    if deletes && writes && !confirmed {
+        write::needs_terminal(host, "delete without confirmation: --yes")?;
     }
     report.target = target.describe();
     let checking = Checking {

@@ -63,10 +63,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
     }
     let objects = text::count(before.members.len(), "object");
     if !yes {
-        if !(host.stdin_is_terminal && host.stderr_is_terminal) {
-            let problem = Problem::new("cannot ask for confirmation: there is no terminal");
-            return Err(Error::failed(problem.help("go on without confirmation: --yes")));
-        }
+        write::needs_terminal(host, "go on without confirmation: --yes")?;
         let question = format!("Rename the app {from} with {objects} to {to} in {}?", target.describe());
         write::confirm(host, &question).await?;
     }

@@ -22,6 +22,15 @@ pub const FINISHING: &str = "interrupted: finishing the requests in flight; pres
 /// The most lines that show what is awaited.
 const LINES: usize = 10;
 
+/// Ends a command that writes only what somebody confirms, where nobody can be asked. `help` names the flag that confirms.
+pub fn needs_terminal(host: &Host, help: &str) -> Result<()> {
+    if host.stdin_is_terminal && host.stderr_is_terminal {
+        return Ok(());
+    }
+    let problem = Problem::new("cannot ask for confirmation: there is no terminal");
+    Err(Error::failed(problem.help(help)))
+}
+
 /// Asks for confirmation. Any answer but yes ends the run.
 pub async fn confirm(host: &mut Host, question: &str) -> Result<()> {
     let Some(mut stdin) = host.stdin.take() else {
