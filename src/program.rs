@@ -169,7 +169,24 @@ async fn attend<'f>(
         let _ = group.0.start_kill();
         Ok(status)
     };
-    let talking = async { tokio::try_join!(talk(stdin, stdout), keep_end(stderr, said)) };
+    let talking = async {
+        let (mut talk, mut keep) = (talk(stdin, stdout), pin!(keep_end(stderr, said)));
+        tokio::select! {
+            kept = &mut keep => {
+                kept?;
+                talk.await
+            }
+            talked = &mut talk => match talked {
+                Ok(()) => keep.await,
+                // A program that failed has closed its output, and standard error says why.
+                Err(failure @ Failure::Broken(_)) => {
+                    let _ = tokio::time::timeout(AFTERWARDS, keep).await;
+                    Err(failure)
+                }
+                Err(failure) => Err(failure),
+            },
+        }
+    };
     let status = {
         let (mut talking, mut ending) = (pin!(talking), pin!(ending));
         tokio::select! {
@@ -180,7 +197,7 @@ async fn attend<'f>(
             ended = &mut ending => {
                 let status = ended?;
                 // A process that left its group (a daemon) may hold the streams for ever. What the program itself wrote is there.
-                tokio::time::timeout(AFTERWARDS, talking).await.unwrap_or(Ok(((), ())))?;
+                tokio::time::timeout(AFTERWARDS, talking).await.unwrap_or(Ok(()))?;
                 status
             }
         }
@@ -207,5 +224,28 @@ async fn keep_end(from: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) -> R
         if into.len() > 2 * KEPT {
             into.drain(..into.len() - KEPT);
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_program_that_ends_while_it_is_read_has_said_why() {
+        let command = CommandWrap::with_new("sh", |command| {
+            // The reason comes after the end of its output.
+            command.args(["-c", "exec >&-; sleep 0.2; echo the reason >&2; exit 1"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        });
+        let (ended, said) = converse(command, Duration::from_secs(60), |_, mut stdout| {
+            Box::pin(async move {
+                let error = stdout.read_u8().await.expect_err("it answers nothing");
+                Err(Failure::Broken(error))
+            })
+        })
+        .await;
+        assert!(matches!(ended, Err(Failure::Broken(_))), "{ended:?}");
+        assert_eq!(said, "the reason");
     }
 }
