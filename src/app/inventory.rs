@@ -83,6 +83,8 @@ pub enum Inventory {
 
 const PLAIN_KEY: &str = "inventory";
 const PACKED_KEY: &str = "inventory.gz";
+/// The keys of `data` that may keep an inventory. Of the two, an empty one counts only where there is no other.
+pub const KEYS: [&str; 2] = [PLAIN_KEY, PACKED_KEY];
 
 fn line(Member { group, kind, namespace, name, uid, adopted }: &Member) -> String {
     let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
@@ -135,7 +137,7 @@ impl Text {
 
     /// The text that a ConfigMap keeps; `None` where it keeps none.
     pub fn of(config_map: &ConfigMap) -> Option<Self> {
-        let packed = config_map.value(PACKED_KEY);
+        let packed = config_map.value(PACKED_KEY).filter(|text| !text.is_empty());
         let text = packed.or_else(|| config_map.value(PLAIN_KEY))?.to_owned();
         Some(Text { text, packed: packed.is_some() })
     }

@@ -402,7 +402,15 @@ async fn store(
     }
     let says_parts = content.may_split || !texts.is_empty() || !existing.is_empty();
     let raw = object(app, &content, &inventory, says_parts.then_some(&named));
-    let raw = raw.map_err(|error| Problem::new(format!("the app {}: {error}", app.name)))?;
+    let mut raw = raw.map_err(|error| Problem::new(format!("the app {}: {error}", app.name)))?;
+    // A key that somebody else has set, too, does not go with an apply that leaves it out.
+    let live_data = before.map(|before| before.live.raw.value());
+    for key in inventory::KEYS {
+        let is_left = live_data.as_ref().is_some_and(|live| live["data"].get(key).is_some());
+        if is_left && raw["data"].get(key).is_none() {
+            raw["data"][key] = "".into();
+        }
+    }
     let parent = app.parent();
     let pin = before.map_or(Pin::Absent, Parent::pin);
     let apply = Apply {

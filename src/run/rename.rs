@@ -38,6 +38,13 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
         }
         let before = before.ok_or_else(|| no_app(&old))?;
         if before.is_renamed_to(&new) {
+            // The other record has the inventory before this one loses it.
+            if after.is_none() || !before.members.is_empty() {
+                let message = format!("{} says that it was renamed to {to}, which is not so", old.parent());
+                let help = "restore the ConfigMap from a backup. To begin again with the objects of the manifests: gantry \
+                            apps forget";
+                return Err(Error::failed(Problem::new(message).help(help)));
+            }
             before.delete(Some(&new), &target).await.map_err(Error::failed)?;
             return Ok(None);
         }

@@ -1,6 +1,9 @@
 //! Records that somebody has changed: whatever is done with the app, it is not taken for one with other members.
 
+use std::io::Write as _;
+
 use super::{PART_OF, Shop, names};
+use base64::Engine as _;
 use serde_json::{Value, json};
 
 /// Makes the app, with `c` no longer among the manifests.
@@ -135,4 +138,32 @@ fn a_record_without_a_sum_gets_one_with_the_next_write() {
     shop.patch("shop.gantry", &json!({"data": {"inventory-sum": null}}));
     shop.admin(&["apps", "rename", "-a", "shop", "--to", "store", "--yes"]).code(0);
     assert_eq!(shop.get("store.gantry").expect("a record")["data"]["inventory-sum"], two);
+}
+
+#[test]
+fn a_record_that_only_says_that_it_was_renamed_stays() {
+    let shop = shop();
+    let parts = json!({"parts": [], "renamedTo": "other"}).to_string();
+    shop.patch("shop.gantry", &json!({"data": {"parts": parts}}));
+    let changed = shop.parent();
+    let renamed = shop.admin(&["apps", "rename", "-a", "shop", "--to", "other", "--yes"]);
+    renamed.code(1).stderr_contains("says that it was renamed to other, which is not so");
+    renamed.stderr_contains("restore the ConfigMap from a backup");
+    shop.is_untouched();
+    assert_eq!((shop.parent(), shop.get("other.gantry")), (changed, None));
+}
+
+#[test]
+fn an_inventory_that_somebody_else_has_packed_does_not_outlive_the_next_write() {
+    let shop = shop();
+    let inventory = shop.parent()["data"]["inventory"].as_str().expect("an inventory").to_owned();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(inventory.as_bytes()).expect("memory takes it");
+    let packed = base64::engine::general_purpose::STANDARD.encode(packed.finish().expect("memory takes it"));
+    shop.patch("shop.gantry", &json!({"data": {"inventory.gz": packed}}));
+    shop.deploy(&["--prune=yes"]).code(0).stdout_contains("1 deleted");
+    assert_eq!((shop.inventory(), shop.get("c")), (names(["a", "b"]), None));
+    shop.deploy(&["--prune=yes"]).code(0);
+    shop.admin(&["delete", "-a", "shop", "--yes"]).code(0);
+    assert_eq!((shop.get("a"), shop.get("shop.gantry")), (None, None));
 }
