@@ -84,6 +84,7 @@ pub async fn look(
     plan.is_awaited = super::app::waits(settings);
     plan.ignores_failing_apis = settings.ignore_failing_api_services;
     plan.shows_logs = super::app::shows_logs(settings);
+    plan.deletes_app = app.is_some_and(Managed::deletes);
     let mut of_app = app.map(|managed| managed.plan(&mut plan, settings)).unwrap_or_default();
     if let Some(managed) = app {
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);

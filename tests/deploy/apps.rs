@@ -369,6 +369,36 @@ fn a_deletion_that_hangs_is_told_with_what_it_waits_for() {
 }
 
 #[test]
+fn the_help_of_a_delete_names_only_what_a_delete_can_do() {
+    let shop = Shop::new();
+    let cp = control_plane();
+    let namespace = shop.bed.names.namespace.clone();
+    let crd = shop.bed.crd("first: {type: string}");
+    shop.bed.write("manifests.yaml", &[shop.config_map("a", "1").to_string(), crd].join("\n---\n"));
+    shop.deploy(&["--wait=false"]).code(0).stdout_contains("2 created");
+    let theirs = json!({"apiVersion": format!("{}/v1", shop.bed.names.group), "kind": "Sample",
+        "metadata": {"name": "theirs", "namespace": &namespace}});
+    cp.apply_yaml(&theirs.to_string());
+    let own = json!({"apiGroups": ["", "apiextensions.k8s.io"], "resources": ["*"], "verbs": ["*"]});
+    let reader = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "patch"]});
+    let (blind, reader) = (cp.user(&json!([own])), cp.user(&json!([reader])));
+    let forget = "keep all objects and delete the record alone: gantry apps forget";
+    let keep = "keep the CRD (the annotation gantry.dev/prune: keep on it)";
+    for (user, code, help) in [("admin", 3, keep), (&*blind, 1, forget), (&*reader, 1, forget)] {
+        // A reader is refused by name only where nothing blocks before that.
+        let flags = if user == reader { &["--warn-only"][..] } else { &[] };
+        let arguments = [&["delete", "-a", "shop", "-n", &namespace, "--yes"], flags].concat();
+        let output = shop.bed.gantry(cp.kubeconfig(user), &arguments).run();
+        output.code(code);
+        // Lines are wrapped.
+        let text =
+            output.stdout.split_whitespace().chain(output.stderr.split_whitespace()).collect::<Vec<_>>().join(" ");
+        assert!(text.contains(help) && !text.contains("--prune=no"), "{text}");
+    }
+    assert!(shop.get("a").is_some() && shop.get("shop.gantry").is_some());
+}
+
+#[test]
 fn a_user_who_may_not_delete_or_list_is_told_before_anything_is_written() {
     let shop = Shop::new();
     let cp = control_plane();

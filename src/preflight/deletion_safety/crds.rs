@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::rules::{CRD_OBJECTS, EXTENSION_OBJECTS};
-use super::{Looking, Named, some, unread, violation};
+use super::{Looking, Named, some, violation};
 use crate::cluster::{self, ListRequest};
 use crate::crd::Crd;
 use crate::olm::cluster_catalog::GROUP;
@@ -47,10 +47,10 @@ async fn of_extension(looking: &Looking<'_>, removal: &Removal) -> Result<Option
         crds.push(crd.map(|crd| (crd.name.clone(), crd.resources().next())));
     };
     let crds = looking.target.list(&request).gather(gather).await;
-    for crd in crds.map_err(|error| unread(error.problem(), &resource.plural))? {
+    for crd in crds.map_err(|error| looking.unread(error.problem(), &resource.plural))? {
         let unreadable = |why: String| CouldNotCheck {
             message: format!("a CRD of ClusterExtension {name} cannot be read: {why}"),
-            help: Some("deploy without deleting: --prune=no".into()),
+            help: Some(looking.without_deleting().into()),
         };
         let (crd, resource) = crd.map_err(unreadable)?;
         let Some(resource) = resource else { continue };
@@ -67,9 +67,10 @@ async fn of_extension(looking: &Looking<'_>, removal: &Removal) -> Result<Option
         "with ClusterExtension {name}, OLM deletes the CRDs that it has installed, and with them {}",
         some(&lost)
     );
-    let help = "keep the ClusterExtension (--prune=no, or the annotation gantry.dev/prune: keep on it), or delete the objects \
-        first, once nobody needs them"
-        .to_owned();
+    let help = format!(
+        "keep the ClusterExtension ({} on it), or delete the objects first, once nobody needs them",
+        looking.keeping()
+    );
     Ok(Some(violation(&EXTENSION_OBJECTS, removal, message, help)))
 }
 
@@ -77,7 +78,7 @@ async fn one(looking: &Looking<'_>, removal: &Removal) -> Result<Option<Violatio
     let Some(live) = looking.read(&removal.resource, &removal.object).await? else { return Ok(None) };
     let unreadable = |why: String| CouldNotCheck {
         message: format!("{} cannot be read as a CRD: {why}", removal.object),
-        help: Some("deploy without deleting: --prune=no".into()),
+        help: Some(looking.without_deleting().into()),
     };
     let crd = Crd::read(&live).map_err(|error| unreadable(error.to_string()))?;
     // Any served version shows them all. One that serves none keeps its objects, and nobody can see them.
@@ -94,9 +95,10 @@ async fn one(looking: &Looking<'_>, removal: &Removal) -> Result<Option<Violatio
     let message =
         format!("with this CRD, {} of kind {kind} would be deleted: {}", count(number, "object"), some(&places));
     let help = format!(
-        "keep the CRD (--prune=no, or the annotation gantry.dev/prune: keep on it), or delete the objects first, once \
-         nobody needs them: kubectl get {}.{} -A",
-        resource.plural, resource.group
+        "keep the CRD ({} on it), or delete the objects first, once nobody needs them: kubectl get {}.{} -A",
+        looking.keeping(),
+        resource.plural,
+        resource.group
     );
     Ok(Some(violation(&CRD_OBJECTS, removal, message, help)))
 }

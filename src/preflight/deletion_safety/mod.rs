@@ -71,13 +71,13 @@ impl Check for DeletionSafety {
 async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let Context { plan, target, .. } = context;
     // What an object holds is lost also where it is created again.
-    let looking = Looking::new(plan.deleted(), target);
+    let looking = Looking::new(plan.deleted(), target, plan.deletes_app);
     let mut found = Found::default();
     found.extend(crds::check(&looking).await);
     found.extend(namespaces::check(&looking, plan.ignores_failing_apis, context.notices).await);
     found.extend(volumes::check(&looking).await);
     let leaving = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
-    let leaving = Looking::new(leaving, target);
+    let leaving = Looking::new(leaving, target, plan.deletes_app);
     found.violations.extend(changed::check(&leaving, context.field_manager));
     found.extend(services::check(&leaving).await);
     found.extend(needed::check(&leaving, context.notices).await);
@@ -88,16 +88,41 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
 /// What is deleted, and where to look for what goes with it.
 struct Looking<'a> {
     target: &'a Target,
+    /// See [`Plan::deletes_app`].
+    deletes_app: bool,
     deleted: Vec<&'a Removal>,
     /// Group, kind, namespace and name of all of these.
     identities: BTreeSet<(&'a str, &'a str, Option<&'a str>, &'a str)>,
 }
 
 impl<'a> Looking<'a> {
-    fn new(deleted: impl Iterator<Item = &'a Removal>, target: &'a Target) -> Self {
+    fn new(deleted: impl Iterator<Item = &'a Removal>, target: &'a Target, deletes_app: bool) -> Self {
         let deleted: Vec<&Removal> = deleted.collect();
         let identities = deleted.iter().map(|removal| removal.object.identity()).collect();
-        Looking { target, deleted, identities }
+        Looking { target, deletes_app, deleted, identities }
+    }
+
+    /// How to delete nothing.
+    fn without_deleting(&self) -> &'static str {
+        match self.deletes_app {
+            true => "keep all objects and delete the record alone: gantry apps forget",
+            false => "deploy without deleting: --prune=no",
+        }
+    }
+
+    /// How to keep one object.
+    fn keeping(&self) -> &'static str {
+        match self.deletes_app {
+            true => "the annotation gantry.dev/prune: keep",
+            false => "--prune=no, or the annotation gantry.dev/prune: keep",
+        }
+    }
+
+    fn unread(&self, problem: Option<&Problem>, what: &str) -> CouldNotCheck {
+        let message = problem.map_or("the list expired again and again", |problem| problem.message.as_str());
+        let message = format!("what else the deletion would delete is not known: {what}: {message}");
+        let others = problem.and_then(|problem| problem.help.as_ref()).map(|help| format!("{help}; or "));
+        CouldNotCheck { message, help: Some(format!("{}{}", others.unwrap_or_default(), self.without_deleting())) }
     }
 
     /// Those of a built-in kind.
@@ -118,7 +143,7 @@ impl<'a> Looking<'a> {
     ) -> Result<Option<RawObject>, CouldNotCheck> {
         let wanted = Wanted { resource: resource.clone(), object: object.clone() };
         let read = self.target.read(&[wanted], &|_, _| ()).await;
-        let read = read.map_err(|error| unread(error.problems().first(), &object.to_string()))?;
+        let read = read.map_err(|error| self.unread(error.problems().first(), &object.to_string()))?;
         Ok(read.into_iter().flatten().next().map(|live| live.raw))
     }
 
@@ -133,16 +158,9 @@ impl<'a> Looking<'a> {
         match self.target.list(&request).gather(look).await {
             Ok(found) => Ok(Some(found)),
             Err(ListError::NotServed(_)) => Ok(None),
-            Err(error) => Err(unread(error.problem(), &resource.plural)),
+            Err(error) => Err(self.unread(error.problem(), &resource.plural)),
         }
     }
-}
-
-fn unread(problem: Option<&Problem>, what: &str) -> CouldNotCheck {
-    let message = problem.map_or("the list expired again and again", |problem| problem.message.as_str());
-    let message = format!("what else the deletion would delete is not known: {what}: {message}");
-    let others = problem.and_then(|problem| problem.help.as_ref()).map(|help| format!("{help}; or "));
-    CouldNotCheck { message, help: Some(format!("{}deploy without deleting: --prune=no", others.unwrap_or_default())) }
 }
 
 fn violation(doc: &RuleDoc, removal: &Removal, message: String, help: String) -> Violation {

@@ -6,7 +6,7 @@ use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
 use super::rules::NAMESPACE_OBJECTS;
-use super::{Looking, Named, some, unread, violation};
+use super::{Looking, Named, some, violation};
 use crate::plan::removal::Removal;
 use crate::preflight::{CouldNotCheck, Found, Notices, Violation};
 use crate::resource::Resource;
@@ -39,13 +39,13 @@ pub async fn check(looking: &Looking<'_>, ignores_failing_apis: bool, notices: &
     let mut kinds = match looking.target.listable().await {
         Ok(kinds) => kinds,
         Err(error) => {
-            found.unchecked.push(unread(error.problems().first(), "the kinds of the cluster"));
+            found.unchecked.push(looking.unread(error.problems().first(), "the kinds of the cluster"));
             return found;
         }
     };
     if !ignores_failing_apis {
         match failing(looking).await {
-            Ok(failing) => found.unchecked.extend(unknown(&failing)),
+            Ok(failing) => found.unchecked.extend(unknown(looking, &failing)),
             // Only who may look at APIServices can be told of them.
             Err(error) => notices.add(error.message),
         }
@@ -76,16 +76,20 @@ async fn failing(looking: &Looking<'_>) -> Result<Vec<String>, CouldNotCheck> {
     Ok(looking.list(&resource, None, gather).await?.unwrap_or_default())
 }
 
-fn unknown(failing: &[String]) -> Option<CouldNotCheck> {
+fn unknown(looking: &Looking<'_>, failing: &[String]) -> Option<CouldNotCheck> {
     let [first, others @ ..] = failing else { return None };
     let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
     let message = format!(
         "what else the namespace holds is not known: apiservice.apiregistration.k8s.io/{first}{more} does not answer, and \
          the API server finishes no deletion of a namespace until it does"
     );
-    let help = "repair or delete the APIService; deploy without deleting: --prune=no; or do not look at such APIs: \
-        --ignore-failing-api-services";
-    Some(CouldNotCheck { message, help: Some(help.to_owned()) })
+    let nothing = looking.without_deleting();
+    let ignoring = match looking.deletes_app {
+        true => "ignoreFailingApiServices: true in the configuration",
+        false => "--ignore-failing-api-services",
+    };
+    let help = format!("repair or delete the APIService; {nothing}; or do not look at such APIs: {ignoring}");
+    Some(CouldNotCheck { message, help: Some(help) })
 }
 
 async fn one(
@@ -126,7 +130,6 @@ async fn one(
         count(number, "object"),
         kinds.join(", ")
     );
-    let help = "move or delete them first, or keep the namespace: --prune=no, or the annotation gantry.dev/prune: keep \
-                on it";
-    Ok(Some(violation(&NAMESPACE_OBJECTS, removal, message, help.into())))
+    let help = format!("move or delete them first, or keep the namespace: {} on it", looking.keeping());
+    Ok(Some(violation(&NAMESPACE_OBJECTS, removal, message, help)))
 }

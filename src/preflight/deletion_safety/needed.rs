@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::rules::{CRD_NEEDED, RIGHTS_LOST};
-use super::{Looking, PAGE, some, unread, violation};
+use super::{Looking, PAGE, some, violation};
 use crate::app::inventory::group_kind;
 use crate::app::{PART_OF, config_maps, parent};
 use crate::cluster::ListRequest;
@@ -62,7 +62,7 @@ async fn crds(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotCh
     let request = ListRequest { label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&resource, PAGE) };
     let gather = |found: &mut Vec<Value>, json: &str| found.extend(serde_json::from_str::<Value>(json));
     let apps = looking.target.list(&request).gather(gather).await;
-    let apps = apps.map_err(|error| unread(error.problem(), "records of other apps"))?;
+    let apps = apps.map_err(|error| looking.unread(error.problem(), "records of other apps"))?;
     let mut violations = Vec::new();
     for removal in removals {
         // A CRD is named PLURAL.GROUP.

@@ -20,7 +20,7 @@ pub async fn check(looking: &Looking<'_>) -> Found {
     }
     for removal in looking.of_kind("", "PersistentVolume") {
         match looking.read(&removal.resource, &removal.object).await {
-            Ok(live) => found.violations.extend(live.and_then(|live| of_volume(removal, &live.value()))),
+            Ok(live) => found.violations.extend(live.and_then(|live| of_volume(looking, removal, &live.value()))),
             Err(error) => found.unchecked.push(error),
         }
     }
@@ -35,19 +35,20 @@ async fn of_claim(looking: &Looking<'_>, removal: &Removal) -> Result<Option<Vio
         ObjectRef { api_version: "v1".into(), kind: "PersistentVolume".into(), namespace: None, name: name.to_owned() };
     let resource = Arc::new(Resource::built_in("", "PersistentVolume", "persistentvolumes", false));
     let Some(volume) = looking.read(&resource, &object.into()).await? else { return Ok(None) };
-    Ok(of_volume(removal, &volume.value()))
+    Ok(of_volume(looking, removal, &volume.value()))
 }
 
 /// The volume itself, or that of a claim.
-fn of_volume(removal: &Removal, volume: &Value) -> Option<Violation> {
+fn of_volume(looking: &Looking<'_>, removal: &Removal, volume: &Value) -> Option<Violation> {
     let name = volume["metadata"]["name"].as_str().unwrap_or_default();
     let is_used = removal.object.kind == "PersistentVolumeClaim" || volume["status"]["phase"] == "Bound";
     let deletes = volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete";
     (is_used && deletes).then(|| {
         let message = format!("its data is deleted, too: the volume {name} has the reclaim policy Delete");
         let help = format!(
-            "keep it (--prune=no, or the annotation gantry.dev/prune: keep), or keep the data first: kubectl patch pv {name} \
-             -p '{{\"spec\":{{\"persistentVolumeReclaimPolicy\":\"Retain\"}}}}'"
+            "keep it ({}), or keep the data first: kubectl patch pv {name} \
+             -p '{{\"spec\":{{\"persistentVolumeReclaimPolicy\":\"Retain\"}}}}'",
+            looking.keeping()
         );
         violation(&VOLUME_DATA, removal, message, help)
     })

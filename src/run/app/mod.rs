@@ -234,7 +234,11 @@ impl Managed {
         if !self.live.unread.is_empty() {
             let unread =
                 if settings.prune == Some(Prune::No) { &mut foreseen.notices } else { &mut foreseen.hindrances };
+            // There is no other way to delete an app, or to forget it, than to read all members.
             unread.extend(self.live.unread.iter().cloned().map(|problem| {
+                if self.deletes {
+                    return problem;
+                }
                 let others = problem.help.as_ref().map(|help| format!("{help}; or ")).unwrap_or_default();
                 problem.help(format!("{others}deploy without pruning: --prune=no"))
             }));
@@ -276,6 +280,11 @@ impl Managed {
         Some(Problem::new(format!("the app {name} cannot be kept: {why}")).help("deploy it as several apps"))
     }
 
+    /// Whether the run deletes the app: `gantry delete`.
+    pub fn deletes(&self) -> bool {
+        self.deletes
+    }
+
     /// Deletions for which the user lacks the right. Checked before the first write, whichever checks are enabled.
     pub async fn forbidden(&self, plan: &Plan, target: &Target) -> Vec<Problem> {
         let verb = |removal: &Removal| if removal.action == Action::Delete { "delete" } else { "patch" };
@@ -314,7 +323,11 @@ impl Managed {
                             group => format!("{}.{group}", resource.plural),
                         };
                         // Objects that are only released leave the app with --prune=no, too.
-                        let others = if verb == "delete" { ", or deploy without deleting: --prune=no" } else { "" };
+                        let others = match (verb, self.deletes) {
+                            ("delete", true) => ", or keep all objects and delete the record alone: gantry apps forget",
+                            ("delete", false) => ", or deploy without deleting: --prune=no",
+                            _ => "",
+                        };
                         let help = format!("grant the verb {verb} on {what}{others}");
                         problems.push(Problem::new(format!("not permitted to {verb} {object}")).help(help));
                     }
