@@ -154,8 +154,8 @@ async fn all(target: &Target, namespace: Option<&str>) -> std::result::Result<Ve
         // It may have been deleted meanwhile.
         parent.transpose().map(|parent| (app, parent))
     };
-    let found = stream::iter(found.into_values()).map(whole).buffered(IN_FLIGHT);
-    Ok(found.filter_map(async |app| app).collect().await)
+    let found: Vec<Option<Listed>> = stream::iter(found.into_values()).map(whole).buffered(IN_FLIGHT).collect().await;
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// The members of an app, and whether they are ready.
