@@ -404,9 +404,9 @@ async fn store(
     let raw = object(app, &content, &inventory, says_parts.then_some(&named));
     let mut raw = raw.map_err(|error| Problem::new(format!("the app {}: {error}", app.name)))?;
     // A key that somebody else has set, too, does not go with an apply that leaves it out.
-    let live_data = before.map(|before| before.live.raw.value());
+    let live = before.and_then(|before| ConfigMap::parse(&before.live.raw.json()).ok());
     for key in inventory::KEYS {
-        let is_left = live_data.as_ref().is_some_and(|live| live["data"].get(key).is_some());
+        let is_left = live.as_ref().is_some_and(|live| live.value(key).is_some());
         if is_left && raw["data"].get(key).is_none() {
             raw["data"][key] = "".into();
         }

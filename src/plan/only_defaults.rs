@@ -41,7 +41,7 @@ pub async fn mark_each(
     field_manager: &str,
 ) {
     let Some(live) = &change.live else { return };
-    if changes_versions(change) && conflicts.iter().all(|conflict| conflict.field == VERSIONS) {
+    if conflicts.iter().all(|conflict| conflict.field == VERSIONS) && changes_versions(change) {
         return;
     }
     let Ok(forced) = server.dry_run(&change.request(&change.pin(), field_manager, true)).await else { return };

@@ -501,7 +501,8 @@ fn proofs(pair: &CrdPair, found: &[RuleViolation], prove: Asked<'_>) -> BTreeMap
     for (version, successor) in pair.common_versions() {
         let name = Some(&*version.name);
         let is_named = |violation: &RuleViolation| violation.version.as_deref() == name && violation.path.is_some();
-        if !found.iter().any(is_named) && !compare::adds_to_objects(version, successor) {
+        let is_asked = || !pair.has_same_versions && compare::adds_to_objects(version, successor);
+        if !found.iter().any(is_named) && !is_asked() {
             continue;
         }
         let scale = version.scale_paths().common(&successor.scale_paths());
