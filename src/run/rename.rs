@@ -14,6 +14,7 @@ use super::interrupt::until;
 use super::write;
 use crate::app::members::{self, Found};
 use crate::app::parent::{self, Content};
+use crate::app::parts::RESTORE;
 use crate::app::{App, Outcome, PART_OF, Parent};
 use crate::cli::ClusterArgs;
 use crate::cluster::again::{Rewritten, write_again};
@@ -41,9 +42,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
             // The other record has the inventory before this one loses it.
             if after.is_none() || !before.members.is_empty() {
                 let message = format!("{} says that it was renamed to {to}, which is not so", old.parent());
-                let help = "restore the ConfigMap from a backup. To begin again with the objects of the manifests: gantry \
-                            apps forget";
-                return Err(Error::failed(Problem::new(message).help(help)));
+                return Err(Error::failed(Problem::new(message).help(RESTORE)));
             }
             before.delete(Some(&new), &target).await.map_err(Error::failed)?;
             return Ok(None);

@@ -21,14 +21,6 @@ const REGISTRY: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions
 /// Updates of one live CRD.
 const UPDATES: usize = 20;
 
-/// How many CRDs, and the seed.
-fn setting() -> (usize, u64) {
-    let setting = std::env::var("GANTRY_DIFFERENTIAL").unwrap_or_else(|_| "200".to_owned());
-    let (count, seed) = setting.split_once(',').unwrap_or((&setting, "1"));
-    let wrong = "GANTRY_DIFFERENTIAL is <CRDs>[,<seed>]";
-    (count.parse().expect(wrong), seed.parse().expect(wrong))
-}
-
 /// Asks for a create.
 fn created(oracle: &mut Option<Oracle>, crd: &Value) -> Answer {
     match oracle {
@@ -48,7 +40,7 @@ fn survived(answer: Answer, crd: &Value) -> Answer {
 #[test]
 fn new_crds_are_judged_as_the_server_does() {
     let (mut oracle, group) = (Oracle::named(), isolated().group);
-    let (count, seed) = setting();
+    let (count, seed) = crate::run_length("GANTRY_DIFFERENTIAL", 200);
     let mut tally = Tally::default();
     for at in 0..count {
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(at as u64));
@@ -66,7 +58,7 @@ fn new_crds_are_judged_as_the_server_does() {
 #[test]
 fn changed_crds_are_judged_as_the_server_does() {
     let (mut oracle, group) = (Oracle::named(), isolated().group);
-    let (count, seed) = setting();
+    let (count, seed) = crate::run_length("GANTRY_DIFFERENTIAL", 200);
     let mut tally = Tally::default();
     for at in 0..count.div_ceil(UPDATES) {
         let mut random = Random::new(seed.wrapping_mul(2_000_003).wrapping_add(at as u64));

@@ -19,3 +19,13 @@ mod ranges;
 mod upgrade;
 mod validator;
 mod validator_changes;
+
+/// How much a run generates, and from which seed: `NAME=<count>[,<seed>]`, or by default so much.
+fn run_length(name: &str, default: usize) -> (usize, u64) {
+    let Ok(setting) = std::env::var(name) else { return (default, 1) };
+    let (count, seed) = setting.split_once(',').unwrap_or((&setting, "1"));
+    match (count.parse(), seed.parse()) {
+        (Ok(count), Ok(seed)) => (count, seed),
+        _ => panic!("{name} is <count>[,<seed>]"),
+    }
+}

@@ -19,13 +19,6 @@ const FIELDS: usize = 80;
 /// Objects tried for each pair that is called safe.
 const TRIES: usize = 12;
 
-fn setting() -> (usize, u64) {
-    let setting = std::env::var("GANTRY_PROOF").unwrap_or_else(|_| "160".to_owned());
-    let (pairs, seed) = setting.split_once(',').unwrap_or((&setting, "1"));
-    let number = |text: &str| text.parse::<u64>().expect("GANTRY_PROOF is <pairs>[,<seed>]");
-    (number(pairs) as usize, number(seed))
-}
-
 #[derive(Default)]
 struct Tally {
     pairs: usize,
@@ -39,7 +32,7 @@ struct Tally {
 
 #[test]
 fn no_verdict_is_refuted_by_the_server() {
-    let (pairs, seed) = setting();
+    let (pairs, seed) = crate::run_length("GANTRY_PROOF", 160);
     let group = isolated().group;
     let api = control_plane().api();
     let mut tally = Tally::default();

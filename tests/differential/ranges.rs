@@ -16,14 +16,6 @@ use crate::generator::Random;
 /// Versions that each range is tried on.
 const VERSIONS: usize = 12;
 
-/// How many ranges of each language, and the seed.
-fn setting() -> (usize, u64) {
-    let setting = std::env::var("GANTRY_DIFFERENTIAL").unwrap_or_else(|_| "3000".to_owned());
-    let (count, seed) = setting.split_once(',').unwrap_or((&setting, "1"));
-    let wrong = "GANTRY_DIFFERENTIAL is <ranges>[,<seed>]";
-    (count.parse().expect(wrong), seed.parse().expect(wrong))
-}
-
 fn number(random: &mut Random) -> String {
     match random.below(120) {
         0 => format!("0{}", random.below(3)),
@@ -136,7 +128,7 @@ fn answer(question: &Value, versions: &[Version]) -> Result<Vec<bool>, String> {
 
 #[test]
 fn generated_ranges_mean_what_the_libraries_say() {
-    let (count, seed) = setting();
+    let (count, seed) = crate::run_length("GANTRY_DIFFERENTIAL", 3000);
     let mut questions = Vec::new();
     for at in 0..count {
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(at as u64));

@@ -22,13 +22,6 @@ use serde_json::{Value, json};
 /// Objects tried for each pair that is let through.
 const TRIES: usize = 40;
 
-fn setting() -> (usize, u64) {
-    let setting = std::env::var("GANTRY_UPGRADES").unwrap_or_else(|_| "1200".to_owned());
-    let (pairs, seed) = setting.split_once(',').unwrap_or((&setting, "1"));
-    let number = |text: &str| text.parse::<u64>().expect("GANTRY_UPGRADES is <pairs>[,<seed>]");
-    (number(pairs) as usize, number(seed))
-}
-
 #[derive(Default)]
 struct Tally {
     pairs: usize,
@@ -47,7 +40,7 @@ impl Tally {
 
 #[test]
 fn what_breaks_is_blocked_and_what_is_let_through_breaks_nothing() {
-    let (pairs, seed) = setting();
+    let (pairs, seed) = crate::run_length("GANTRY_UPGRADES", 1200);
     let mut tally = Tally::default();
     for at in 0..pairs {
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);

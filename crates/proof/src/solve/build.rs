@@ -221,7 +221,7 @@ impl<'s> Solver<'s> {
         if let Some(why) = unknown {
             return Answer::open(why);
         }
-        // A custom resource has these, whoever writes it; here they are not written out.
+        // Every custom resource has these; here they are not written out.
         let given: &[&str] = if constraints.is_resource { &["apiVersion", "kind", "metadata"] } else { &[] };
         let present = |map: &Map<String, Value>| {
             let is_filled_in = |name: &&&str| !map.contains_key(**name) && !given.contains(name);
