@@ -62,7 +62,7 @@ impl Gathered {
     /// Standard input can be read once; a second `-` adds nothing.
     fn standard_input(&mut self, stdin: Option<impl Read>) {
         if let Some(stdin) = stdin {
-            let bytes = self.read(stdin);
+            let bytes = self.read(stdin, 0);
             self.keep("-".into(), bytes);
         }
     }
@@ -167,15 +167,22 @@ impl Gathered {
             return;
         }
         match File::open(path) {
-            Ok(file) => self.keep(name(path), self.read(file)),
+            Ok(file) => {
+                // Most are read at once, into as much memory as they need.
+                let size = file.metadata().map_or(0, |metadata| metadata.len());
+                self.keep(name(path), self.read(file, size));
+            }
             Err(error) => self.problems.push(unreadable(path, &error)),
         }
     }
 
-    /// Reads one byte more than is allowed at most, so that [`Gathered::keep`] sees that there was more.
-    fn read(&self, reader: impl Read) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        reader.take(self.most as u64 + 1).read_to_end(&mut bytes)?;
+    /// Reads one byte more than is allowed at most, so that [`Gathered::keep`] sees that there was more. `size` is what the
+    /// file is said to have.
+    fn read(&self, reader: impl Read, size: u64) -> io::Result<Vec<u8>> {
+        let most = self.most as u64 + 1;
+        // The end of the text is only known once there was room for more.
+        let mut bytes = Vec::with_capacity(size.min(most) as usize + 1);
+        reader.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

@@ -96,6 +96,10 @@ impl<'v> Object<'v> {
         Ok(self.read(key, texts)?.unwrap_or_default())
     }
 
+    pub fn len(self) -> usize {
+        self.map.len()
+    }
+
     pub fn entries(self) -> impl Iterator<Item = (&'v str, &'v Value)> {
         self.map.iter().map(|(key, value)| (key.as_str(), value))
     }

@@ -23,18 +23,14 @@ pub fn check(schema: &Props, options: &Options, path: &Path, errors: &mut Errors
         return;
     }
     let Some(raw) = schema.raw.0 else { return };
-    // The root of a resource is judged as an embedded one would be.
-    let with_root = (!schema.embedded).then(|| {
-        let mut raw = raw.clone();
-        raw["x-kubernetes-embedded-resource"] = true.into();
-        raw
-    });
     // A schema that cannot be compiled is refused for what is wrong with it.
     let patterns = Patterns::default();
     let engine = Engine::sharing(&patterns);
-    let Ok(node) = Compiler::of_defaults(&engine, &patterns).root(with_root.as_ref().unwrap_or(raw)) else {
+    let Ok(mut node) = Compiler::of_defaults(&engine, &patterns).root(raw) else {
         return;
     };
+    // The root of a resource is judged as an embedded one would be.
+    (node.embedded, node.has_embedded) = (true, true);
     let mut walk = Walk { require_pruned: options.require_pruned_defaults, errors };
     let root = Resource { node: &node, way: Vec::new() };
     walk.node(schema, &node, &root, true, false, path);

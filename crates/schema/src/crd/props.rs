@@ -1,23 +1,44 @@
 //! A schema of a CRD as the API has it: every keyword, also those that are refused.
 
-use crate::by_name::ByName;
+use std::ops::{Deref, DerefMut};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use crate::by_name::ByName;
+
 use super::decode::{Decoded, Given, Object, flag, integer, list, misfit, number, text, texts, within};
 
-/// `JSONSchemaProps`
+/// `JSONSchemaProps`. Members that most schemas lack are in [`Uncommon`] and read as if they were here: a schema is a tenth of
+/// the size that it would have with all of them, and a CRD has up to 100,000.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Props<'v> {
-    pub id: &'v str,
-    pub schema: &'v str,
-    pub reference: Option<&'v str>,
     pub description: &'v str,
     pub kind: &'v str,
     pub nullable: bool,
     pub format: &'v str,
-    pub title: &'v str,
     pub default: Option<&'v Value>,
+    pub required: Given<Vec<&'v str>>,
+    pub items: Option<Box<Items<'v>>>,
+    pub properties: Given<ByName<&'v str, Props<'v>>>,
+    pub additional: Option<Box<Additional<'v>>>,
+    pub preserve_unknown: Option<bool>,
+    pub embedded: bool,
+    pub int_or_string: bool,
+    pub list_type: Option<&'v str>,
+    pub map_type: Option<&'v str>,
+    uncommon: Sparse<'v>,
+    /// The schema as it is written, for what reads it by itself.
+    pub raw: Raw<'v>,
+}
+
+/// The members of a schema that most schemas lack.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Uncommon<'v> {
+    pub id: &'v str,
+    pub schema: &'v str,
+    pub reference: Option<&'v str>,
+    pub title: &'v str,
     pub maximum: Option<f64>,
     pub exclusive_maximum: bool,
     pub minimum: Option<f64>,
@@ -32,29 +53,52 @@ pub struct Props<'v> {
     pub enumeration: Given<Vec<&'v Value>>,
     pub max_properties: Option<i64>,
     pub min_properties: Option<i64>,
-    pub required: Given<Vec<&'v str>>,
-    pub items: Option<Box<Items<'v>>>,
     pub all_of: Given<Vec<Props<'v>>>,
     pub one_of: Given<Vec<Props<'v>>>,
     pub any_of: Given<Vec<Props<'v>>>,
     pub not: Option<Box<Props<'v>>>,
-    pub properties: Given<ByName<&'v str, Props<'v>>>,
-    pub additional: Option<Box<Additional<'v>>>,
     pub pattern_properties: Given<ByName<&'v str, Props<'v>>>,
     pub dependencies: Given<ByName<&'v str, Dependency<'v>>>,
     pub additional_items: Option<Box<Additional<'v>>>,
     pub definitions: Given<ByName<&'v str, Props<'v>>>,
     pub external_docs: Option<(&'v str, &'v str)>,
     pub example: Option<&'v Value>,
-    pub preserve_unknown: Option<bool>,
-    pub embedded: bool,
-    pub int_or_string: bool,
     pub map_keys: Given<Vec<&'v str>>,
-    pub list_type: Option<&'v str>,
-    pub map_type: Option<&'v str>,
     pub rules: Given<Vec<Rule<'v>>>,
-    /// The schema as it is written, for what reads it by itself.
-    pub raw: Raw<'v>,
+}
+
+/// [`Uncommon`] members, with no memory for those of a schema that has none.
+#[derive(Clone, Debug, Default)]
+struct Sparse<'v>(Option<Box<Uncommon<'v>>>);
+
+impl<'v> Deref for Sparse<'v> {
+    type Target = Uncommon<'v>;
+
+    fn deref(&self) -> &Uncommon<'v> {
+        static NONE: LazyLock<Uncommon<'static>> = LazyLock::new(Uncommon::default);
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+/// `exclusiveMaximum: false` is the same as nothing.
+impl PartialEq for Sparse<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<'v> Deref for Props<'v> {
+    type Target = Uncommon<'v>;
+
+    fn deref(&self) -> &Uncommon<'v> {
+        &self.uncommon
+    }
+}
+
+impl DerefMut for Props<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.uncommon.0.get_or_insert_default()
+    }
 }
 
 /// What two schemas are not compared by.
@@ -201,9 +245,12 @@ impl<'v> Props<'v> {
 }
 
 fn map<'v, T>(value: &'v Value, read: impl Fn(&'v Value) -> Decoded<T>) -> Decoded<Given<ByName<&'v str, T>>> {
-    let entries = Object::of(value)?.entries();
-    let items = entries.map(|(name, value)| Ok((name, within(format_args!("[{name}]"), read(value))?)));
-    Ok(Given { items: items.collect::<Decoded<_>>()?, is_given: true })
+    let map = Object::of(value)?;
+    let mut items = Vec::with_capacity(map.len());
+    for (name, value) in map.entries() {
+        items.push((name, within(format_args!("[{name}]"), read(value))?));
+    }
+    Ok(Given { items: items.into_iter().collect(), is_given: true })
 }
 
 fn items(value: &Value) -> Decoded<Box<Items<'_>>> {

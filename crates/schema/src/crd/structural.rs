@@ -169,14 +169,17 @@ fn says_names_only(metadata: &Props) -> bool {
 fn says_nothing(schema: &Props, nested: bool) -> bool {
     let given = schema.required.is_given || schema.map_keys.is_given || schema.rules.is_given;
     let is_object = schema.additional.as_ref().is_some_and(|of| !nested || of.allows);
-    let nothing = Props { raw: schema.raw, ..Props::default() };
     let mut plain = schema.clone();
     plain.additional = None;
     plain.items = None;
     // A keyword of these that the server does not take over.
     plain.reference = None;
     plain.dependencies = Default::default();
-    plain == nothing && !given && !is_object && schema.item().is_none() && !(nested && schema.properties.is_given)
+    plain == Props::default()
+        && !given
+        && !is_object
+        && schema.item().is_none()
+        && !(nested && schema.properties.is_given)
 }
 
 /// `anyOf: [{type: integer}, {type: string}]`
