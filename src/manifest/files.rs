@@ -168,7 +168,7 @@ impl Gathered {
         }
         match File::open(path) {
             Ok(file) => {
-                // Most are read at once, into as much memory as they need.
+                // A buffer that grows ends up to twice as large as the file.
                 let size = file.metadata().map_or(0, |metadata| metadata.len());
                 self.keep(name(path), self.read(file, size));
             }
@@ -176,12 +176,11 @@ impl Gathered {
         }
     }
 
-    /// Reads one byte more than is allowed at most, so that [`Gathered::keep`] sees that there was more. `size` is what the
-    /// file is said to have.
+    /// Reads one byte more than is allowed at most, so that [`Gathered::keep`] sees that there was more. `size` is the length
+    /// to make room for first.
     fn read(&self, reader: impl Read, size: u64) -> io::Result<Vec<u8>> {
         let most = self.most as u64 + 1;
-        // The end of the text is only known once there was room for more.
-        let mut bytes = Vec::with_capacity(size.min(most) as usize + 1);
+        let mut bytes = Vec::with_capacity(size.min(most) as usize);
         reader.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
