@@ -296,3 +296,18 @@ fn rule(value: &Value) -> Decoded<Rule<'_>> {
         optional_old_self: object.flag("optionalOldSelf")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_member_that_says_what_holds_without_it_makes_no_difference() {
+        let [without, with, other] = [json!({}), json!({"exclusiveMaximum": false}), json!({"exclusiveMaximum": true})];
+        let props = |value| Props::decode(value).unwrap();
+        assert_eq!(props(&without), props(&with));
+        assert_ne!(props(&without), props(&other));
+    }
+}
