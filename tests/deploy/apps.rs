@@ -500,6 +500,46 @@ fn members_are_read_by_lists_and_not_one_by_one() {
     assert_eq!(shop.get("c7").unwrap()["data"]["a"], "2");
 }
 
+/// What a controller does to a workload that is being deleted.
+#[test]
+fn a_member_that_changes_before_its_deletion_is_deleted_all_the_same() {
+    let shop = Shop::new();
+    shop.config_maps(&["a", "b"]);
+    shop.deploy(&[]).code(0);
+    let proxy = Proxy::start(control_plane());
+    let path = shop.bed.config_map_path("a");
+    for nth in 1..=2 {
+        let path = path.clone();
+        proxy.before(When::new("DELETE", &path.clone()).nth(nth), move || {
+            let (status, answer) = control_plane().patch(&path, &json!({"data": {"changed": nth.to_string()}}));
+            assert_eq!(status, 200, "{answer}");
+        });
+    }
+    let arguments = ["delete", "-a", "shop", "-n", &shop.bed.names.namespace, "--yes"];
+    shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).run().code(0);
+    assert_eq!((shop.get("a"), shop.get("b")), (None, None));
+}
+
+#[test]
+fn a_member_that_is_another_object_before_its_deletion_is_kept() {
+    let shop = Shop::new();
+    shop.config_maps(&["a", "b"]);
+    shop.deploy(&[]).code(0);
+    let proxy = Proxy::start(control_plane());
+    let path = shop.bed.config_map_path("a");
+    let mut other = shop.get("a").unwrap();
+    other["metadata"] = json!({"name": "a", "labels": other["metadata"]["labels"]});
+    proxy.before(When::new("DELETE", &path.clone()).nth(1), move || {
+        control_plane().delete(&path);
+        let (status, answer) = control_plane().post(path.trim_end_matches("/a"), &other);
+        assert_eq!(status, 201, "{answer}");
+    });
+    let arguments = ["delete", "-a", "shop", "-n", &shop.bed.names.namespace, "--yes"];
+    let output = shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).run();
+    output.code(1).stdout_contains("was deleted and created again after it was checked");
+    assert!(shop.get("a").is_some());
+}
+
 #[test]
 fn a_thousand_members_that_have_not_changed_take_one_list_for_each_kind_and_namespace() {
     let (shop, other) = (Shop::new(), Shop::new());

@@ -33,7 +33,10 @@ pub async fn delete(transport: &Transport, default_namespace: &str, delete: &Del
 }
 
 /// The server's words for an object with another uid or resourceVersion; a namespace that is being deleted is a conflict,
-/// too.
+/// too. The server compares when it reads the object ("in the precondition (770) does not match") and again when it writes
+/// ("Precondition failed").
 fn is_precondition(said: &str) -> bool {
-    said.contains("Precondition failed") || said.contains("the object has been modified")
+    ["in the precondition (", "Precondition failed", "the object has been modified"]
+        .iter()
+        .any(|part| said.contains(part))
 }
