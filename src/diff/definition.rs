@@ -10,16 +10,19 @@ use super::yaml::{self, Lead};
 use super::{Line, LineKind};
 use crate::text;
 
-/// So many lines of a field that is new or gone are shown; of a longer one the fields.
+/// The most lines of a field that is new or gone; of a longer one only its fields are shown.
 const MOST_LINES: usize = 10;
-/// So many fields of one that is new or gone are named.
+/// The most fields that are named of one that is new or gone.
 const MOST_FIELDS: usize = 8;
+/// A field is one line if its schema fits into so many bytes.
+const ONE_LINE: usize = 100;
 /// A longer description is cut off.
 const LONGEST_DESCRIPTION: usize = 100;
-/// Items of items of items are no longer looked into.
+/// Items of items of items are not looked into.
 const DEEPEST: usize = 3;
-/// So many of the other places of a change are named.
+/// How many of the other places of a change are named, and in how many bytes together.
 const NAMED: usize = 3;
+const NAMED_BYTES: usize = 120;
 
 /// The changes that were shown, and where else they are.
 #[derive(Debug, Default)]
@@ -27,11 +30,13 @@ pub struct Seen {
     /// The index of each in `shown`.
     known: HashMap<String, usize>,
     shown: Vec<Shown>,
+    /// The change that is being shown.
+    current: String,
 }
 
 #[derive(Debug)]
 struct Shown {
-    /// How many lines the page had behind it.
+    /// The number of lines on the page after the change.
     end: usize,
     depth: usize,
     others: usize,
@@ -40,45 +45,58 @@ struct Shown {
 
 impl Seen {
     /// Whether a change was shown already, at another place. `what` is all that makes it the same change.
-    pub fn is_again(&mut self, what: &str, place: impl FnOnce() -> String) -> bool {
-        let Some(shown) = self.known.get(what).and_then(|index| self.shown.get_mut(*index)) else { return false };
+    pub fn is_again(&mut self, what: String, place: String) -> bool {
+        let Some(shown) = self.known.get(&what).and_then(|index| self.shown.get_mut(*index)) else {
+            self.current = what;
+            return false;
+        };
         shown.others += 1;
-        if shown.named.len() < NAMED {
-            shown.named.push(place());
+        if shown.named.len() < NAMED && shown.named.iter().map(String::len).sum::<usize>() + place.len() < NAMED_BYTES {
+            shown.named.push(place);
         }
         true
     }
 
-    /// A change was shown for the first time, and nothing but it since.
-    pub fn shown(&mut self, what: String, depth: usize, page: &Page) {
-        self.known.insert(what, self.shown.len());
+    /// The change that was asked about last is on the page now.
+    pub fn shown(&mut self, depth: usize, page: &Page) {
+        self.known.insert(std::mem::take(&mut self.current), self.shown.len());
         self.shown.push(Shown { end: page.len(), depth, others: 0, named: Vec::new() });
     }
 
-    /// Says of each change where else it is, behind its lines.
+    /// Adds after the lines of each change where else it is.
     pub fn tell(self, lines: &mut Vec<Line>) {
-        // From the last to the first, so that the places of the others stay what they are.
+        // From the last to the first, so that the other indices stay valid.
         for Shown { end, depth, others, named } in self.shown.into_iter().rev().filter(|shown| shown.others > 0) {
-            let named = text::cut(&named.join(", "), 120).into_owned();
-            let more = if others > NAMED { ", …" } else { "" };
-            let text =
-                format!("{}# the same at {}: {named}{more}", "  ".repeat(depth), text::count(others, "more place"));
+            let mut places = named.join(", ");
+            if named.len() < others {
+                places.push_str(if named.is_empty() { "-v lists them" } else { ", …" });
+            }
+            let text = format!("{}# the same at {}: {places}", "  ".repeat(depth), text::count(others, "more place"));
             lines.insert(end.min(lines.len()), Line { is: LineKind::Note, text });
         }
     }
 }
 
-/// A field that is there on one side only, as lines: what describes it and what it consists of, as far as that is short.
-pub fn field(page: &mut Page, kind: LineKind, lead: Lead, key: &str, node: &Value) {
-    let all = yaml::block(lead, Some(key), node).len();
-    let mut described = node.clone();
-    without_descriptions(&mut described);
-    if let (Some(Value::String(text)), Some(map)) = (node.get("description"), described.as_object_mut()) {
-        map.insert("description".into(), first_line(text).into());
+/// A field that is there on one side only: what it consists of on one line if that is short, else its lines or its fields, and
+/// the first line of its description.
+pub fn field(page: &mut Page, kind: LineKind, lead: Lead, path: &str, node: &Value) {
+    let all = yaml::block(lead, Some(path), node).len();
+    let description = match node.get("description") {
+        Some(Value::String(text)) => format!("  # {}", first_line(text)),
+        _ => String::new(),
+    };
+    let mut node = node.clone();
+    without_descriptions(&mut node);
+    if let Some(flow) = yaml::one_line(&node, ONE_LINE) {
+        let line = lead.line(&format!("{}: {flow}{description}", yaml::scalar(path)));
+        return page.change_as_it_is(kind, vec![line]);
     }
-    let mut lines = yaml::block(lead, Some(key), &described);
+    let mut lines = yaml::block(lead, Some(path), &node);
     if lines.len() > MOST_LINES {
-        lines = outline(lead, key, &described, 0);
+        lines = outline(lead, path, &node, 0);
+    }
+    if let Some(first) = lines.first_mut() {
+        first.push_str(&description);
     }
     if lines.len() < all {
         let more = text::count(all - lines.len(), "more line");
@@ -108,12 +126,7 @@ fn without_descriptions(node: &mut Value) {
 fn first_line(text: &str) -> String {
     let first = text.trim_start().lines().next().unwrap_or_default().trim_end();
     let cut = text::cut(first, LONGEST_DESCRIPTION);
-    // Not the one character, which a text has to be quoted for.
-    match cut.strip_suffix('…').filter(|_| cut != first) {
-        Some(start) => format!("{start}..."),
-        None if first.len() < text.trim().len() => format!("{first} ..."),
-        None => first.to_owned(),
-    }
+    if cut == first && first.len() < text.trim().len() { format!("{first} …") } else { cut.into_owned() }
 }
 
 /// What a node is and which fields it has, without what is in these.
@@ -128,8 +141,14 @@ fn outline(lead: Lead, key: &str, node: &Value, depth: usize) -> Vec<String> {
         match (key, value) {
             ("properties", Value::Object(fields)) if !fields.is_empty() => {
                 lines.push(head(inside, key));
-                let of_field =
-                    |(name, node): (&str, &Value)| yaml::summary(inside.inside(), Some(name), &kind_of(node));
+                let of_field = |(name, node): (&str, &Value)| {
+                    let (kind, is_all) = kind_of(node);
+                    let line = yaml::summary(inside.inside(), Some(name), &kind);
+                    match line.strip_suffix('}').filter(|_| !is_all) {
+                        Some(start) => format!("{start}, …}}"),
+                        None => line,
+                    }
+                };
                 lines.extend(yaml::ordered(fields).into_iter().take(MOST_FIELDS).map(of_field));
                 if fields.len() > MOST_FIELDS {
                     let more = text::count(fields.len() - MOST_FIELDS, "more field");
@@ -145,14 +164,19 @@ fn outline(lead: Lead, key: &str, node: &Value, depth: usize) -> Vec<String> {
     lines
 }
 
-/// The type of a node alone, and of its items.
-fn kind_of(node: &Value) -> Value {
+/// The type of a node and of its items, and whether that is all there is to it.
+fn kind_of(node: &Value) -> (Value, bool) {
     const TELLING: [&str; 4] = ["type", "format", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"];
-    let Some(map) = node.as_object() else { return node.clone() };
+    let Some(map) = node.as_object() else { return (node.clone(), true) };
     let mut kind: Map<String, Value> =
         TELLING.iter().filter_map(|key| Some(((*key).to_owned(), map.get(*key)?.clone()))).collect();
     if let Some(items) = map.get("items").and_then(|items| items.get("type")) {
         kind.insert("items".into(), Value::Object([("type".to_owned(), items.clone())].into_iter().collect()));
     }
-    if kind.is_empty() { node.clone() } else { Value::Object(kind) }
+    if kind.is_empty() {
+        return (node.clone(), true);
+    }
+    let kind = Value::Object(kind);
+    let is_all = kind == *node;
+    (kind, is_all)
 }

@@ -8,15 +8,19 @@
 //! hide    values that no output may hold, each replaced by a mark
 //! definition  what changes in the schema of a CRD, short
 //! walk    both trees at once: maps by key, lists by merge key, texts by line
-//! page    the lines that are kept: changes, what is around them, and what they are in
+//! path    where a change is, and the heading that says so
+//! page    the lines that are kept: headings, changes, and what is around them where the order counts
+//! keys    which items of two lists belong together
 //! lines   which items of two lists are the same
 //! yaml    values as YAML
 //! ```
 
 mod definition;
 mod hide;
+mod keys;
 mod lines;
 mod page;
+mod path;
 mod shown;
 #[cfg(test)]
 mod tests;
@@ -68,8 +72,8 @@ pub struct Line {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum LineKind {
-    /// The same before and after: a field beside a change, or one that it is in. A map or list that does not change is
-    /// one line.
+    /// The same before and after: the path of the changes below it, or a line beside a change. An item of a list that does not
+    /// change is one line.
     Context,
     /// Of the live object only.
     Removed,

@@ -1,4 +1,4 @@
-//! The lines that are kept: changes, two lines around them, and the lines that they are in.
+//! The lines that are kept: headings, changes, and what is around a change where the order counts.
 
 use std::collections::VecDeque;
 
@@ -17,52 +17,49 @@ const LONGEST_LINE: usize = 240;
 /// What is written line by line, of which the page keeps what matters.
 pub struct Page {
     lines: Vec<Line>,
-    /// Everything is wanted: nothing is folded or cut off.
+    /// Nothing is folded or cut off.
     pub all: bool,
-    /// How many lines there were.
-    number: usize,
-    /// The number of the last line that was kept.
-    last: usize,
-    /// The last lines that were not kept.
-    before: VecDeque<(usize, String)>,
-    /// The lines that the next one is in.
-    around: Vec<(usize, String)>,
-    /// How many lines after a change are still to be kept.
+    /// Unchanged lines that may come before a change.
+    before: VecDeque<String>,
+    /// How many unchanged lines after a change are still to be kept.
     after: usize,
+    /// Lines were left out since the last one that was kept.
+    has_gap: bool,
+    /// There was no change yet in this text or list: the heading is all that has to be above the first one.
+    is_first: bool,
 }
 
 impl Page {
     pub fn new(all: bool) -> Self {
-        Page { lines: Vec::new(), all, number: 0, last: 0, before: VecDeque::new(), around: Vec::new(), after: 0 }
+        Page { lines: Vec::new(), all, before: VecDeque::new(), after: 0, has_gap: false, is_first: true }
     }
 
-    /// A line that is the same on both sides.
+    /// The path of what follows. Nothing before it is around that.
+    pub fn heading(&mut self, line: String) {
+        self.end_context();
+        self.push(LineKind::Context, line);
+    }
+
+    /// An unchanged line beside a change: of a text, or of a list whose order counts.
     pub fn context(&mut self, line: String) {
-        self.number += 1;
         if self.after > 0 {
             self.after -= 1;
-            self.keep(LineKind::Context, line, self.number);
-        } else {
-            self.before.push_back((self.number, line));
-            if self.before.len() > CONTEXT {
-                self.before.pop_front();
-            }
+            self.push(LineKind::Context, line);
+            return;
+        }
+        self.before.push_back(line);
+        if self.before.len() > CONTEXT {
+            self.before.pop_front();
+            self.has_gap = true;
         }
     }
 
-    /// A line that is the same on both sides, and that the next ones are in until [`Page::leave`].
-    pub fn enter(&mut self, line: String) {
-        self.context(line.clone());
-        self.around.push((self.number, line));
-    }
-
-    /// The next lines are in the last one, which is kept already.
-    pub fn enter_kept(&mut self) {
-        self.around.push((self.number, String::new()));
-    }
-
-    pub fn leave(&mut self) {
-        self.around.pop();
+    /// The next line is not of the same text or list.
+    pub fn end_context(&mut self) {
+        self.before.clear();
+        self.after = 0;
+        self.has_gap = false;
+        self.is_first = true;
     }
 
     /// Lines of one field that are there on one side only.
@@ -73,29 +70,20 @@ impl Page {
         self.catch_up();
         let folded = if self.all || lines.len() <= LONGEST_FIELD { 0 } else { lines.len() - FIRST - LAST };
         for (index, line) in lines.into_iter().enumerate() {
-            self.number += 1;
             if folded == 0 || index < FIRST || index >= FIRST + folded {
-                self.keep(kind, line, self.number);
-                continue;
+                self.push(kind, line);
+            } else if index == FIRST {
+                let indent = line.len() - line.trim_start_matches(' ').len();
+                self.push(kind, format!("{}# … {}", " ".repeat(indent), text::count(folded, "more line")));
             }
-            if index == FIRST {
-                let indent = indent_of(&line);
-                let note = format!("{}# … {}", " ".repeat(indent), text::count(folded, "more line"));
-                self.keep(kind, note, self.number);
-            }
-            // What is folded is not missing.
-            self.last = self.number;
         }
         self.after = CONTEXT;
     }
 
-    /// Lines that are folded already.
+    /// Lines of one field that are folded already.
     pub fn change_as_it_is(&mut self, kind: LineKind, lines: Vec<String>) {
         self.catch_up();
-        for line in lines {
-            self.number += 1;
-            self.keep(kind, line, self.number);
-        }
+        lines.into_iter().for_each(|line| self.push(kind, line));
         self.after = CONTEXT;
     }
 
@@ -104,44 +92,31 @@ impl Page {
         self.lines.len()
     }
 
-    /// Something to say of what the page is at.
+    /// A comment about what follows.
     pub fn note(&mut self, note: String) {
         self.catch_up();
-        self.number += 1;
-        self.keep(LineKind::Note, note, self.number);
+        self.push(LineKind::Note, note);
     }
 
-    /// What is said at the end, of the whole object.
-    pub fn close(mut self, notes: impl IntoIterator<Item = String>) -> Vec<Line> {
-        self.lines.extend(notes.into_iter().map(|text| Line { is: LineKind::Note, text }));
+    pub fn close(self) -> Vec<Line> {
         self.lines
     }
 
-    /// Keeps the lines that a change needs before it.
+    /// Keeps the unchanged lines before a change.
     fn catch_up(&mut self) {
-        let last = self.last;
-        let mut missing: Vec<(usize, String)> = self.before.drain(..).collect();
-        missing.extend(self.around.iter().filter(|(number, _)| *number > last).cloned());
-        missing.sort();
-        missing.dedup();
-        for (number, line) in missing {
-            self.keep(LineKind::Context, line, number);
+        if self.has_gap && !self.is_first {
+            let indent = self.before.front().map_or(0, |line| line.len() - line.trim_start_matches(' ').len());
+            self.push(LineKind::Note, format!("{}# …", " ".repeat(indent)));
+        }
+        self.is_first = false;
+        self.has_gap = false;
+        for line in std::mem::take(&mut self.before) {
+            self.push(LineKind::Context, line);
         }
     }
 
-    fn keep(&mut self, is: LineKind, text: String, number: usize) {
-        let is_inside = self.around.iter().any(|(around, _)| *around == self.last);
-        // From a line into what is below it nothing is missing that anybody looks for.
-        if self.last > 0 && number > self.last + 1 && !is_inside {
-            let indent = " ".repeat(indent_of(&text));
-            self.lines.push(Line { is: LineKind::Note, text: format!("{indent}# …") });
-        }
-        self.last = number;
+    fn push(&mut self, is: LineKind, text: String) {
         let text = if self.all { text } else { text::cut(&text, LONGEST_LINE).into_owned() };
         self.lines.push(Line { is, text });
     }
-}
-
-fn indent_of(line: &str) -> usize {
-    line.len() - line.trim_start_matches(' ').len()
 }

@@ -1,40 +1,25 @@
 //! Both trees at once.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
 use super::definition::{self, Seen};
+use super::keys::Matched;
 use super::lines::{self, Part};
 use super::page::Page;
+use super::path::Path;
 use super::yaml::{self, Lead};
-use super::{Line, LineKind};
-use crate::merge::{Schema, Shape};
+use super::{Line, LineKind, note};
+use crate::merge::Schema;
 use crate::text;
 
-/// What tells the items of a list apart, where the kind's schema does not say: the lists of the built-in kinds.
-const KEYS: [&[&str]; 12] = [
-    &["containerPort", "protocol"],
-    &["port", "protocol"],
-    &["name"],
-    &["mountPath"],
-    &["devicePath"],
-    &["topologyKey", "whenUnsatisfiable"],
-    &["type"],
-    &["uid"],
-    &["ip"],
-    &["host"],
-    &["key"],
-    &["id"],
-];
-/// How much of a text that two lines have in common is left out of both, and how much of it is kept.
+/// A longer beginning that two lines have in common is left out of both, but for its last characters.
 const COMMON: usize = 80;
 const KEPT: usize = 30;
 
 /// Which part of a CRD is being compared: its descriptions are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Somewhere else.
+    /// Not in a CRD, or in a value below its schema.
     Other,
     Crd,
     Schema,
@@ -59,16 +44,6 @@ impl Place {
         matches!(self, Place::Schema | Place::Schemas)
     }
 
-    /// What a step down from here adds to the path of a field.
-    fn step(self, key: &str) -> Option<String> {
-        match (self, key) {
-            (Place::Schemas, key) => Some(key.to_owned()),
-            (Place::Schema, "items") => Some("[]".to_owned()),
-            (Place::Schema, "additionalProperties") => Some("{}".to_owned()),
-            _ => None,
-        }
-    }
-
     fn is_description(self, key: &str, live: Option<&Value>, next: Option<&Value>) -> bool {
         let is_text = |side: Option<&Value>| side.is_none_or(Value::is_string);
         matches!(self, Place::Schema | Place::Columns) && key == "description" && is_text(live) && is_text(next)
@@ -78,10 +53,10 @@ impl Place {
 pub fn changes(live: &Value, next: &Value, schema: Schema<'_, Value>, is_crd: bool, all: bool) -> Vec<Line> {
     let mut walk = Walk {
         page: Page::new(all),
+        path: Path::default(),
         descriptions: 0,
-        path: Vec::new(),
+        version: None,
         has_versions: false,
-        flat: None,
         seen: Seen::default(),
     };
     let place = if is_crd { Place::Crd } else { Place::Other };
@@ -89,24 +64,25 @@ pub fn changes(live: &Value, next: &Value, schema: Schema<'_, Value>, is_crd: bo
     let [live, next] = [live, next].map(|side| side.as_object().unwrap_or(&empty));
     let versions = next.get("spec").and_then(|spec| spec["versions"].as_array());
     walk.has_versions = versions.is_some_and(|versions| versions.len() > 1);
-    walk.members(Sides::default(), live, next, schema, place);
-    let Walk { page, descriptions, seen, .. } = walk;
-    let note = match descriptions {
-        0 => None,
-        1 => Some("# 1 description changed".to_owned()),
-        number => Some(format!("# {number} descriptions changed")),
-    };
-    let mut lines = page.close(None);
-    seen.tell(&mut lines);
-    lines.extend(note.map(|text| Line { is: LineKind::Note, text }));
+    walk.members(live, next, schema, place);
+    let mut lines = walk.page.close();
+    walk.seen.tell(&mut lines);
+    if walk.descriptions > 0 {
+        lines.push(note(&format!("# {} changed", text::count(walk.descriptions, "description"))));
+    }
     lines
+}
+
+/// Whether both are maps or both are lists, so that their parts are compared.
+fn have_parts(live: &Value, next: &Value) -> bool {
+    live.is_object() && next.is_object() || live.is_array() && next.is_array()
 }
 
 /// Everything is added; only long texts are folded.
 pub fn whole(next: &Value, all: bool) -> Vec<Line> {
     let mut page = Page::new(all);
     added(&mut page, Lead::default(), None, next);
-    page.close(None)
+    page.close()
 }
 
 fn added(page: &mut Page, lead: Lead, key: Option<&str>, value: &Value) {
@@ -134,379 +110,255 @@ fn added(page: &mut Page, lead: Lead, key: Option<&str>, value: &Value) {
     }
 }
 
-/// Where lines begin on either side.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sides {
-    depth: usize,
-    /// Dashes that no line of this side has had yet.
-    live: usize,
-    next: usize,
-}
-
-impl Sides {
-    fn item(self) -> Self {
-        Sides { depth: self.depth + 1, live: self.live + 1, next: self.next + 1 }
-    }
-
-    fn inside(self) -> Self {
-        Sides { depth: self.depth + 1, live: 0, next: 0 }
-    }
-
-    fn rest(self) -> Self {
-        Sides { live: 0, next: 0, ..self }
-    }
-
-    fn lead(self, dashes: usize) -> Lead {
-        Lead { depth: self.depth, dashes }
-    }
-}
-
 struct Walk {
     page: Page,
+    path: Path,
     descriptions: usize,
-    /// Within a CRD: the version, if there are several, and the field.
-    path: Vec<String>,
+    /// The version of a CRD that has several.
+    version: Option<String>,
     has_versions: bool,
-    /// In the schema of a CRD, of which not everything is wanted: where its lines begin, and the path that was said last.
-    flat: Option<(Sides, String)>,
     seen: Seen,
 }
 
 impl Walk {
-    /// Two values at the same path. Answers the dashes that are left.
-    fn value(
-        &mut self,
-        at: Sides,
-        key: Option<&str>,
-        live: &Value,
-        next: &Value,
-        schema: Schema<'_, Value>,
-        place: Place,
-    ) -> Sides {
-        let is_schema = place.is_schema() && !self.page.all;
-        if live == next {
-            if self.flat.is_none() {
-                self.page.context(yaml::summary(at.lead(at.next), key, next));
-            }
-            return at.rest();
+    /// Two different values that [`have_parts`], at the same path.
+    fn value(&mut self, live: &Value, next: &Value, schema: Schema<'_, Value>, place: Place) {
+        if let (Value::Object(live), Value::Object(next)) = (live, next) {
+            self.members(live, next, schema, place);
         }
-        if is_schema && self.flat.is_some() {
-            match (live, next) {
-                (Value::Object(live), Value::Object(next)) => self.members(at.rest(), live, next, schema, place),
-                (Value::Array(live), Value::Array(items)) => {
-                    self.items(at.rest(), live, items, (schema, schema.shape(next)), place);
-                }
-                _ => self.replaced(at, key, live, next),
+        if let (Value::Array(live), Value::Array(items)) = (live, next) {
+            match Matched::of(live, items, &schema.shape(next)) {
+                Some(matched) => self.keyed(live, items, &matched, schema.items(), place),
+                None => self.listed(live, items, schema.items(), place),
             }
-            return at.rest();
         }
-        let head = key.map(|key| format!("{}:", yaml::scalar(key)));
-        match (live, next) {
-            (Value::Object(live), Value::Object(next)) => match head {
-                Some(head) => {
-                    self.page.enter(at.lead(at.next).line(&head));
-                    self.flat = is_schema.then(|| (at.inside(), String::new()));
-                    self.members(at.inside(), live, next, schema, place);
-                    self.flat = None;
-                    self.page.leave();
-                }
-                None => self.members(at, live, next, schema, place),
-            },
-            (Value::Array(live), Value::Array(items)) => {
-                let shape = schema.shape(next);
-                match head {
-                    Some(head) => {
-                        self.page.enter(at.lead(at.next).line(&head));
-                        // Items are not indented below their key.
-                        self.items(at.rest(), live, items, (schema, shape), place);
-                        self.page.leave();
-                    }
-                    None => self.items(at, live, items, (schema, shape), place),
-                }
-            }
-            (Value::String(live), Value::String(next)) if live.contains('\n') && next.contains('\n') => {
-                self.text(at, head, live, next);
-            }
-            (live, next) => self.replaced(at, key, live, next),
-        }
-        at.rest()
     }
 
-    fn replaced(&mut self, at: Sides, key: Option<&str>, live: &Value, next: &Value) {
-        let at = self.located(at);
-        let (removed, added) = (yaml::block(at.lead(at.live), key, live), yaml::block(at.lead(at.next), key, next));
-        let (removed, added) = self.cut_common(removed, added);
-        self.page.change(LineKind::Removed, removed);
-        self.page.change(LineKind::Added, added);
-    }
-
-    /// Where the lines of a change begin. In the schema of a CRD they are not in the lines of all that they are in, but below
-    /// its path.
-    fn located(&mut self, at: Sides) -> Sides {
-        let Some((flat, said)) = &mut self.flat else { return at };
-        let path = path_text(self.path.iter().map(String::as_str));
-        if path != *said {
-            let shown = if path.is_empty() { "at the top" } else { &path };
-            self.page.note(format!("{}# {shown}", "  ".repeat(flat.depth)));
-            *said = path;
-        }
-        *flat
-    }
-
+    /// The members of two maps: first those that are shown at the map itself, then those that changes are inside of.
     fn members(
         &mut self,
-        mut at: Sides,
         live: &Map<String, Value>,
         next: &Map<String, Value>,
         schema: Schema<'_, Value>,
         place: Place,
     ) {
-        let is_item = at.next > 0 && self.flat.is_none();
         let mut keys: Vec<&str> = live.keys().chain(next.keys()).map(String::as_str).collect();
         keys.sort_by_key(|key| yaml::order(key));
         keys.dedup();
-        // What an item is called says what the rest belongs to.
-        if is_item {
-            let is_short = |value: &Value| !value.is_object() && !value.is_array();
-            let stays =
-                |key: &&&str| live.get(**key).is_some_and(|live| next.get(**key) == Some(live) && is_short(live));
-            let of_list = KEYS.iter().filter_map(|of_list| keys.iter().position(|key| *key == of_list[0]));
-            let known = of_list.into_iter().find(|at| stays(&&keys[*at]));
-            if let Some(at) = known.or_else(|| keys.iter().position(|key| stays(&key))) {
-                keys[..=at].rotate_right(1);
-            }
-        }
-        let mut entered = false;
+        let mut nested = Vec::new();
         for key in keys {
             let (live, next) = (live.get(key), next.get(key));
-            if !self.page.all && live != next && place.is_description(key, live, next) {
+            // The header has the namespace, which a manifest in a folder may leave out.
+            if live == next || key == "namespace" && self.path.is_metadata() {
+                continue;
+            }
+            if !self.page.all && place.is_description(key, live, next) {
                 self.descriptions += 1;
                 continue;
             }
-            // Of a schema, the path says what is around a change.
-            if self.flat.is_some() && live == next {
-                continue;
-            }
-            // The header says which object it is.
-            if at.depth == 0 && live == next && matches!(key, "apiVersion" | "kind" | "metadata") {
-                continue;
-            }
-            let is_leaf = place.member(key) == Place::Other || live.is_none() || next.is_none();
-            if self.flat.is_some() && live != next && is_leaf && place.is_schema() {
-                self.definition(key, live, next, schema, place);
-                continue;
-            }
             match (live, next) {
-                (Some(live), Some(next)) if is_item && !entered && live == next => {
-                    self.page.enter(yaml::summary(at.lead(at.next), Some(key), next));
-                    entered = true;
-                    at = at.rest();
-                }
-                (Some(live), Some(next)) => {
-                    let schema = schema.member(key).unwrap_or(Schema::Deduced);
-                    let step = place.step(key);
-                    let depth = self.path.len();
-                    self.path.extend(step);
-                    at = self.value(at, Some(key), live, next, schema, place.member(key));
-                    self.path.truncate(depth);
-                }
-                (Some(live), None) => {
-                    self.page.change(LineKind::Removed, yaml::block(at.lead(at.live), Some(key), live));
-                    at.live = 0;
-                }
-                (None, Some(next)) => {
-                    self.page.change(LineKind::Added, yaml::block(at.lead(at.next), Some(key), next));
-                    at.next = 0;
-                }
-                (None, None) => {}
+                (Some(live), Some(next)) if have_parts(live, next) => nested.push((key, live, next)),
+                (live, next) => self.member(key, live, next, place),
             }
         }
-        if entered {
-            self.page.leave();
+        for (key, live, next) in nested {
+            let schema = schema.member(key).unwrap_or(Schema::Deduced);
+            // `enum`, `default` and the like: one change of the field, which the path ends at.
+            let is_keyword = place == Place::Schema && place.member(key) == Place::Other;
+            if is_keyword && self.is_again(key, Some(live), Some(next), place) {
+                continue;
+            }
+            let depth = if is_keyword { self.path.heading(&mut self.page) } else { 0 };
+            let steps = self.path.len();
+            self.step(key, place);
+            self.value(live, next, schema, place.member(key));
+            self.path.leave(steps);
+            if is_keyword {
+                self.seen.shown(depth, &self.page);
+            }
         }
     }
 
-    /// A change of a field in the schema of a CRD, or of what a field is: shown once, wherever else it is.
-    fn definition(
-        &mut self,
-        key: &str,
-        live: Option<&Value>,
-        next: Option<&Value>,
-        schema: Schema<'_, Value>,
-        place: Place,
-    ) {
-        let is_field = place == Place::Schemas;
-        let of_field = if is_field { key } else { self.path.last().map_or("", String::as_str) };
-        let what = serde_json::json!([of_field, key, live, next]).to_string();
-        let path = || path_text(self.path.iter().map(String::as_str).chain(is_field.then_some(key)));
-        if self.seen.is_again(&what, path) {
+    /// Steps into a member. Within a schema the path is that of fields.
+    fn step(&mut self, key: &str, place: Place) {
+        match (place, key) {
+            (Place::Schemas, key) => self.path.step(key.to_owned()),
+            (Place::Schema, "items") => self.path.step("[]".to_owned()),
+            (Place::Schema, "additionalProperties") => self.path.step("{}".to_owned()),
+            (Place::Schema, "properties") => {}
+            (place, key) => {
+                self.path.member(key);
+                if place == Place::Crd && place.member(key) == Place::Schema {
+                    self.path.enter_schema();
+                }
+            }
+        }
+    }
+
+    /// A member that is there on one side only, or whose value is replaced.
+    fn member(&mut self, key: &str, live: Option<&Value>, next: Option<&Value>, place: Place) {
+        if place.is_schema() && self.is_again(key, live, next, place) {
             return;
         }
-        let at = self.located(Sides::default());
-        let flat = self.flat.take();
+        if place == Place::Schemas && !self.page.all {
+            let lead = Lead { depth: self.path.heading_of_schema(&mut self.page), dashes: 0 };
+            let path = self.path.in_schema(Some(key));
+            for (kind, node) in [(LineKind::Removed, live), (LineKind::Added, next)] {
+                let Some(node) = node else { continue };
+                definition::field(&mut self.page, kind, lead, &path, node);
+            }
+            self.seen.shown(lead.depth, &self.page);
+            return;
+        }
+        let lead = Lead { depth: self.path.heading(&mut self.page), dashes: 0 };
         match (live, next) {
-            (Some(live), Some(next)) => {
-                let schema = schema.member(key).unwrap_or(Schema::Deduced);
-                self.value(at, Some(key), live, next, schema, place.member(key));
+            (Some(Value::String(live)), Some(Value::String(next))) if live.contains('\n') && next.contains('\n') => {
+                self.text(lead, key, live, next);
             }
-            (Some(live), None) if is_field => {
-                definition::field(&mut self.page, LineKind::Removed, at.lead(0), key, live);
+            (live, next) => {
+                let block =
+                    |side: Option<&Value>| side.map(|value| yaml::block(lead, Some(key), value)).unwrap_or_default();
+                self.replaced(block(live), block(next));
             }
-            (None, Some(next)) if is_field => {
-                definition::field(&mut self.page, LineKind::Added, at.lead(0), key, next);
-            }
-            (Some(live), None) => self.page.change(LineKind::Removed, yaml::block(at.lead(0), Some(key), live)),
-            (None, Some(next)) => self.page.change(LineKind::Added, yaml::block(at.lead(0), Some(key), next)),
-            (None, None) => {}
         }
-        self.flat = flat;
-        self.seen.shown(what, at.depth, &self.page);
-    }
-
-    fn items(
-        &mut self,
-        at: Sides,
-        live: &[Value],
-        next: &[Value],
-        (schema, shape): (Schema<'_, Value>, Shape<'_, Value>),
-        place: Place,
-    ) {
-        let (item_schema, pairs) = match shape {
-            Shape::Keyed(keyed) => {
-                let key = |item: &Value| keyed.key(item).map(|key| format!("{key:?}"));
-                (keyed.items, pairs(live, next, key))
-            }
-            _ => (schema.items(), None),
-        };
-        let pairs = pairs.or_else(|| {
-            if !live.iter().chain(next).all(Value::is_object) {
-                return None;
-            }
-            KEYS.iter().find_map(|keys| {
-                let key = |item: &Value| {
-                    item.get(keys[0])?;
-                    Some(keys.iter().map(|key| format!("{:?} ", item.get(key))).collect::<String>())
-                };
-                self::pairs(live, next, key)
-            })
-        });
-        match pairs {
-            Some(pairs) => self.keyed(at, live, next, &pairs, item_schema, place),
-            None => self.listed(at, live, next, item_schema, place),
+        if place.is_schema() {
+            self.seen.shown(lead.depth, &self.page);
         }
     }
 
-    /// Items with a merge key, in any order: `pairs` has the place among the live ones of each of the next.
-    fn keyed(
-        &mut self,
-        at: Sides,
-        live: &[Value],
-        next: &[Value],
-        pairs: &[Option<usize>],
-        schema: Schema<'_, Value>,
-        place: Place,
-    ) {
+    /// Whether the same change of a field, or of what a field is, was shown at another place of the CRD.
+    fn is_again(&mut self, key: &str, live: Option<&Value>, next: Option<&Value>, place: Place) -> bool {
+        if self.page.all {
+            return false;
+        }
+        let field = (place == Place::Schemas).then_some(key);
+        let path = self.path.in_schema(field);
+        let of_field = path.rsplit('.').next().unwrap_or_default();
+        let what = serde_json::json!([of_field, key, live, next]).to_string();
+        let path = self.version.as_ref().map_or_else(|| path.clone(), |version| format!("{version}: {path}"));
+        self.seen.is_again(what, path)
+    }
+
+    fn replaced(&mut self, removed: Vec<String>, added: Vec<String>) {
+        let (removed, added) = self.cut_common(removed, added);
+        self.page.change(LineKind::Removed, removed);
+        self.page.change(LineKind::Added, added);
+    }
+
+    /// Items with a merge key, in any order.
+    fn keyed(&mut self, live: &[Value], next: &[Value], matched: &Matched, schema: Schema<'_, Value>, place: Place) {
+        if let Some(order) = matched.order() {
+            let depth = self.path.heading(&mut self.page);
+            self.page.note(format!("{}# {order}", "  ".repeat(depth)));
+        }
         let mut stays = vec![false; live.len()];
-        pairs.iter().flatten().for_each(|index| stays[*index] = true);
-        let matched: Vec<usize> = pairs.iter().flatten().copied().collect();
-        if !matched.is_sorted() {
-            let names = |items: &mut dyn Iterator<Item = &Value>| {
-                let names: Vec<String> = items.map(name).collect();
-                text::cut(&names.join(", "), 200).into_owned()
+        matched.pairs.iter().flatten().for_each(|index| stays[*index] = true);
+        // Those that are gone are shown where they were.
+        let mut gone = live.iter().enumerate().filter(|(index, _)| !stays[*index]).peekable();
+        for ((item, pair), label) in next.iter().zip(&matched.pairs).zip(&matched.labels) {
+            let Some(index) = *pair else {
+                self.one_sided(LineKind::Added, item);
+                continue;
             };
-            let before = names(&mut stays.iter().zip(live).filter(|(stays, _)| **stays).map(|(_, item)| item));
-            let after = names(&mut pairs.iter().zip(next).filter(|(pair, _)| pair.is_some()).map(|(_, item)| item));
-            let indent = "  ".repeat(at.depth);
-            self.page.note(format!("{indent}# the order changed from {before} to {after}"));
-        }
-        let mut done = 0;
-        for (item, pair) in next.iter().zip(pairs) {
-            if let Some(index) = pair {
-                for (gone, _) in live.iter().zip(&stays).take(*index).skip(done).filter(|(_, stays)| !**stays) {
-                    self.item(at, Some(gone), None, schema, place);
-                }
-                done = done.max(*index);
+            while let Some((_, item)) = gone.next_if(|(before, _)| *before < index) {
+                self.one_sided(LineKind::Removed, item);
             }
-            self.item(at, pair.map(|index| &live[index]), Some(item), schema, place);
+            if live[index] != *item {
+                self.both(label, &live[index], item, schema, place);
+            }
         }
-        for (gone, _) in live.iter().zip(&stays).skip(done).filter(|(_, stays)| !**stays) {
-            self.item(at, Some(gone), None, schema, place);
-        }
+        gone.for_each(|(_, item)| self.one_sided(LineKind::Removed, item));
+        self.page.end_context();
     }
 
-    /// Items of which only their order says which is which.
-    fn listed(&mut self, at: Sides, live: &[Value], next: &[Value], schema: Schema<'_, Value>, place: Place) {
+    /// Items of which only their order says which is which: those around a change are shown.
+    fn listed(&mut self, live: &[Value], next: &[Value], schema: Schema<'_, Value>, place: Place) {
         let texts = |items: &[Value]| items.iter().map(Value::to_string).collect::<Vec<_>>();
-        for part in lines::parts(&texts(live), &texts(next)) {
+        let parts = lines::parts(&texts(live), &texts(next));
+        let compared = |before: &[Value], after: &[Value]| {
+            before.iter().zip(after).take_while(|(before, after)| have_parts(before, after)).count()
+        };
+        let has_one_sided = parts.iter().any(|part| match part {
+            Part::Same(..) => false,
+            Part::Replaced(before, after) => {
+                let both = compared(&live[before.clone()], &next[after.clone()]);
+                both < before.len() || both < after.len()
+            }
+        });
+        for part in parts {
             match part {
-                Part::Same(_, range) => {
-                    next[range].iter().for_each(|item| self.item(at, Some(item), Some(item), schema, place));
+                Part::Same(_, range) if has_one_sided => {
+                    let lead = self.lead_of_item();
+                    next[range].iter().for_each(|item| self.page.context(yaml::summary(lead, None, item)));
                 }
+                Part::Same(..) => {}
                 Part::Replaced(before, after) => {
+                    let start = after.start;
                     let (before, after) = (&live[before], &next[after]);
-                    let is_open = |item: &Value| item.is_object() || item.is_array();
-                    let both =
-                        before.iter().zip(after).take_while(|(one, other)| is_open(one) && is_open(other)).count();
-                    for (before, after) in before.iter().zip(after).take(both) {
-                        self.item(at, Some(before), Some(after), schema, place);
+                    let both = compared(before, after);
+                    for (index, (before, after)) in before.iter().zip(after).take(both).enumerate() {
+                        self.both(&(start + index).to_string(), before, after, schema, place);
                     }
-                    before[both..].iter().for_each(|item| self.item(at, Some(item), None, schema, place));
-                    after[both..].iter().for_each(|item| self.item(at, None, Some(item), schema, place));
+                    before[both..].iter().for_each(|item| self.one_sided(LineKind::Removed, item));
+                    after[both..].iter().for_each(|item| self.one_sided(LineKind::Added, item));
                 }
             }
         }
+        self.page.end_context();
     }
 
-    fn item(&mut self, at: Sides, live: Option<&Value>, next: Option<&Value>, schema: Schema<'_, Value>, place: Place) {
-        let is_one_sided = live.is_none() || next.is_none();
-        let at = if is_one_sided { self.located(at).item() } else { at.item() };
-        match (live, next) {
-            (Some(live), Some(next)) => {
-                // Of the items of a CRD above its schemas, versions have names.
-                let version = (place == Place::Crd && self.has_versions).then(|| next["name"].as_str()).flatten();
-                let depth = self.path.len();
-                self.path.extend(version.map(|version| format!("{version}:")));
-                self.value(at, None, live, next, schema, place);
-                self.path.truncate(depth);
-            }
-            (Some(live), None) => self.page.change(LineKind::Removed, self.lines_of_item(at.lead(at.live), live)),
-            (None, Some(next)) => self.page.change(LineKind::Added, self.lines_of_item(at.lead(at.next), next)),
-            (None, None) => {}
+    /// An item that is there on both sides.
+    fn both(&mut self, label: &str, live: &Value, next: &Value, schema: Schema<'_, Value>, place: Place) {
+        // The lists of a CRD above its schemas that have names are those of its versions.
+        let is_version = place == Place::Crd && self.has_versions;
+        if is_version {
+            self.version = next["name"].as_str().map(str::to_owned);
+        }
+        let depth = self.path.len();
+        self.path.item(label);
+        self.value(live, next, schema, place);
+        self.path.leave(depth);
+        if is_version {
+            self.version = None;
         }
     }
 
-    fn lines_of_item(&self, lead: Lead, item: &Value) -> Vec<String> {
-        if self.page.all { yaml::block(lead, None, item) } else { yaml::item(lead, item) }
+    fn one_sided(&mut self, kind: LineKind, item: &Value) {
+        let lead = self.lead_of_item();
+        let lines = if self.page.all { yaml::block(lead, None, item) } else { yaml::item(lead, item) };
+        self.page.change(kind, lines);
+    }
+
+    /// Where the items of the list at the path begin. Items are not indented below their key.
+    fn lead_of_item(&mut self) -> Lead {
+        Lead { depth: self.path.heading(&mut self.page), dashes: 1 }
     }
 
     /// A text of several lines, line by line.
-    fn text(&mut self, at: Sides, head: Option<String>, live: &str, next: &str) {
+    fn text(&mut self, lead: Lead, key: &str, live: &str, next: &str) {
         let marks = [live, next].map(yaml::block_mark);
-        let line = |dashes: usize, mark: &str| at.lead(dashes).line(&yaml::with(head.clone(), mark));
+        let line = |mark: &str| lead.line(&format!("{}: {mark}", yaml::scalar(key)));
         if marks[0] == marks[1] {
-            self.page.enter(line(at.next, marks[1]));
+            self.page.heading(line(marks[1]));
         } else {
-            self.page.change(LineKind::Removed, vec![line(at.live, marks[0])]);
-            self.page.change(LineKind::Added, vec![line(at.next, marks[1])]);
-            self.page.enter_kept();
+            self.page.change(LineKind::Removed, vec![line(marks[0])]);
+            self.page.change(LineKind::Added, vec![line(marks[1])]);
         }
-        let inside = at.inside().lead(0);
+        let inside = lead.inside();
         let [live, next] = [live, next].map(|text| text.lines().collect::<Vec<_>>());
         for part in lines::parts(&live, &next) {
             match part {
                 Part::Same(_, range) => next[range].iter().for_each(|text| self.page.context(inside.line(text))),
                 Part::Replaced(before, after) => {
                     let lines = |texts: &[&str]| texts.iter().map(|text| inside.line(text)).collect();
-                    let (removed, added) = self.cut_common(lines(&live[before]), lines(&next[after]));
-                    self.page.change(LineKind::Removed, removed);
-                    self.page.change(LineKind::Added, added);
+                    self.replaced(lines(&live[before]), lines(&next[after]));
                 }
             }
         }
-        self.page.leave();
+        self.page.end_context();
     }
 
-    /// Of two long lines what they begin with alike is left out, so that the difference is seen.
+    /// Leaves out what two long lines begin with alike, so that the difference is seen.
     fn cut_common(&self, mut removed: Vec<String>, mut added: Vec<String>) -> (Vec<String>, Vec<String>) {
         if let ([removed], [added], false) = (&mut removed[..], &mut added[..], self.page.all) {
             let indent = removed.len() - removed.trim_start().len();
@@ -521,41 +373,4 @@ impl Walk {
         }
         (removed, added)
     }
-}
-
-/// `v1: spec.rules[].host`
-fn path_text<'s>(steps: impl Iterator<Item = &'s str>) -> String {
-    let mut text = String::new();
-    for step in steps {
-        let glue = match text.chars().last() {
-            None => "",
-            Some(':') => " ",
-            _ if step.starts_with(['[', '{']) => "",
-            _ => ".",
-        };
-        text.push_str(glue);
-        text.push_str(step);
-    }
-    text
-}
-
-/// What an item of a list is called.
-fn name(item: &Value) -> String {
-    let named = KEYS.iter().find_map(|keys| item.get(keys[0]));
-    let text = named.and_then(Value::as_str).map(str::to_owned);
-    text.unwrap_or_else(|| named.unwrap_or(item).to_string())
-}
-
-/// Finds for each of the next items the live one with the same key; `None` where some have none, or share one.
-fn pairs(live: &[Value], next: &[Value], key: impl Fn(&Value) -> Option<String>) -> Option<Vec<Option<usize>>> {
-    let index = |items: &[Value]| {
-        let mut found = BTreeMap::new();
-        let unique = items.iter().enumerate().all(|(index, item)| match key(item) {
-            Some(key) => found.insert(key, index).is_none(),
-            None => false,
-        });
-        unique.then_some(found)
-    };
-    let (live, _) = (index(live)?, index(next)?);
-    Some(next.iter().map(|item| live.get(&key(item)?).copied()).collect())
 }

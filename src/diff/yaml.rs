@@ -9,9 +9,8 @@ use crate::text;
 const NO_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
 /// What does not change is shown on a line of about this length.
 const SHORT: usize = 60;
-/// A new item of more lines than this is put on one line if it is no longer than that.
-const LOW: usize = 3;
-const WIDE: usize = 200;
+/// A new or removed item of a list is one line if that has no more bytes than this.
+const WIDE: usize = 230;
 
 /// Where a line begins: how deep, and after how many dashes of lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -91,15 +90,21 @@ pub fn block_mark(text: &str) -> &'static str {
     }
 }
 
-/// A new or removed item of a list: on one line if it is a long one that fits there.
+/// A new or removed item of a list: on one line if it fits there.
 pub fn item(lead: Lead, value: &Value) -> Vec<String> {
-    let lines = block(lead, None, value);
-    let has_text = |lines: &[String]| lines.iter().any(|line| line.ends_with(['|', '-', '+']));
-    if lines.len() <= LOW || !value.is_object() || has_text(&lines) {
-        return lines;
+    if !value.is_object() && !value.is_array() {
+        return block(lead, None, value);
     }
-    let one = short(value, WIDE);
-    if one.len() <= WIDE { vec![lead.line(&one)] } else { lines }
+    match one_line(value, WIDE) {
+        Some(flow) => vec![lead.line(&flow)],
+        None => block(lead, None, value),
+    }
+}
+
+/// A value in flow style, if that is no longer than `max` bytes.
+pub fn one_line(value: &Value, max: usize) -> Option<String> {
+    let flow = short(value, max);
+    (flow.len() <= max && !flow.contains('\n')).then_some(flow)
 }
 
 /// A line that stands for a whole value.

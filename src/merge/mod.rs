@@ -17,6 +17,6 @@ mod lost;
 mod schema;
 
 pub(crate) use apply::{Emptied, Managers, apply, intent, merge, merge_by, of_kind};
-pub(crate) use fields::{FieldSet, Step};
+pub(crate) use fields::{FieldSet, Item, Step};
 pub(crate) use lost::{Owned, is_at_stake, lost, lost_below, overlaps, path_text};
 pub(crate) use schema::{OBJECT_META, Schema, Shape};

@@ -1,0 +1,97 @@
+//! Which items of two lists belong together.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::path;
+use crate::merge::{Item, Shape};
+use crate::text;
+
+/// The keys that tell items apart where the kind's schema names none: those of the built-in kinds.
+const KEYS: [&[&str]; 12] = [
+    &["containerPort", "protocol"],
+    &["port", "protocol"],
+    &["name"],
+    &["mountPath"],
+    &["devicePath"],
+    &["topologyKey", "whenUnsatisfiable"],
+    &["type"],
+    &["uid"],
+    &["ip"],
+    &["host"],
+    &["key"],
+    &["id"],
+];
+
+/// Two lists whose items have keys.
+pub struct Matched {
+    /// For each of the next items, the index of the live one with the same key.
+    pub pairs: Vec<Option<usize>>,
+    /// What each of the next items is called.
+    pub labels: Vec<String>,
+    /// What each of the live items is called.
+    pub live_labels: Vec<String>,
+}
+
+impl Matched {
+    /// Matches the items by the merge keys of the schema, or by the usual ones. `None` where the items have no keys, or share one.
+    pub fn of(live: &[Value], next: &[Value], shape: &Shape<'_, Value>) -> Option<Self> {
+        if let Shape::Keyed(keyed) = shape {
+            let key = |item: &Value| match keyed.key(item)? {
+                Item::Keys(keys) => Some(keys.values().map(|value| unquoted(value)).collect()),
+                _ => None,
+            };
+            if let Some(matched) = Self::by(live, next, key) {
+                return Some(matched);
+            }
+        }
+        if !live.iter().chain(next).all(Value::is_object) {
+            return None;
+        }
+        KEYS.iter().find_map(|keys| {
+            let key = |item: &Value| {
+                item.get(keys[0])?;
+                let values = keys.iter().filter_map(|key| item.get(key));
+                Some(values.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect())
+            };
+            Self::by(live, next, key)
+        })
+    }
+
+    fn by(live: &[Value], next: &[Value], key: impl Fn(&Value) -> Option<Vec<String>>) -> Option<Self> {
+        let (live_keys, live) = index(live, &key)?;
+        let (next_keys, _) = index(next, &key)?;
+        let labels = |keys: &[Vec<String>]| keys.iter().map(|key| path::label(key)).collect();
+        let pairs = next_keys.iter().map(|key| live.get(key).copied()).collect();
+        Some(Matched { pairs, labels: labels(&next_keys), live_labels: labels(&live_keys) })
+    }
+
+    /// `the order changed from a, b to b, a`, if items that stay changed places.
+    pub fn order(&self) -> Option<String> {
+        let stay: Vec<usize> = self.pairs.iter().flatten().copied().collect();
+        if stay.is_sorted() {
+            return None;
+        }
+        let after: Vec<&str> = stay.iter().map(|index| self.live_labels[*index].as_str()).collect();
+        let mut sorted = stay;
+        sorted.sort_unstable();
+        let before: Vec<&str> = sorted.iter().map(|index| self.live_labels[*index].as_str()).collect();
+        let [before, after] = [before, after].map(|names| text::cut(&names.join(", "), 200).into_owned());
+        Some(format!("the order changed from {before} to {after}"))
+    }
+}
+
+type Keys = Vec<String>;
+
+/// The key of each item, and where each key is. `None` where an item has none, or two have the same.
+fn index(items: &[Value], key: impl Fn(&Value) -> Option<Keys>) -> Option<(Vec<Keys>, BTreeMap<Keys, usize>)> {
+    let keys: Vec<Keys> = items.iter().map(key).collect::<Option<_>>()?;
+    let index: BTreeMap<Keys, usize> = keys.iter().cloned().enumerate().map(|(at, key)| (key, at)).collect();
+    (index.len() == keys.len()).then_some((keys, index))
+}
+
+/// A key as it is written in JSON, without its quotes.
+fn unquoted(json: &str) -> String {
+    serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())
+}
