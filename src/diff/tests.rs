@@ -262,6 +262,14 @@ fn a_long_item_is_one_line_where_it_fits() {
     let item = "{name: B, valueFrom: {configMapKeyRef: {name: c, key: k, optional: true}}}";
     assert_eq!(compared(&live, &next), format!("{head}+ - {item}\n"));
     assert_eq!(compared(&next, &live), format!("{head}- - {item}\n"));
+    // What is deep inside is left out of a longer one.
+    let items: Vec<Value> =
+        (0..9).map(|n| json!({"key": format!("file-{n}"), "path": format!("etc/file-{n}")})).collect();
+    let volume = json!({"name": "V", "secret": {"secretName": "s", "items": items}});
+    assert_eq!(
+        compared(&with(json!([])), &with(json!([volume]))),
+        format!("{head}+ - {{name: V, secret: {{items: [{}], secretName: s}}}}\n", ["{…}"; 9].join(", "))
+    );
     let all = text(&compare(&live, &next, Schema::Deduced, false, true));
     assert!(all.ends_with("+       key: k\n+       optional: true\n"), "{all}");
 }

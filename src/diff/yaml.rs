@@ -90,21 +90,24 @@ pub fn block_mark(text: &str) -> &'static str {
     }
 }
 
-/// A new or removed item of a list: on one line if it fits there.
+/// A new or removed item of a list: one line if it fits there, perhaps without what is deep inside of it.
 pub fn item(lead: Lead, value: &Value) -> Vec<String> {
     if !value.is_object() && !value.is_array() {
         return block(lead, None, value);
     }
-    match one_line(value, WIDE) {
-        Some(flow) => vec![lead.line(&flow)],
-        None => block(lead, None, value),
-    }
+    let one_line = [usize::MAX, 3, 2].into_iter().find_map(|deepest| flow_within(value, WIDE, deepest));
+    one_line.map_or_else(|| block(lead, None, value), |flow| vec![lead.line(&flow)])
+}
+
+fn flow_within(value: &Value, max: usize, deepest: usize) -> Option<String> {
+    let mut flow = String::new();
+    push_flow(&mut flow, value, max, deepest);
+    (flow.len() <= max && !flow.contains('\n')).then_some(flow)
 }
 
 /// A value in flow style, if that is no longer than `max` bytes.
 pub fn one_line(value: &Value, max: usize) -> Option<String> {
-    let flow = short(value, max);
-    (flow.len() <= max && !flow.contains('\n')).then_some(flow)
+    flow_within(value, max, usize::MAX)
 }
 
 /// A line that stands for a whole value.
@@ -133,22 +136,25 @@ pub fn summary(lead: Lead, key: Option<&str>, value: &Value) -> String {
 /// Flow YAML; ends soon after `max` bytes.
 fn short(value: &Value, max: usize) -> String {
     let mut out = String::new();
-    flow(&mut out, value, max);
+    push_flow(&mut out, value, max, usize::MAX);
     out
 }
 
-fn flow(out: &mut String, value: &Value, max: usize) {
+/// Lists and maps that are deeper than `deepest` have only a mark in them.
+fn push_flow(out: &mut String, value: &Value, max: usize, deepest: usize) {
     if out.len() > max {
         return;
     }
     match value {
+        Value::Object(map) if deepest == 0 && !map.is_empty() => out.push_str("{…}"),
+        Value::Array(items) if deepest == 0 && !items.is_empty() => out.push_str("[…]"),
         Value::Object(map) => {
             out.push('{');
             for (index, (key, value)) in ordered(map).into_iter().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
                 out.push_str(&in_flow(key));
                 out.push_str(": ");
-                flow(out, value, max);
+                push_flow(out, value, max, deepest - 1);
             }
             out.push('}');
         }
@@ -156,7 +162,7 @@ fn flow(out: &mut String, value: &Value, max: usize) {
             out.push('[');
             for (index, value) in items.iter().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
-                flow(out, value, max);
+                push_flow(out, value, max, deepest - 1);
             }
             out.push(']');
         }
