@@ -46,15 +46,15 @@ pub enum Implied {
 
 /// Whether the desired rules follow from live's schema and rules.
 ///
-/// Rules that live has too follow, as long as they see the same types. [`super::rules`] decides what looks at little of a
-/// value. For all else values are made of the rule's constants and the schema's bounds: one that differs is an answer,
-/// none is none.
+/// Rules that live has too follow, as long as they see the same types. [`super::rules`] decides what looks at little of
+/// a value. For all else values are made of the rule's constants and the schema's bounds: one that differs is an
+/// answer, none is none.
 ///
 /// All steps are taken from `means`.
 pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
     let length = |rules: &[Value]| rules.iter().map(|rule| kw::weight(rule) / READ).sum::<u64>();
     if !means.spend(length(live.rules) + length(desired.rules)) {
-        return Implied::Unknown("the limit of steps is reached".to_owned());
+        return Implied::Unknown("the step limit was reached".to_owned());
     }
     let known: HashSet<_> = live.rules.iter().map(judging_part).collect();
     let meanings: OnceCell<HashSet<_>> = OnceCell::new();
@@ -232,8 +232,8 @@ fn same_type(a: &Value, b: &Value) -> bool {
     })
 }
 
-/// Whether the places that the rule looks at have the same types and are filled in with the same; false where it looks at
-/// more than is known.
+/// Whether the places that the rule looks at have the same types and are filled in with the same; false where it looks
+/// at more than is known.
 fn sees_the_same(rule: &Value, a: &Value, b: &Value) -> bool {
     fn same(view: &View, a: &Value, b: &Value) -> bool {
         let below = |view: &Option<Box<View>>, keyword: &str| match (view, a.get(keyword), b.get(keyword)) {
@@ -417,8 +417,8 @@ pub fn judging_part(rule: &Value) -> (String, bool) {
     (schema::same::without_spaces(text), rule.get("optionalOldSelf") == Some(&Value::Bool(true)))
 }
 
-/// What the rule says, however it is written: as a tree, without spaces, parentheses and quotes. None where it cannot be
-/// read.
+/// What the rule says, however it is written: as a tree, without spaces, parentheses and quotes. None where it cannot
+/// be read.
 fn meaning(rule: &Value) -> Option<(String, bool)> {
     let (text, optional_old) = (rule.get("rule")?.as_str()?, rule.get("optionalOldSelf") == Some(&Value::Bool(true)));
     Some((format!("{:?}", parse_rule(text).ok()??), optional_old))

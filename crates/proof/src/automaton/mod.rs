@@ -1,7 +1,7 @@
 //! Languages of patterns, decided: is there a string that some patterns match and others do not?
 //!
-//! Patterns are RE2 as in `pattern` of a schema: unanchored, over code points. Each is read by `regex-syntax` (after the
-//! translation of [`gantry_schema::re2`]) and becomes a nondeterministic automaton; [`search`] walks the product of
+//! Patterns are RE2 as in `pattern` of a schema: unanchored, over code points. Each is read by `regex-syntax` (after
+//! the translation of [`gantry_schema::re2`]) and becomes a nondeterministic automaton; [`search`] walks the product of
 //! all of them, made deterministic on the way, until it finds a shortest string or has seen everything. Since the
 //! product is finite, finding nothing is a proof.
 //!

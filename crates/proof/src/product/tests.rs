@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Effect, status_doubt, walk};
+use super::{Effect, status_obligation, walk};
 use crate::solve::Solver;
 use gantry_schema::{Patterns, Schema};
 
@@ -103,7 +103,7 @@ fn what_is_proven_and_worth_saying_is_a_note() {
     let source = a(json!({"type": "string", "default": "x"}));
     let mut target = source.clone();
     target["required"] = json!(["a"]);
-    let expected = Found { notes: vec!["^.f: required a: the default fills it in".to_owned()], ..Found::default() };
+    let expected = Found { notes: vec!["^.f: required a: the default sets it".to_owned()], ..Found::default() };
     assert_eq!(found(&whole(&source), &whole(&target)), expected);
 }
 
@@ -144,7 +144,7 @@ fn a_status_is_lost_to_its_subresource_where_there_can_be_one() {
         (whole(&json!({"type": "string"})), false),
     ] {
         let solver = Solver::new(100_000, &Patterns::default());
-        let found = status_doubt(&solver, &source, &source);
+        let found = status_obligation(&solver, &source, &source);
         assert_eq!(
             found.map(|found| (found.effect, found.path)),
             lost.then(|| (Effect::Pruned, "^.status".to_owned()))

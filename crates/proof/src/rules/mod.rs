@@ -1,10 +1,10 @@
 //! CEL rules compared: does a desired rule hold wherever the live schema and its rules do?
 //!
-//! Most rules look at little of a value: whether a field is there, which of some constants it equals, on which side of a
-//! bound it is, whether some item has a property. Values that are alike in all of that are alike to the rule. So a rule
-//! is read for what it looks at ([`view`]), one representative is made for each kind of value ([`values`]), and both
-//! sides' rules are run on all combinations of them. If no combination passes live and fails desired, none does: that is
-//! a proof. If one does, it is filled up to a whole value and shown.
+//! Most rules look at little of a value: whether a field is there, which of some constants it equals, on which side of
+//! a bound it is, whether some item has a property. Values that are alike in all of that are alike to the rule. So a
+//! rule is read for what it looks at ([`view`]), one representative is made for each kind of value ([`values`]), and
+//! both sides' rules are run on all combinations of them. If no combination passes live and fails desired, none does:
+//! that is a proof. If one does, it is filled up to a whole value and shown.
 //!
 //! A rule that looks at more than a view can say is never proven; its counterexamples are searched in the same way.
 
@@ -23,7 +23,7 @@ use super::automaton::Budget as Steps;
 use super::cel::{Counterexample, Implied, RuleSet};
 use super::keywords::{self as kw, has_defaults};
 use super::product::short;
-use super::solve::LARGEST;
+use super::solve::MAX_WEIGHT;
 use super::strings::STEPS_PER_UNIT;
 pub use fill::fill;
 pub use footprint::footprint;
@@ -54,8 +54,8 @@ const REPAIRED: usize = 6;
 const SHOW: u64 = 50;
 /// Of live's rules that look at what a desired one looks at, so many are asked at most.
 const FILTERS: usize = 64;
-/// So many bytes of a rule that is read cost a step, so many of live's rules that are looked through for it, and so much
-/// of what rules cost when they are run.
+/// So many bytes of a rule that is read cost a step, so many of live's rules that are looked through for it, and so
+/// much of what rules cost when they are run.
 const READ: u64 = 4;
 const SOUGHT: u64 = 16;
 const COST: u64 = 4;
@@ -194,7 +194,7 @@ impl<'a> Node<'a> {
     ///
     /// Most rules follow from the schema alone, or are refuted by one of few values. Live's rules are asked where not.
     pub fn decide(&self, rule: &Value, means: &Means<'_>) -> Implied {
-        let limit = || Implied::Unknown("the limit of steps is reached".to_owned());
+        let limit = || Implied::Unknown("the step limit was reached".to_owned());
         if !means.spend(SHOW + source(rule).len() as u64 / READ) {
             return limit();
         }
@@ -382,7 +382,7 @@ impl Search<'_, '_, '_> {
         }
         // What is filled in may be far more than what was made.
         let filled = self.question.node.filled_weight(value);
-        if filled > LARGEST || !self.means.spend(filled / FILLED) {
+        if filled > MAX_WEIGHT || !self.means.spend(filled / FILLED) {
             self.open.get_or_insert_with(|| "values too large with their defaults".to_owned());
             return;
         }

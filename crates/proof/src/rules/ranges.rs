@@ -1,8 +1,9 @@
 //! Rules that hold because of the bounds of the schema alone.
 //!
 //! A sum of the sizes of sixteen lists has too many combinations to try, and none need be tried: each size lies between
-//! the bounds that live sets, so does their sum, and a comparison of ranges is often decided. What is read must be there
-//! for certain (required, filled in, or asked for by a condition before it): else the rule would fail with an error.
+//! the bounds that live sets, so does their sum, and a comparison of ranges is often decided. What is read must be
+//! there for certain (required, filled in, or asked for by a condition before it): else the rule would fail with an
+//! error.
 
 use serde_json::Value;
 

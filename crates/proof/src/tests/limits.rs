@@ -47,7 +47,7 @@ fn a_witness_that_is_too_large_to_print_is_left_out() {
     let proof = judge(&whole(&of(&values)), &whole(&of(&values[1..])));
     let witness = &proof.nodes[0].witnesses[0];
     assert_eq!(witness.object["spec"]["f"], values[0]);
-    assert_eq!(witness.message.chars().count(), MESSAGE + 1);
+    assert_eq!(witness.message.chars().count(), MAX_MESSAGE + 1);
 }
 
 #[test]

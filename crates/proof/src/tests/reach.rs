@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// What makes a place unreachable decides it: a null is no example of an object, and one field that cannot be is enough.
+/// What makes a place unreachable decides it: a null is no example of an object, and one field that cannot be is
+/// enough.
 #[test]
 fn what_cannot_be_reached_is_decided_around_a_null() {
     let without = |rest: Value| {

@@ -1,8 +1,8 @@
 //! Rules in a form in which more of them can be read: what is done to a choice is done to each of its values.
 //!
-//! `(has(self.a) ? self.a : '').startsWith('x')` becomes `has(self.a) ? self.a.startsWith('x') : ''.startsWith('x')`, and
-//! what is asked of each item of a list that the rule writes down is asked of each of them by itself. The result looks at
-//! the same things as the rule; it is read, never evaluated.
+//! `(has(self.a) ? self.a : '').startsWith('x')` becomes `has(self.a) ? self.a.startsWith('x') : ''.startsWith('x')`,
+//! and what is asked of each item of a list that the rule writes down is asked of each of them by itself. The result
+//! looks at the same things as the rule; it is read, never evaluated.
 
 use super::variables::replaced;
 use gantry_schema::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
@@ -150,8 +150,8 @@ impl Normal {
     }
 }
 
-/// What has to be there for a path with optional steps (`self.?a.b`) to have a value, field by field; `None` for any other
-/// expression.
+/// What has to be there for a path with optional steps (`self.?a.b`) to have a value, field by field; `None` for any
+/// other expression.
 fn chain(expr: &Expr) -> Option<Vec<Expr>> {
     let Expr::Path { root, steps } = expr else { return None };
     let first = steps.iter().position(|step| matches!(step, Step::Field { optional: true, .. }))?;

@@ -15,9 +15,9 @@ pub(super) fn is_of_each(expr: &Expr) -> bool {
 /// A list without some of its items passes where the whole list does, provided that each item passes alone; and if a
 /// list fails, two of its items fail. For let `a` be an item, `m` how many items fit it, and the rule `F(a, m = 1)`,
 /// which is no less true the more `m = 1` is. Without other items `m` shrinks. If it shrinks from 1 to 0, `a` does not
-/// fit itself, and then passing alone says `F(a, false)`. And if `F(a, m = 1)` fails, then `m` is 0 or at least 2: either
-/// `a` does not fit itself, and fails alone, or `a` and another item that fits it fail together. For an inner `all` both
-/// are plain.
+/// fit itself, and then passing alone says `F(a, false)`. And if `F(a, m = 1)` fails, then `m` is 0 or at least 2:
+/// either `a` does not fit itself, and fails alone, or `a` and another item that fits it fail together. For an inner
+/// `all` both are plain.
 pub(super) fn is_paired(expr: &Expr) -> bool {
     let Expr::Macro(of) = expr else { return false };
     of.kind == MacroKind::All
@@ -28,8 +28,8 @@ pub(super) fn is_paired(expr: &Expr) -> bool {
 }
 
 /// The rule with what it counts said by `all` and `exists_one`, where that is the same: `size(self.filter(i,
-/// size(self.filter(j, j == i)) > 1)) == 0` says that each item is like no other, as `self.all(i, self.exists_one(j, j ==
-/// i))` does. The result is read, never evaluated.
+/// size(self.filter(j, j == i)) > 1)) == 0` says that each item is like no other, as `self.all(i, self.exists_one(j, j
+/// == i))` does. The result is read, never evaluated.
 pub(super) fn uncounted(expr: Expr) -> Expr {
     let of_each = |of: &Macro| {
         let body = of_others(negated(of.body.clone()), &of.variables);
@@ -154,8 +154,8 @@ pub(super) fn is_self(expr: &Expr) -> bool {
     matches!(expr, Expr::Variable(name) if name == "self")
 }
 
-/// How many macros over `self` the expression has, each of them where the expression is no less true when they are. None:
-/// it mentions `self` in another way.
+/// How many macros over `self` the expression has, each of them where the expression is no less true when they are.
+/// None: it mentions `self` in another way.
 fn inner(expr: &Expr) -> Option<usize> {
     match expr {
         Expr::Macro(of) if is_self(&of.target) => {

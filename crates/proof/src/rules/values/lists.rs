@@ -74,7 +74,8 @@ impl Representatives<'_> {
         let items = items_of(item_view);
         let is_list = |list: &Value| twins.as_ref().is_none_or(|twins| !twins.are_in(list));
         if view.is_paired && most == 2 {
-            // Fields are compared with the same field of the other item: the first item may have the first of each kind.
+            // Fields are compared with the same field of the other item: the first item may have the first of each
+            // kind.
             let first = items_of(&item_view.without_compared());
             let mut lists = self.pairs(&first, &items, least);
             lists.retain(is_list);

@@ -43,7 +43,8 @@ impl Representatives<'_> {
     pub(super) fn maps(&mut self, schema: &Value, of: &Value, view: &View) -> Vec<Value> {
         let nothing = View::default();
         let keys_view = view.keys.as_deref().unwrap_or(&nothing);
-        // Of the keys that are looked for one each will do; the rest are examples for macros, which may have other keys.
+        // Of the keys that are looked for one each will do; the rest are examples for macros, which may have other
+        // keys.
         let asked = view.kept.saturating_sub(view.sought);
         let counted = View { kept: asked + view.sought_keys.len(), sizes: view.sizes.clone(), ..View::default() };
         let (least, most) = self.lengths(&counted, bound(schema, "minProperties"), bound(schema, "maxProperties"));

@@ -37,9 +37,9 @@ impl Representatives<'_> {
         found.into_iter().map(Value::String).collect()
     }
 
-    /// A text whose format the server accepts, and which it fails to read for a rule: it checks the format in one way and
-    /// converts the text in another (`UnstructuredToVal` of apiextensions' `cel/values.go`). A rule that looks at it ends
-    /// in an error.
+    /// A text whose format the server accepts, and which it fails to read for a rule: it checks the format in one way
+    /// and converts the text in another (`UnstructuredToVal` of apiextensions' `cel/values.go`). A rule that looks at
+    /// it ends in an error.
     fn unreadable(&mut self, schema: &Value, set: &StringSet) -> Option<String> {
         let candidates: &[&str] = match kw::get(schema, "format").and_then(Value::as_str)? {
             // The letters in lower case, an offset of more than a day, something behind a second `t`.
