@@ -1,4 +1,4 @@
-//! Pairs of schemas, and what is to be proven of them that is not.
+//! Pairs of schemas, and the obligations that remain for them.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn whole(field: &Value) -> Value {
     json!({"type": "object", "properties": {"f": field}})
 }
 
-/// Path, effect and reason of what is not proven, whether there are values for it, and what is proven.
+/// Path, effect and reason of each obligation and whether it has values, and the notes on what is proven.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
     obligations: Vec<(String, Effect, String, bool)>,
@@ -23,7 +23,7 @@ fn found(source: &Value, target: &Value) -> Found {
     let walked = walk(&solver, source, target);
     assert!(!walked.is_cut);
     for open in &walked.obligations {
-        // Whatever is found to be refused is judged by the validator, too.
+        // The validator must confirm every value that is found to be refused.
         let Some(refused) = &open.refused else { continue };
         let refused = Schema::compile_structure(refused, &Patterns::default()).unwrap();
         for counter in &open.values {
@@ -37,7 +37,7 @@ fn found(source: &Value, target: &Value) -> Found {
     }
 }
 
-/// Both schemas of a field, and what is not proven: path, effect and reason.
+/// Both schemas of a field, and the obligations: path, effect and reason.
 type Row<'r> = (Value, Value, &'r [(&'r str, Effect, &'r str)]);
 
 #[test]
@@ -107,7 +107,7 @@ fn what_is_proven_and_worth_saying_is_a_note() {
     assert_eq!(found(&whole(&source), &whole(&target)), expected);
 }
 
-/// An update pairs the items of a list of type `map` with those before, so that unchanged ones are tolerated.
+/// On an update the server correlates the items of a list of type `map` with the old ones and tolerates unchanged items.
 #[test]
 fn only_in_a_list_without_keys_a_value_has_none_before() {
     let list = |kind: &str, most: u64| {
