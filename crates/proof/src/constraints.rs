@@ -129,7 +129,7 @@ enum Constraint<'s> {
     Opaque(&'static str),
 }
 
-/// Alternatives, one of which must hold. Those of a `oneOf` are built on constraint: there is one for each pair of
+/// Alternatives, one of which must hold. Those of a `oneOf` are built on demand: there is one for each pair of
 /// branches, and each constrains every branch.
 #[derive(Debug, Default)]
 struct Choice<'s>(Vec<Alternatives<'s>>);
