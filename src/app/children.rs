@@ -1,4 +1,4 @@
-//! What the workloads of an app own within Kubernetes: ReplicaSets, Jobs, revisions and Pods.
+//! The objects that an app's workloads own: ReplicaSets, Jobs, revisions and Pods.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,10 +18,10 @@ use crate::resource::Resource;
 const AT_ONCE: usize = 8;
 const PAGE: u32 = 500;
 
-/// A kind of children: its group, kind and plural name, and who owns them.
+/// A kind of children: its group, kind and plural name, and the kind of its owners.
 type Kind = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
-/// Kinds that members own, then the one that members and those own.
+/// Kinds that members own, then the kind that members and these own.
 const LEVELS: [&[Kind]; 2] = [
     &[
         ("apps", "ReplicaSet", "replicasets", &["Deployment.apps"]),
@@ -36,7 +36,7 @@ const LEVELS: [&[Kind]; 2] = [
     )],
 ];
 
-/// The objects that others own, by the uid of the owner.
+/// Owned objects, by the uid of the owner.
 #[derive(Debug, Default)]
 pub struct Children {
     by_owner: BTreeMap<String, Vec<Found>>,
@@ -44,8 +44,8 @@ pub struct Children {
     pub unread: Vec<Problem>,
 }
 
-/// Looks for what the members own: one list for each kind of children and namespace of its owners, however many there
-/// are.
+/// Finds what the members own: one list for each kind of children and namespace of their owners, regardless of the
+/// number of owners.
 pub async fn find(members: &[Found], target: &Target, rules: &[WaitRule]) -> Children {
     let mut children = Children::default();
     let mut uids: BTreeSet<String> = members.iter().map(|member| member.facts.uid.clone()).collect();
@@ -78,8 +78,7 @@ pub async fn find(members: &[Found], target: &Target, rules: &[WaitRule]) -> Chi
                 Ok(all) => found.extend(all),
                 Err(ListError::NotServed(_)) => {}
                 Err(error) => {
-                    let what =
-                        error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
+                    let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
                     let message = format!("could not list {plural} of the app in {namespace}: {}", what.message);
                     children.unread.push(Problem { message, ..what });
                 }
@@ -99,7 +98,7 @@ pub async fn find(members: &[Found], target: &Target, rules: &[WaitRule]) -> Chi
     children
 }
 
-/// Kind and namespace of what may own others.
+/// Kind and namespace of possible owners.
 fn place(found: &Found) -> Option<(String, String)> {
     let kind = group_kind(&found.resource.group, &found.resource.kind);
     found.object.namespace.clone().map(|namespace| (kind, namespace))
@@ -110,16 +109,16 @@ impl Children {
         self.by_owner.get(uid).map_or(&[], Vec::as_slice)
     }
 
-    /// What is owned by the object of this uid, each followed by what it owns itself.
+    /// The objects that the object with this uid owns, each followed by what it owns itself.
     pub fn each_below(&self, uid: &str, depth: usize, visit: &mut impl FnMut(usize, &Found)) {
         for child in self.of(uid) {
             visit(depth, child);
-            // One that was found on a later level owns nothing: no reference makes a circle.
+            // Objects found on the last level own nothing, so there are no cycles.
             self.each_below(&child.facts.uid, depth + 1, visit);
         }
     }
 
-    /// The Pod below the object of this uid that is furthest from being ready; `None` where all are.
+    /// The Pod below the object with this uid that is furthest from being ready; `None` if all are ready.
     pub fn worst_pod(&self, uid: &str) -> Option<&Found> {
         let mut pods: Vec<&Found> = Vec::new();
         self.each_found_below(uid, &mut pods);
@@ -129,7 +128,7 @@ impl Children {
             _ => None,
         };
         pods.retain(|found| found.resource.kind == "Pod" && rank(found).is_some());
-        // Of the newest template: older Pods go anyway.
+        // Only Pods of the newest template: older ones are removed anyway.
         pods.into_iter().min_by_key(|pod| (rank(pod), Reverse(pod.facts.created.clone())))
     }
 
@@ -140,7 +139,7 @@ impl Children {
         }
     }
 
-    /// The same as data.
+    /// The same as JSON.
     pub fn json(&self, uid: &str) -> Value {
         let entry = |child: &Found| {
             json!({"object": child.object, "uid": child.facts.uid, "created": child.facts.created,

@@ -1,10 +1,10 @@
-//! A ConfigMap as records are kept in: ours and those of kapp.
+//! A ConfigMap that holds a record: gantry's or kapp's.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// What is read of a ConfigMap.
+/// The parts of a ConfigMap that are read.
 #[derive(Debug, Default, Deserialize)]
 pub struct ConfigMap {
     #[serde(default)]
@@ -13,7 +13,7 @@ pub struct ConfigMap {
     data: Option<BTreeMap<String, String>>,
 }
 
-/// What is read of its metadata.
+/// The parts of its metadata that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
@@ -27,7 +27,7 @@ pub struct Metadata {
 
 impl ConfigMap {
     /// # Errors
-    /// It is no ConfigMap.
+    /// It is not a ConfigMap.
     pub fn parse(json: &str) -> serde_json::Result<Self> {
         serde_json::from_str(json)
     }
@@ -48,8 +48,7 @@ impl ConfigMap {
     }
 }
 
-/// What is wrong with a key of `data` that is not the JSON which `tool` writes there. The types that it is read into are
-/// nobody's business.
+/// The error for a key of `data` whose JSON is not what `tool` writes there. It does not mention Rust types.
 pub fn not_as_written(key: &str, tool: &str, error: &serde_json::Error) -> String {
-    format!("data.{key} is not as {tool} writes it (line {}, column {})", error.line(), error.column())
+    format!("data.{key} is not in {tool}'s format (line {}, column {})", error.line(), error.column())
 }

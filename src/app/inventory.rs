@@ -12,16 +12,16 @@ use ring::digest::{Context, SHA256};
 use super::config_map::ConfigMap;
 use crate::resource::ObjectRef;
 
-/// From so many bytes on the lines are packed.
+/// Lines of at least this many bytes are packed.
 const PACKED: usize = 512 << 10;
 /// An object of the API server has at most 1.5 MB, and a ConfigMap 1 MiB, of which the inventory leaves some.
 const MOST: usize = 900 << 10;
-/// Some hundred thousand members: nobody's app has more.
+/// Enough for a few hundred thousand members; no real app has more.
 pub const MOST_PARTS: usize = 16;
-/// Nobody's lines come to more; a text that unpacks to more is no inventory.
+/// No real inventory is larger; a text that unpacks to more is refused.
 const MOST_UNPACKED: u64 = 64 << 20;
 
-/// A space in a name, as those of RBAC may have: no name has a percent sign.
+/// The escape for a space in a name, which RBAC names can contain. No name contains a percent sign.
 const SPACE: &str = "%20";
 
 /// One object of an app.
@@ -33,7 +33,7 @@ pub struct Member {
     pub namespace: Option<String>,
     pub name: String,
     pub uid: String,
-    /// It was there before the app was.
+    /// Whether it existed before the app.
     pub adopted: bool,
 }
 
@@ -49,12 +49,12 @@ impl Member {
         }
     }
 
-    /// What makes it the same object at whatever version.
+    /// The identity of the object, regardless of its version.
     pub fn identity(&self) -> (&str, &str, Option<&str>, &str) {
         (&self.group, &self.kind, self.namespace.as_deref(), &self.name)
     }
 
-    /// As an ApplySet names kinds: `Deployment.apps`, `ConfigMap`.
+    /// The kind as an ApplySet writes it: `Deployment.apps`, `ConfigMap`.
     pub fn group_kind(&self) -> String {
         group_kind(&self.group, &self.kind)
     }
@@ -65,25 +65,25 @@ pub fn group_kind(group: &str, kind: &str) -> String {
     if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
 }
 
-/// Lines of members as an object keeps them: the text, and whether it is packed.
+/// Lines of members as an object stores them: the text, and whether it is packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     pub text: String,
     pub packed: bool,
 }
 
-/// How an inventory is kept.
+/// How an inventory is stored.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Inventory {
     /// In the record.
     Whole(Text),
-    /// In objects of its own: see [`super::parts`].
+    /// In separate objects: see [`super::parts`].
     Split(Vec<Text>),
 }
 
 const PLAIN_KEY: &str = "inventory";
 const PACKED_KEY: &str = "inventory.gz";
-/// The keys of `data` that may keep an inventory. Of the two, an empty one counts only where there is no other.
+/// The keys of `data` that can contain an inventory. If there are two, an empty one does not count.
 pub const KEYS: [&str; 2] = [PLAIN_KEY, PACKED_KEY];
 
 fn line(Member { group, kind, namespace, name, uid, adopted }: &Member) -> String {
@@ -94,8 +94,8 @@ fn line(Member { group, kind, namespace, name, uid, adopted }: &Member) -> Strin
     format!("{} {kind} {namespace} {name} {uid}{adopted}\n", or_dash(group))
 }
 
-/// By what an inventory is known again, however its lines are ordered, packed or split: their number and, in hexadecimal
-/// digits, the SHA-256 of all of them in the order of their bytes.
+/// A checksum of an inventory that does not depend on the order, packing or splitting of its lines: their number, and
+/// the SHA-256 of the sorted lines in hexadecimal digits.
 pub fn sum(members: &BTreeSet<Member>) -> String {
     let lines: BTreeSet<String> = members.iter().map(line).collect();
     let mut hash = Context::new(&SHA256);
@@ -105,10 +105,10 @@ pub fn sum(members: &BTreeSet<Member>) -> String {
     sum
 }
 
-/// Whether these are the members that the sum was made of.
+/// Checks that the members match the sum.
 ///
 /// # Errors
-/// How they are others.
+/// How they differ.
 pub fn is_of(sum: &str, members: &BTreeSet<Member>) -> Result<(), String> {
     let now = self::sum(members);
     if now == sum {
@@ -117,9 +117,9 @@ pub fn is_of(sum: &str, members: &BTreeSet<Member>) -> Result<(), String> {
     let count = |sum: &str| sum.split_once(' ')?.0.parse::<usize>().ok();
     Err(match (count(&now), count(sum)) {
         (Some(now), Some(before)) if now != before => {
-            format!("the inventory has {} and had {before} when it was written", crate::text::count(now, "object"))
+            format!("the inventory lists {}, but had {before} when it was written", crate::text::count(now, "object"))
         }
-        _ => "the inventory has not the objects that it had when it was written".to_owned(),
+        _ => "the inventory does not list the objects that it had when it was written".to_owned(),
     })
 }
 
@@ -130,12 +130,12 @@ impl Text {
             return Text { text, packed: false };
         }
         let mut bytes = Vec::new();
-        // Neither memory nor a text in it has errors to give.
+        // Reading from and writing to memory cannot fail.
         let _ = GzEncoder::new(text.as_bytes(), Compression::default()).read_to_end(&mut bytes);
         Text { text: STANDARD.encode(bytes), packed: true }
     }
 
-    /// The text that a ConfigMap keeps; `None` where it keeps none.
+    /// The text in a ConfigMap; `None` if it has none.
     pub fn of(config_map: &ConfigMap) -> Option<Self> {
         let packed = config_map.value(PACKED_KEY).filter(|text| !text.is_empty());
         let text = packed.or_else(|| config_map.value(PLAIN_KEY))?.to_owned();
@@ -155,7 +155,7 @@ pub fn encode(members: &BTreeSet<Member>) -> Result<Inventory, String> {
     if whole.text.len() <= MOST {
         return Ok(Inventory::Whole(whole));
     }
-    // Some names pack better than others, so that equal numbers of them may not do.
+    // Some names compress better than others, so equal numbers of members may not be enough.
     for count in whole.text.len().div_ceil(MOST)..=MOST_PARTS {
         let members: Vec<&Member> = members.iter().collect();
         let parts = members.chunks(members.len().div_ceil(count));
@@ -167,10 +167,10 @@ pub fn encode(members: &BTreeSet<Member>) -> Result<Inventory, String> {
     Err(format!("its inventory of {} objects does not fit into {MOST_PARTS} ConfigMaps", members.len()))
 }
 
-/// Reads an inventory, of which each text is a part.
+/// Reads an inventory from its parts.
 ///
 /// # Errors
-/// What is no inventory: why, or the line that cannot be read.
+/// Why it is not an inventory, or the line that cannot be read.
 pub fn decode(texts: &[Text]) -> Result<BTreeSet<Member>, String> {
     let (mut members, mut left) = (BTreeSet::new(), MOST_UNPACKED);
     for Text { text, packed } in texts {
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// With names that do not pack.
+    /// With names that do not compress.
     fn long(number: usize) -> BTreeSet<Member> {
         let name = |member: &Member| {
             let hash = ring::digest::digest(&ring::digest::SHA512, member.name.as_bytes());
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(many, "its inventory of 200000 objects does not fit into 16 ConfigMaps");
     }
 
-    /// As `sort | sha256sum` has it.
+    /// The same as `sort | sha256sum`.
     #[test]
     fn a_sum_is_that_of_the_lines_whatever_their_order() {
         let two =
@@ -276,10 +276,10 @@ mod tests {
         let fewer = members(6);
         assert_eq!(
             is_of(&sum(&many), &fewer).unwrap_err(),
-            "the inventory has 6 objects and had 7 when it was written"
+            "the inventory lists 6 objects, but had 7 when it was written"
         );
         let adopted = many.iter().map(|member| Member { adopted: true, ..member.clone() }).collect();
-        let others = "the inventory has not the objects that it had when it was written";
+        let others = "the inventory does not list the objects that it had when it was written";
         for sum in [&*sum(&adopted), "7", "", "x y"] {
             assert_eq!(is_of(sum, &many).unwrap_err(), others, "{sum}");
         }

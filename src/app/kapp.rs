@@ -1,9 +1,9 @@
-//! Apps of kapp, which a deploy takes over as a whole: their record, their members, and what ends them.
+//! Apps of kapp, which a deploy takes over as a whole: their record, their members, and their removal.
 //!
-//! kapp keeps an app in the ConfigMap `NAME.apps.k14s.io` (`NAME` in old versions) with the label `kapp.k14s.io/is-app`; its
-//! `data.spec` is JSON with the label of the members and their kinds. Each change of the app is a ConfigMap of its own. A member
-//! carries the label and an annotation that names the object itself: what has the label and another annotation, or none, is
-//! a copy by some controller (Pods, ReplicaSets, EndpointSlices).
+//! kapp keeps an app in the ConfigMap `NAME.apps.k14s.io` (`NAME` in old versions) with the label
+//! `kapp.k14s.io/is-app`; its `data.spec` is JSON with the label of the members and their kinds. Each change of the app
+//! is a separate ConfigMap. A member carries the label and an annotation that names the object itself. An object with
+//! the label and a different annotation, or none, is a copy that a controller made (Pods, ReplicaSets, EndpointSlices).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::resource::{Live, ObjectRef, Resource};
 
 /// The label of the members of an app of kapp.
 pub const KAPP_APP: &str = "kapp.k14s.io/app";
-/// What kapp writes into the metadata of a member. The original holds the whole manifest.
+/// What kapp writes into the metadata of a member. The original annotation holds the whole manifest.
 pub const LABELS: [&str; 2] = [KAPP_APP, ASSOCIATION];
 pub const ASSOCIATION: &str = "kapp.k14s.io/association";
 pub const ANNOTATIONS: [&str; 6] = [
@@ -37,7 +37,8 @@ pub const ANNOTATIONS: [&str; 6] = [
 const SUFFIX: &str = ".apps.k14s.io";
 const IS_APP: &str = "kapp.k14s.io/is-app";
 const IS_CHANGE: &str = "kapp.k14s.io/is-app-change";
-/// By which a change names its app: the value of the app's label, and in old versions the name of the record.
+/// The labels by which a change names its app: the value of the app's label, and in old versions the name of the
+/// record.
 const CHANGE_OF_LABEL: &str = "kapp.k14s.io/app-change-app-label";
 const CHANGE_OF_NAME: &str = "kapp.k14s.io/app-change-app";
 const IDENTITY: &str = "kapp.k14s.io/identity";
@@ -79,18 +80,18 @@ struct Used {
     kind: String,
 }
 
-/// What carries the label of an app of kapp.
+/// The objects that carry the label of an app of kapp.
 #[derive(Debug, Default)]
 pub struct Members {
     pub found: Vec<Found>,
     /// The kinds that were listed.
     pub kinds: Vec<Arc<Resource>>,
-    /// Kinds that could not be listed: there may be more.
+    /// Kinds that could not be listed and may have more objects.
     pub unread: Vec<Problem>,
 }
 
 impl Record {
-    /// Reads the record of the app; `None` where there is none.
+    /// Reads the record of the app; `None` if there is none.
     ///
     /// # Errors
     /// It cannot be read, or kapp did not write it.
@@ -116,7 +117,7 @@ impl Record {
 
     fn of(object: ObjectRef, live: Live) -> std::result::Result<Self, Problem> {
         let wrong = |why: String| {
-            Problem::new(format!("{object} keeps no app of kapp: {why}"))
+            Problem::new(format!("{object} is not the record of a kapp app: {why}"))
                 .help("name the app as kapp ls does: --from-kapp=NAME, in the namespace of -n")
         };
         let config_map = ConfigMap::parse(&live.raw.json()).map_err(|error| wrong(error.to_string()))?;
@@ -141,10 +142,10 @@ impl Record {
         self.object.name.strip_suffix(SUFFIX).unwrap_or(&self.object.name)
     }
 
-    /// Everything that carries the label, of the kinds that the record names.
+    /// All objects with the label, of the kinds that the record names.
     ///
     /// # Errors
-    /// The server does not say what it serves.
+    /// Discovery failed.
     pub async fn members(&self, target: &Target) -> Result<Members> {
         let kinds = |used: &[Used]| used.iter().map(|used| group_kind(&used.group, &used.kind)).collect();
         let kinds: Option<BTreeSet<String>> = self.spec.used_gks.as_deref().map(kinds);
@@ -153,7 +154,7 @@ impl Record {
         let listable = target.listable().await?;
         let is_used = |resource: &Resource| match &kinds {
             Some(kinds) => kinds.contains(&group_kind(&resource.group, &resource.kind)),
-            // The record of an old version.
+            // A record of an old version.
             None => groups.is_empty() || groups.contains(resource.group.as_str()),
         };
         let mut members = Members::default();
@@ -163,7 +164,7 @@ impl Record {
         if !missing.is_empty() {
             let groups = aggregated(target).await;
             let group = |kind: &str| kind.split_once('.').map_or(String::new(), |(_, group)| group.to_owned());
-            // Without its CRD, nothing of a kind is left.
+            // If the CRD of a kind is gone, so are its objects.
             let is_hidden = |kind: &&&String| groups.as_ref().map_or(true, |groups| groups.contains(&group(kind)));
             members.unread.extend(missing.iter().filter(is_hidden).map(|kind| {
                 Problem::new(format!("{kind} is not served, so it is unknown whether kapp's app has any"))
@@ -186,13 +187,13 @@ impl Record {
         Ok(members)
     }
 
-    /// Those in which kapp last deployed, and that of the record.
+    /// The namespaces in which kapp last deployed, and that of the record.
     fn namespaces(&self) -> BTreeSet<&str> {
         let last = self.spec.last_change.as_ref().and_then(|change| change.namespaces.as_ref());
         last.into_iter().flatten().chain(&self.object.namespace).map(String::as_str).collect()
     }
 
-    /// Kinds and namespaces of its members: where it is enough to list them, and of its record.
+    /// Kinds and namespaces of its members, in which it is enough to list them, and of its record.
     pub fn places(&self, members: &Members) -> BTreeSet<(Arc<Resource>, Option<String>)> {
         let of_kind = |kind: &Arc<Resource>| -> Vec<(Arc<Resource>, Option<String>)> {
             if !kind.namespaced {
@@ -205,7 +206,7 @@ impl Record {
         members.kinds.iter().flat_map(of_kind).collect()
     }
 
-    /// The objects of one kind: of all namespaces, and without that right of those in which kapp last deployed.
+    /// The objects of one kind in all namespaces, or without that right in those in which kapp last deployed.
     async fn list(&self, resource: Arc<Resource>, target: &Target) -> std::result::Result<Vec<Found>, Problem> {
         let selector = format!("{KAPP_APP}={}", self.id);
         let list = async |namespace: Option<&str>| {
@@ -236,22 +237,22 @@ impl Record {
             Ok(found) => Ok(found),
             Err(ListError::NotServed(_)) => Ok(Vec::new()),
             Err(error) => {
-                let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
+                let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
                 let message = format!("could not look for members of kapp's app {}: {}", self.name(), what.message);
                 Err(Problem { message, ..what })
             }
         }
     }
 
-    /// Deletes the record, the changes before the app itself.
+    /// Deletes the records of changes, then the record of the app.
     ///
     /// # Errors
-    /// Something of it could not be deleted.
+    /// Some of them could not be deleted.
     pub async fn delete(&self, target: &Target) -> std::result::Result<(), Problem> {
         let resource = Arc::new(config_maps());
         let mut changes: BTreeMap<Arc<ObjectRef>, Found> = BTreeMap::new();
         for (key, value) in [(CHANGE_OF_LABEL, self.id.as_str()), (CHANGE_OF_NAME, self.name())] {
-            // Longer ones are no values of labels; kapp then sets the other label only.
+            // A longer name is not a valid label value; kapp then sets only the other label.
             if value.len() > 63 {
                 continue;
             }
@@ -263,7 +264,7 @@ impl Record {
             };
             let gather = |all: &mut Vec<Found>, json: &str| all.extend(read(json, &resource));
             let found = self.listed(target.list(&request).gather(gather).await)?;
-            // A change of another app of that name is that app's.
+            // A change of another app with that name belongs to that app.
             let of_this = found
                 .into_iter()
                 .filter(|found| found.facts.labels.get(CHANGE_OF_LABEL).is_none_or(|label| *label == self.id));
@@ -294,7 +295,7 @@ async fn delete(
     })
 }
 
-/// Whether the annotation of kapp names the object itself.
+/// Whether kapp's annotation names the object itself.
 pub fn is_member(object: &ObjectRef, facts: &Facts) -> bool {
     let Some(identity) = facts.annotations.get(IDENTITY) else { return false };
     let ObjectRef { kind, namespace, name, .. } = object;
@@ -302,9 +303,9 @@ pub fn is_member(object: &ObjectRef, facts: &Facts) -> bool {
     matches!(identity.split(';').collect::<Vec<_>>()[..], ["v1", object, _] if object == named)
 }
 
-/// Removes kapp's marks from objects that it no longer owns. What is gone, or another object by now, needs nothing.
+/// Removes kapp's marks from objects that it no longer owns. Objects that were deleted or replaced are skipped.
 ///
-/// `keeps` says which of the marks somebody has written on purpose.
+/// `keeps` says which of the marks were set on purpose.
 ///
 /// # Errors
 /// The objects that still carry them.

@@ -1,4 +1,4 @@
-//! The label of an app's members, put into the manifests: what is planned, checked and shown is what is applied.
+//! Adds the label of an app's members to the manifests, so that what is planned, checked and shown is what is applied.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct Head<'a> {
 
 #[derive(Deserialize)]
 struct Metadata<'a> {
-    /// `null` is there, too.
+    /// Present, even if it is `null`.
     #[serde(borrow, default, deserialize_with = "as_written")]
     labels: Option<&'a RawValue>,
 }
@@ -30,8 +30,8 @@ fn as_written<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> std::result::Resul
 /// Gives every manifest the label of the set `id`.
 ///
 /// # Errors
-/// Manifests that have such a label themselves: it says which set an object belongs to, and only the tool that keeps the set
-/// may write it.
+/// Manifests that already have such a label: it says which set an object belongs to, and only the tool that keeps the
+/// set may write it.
 pub fn put(manifests: &mut [Manifest], id: &str) -> Result<()> {
     let mut problems = Vec::new();
     for manifest in manifests {
@@ -52,7 +52,7 @@ pub fn put(manifests: &mut [Manifest], id: &str) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
 }
 
-/// Gives every manifest these labels, whatever values it has for them.
+/// Gives every manifest these labels, overriding its own values.
 pub fn add(manifests: &mut [Manifest], labels: &BTreeMap<String, String>) {
     if labels.is_empty() {
         return;
@@ -94,7 +94,7 @@ fn has_label(json: &str) -> bool {
     labels().is_some_and(|labels| labels.contains_key(PART_OF))
 }
 
-/// The JSON of an object with one label more.
+/// The JSON of an object with one more label.
 fn labelled(json: &str, id: &str) -> String {
     let label = format!("\"{PART_OF}\":\"{id}\"");
     let place = || -> Option<(usize, usize, String)> {
@@ -116,7 +116,7 @@ fn labelled(json: &str, id: &str) -> String {
     };
     match place() {
         Some((start, end, text)) => format!("{}{text}{}", &json[..start], &json[end..]),
-        // No object with metadata; the loader takes none.
+        // An object without metadata; the loader refuses these.
         None => json.to_owned(),
     }
 }

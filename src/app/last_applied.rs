@@ -1,15 +1,16 @@
-//! What the last run applied, as the parent keeps it: by this the next run tells from their metadata alone which members are
-//! still as the manifests have them, and reads no more of those.
+//! What the last run applied, as recorded in the parent. With it the next run recognizes from metadata alone which
+//! members still match the manifests, and does not read the rest of these.
 //!
-//! The mark of a member is a hash of its manifest and of what the server's metadata said when the object was exactly what the
-//! manifest asks for. Both are asked again: a manifest that was edited has another hash, and so does an object that anybody
-//! has written. A mark that does not fit costs a read of the object and decides nothing.
+//! The mark of a member is a hash of its manifest and of the server's metadata at a time when the object matched the
+//! manifest exactly. Both are compared again: an edited manifest has another hash, and so does an object that anyone
+//! has written. A mark that does not match costs a read of the object, nothing else.
 //!
-//! An object with `metadata.generation` (<https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/>)
-//! may get another status: of these the generation, the labels, annotations, owners and finalizers and the record of our own
-//! field manager count. Of the others, every write counts, by the resourceVersion.
+//! An object with `metadata.generation`
+//! (<https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/>) can get another status. For
+//! these, the generation, labels, annotations, owners, finalizers and the entry of gantry's field manager are compared.
+//! For all others, every write counts, by the resourceVersion.
 //!
-//! Secrets have no mark: who may read the parent and not the Secret could try values against it.
+//! Secrets have no mark: someone who can read the parent but not the Secret could test guesses against it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,9 +26,9 @@ use super::Member;
 use crate::resource::{ObjectRef, RawObject};
 use gantry_schema::json;
 
-/// What a mark means: with another number, or another version of gantry, the marks of before do not count.
+/// The version of the format. Marks with another number, or of another version of gantry, do not count.
 const FORMAT: &str = concat!("1/", env!("CARGO_PKG_VERSION"));
-/// Bytes of a hash: nobody finds two manifests that share so many.
+/// The bytes of a hash, enough to make collisions infeasible.
 const BYTES: usize = 15;
 /// An object of the API server has at most 1 MiB of data, most of which belongs to the inventory.
 const MOST: usize = 1000 << 10;
@@ -38,17 +39,17 @@ const NONE: &str = "-";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark(String);
 
-/// What the last run left.
+/// The marks of the last run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastApplied {
-    /// Of the files it was run with: where they are others, the marks are not looked at. See [`crate::manifest::Input::sum`].
+    /// The checksum of its files: if they differ, the marks are ignored. See [`crate::manifest::Input::sum`].
     pub input: String,
     /// The mark of each member that has one, by its uid.
     pub marks: BTreeMap<String, Mark>,
 }
 
-/// Whether objects of a kind are as their manifest says when their metadata is: kinds that are ready as soon as they are
-/// there, and into which no controller writes anything but a status. CRDs have been awaited when they get a mark.
+/// Whether unchanged metadata means that an object still matches its manifest: kinds that are ready as soon as they
+/// exist, and of which controllers write only the status. CRDs get a mark only after the run has waited for them.
 pub fn is_kept(group: &str, kind: &str) -> bool {
     matches!(
         (group, kind),
@@ -61,7 +62,7 @@ pub fn is_kept(group: &str, kind: &str) -> bool {
     )
 }
 
-/// Whether a namespace is part of the name of such an object.
+/// Whether objects of such a kind are namespaced.
 pub fn is_namespaced(group: &str, kind: &str) -> bool {
     match group {
         "" => true,
@@ -71,7 +72,8 @@ pub fn is_namespaced(group: &str, kind: &str) -> bool {
     }
 }
 
-/// Whether others write to what the manifest leaves out: the CA bundle of a webhook, the rules of an aggregated role.
+/// Whether controllers write fields that the manifest omits: the CA bundle of a webhook, the rules of an aggregated
+/// role.
 fn is_written_by_others(object: &ObjectRef, manifest: &str) -> bool {
     match object.kind.as_str() {
         "CustomResourceDefinition" => manifest.contains("\"Webhook\""),
@@ -81,8 +83,8 @@ fn is_written_by_others(object: &ObjectRef, manifest: &str) -> bool {
 }
 
 impl Mark {
-    /// The mark of an object that is as its manifest has it, from the live object or its metadata alone, in JSON. `None`
-    /// where its metadata does not tell whether it stays so.
+    /// The mark of an object that matches its manifest, from the JSON of the live object or of its metadata alone.
+    /// `None` if its metadata cannot show whether it stays so.
     pub fn of(object: &ObjectRef, manifest: &RawObject, live: &str, field_manager: &str) -> Option<Self> {
         let manifest = manifest.json();
         if !is_kept(object.group(), &object.kind) || is_written_by_others(object, &manifest) {
@@ -95,7 +97,7 @@ impl Mark {
     }
 }
 
-/// Adds what of the metadata of an object must not change.
+/// Adds the parts of an object's metadata that must not change.
 fn metadata(live: &str, field_manager: &str, hash: &mut Context) -> Option<()> {
     #[derive(Deserialize)]
     struct Object<'a> {
@@ -153,15 +155,15 @@ fn metadata(live: &str, field_manager: &str, hash: &mut Context) -> Option<()> {
             .is_ok_and(|entry| entry.manager == field_manager && entry.operation == "Apply")
     };
     let mut ours = metadata.managed_fields.iter().filter(is_ours).peekable();
-    // Without a record nobody knows who wrote it.
+    // Without managed fields it is unknown who wrote it.
     ours.peek()?;
     ours.for_each(|entry| add(entry.get()));
     Some(())
 }
 
 impl LastApplied {
-    /// The text to keep beside an inventory: a line that says what it is about, and the mark of each member in its order.
-    /// `None` where it does not fit.
+    /// The text to store beside an inventory: a header line, and the mark of each member in the inventory's order.
+    /// `None` if it does not fit.
     pub fn encode(&self, members: &BTreeSet<Member>, inventory: &str) -> Option<String> {
         let mut lines = self.head(inventory);
         for member in members {
@@ -171,7 +173,7 @@ impl LastApplied {
         (inventory.len() + lines.len() <= MOST).then_some(lines)
     }
 
-    /// Reads what was kept beside an inventory; `None` where it is about another one, or of another version.
+    /// Reads the text beside an inventory; `None` if it belongs to another inventory or has another version.
     pub fn decode(kept: &str, members: &BTreeSet<Member>, inventory: &str) -> Option<Self> {
         let (head, marks) = kept.split_once('\n').unwrap_or((kept, ""));
         let input = head.rsplit(' ').next().unwrap_or_default().to_owned();
@@ -189,7 +191,7 @@ impl LastApplied {
     }
 }
 
-/// A live object of which only the metadata was read, as it must be: its manifest with that metadata.
+/// A live object of which only the metadata was read, reconstructed from its manifest and that metadata.
 pub fn whole(manifest: &RawObject, metadata: &str) -> Option<RawObject> {
     let manifest = manifest.json();
     let written = json::member(&manifest, "metadata")?;
@@ -230,7 +232,7 @@ mod tests {
         let manifest = json!({"spec": {"scope": "Namespaced"}});
         let before = mark(&manifest, &live());
         assert!(before.is_some());
-        // A status is written: another resourceVersion, another entry of another manager.
+        // A status write: a new resourceVersion, a new entry of another manager.
         let same: [fn(&mut Value); 3] = [
             |live| live["metadata"]["resourceVersion"] = "8".into(),
             |live| live["metadata"]["managedFields"][1]["time"] = "2026-01-02T00:00:00Z".into(),

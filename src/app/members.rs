@@ -17,11 +17,11 @@ use crate::readiness::rules::WaitRule;
 use crate::readiness::{self, State};
 use crate::resource::{self, ObjectRef, Resource};
 
-/// Lists under way at the same time.
+/// The number of concurrent lists.
 const AT_ONCE: usize = 8;
 const PAGE: u32 = 500;
 
-/// One live object of an app, or one that may be.
+/// A live object that belongs to an app, or may belong to it.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub object: Arc<ObjectRef>,
@@ -29,7 +29,7 @@ pub struct Found {
     pub facts: Facts,
 }
 
-/// What is known of a live object without its content.
+/// What is known about a live object without its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     pub uid: String,
@@ -38,12 +38,12 @@ pub struct Facts {
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
     pub finalizers: Vec<String>,
-    /// When its deletion was asked for.
+    /// When its deletion was requested.
     pub deleted: Option<String>,
     pub owners: Vec<OwnerRef>,
-    /// Who is on record for more than metadata and status.
+    /// The field managers of more than metadata and status.
     pub writers: Vec<Writer>,
-    /// Where somebody wanted to know.
+    /// Only if it was requested.
     pub readiness: Option<State>,
 }
 
@@ -57,7 +57,7 @@ pub struct Writer {
     pub time: String,
 }
 
-/// Who owns an object within Kubernetes.
+/// An owner reference.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct OwnerRef {
     pub kind: String,
@@ -71,17 +71,17 @@ pub struct OwnerRef {
 /// A resource, a namespace and a name.
 pub type Place = (Arc<Resource>, Option<String>, String);
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Live {
     pub found: Vec<Found>,
-    /// The content of those that were wanted, so that nobody reads them again.
+    /// The content of the objects that were requested, so that they are not read again.
     pub content: BTreeMap<Place, resource::Live>,
-    /// The metadata of those that were wanted, of kinds of which no more was read.
+    /// The metadata of the objects that were requested, for kinds of which only metadata was read.
     pub metadata: BTreeMap<Place, resource::Live>,
     /// Members of the inventory that no longer exist.
     pub gone: Vec<Member>,
-    /// Where nobody knows: kinds and namespaces that cannot be listed. Nothing is pruned then.
+    /// Kinds and namespaces that cannot be listed. If there are any, nothing is pruned.
     pub unread: Vec<Problem>,
 }
 
@@ -144,7 +144,7 @@ impl ManagedFields<'_> {
     }
 }
 
-/// What an object says of itself.
+/// The facts in an object's own JSON.
 pub fn read(json: &str, resource: &Arc<Resource>) -> Option<Found> {
     let Head { metadata } = serde_json::from_str(json).ok()?;
     let object = ObjectRef {
@@ -168,7 +168,7 @@ pub fn read(json: &str, resource: &Arc<Resource>) -> Option<Found> {
     Some(Found { object: object.into(), resource: resource.clone(), facts })
 }
 
-/// What an object says of itself, and whether it is ready.
+/// The facts in an object's own JSON, and whether it is ready.
 pub fn read_judged(json: &str, resource: &Arc<Resource>, rules: &[WaitRule]) -> Option<Found> {
     let mut found = read(json, resource)?;
     found.facts.readiness = Some(readiness::judge_json(json, &found.object, resource, rules));
@@ -177,32 +177,32 @@ pub fn read_judged(json: &str, resource: &Arc<Resource>, rules: &[WaitRule]) -> 
 
 type Read<'a> = &'a (dyn Fn(&str, &Arc<Resource>) -> Option<Found> + Sync);
 
-/// What is kept of the live objects of an app.
+/// What to keep of the live objects of an app.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Objects that are looked at.
+    /// Objects whose content or metadata is kept.
     pub objects: &'a (dyn Fn(&ObjectRef) -> bool + Sync),
-    /// Kinds whose objects are read whole. Of the others there is only the metadata.
+    /// Kinds whose objects are read as a whole. Of others only the metadata is read.
     pub whole: &'a (dyn Fn(&Resource) -> bool + Sync),
 }
 
 impl Wanted<'static> {
-    /// Which objects there are, and nothing of them.
+    /// Only which objects exist.
     pub const NOTHING: Wanted<'static> = Wanted { objects: &|_| false, whole: &|_| false };
 }
 
 /// Reads the live objects of the app, and keeps those that are `wanted`.
 ///
 /// # Errors
-/// The server is not reached.
+/// The server cannot be reached.
 pub async fn find(parent: &Parent, target: &Target, wanted: Wanted<'_>) -> Result<Live> {
     search(parent, target, wanted, &read).await
 }
 
-/// Reads the live objects of the app and judges each while its list is read, so that no content is kept.
+/// Reads the live objects of the app and evaluates each while its list is read, so that no content is kept.
 ///
 /// # Errors
-/// The server is not reached.
+/// The server cannot be reached.
 pub async fn find_judged(parent: &Parent, target: &Target, rules: &[WaitRule]) -> Result<Live> {
     let wanted = Wanted { objects: &|_| false, whole: &|_| true };
     search(parent, target, wanted, &|json, resource| read_judged(json, resource, rules)).await
@@ -227,7 +227,7 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
                 lists.extend(namespaces.iter().map(|namespace| (resource.clone(), Some(namespace.as_str()))));
             }
             Some(resource) => lists.push((resource.clone(), None)),
-            // `missing` looks why.
+            // `missing` finds out why.
             None => {}
         }
     }
@@ -262,7 +262,7 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
             }
             Err(ListError::NotServed(_)) => {}
             Err(error) => {
-                let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
+                let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
                 let message = format!("could not look for members of the app {}: {}", parent.app.name, what.message);
                 live.unread.push(Problem { message, ..what });
             }
@@ -276,7 +276,7 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
     Ok(live)
 }
 
-/// Reads the members that no list has shown: gone, or without their label.
+/// Reads the members that no list contained: they are gone or lost their label.
 async fn missing(
     parent: &Parent,
     resources: &BTreeMap<String, Arc<Resource>>,
@@ -328,7 +328,7 @@ async fn missing(
     Ok(())
 }
 
-/// The groups for which another server answers, through an APIService: where that is down, its objects come back with it.
+/// The groups that another server serves through an APIService: if it is down, its objects still exist.
 pub(super) async fn aggregated(target: &Target) -> std::result::Result<BTreeSet<String>, ListError> {
     #[derive(Deserialize)]
     struct ApiService {

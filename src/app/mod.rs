@@ -1,9 +1,9 @@
 //! An app: the objects that one team deploys together, under a name that the cluster keeps.
 //!
-//! An app is an ApplySet (<https://kep.k8s.io/3659>): its parent is the ConfigMap `NAME.gantry` in the app's namespace, and
-//! each member carries the label `applyset.kubernetes.io/part-of` with the identifier of the set. Beside what an ApplySet
-//! asks for, the parent keeps an inventory of the members with their uids. An object is deleted only with both keys: our
-//! label on the live object, and its uid in our inventory.
+//! An app is an ApplySet (<https://kep.k8s.io/3659>): its parent is the ConfigMap `NAME.gantry` in the app's namespace,
+//! and each member carries the label `applyset.kubernetes.io/part-of` with the identifier of the set. In addition to
+//! what an ApplySet requires, the parent has an inventory of the members with their uids. An object is deleted only if
+//! both agree: the label on the live object, and its uid in the inventory.
 
 pub mod children;
 mod config_map;
@@ -25,16 +25,16 @@ use crate::resource::{ObjectRef, Resource};
 pub use inventory::Member;
 pub use parent::{Outcome, Parent};
 
-/// The label by which the members of an ApplySet are known; its value is the identifier of the set.
+/// The label that identifies the members of an ApplySet; its value is the identifier of the set.
 pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
 
 /// The field manager of parents and their parts, whatever the deploy uses for members.
 const MANAGER: &str = "gantry";
 
-/// What the name of an app's parent ends with.
+/// The suffix of the name of an app's parent.
 pub const SUFFIX: &str = ".gantry";
 
-/// An app by its name and the namespace that keeps its parent.
+/// An app, identified by its name and the namespace of its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
     pub name: String,
@@ -42,13 +42,13 @@ pub struct App {
 }
 
 impl App {
-    /// The app of a name, in the namespace that was chosen for it or else in the one of the run.
+    /// The app with a name, in the namespace chosen for it, or otherwise in the namespace of the run.
     pub fn new(name: &str, app_namespace: Option<&str>, namespace: Option<&str>, target: &Target) -> Self {
         let namespace = app_namespace.or(namespace).unwrap_or_else(|| target.default_namespace());
         App { name: name.to_owned(), namespace: namespace.to_owned() }
     }
 
-    /// The ConfigMap that keeps the app.
+    /// The ConfigMap that records the app.
     pub fn parent(&self) -> ObjectRef {
         ObjectRef {
             api_version: "v1".into(),
@@ -58,8 +58,8 @@ impl App {
         }
     }
 
-    /// The identifier of the set, which its members carry: `applyset-` and the hash of the parent's name, namespace, kind and
-    /// group (which is empty), as the KEP defines it.
+    /// The identifier of the set, the label value of its members: `applyset-` and the hash of the parent's name,
+    /// namespace, kind and group (which is empty), as the KEP defines it.
     pub fn id(&self) -> String {
         let text = format!("{}{SUFFIX}.{}.ConfigMap.", self.name, self.namespace);
         let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
@@ -67,15 +67,15 @@ impl App {
     }
 }
 
-/// Where ConfigMaps are served.
+/// The resource of ConfigMaps.
 pub fn config_maps() -> Resource {
     Resource::built_in("", "ConfigMap", "configmaps", true)
 }
 
-/// Why `text` cannot be the name of an app.
+/// Checks that `text` can be the name of an app.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Why it cannot.
 pub fn check_name(text: &str) -> Result<(), String> {
     let is_label = |part: &str| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_identifier_is_that_of_kubectl() {
-        // As kubectl labels the parent of `--applyset=configmaps/their.gantry -n kk`.
+        // The label that kubectl gives the parent of `--applyset=configmaps/their.gantry -n kk`.
         let app = App { name: "their".into(), namespace: "kk".into() };
         let id = app.id();
         assert_eq!(id, "applyset-woG-qjQ8PtPaRF4goAPEoOiPh4m7E27e4etfrYM9qXg-v1");

@@ -1,4 +1,4 @@
-//! The ConfigMap that keeps an app: an ApplySet parent with the inventory and what the last run did.
+//! The ConfigMap that records an app: an ApplySet parent with the inventory and the outcome of the last run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,24 +25,25 @@ pub const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 const LAST: &str = "last";
 /// The key of `data` for [`LastApplied`].
 const LAST_APPLIED: &str = "last-applied";
-/// The key of `data` for [`inventory::sum`]. Records of before had none, and get it with the next write.
+/// The key of `data` for [`inventory::sum`]. Older records lack it and get it with the next write.
 const SUM: &str = "inventory-sum";
 const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 
-/// What stands for the inventory in a parent that has it in parts: who does not know them must not take it for an empty one.
+/// The placeholder in a parent whose inventory is in parts: a version that does not know parts must not see an empty
+/// one.
 const SPLIT: (&str, &str) = ("inventory", "in the ConfigMaps that data.parts names");
 
-/// How often a parent is read again that is being written.
+/// How often to read a parent again that another run is writing.
 const TRIES: u32 = 5;
 
-/// How long a run that began keeps others out.
+/// How long a run that began locks out others.
 const LOCKED: SignedDuration = SignedDuration::from_mins(15);
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
-    /// It is writing, or was ended while it was.
+    /// It is writing, or was killed while it wrote.
     Started,
     Applied,
     Failed,
@@ -54,7 +55,7 @@ pub enum Outcome {
 pub struct Last {
     pub time: Timestamp,
     pub outcome: Outcome,
-    /// As the server knows the user.
+    /// The user name on the server.
     #[serde(default)]
     pub user: String,
     #[serde(default)]
@@ -62,13 +63,13 @@ pub struct Last {
     /// The process: see [`holder`].
     #[serde(default)]
     pub holder: String,
-    /// Why it did not come to its end.
+    /// Why it did not complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
 }
 
 impl Last {
-    /// Where no run is on record.
+    /// For a record without a run.
     pub fn none() -> Self {
         Last {
             time: Timestamp::UNIX_EPOCH,
@@ -81,36 +82,36 @@ impl Last {
     }
 }
 
-/// A parent as it is live.
+/// A live parent.
 #[derive(Debug, Clone)]
 pub struct Parent {
     pub app: App,
     pub live: Live,
-    /// `Kind.group` of all members, and perhaps of more.
+    /// `Kind.group` of all members, and possibly of more.
     pub kinds: BTreeSet<String>,
-    /// The namespaces of all members, and perhaps more.
+    /// The namespaces of all members, and possibly more.
     pub namespaces: BTreeSet<String>,
     pub members: BTreeSet<Member>,
-    /// `None` where there is no other object that keeps something of it.
+    /// `None` if no other object holds a part of it.
     pub parts: Option<Parts>,
     pub last: Option<Last>,
     pub last_applied: Option<LastApplied>,
 }
 
-/// What is to be kept.
+/// What to record.
 #[derive(Debug, Clone)]
 pub struct Content {
     pub kinds: BTreeSet<String>,
     pub namespaces: BTreeSet<String>,
     pub members: BTreeSet<Member>,
     pub last: Last,
-    /// `None` where nobody knows whether the members are as the manifests have them.
+    /// `None` if it is unknown whether the members match the manifests.
     pub last_applied: Option<LastApplied>,
-    /// Before the run ends there may be more members than one object can keep.
+    /// Before the run ends there can be more members than one object can hold.
     pub may_split: bool,
 }
 
-/// The app that a ConfigMap of a list keeps, as its name says, and the ConfigMap.
+/// The app that a listed ConfigMap records, according to its name, and the ConfigMap.
 pub fn app_of(json: &str) -> Option<(App, Live)> {
     let config_map = ConfigMap::parse(json).ok()?;
     let metadata = &config_map.metadata;
@@ -123,7 +124,7 @@ pub fn app_of(json: &str) -> Option<(App, Live)> {
 }
 
 impl Parent {
-    /// Reads the parent of an app; `None` where there is none yet.
+    /// Reads the parent of an app; `None` if it does not exist.
     ///
     /// # Errors
     /// It cannot be read, or is not a parent of gantry's.
@@ -134,8 +135,8 @@ impl Parent {
         }
     }
 
-    /// Reads the parent of an app that is given up. Of a record that cannot be read no member is known: the label alone tells
-    /// them.
+    /// Reads the parent of an app that is given up. If the record cannot be read, its members are known only by their
+    /// label.
     ///
     /// # Errors
     /// It cannot be read at all, or is not a parent of gantry's.
@@ -144,7 +145,7 @@ impl Parent {
         match Self::whole(app, live.clone(), target).await {
             Err(Error::Failed(_)) => {
                 let (parent, record) = Self::identified(app, live).map_err(Error::failed)?;
-                // Another run may be writing it all the same, and there may be parts, whatever it says of them.
+                // Another run may still be writing it, and there may be parts that it does not name.
                 let last = record.value(LAST).and_then(|last| serde_json::from_str(last).ok());
                 Ok(Some(Parent { last, parts: Some(Parts::default()), ..parent }))
             }
@@ -152,8 +153,8 @@ impl Parent {
         }
     }
 
-    /// Reads the parent of an app also where another tool keeps it: its kinds and namespaces, and the name of the tool. Nothing
-    /// is known of the uids of its members, so none of them is deleted.
+    /// Reads the parent of an app even if another tool keeps it: its kinds and namespaces, and the name of the tool.
+    /// The uids of its members are unknown, so none of them is deleted.
     ///
     /// # Errors
     /// It cannot be read, or is the parent of another ApplySet.
@@ -176,7 +177,7 @@ impl Parent {
         Ok(target.read(&[wanted], &|_, _| ()).await?.pop().flatten())
     }
 
-    /// The parent as it was read, with the parts that it names. `None` where it is gone by now.
+    /// The parent with the parts that it names. `None` if it was deleted in the meantime.
     ///
     /// # Errors
     /// As [`Self::read`]; a part of its inventory is missing.
@@ -192,7 +193,7 @@ impl Parent {
                 Ok(texts) => return Self::of(app, live, &texts).map(Some).map_err(Error::failed),
                 Err(problem) => problem,
             };
-            // Another run may have written the record meanwhile, and deleted what it no longer names.
+            // Another run may have written the record in the meantime, and deleted parts that it no longer names.
             let Some(now) = Self::live(app, target).await? else { return Ok(None) };
             tries -= 1;
             if tries == 0 || now.resource_version == live.resource_version {
@@ -205,7 +206,7 @@ impl Parent {
     /// The parent from its ConfigMap and the texts of the parts that it names.
     ///
     /// # Errors
-    /// It is not a parent of gantry's, or not as gantry wrote it.
+    /// It is not a parent of gantry's, or not in gantry's format.
     fn of(app: &App, live: Live, texts: &[Text]) -> std::result::Result<Self, Problem> {
         let (parent, record) = Self::identified(app, live)?;
         let broken = |why: &str| {
@@ -220,7 +221,7 @@ impl Parent {
         let texts = if is_split { texts } else { &own };
         let members = inventory::decode(texts).map_err(|why| broken(&why))?;
         if let Some(sum) = record.value(SUM) {
-            inventory::is_of(sum, &members).map_err(|why| broken(&format!("{why}, says data.{SUM}")))?;
+            inventory::is_of(sum, &members).map_err(|why| broken(&format!("{why} (see data.{SUM})")))?;
         }
         let last = record.value(LAST).map(serde_json::from_str).transpose();
         let last = last.map_err(|error| broken(&not_as_written(LAST, "gantry", &error)))?;
@@ -230,7 +231,7 @@ impl Parent {
         Ok(Parent { members, parts, last, last_applied, ..parent })
     }
 
-    /// The parent without anything of its data, and its ConfigMap.
+    /// The parent without its data, and its ConfigMap.
     ///
     /// # Errors
     /// It is not a parent of gantry's.
@@ -266,20 +267,20 @@ impl Parent {
         Ok((parent, record))
     }
 
-    /// Whether nothing is left of the app but this record: it has the other name already.
+    /// Whether the app already has the other name, so that only this record is left.
     pub fn is_renamed_to(&self, other: &App) -> bool {
         self.parts.as_ref().is_some_and(|parts| parts.renamed_to.as_ref() == Some(&other.name))
     }
 
-    /// Deletes the record, if it is still the one that was read, and the parts of its inventory. `renamed_to` is the name of
+    /// Deletes the record and the parts of its inventory, unless the record changed after it was read. `renamed_to` is
     /// the app that has the members now.
     ///
     /// # Errors
-    /// It has changed since, or cannot be deleted.
+    /// It changed after it was read, or cannot be deleted.
     pub async fn delete(&self, renamed_to: Option<&App>, target: &Target) -> std::result::Result<(), Problem> {
         let object = self.app.parent();
         let mut now = None;
-        // While the record is there, whatever is left of its parts is found.
+        // As long as the record exists, remaining parts can be found.
         if self.parts.is_some() {
             let content = Content {
                 kinds: self.kinds.clone(),
@@ -313,7 +314,7 @@ impl Parent {
     /// Whether another run is writing this app.
     ///
     /// # Errors
-    /// Who it is, and what to do.
+    /// Who runs it, and what to do.
     pub fn locked(&self, now: Timestamp) -> std::result::Result<(), Problem> {
         let Some(last) = self.last.as_ref().filter(|last| last.outcome == Outcome::Started) else { return Ok(()) };
         let age = now.duration_since(last.time);
@@ -331,7 +332,7 @@ impl Parent {
     }
 }
 
-/// Which process this is, for one that comes later on the same machine: host, namespace of process ids, id and start.
+/// Identifies this process to a later one on the same machine: host, namespace of process ids, id and start time.
 pub fn holder(environment: &BTreeMap<String, String>) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
     let host = host.or_else(|| environment.get("HOSTNAME").cloned()).unwrap_or_else(|| "unknown".to_owned());
@@ -342,38 +343,38 @@ pub fn holder(environment: &BTreeMap<String, String>) -> String {
     }
 }
 
-/// The namespace of process ids, and when the process was started in ticks since boot, as Linux tells.
+/// The namespace of process ids, and the start of the process in ticks since boot, from Linux' `/proc`.
 fn process(id: u32) -> Option<(String, String)> {
     let space = std::fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // After the name of the program, which may hold anything; the start is the 22nd field.
+    // Fields after the program's name, which can contain any character; the start is the 22nd field.
     let start = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.to_owned();
     Some((format!("{}:{space}", boot.trim()), start))
 }
 
-/// Whether a process of this machine is certain to have ended.
+/// Whether a process on this machine has certainly ended.
 fn is_gone(holder: &str) -> bool {
     let [_, space, id, start] = holder.split('|').collect::<Vec<_>>()[..] else { return false };
     let (Ok(id), Some((our_space, _))) = (id.parse::<u32>(), process(std::process::id())) else { return false };
     space == our_space && process(id).is_none_or(|(_, now)| now != start)
 }
 
-/// Writes the parent, if it is still the one that was read. Answers what is live now.
+/// Writes the parent, unless it changed after it was read. Returns the live state.
 ///
 /// # Errors
-/// It has changed since (another run has begun), or cannot be written.
+/// It changed after it was read (another run has begun), or cannot be written.
 pub async fn write(
     app: &App,
     before: Option<&Parent>,
     content: Content,
     target: &Target,
 ) -> std::result::Result<Parent, Problem> {
-    // Parts that nobody names do no harm, and the next run that writes the record deletes them.
+    // Parts that no record names do no harm, and the next run that writes the record deletes them.
     store(app, before, content, None, target).await.map(|(parent, _)| parent)
 }
 
-/// Answers also whether all parts are gone that the parent no longer names.
+/// Also returns whether all parts that the parent no longer names are deleted.
 async fn store(
     app: &App,
     before: Option<&Parent>,
@@ -384,7 +385,7 @@ async fn store(
     let inventory =
         inventory::encode(&content.members).map_err(|why| Problem::new(format!("the app {}: {why}", app.name)))?;
     let known = before.and_then(|before| before.parts.as_ref());
-    // An app that never was so large is written without a look at parts.
+    // An app that was never so large is written without listing its parts.
     let may_have_parts = content.may_split || known.is_some() || matches!(inventory, Inventory::Split(_));
     let existing = if may_have_parts { parts::existing(app, target).await? } else { Existing::new() };
     let mut named = Parts { parts: Vec::new(), renamed_to: renamed_to.map(|app| app.name.clone()) };
@@ -403,7 +404,7 @@ async fn store(
     let says_parts = content.may_split || !texts.is_empty() || !existing.is_empty();
     let raw = object(app, &content, &inventory, says_parts.then_some(&named));
     let mut raw = raw.map_err(|error| Problem::new(format!("the app {}: {error}", app.name)))?;
-    // A key that somebody else has set, too, does not go with an apply that leaves it out.
+    // An apply that omits a key does not remove it if another manager set it too.
     let live = before.and_then(|before| ConfigMap::parse(&before.live.raw.json()).ok());
     for key in inventory::KEYS {
         let is_left = live.as_ref().is_some_and(|live| live.value(key).is_some());
@@ -432,10 +433,10 @@ async fn store(
             .help("wait until it has ended, then run the same command again"));
         }
         Err(ApplyError::NoWebhook(problem) | ApplyError::Refused(problem)) => {
-            let message = format!("the app {} cannot be kept: {}", app.name, problem.message);
+            let message = format!("the app {} cannot be recorded: {}", app.name, problem.message);
             return Err(Problem { message, ..problem });
         }
-        // Every field is taken by force.
+        // Every field is applied by force, so no conflict is expected.
         Err(ApplyError::Conflict(_)) => {
             return Err(Problem::new(format!("{parent} has conflicts of field managers")));
         }
@@ -565,17 +566,17 @@ mod tests {
             assert_eq!(message, expected, "{pointer}");
         };
         damaged("/data/inventory", json!("x"), "line 1 of the inventory cannot be read");
-        let last = "data.last is not as gantry writes it";
+        let last = "data.last is not in gantry's format";
         for text in ["{", "[]"] {
             damaged("/data/last", json!(text), &format!("{last} (line 1, column {})", text.len()));
         }
         damaged(
             "/data/inventory",
             json!(""),
-            "the inventory has 0 objects and had 1 when it was written, says data.inventory-sum",
+            "the inventory lists 0 objects, but had 1 when it was written (see data.inventory-sum)",
         );
         let other = "apps Deployment web b u\n";
-        let others = "the inventory has not the objects that it had when it was written, says data.inventory-sum";
+        let others = "the inventory does not list the objects that it had when it was written (see data.inventory-sum)";
         damaged("/data/inventory", json!(other), others);
         damaged("/data/inventory-sum", json!("1"), others);
         let last = whole["data"]["last"].clone();

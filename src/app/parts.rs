@@ -1,8 +1,8 @@
-//! The inventory of an app that is too large for its record: ConfigMaps beside it, `NAME.gantry-2` and so on.
+//! An inventory that is too large for the app's record: it is split into ConfigMaps, `NAME.gantry-2` and so on.
 //!
-//! A part is never changed. Who has another inventory to keep first creates parts under numbers that are free, then writes the
-//! record, which names the parts that count with a digest of each, and deletes the others last. So at any moment the parts
-//! that the record names are there and are what it says, whatever stops a run.
+//! A part is never changed. To store another inventory, a run first creates parts under unused numbers, then writes the
+//! record, which names the parts that count with a digest of each, and deletes the other parts last. So at any moment
+//! the parts that the record names exist and match their digests, whatever stops a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::cluster::{Apply, ApplyError, Delete, DeleteError, ListRequest, Pin, T
 use crate::problem::{Problem, Result};
 use crate::resource::{ObjectRef, RawObject};
 
-/// The label by which parts are found; its value is the identifier of the app.
+/// The label that identifies parts; its value is the identifier of the app.
 pub const OF: &str = "gantry.dev/inventory-of";
 /// The key of the record's `data` for [`Parts`].
 pub const KEY: &str = "parts";
@@ -30,13 +30,13 @@ pub const KEY: &str = "parts";
 const FIRST: u32 = 2;
 const PAGE: u32 = 500;
 
-/// What a record says of its parts. It says something wherever there may be any.
+/// The entry in a record about its parts. It is present whenever parts may exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Parts {
-    /// Those that together are the inventory.
+    /// The parts that together are the inventory.
     pub parts: Vec<Part>,
-    /// The app has this name now, with all of its members: nothing is left but to delete the record.
+    /// The new name of the app, which has all of its members: only this record is left to delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_to: Option<String>,
 }
@@ -44,20 +44,20 @@ pub struct Parts {
 /// One part, as a record names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// What the name of its ConfigMap ends with.
+    /// The number at the end of its ConfigMap's name.
     pub number: u32,
     /// The digest of its text.
     pub sum: String,
 }
 
-/// Part objects that are there, by their numbers.
+/// Existing part objects, by number.
 pub type Existing = BTreeMap<u32, Found>;
 
 impl Parts {
-    /// Reads what a record says; `None` where it says nothing.
+    /// Reads the entry of a record; `None` if it has none.
     ///
     /// # Errors
-    /// What it says cannot be.
+    /// The entry is invalid.
     pub fn of(record: &ConfigMap) -> std::result::Result<Option<Self>, String> {
         let Some(text) = record.value(KEY) else { return Ok(None) };
         let parts: Parts = serde_json::from_str(text).map_err(|error| not_as_written(KEY, "gantry", &error))?;
@@ -65,17 +65,17 @@ impl Parts {
             return Err(format!("data.{KEY} names more than {MOST_PARTS} parts"));
         }
         let (mut numbers, mut sums) = (BTreeSet::new(), BTreeSet::new());
-        // No two parts hold the same, so that another number with the sum of a part is a part that is listed twice, too.
+        // No two parts have the same text, so two numbers with the same digest are a duplicate as well.
         match parts.parts.iter().find(|part| !(numbers.insert(part.number) && sums.insert(&part.sum))) {
             Some(part) => Err(format!("data.{KEY} lists part {} twice", part.number)),
             None => Ok(Some(parts)),
         }
     }
 
-    /// Reads the parts, each as it was written.
+    /// Reads the parts and checks that they are unchanged.
     ///
     /// # Errors
-    /// The server does not answer. The inner one: a part is not there, or is another one.
+    /// The server does not answer. The inner error: a part is missing or was changed.
     pub async fn read(&self, app: &App, target: &Target) -> Result<std::result::Result<Vec<Text>, Problem>> {
         let resource = Arc::new(config_maps());
         let wanted = |part: &Part| Wanted { resource: resource.clone(), object: object(app, part.number).into() };
@@ -86,10 +86,10 @@ impl Parts {
                 let message = format!("{} {what} a part of the inventory of the app {}", wanted.object, app.name);
                 Problem::new(message).help(RESTORE)
             };
-            let live = live.ok_or_else(|| wrong("is not there: it holds"))?;
+            let live = live.ok_or_else(|| wrong("is missing: it held"))?;
             let config_map = ConfigMap::parse(&live.raw.json()).map_err(|_| wrong("does not hold"))?;
             let text = Text::of(&config_map).filter(|text| sum(text) == part.sum);
-            text.ok_or_else(|| wrong("was changed by somebody else: it does not hold what it should,"))
+            text.ok_or_else(|| wrong("was changed by another client: it no longer holds"))
         };
         Ok(self.parts.iter().zip(&wanted).zip(read).map(text).collect())
     }
@@ -101,7 +101,7 @@ impl Parts {
     }
 }
 
-/// What to do where the inventory is not to be had.
+/// What to do if the inventory cannot be read.
 pub const RESTORE: &str = "restore the ConfigMap from a backup; gantry deletes nothing without it. To begin again with what the \
                            manifests hold: gantry apps forget";
 
@@ -111,7 +111,7 @@ pub fn object(app: &App, number: u32) -> ObjectRef {
     ObjectRef { name: format!("{}-{number}", parent.name), ..parent }
 }
 
-/// The number of a part, as the name of its object says.
+/// The number of a part, from the name of its object.
 pub fn number(app: &App, object: &ObjectRef) -> Option<u32> {
     let parent = app.parent();
     let text = object.name.strip_prefix(&parent.name)?.strip_prefix('-')?;
@@ -119,7 +119,7 @@ pub fn number(app: &App, object: &ObjectRef) -> Option<u32> {
     (object.identity() == self::object(app, number).identity()).then_some(number)
 }
 
-/// Every part object of the app, those also that no record names.
+/// Every part object of the app, including those that no record names.
 ///
 /// # Errors
 /// They cannot be listed.
@@ -137,17 +137,17 @@ pub async fn existing(app: &App, target: &Target) -> std::result::Result<Existin
         all.extend(number(app, &found.object).map(|number| (number, found)));
     };
     target.list(&request).gather(gather).await.map_err(|error| {
-        let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
+        let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
         let message =
             format!("could not look for the parts of the inventory of the app {}: {}", app.name, what.message);
         Problem { message, ..what }
     })
 }
 
-/// Creates a part under a number that is free.
+/// Creates a part under an unused number.
 ///
 /// # Errors
-/// It cannot be created, or there is an object by that name.
+/// It cannot be created, or an object with that name exists.
 pub async fn create(
     app: &App,
     taken: &mut BTreeSet<u32>,
@@ -176,11 +176,12 @@ pub async fn create(
     match target.apply(&apply).await {
         Ok(_) => Ok(Part { number, sum: sum(text) }),
         Err(ApplyError::Refused(problem) | ApplyError::NoWebhook(problem)) => {
-            let message = format!("the inventory of the app {} cannot be kept: {}", app.name, problem.message);
+            let message = format!("the inventory of the app {} cannot be stored: {}", app.name, problem.message);
             Err(Problem { message, ..problem })
         }
         Err(ApplyError::Changed | ApplyError::Conflict(_)) => {
-            let message = format!("{object} exists, where a part of the inventory of the app {} has to be", app.name);
+            let message =
+                format!("{object} already exists, but a part of the inventory of the app {} needs its name", app.name);
             let help = "run the same command again, if another deploy of the app has just begun; if not, delete or \
                         rename the object";
             Err(Problem::new(message).help(help))
@@ -188,11 +189,11 @@ pub async fn create(
     }
 }
 
-/// Deletes the parts that a record does not name. Those that were there before the record was written: nobody who writes it
-/// later counts on one of them.
+/// Deletes the parts that a record does not name. Only parts that existed before the record was written are deleted: no
+/// later writer relies on one of them.
 ///
 /// # Errors
-/// A part is still there.
+/// A part could not be deleted.
 pub async fn sweep(existing: &Existing, named: &Parts, target: &Target) -> std::result::Result<(), Problem> {
     let resource = config_maps();
     let is_named = |number: u32| named.parts.iter().any(|part| part.number == number);
@@ -240,7 +241,7 @@ mod tests {
         assert!(of(json!({"parts": "{"})).is_err());
         for (text, column) in [("[1]", 2), (r#"{"parts":[{"number":2}]}"#, 22), (r#"{"parts":{}}"#, 9)] {
             let why = of(json!({"parts": text})).unwrap_err();
-            assert_eq!(why, format!("data.parts is not as gantry writes it (line 1, column {column})"), "{text}");
+            assert_eq!(why, format!("data.parts is not in gantry's format (line 1, column {column})"), "{text}");
         }
         let part = |number: u32| Part { number, sum: format!("x{number}") };
         let many = |count: usize| Parts { parts: (2..).map(part).take(count).collect(), renamed_to: None };

@@ -1,7 +1,8 @@
-//! Versioned objects: each new content is a new object, `NAME-ver-N`, and what refers to NAME refers to it.
+//! Versioned objects: each new content is a new object, `NAME-ver-N`, and references to NAME become references to it.
 //!
-//! A workload does not restart when a ConfigMap changes that it reads; it does when it reads another one. Source: "Versioned
-//! resources" in kapp's documentation. Whether the content is new says a digest of the manifest, kept as an annotation.
+//! A workload does not restart when a ConfigMap that it reads changes, but it does when it refers to another one.
+//! Source: "Versioned resources" in kapp's documentation. A digest of the manifest, stored in an annotation, tells
+//! whether the content is new.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ const EXPLICIT: &str = "kapp.k14s.io/versioned-explicit-ref";
 /// The digest of the manifest that became this version.
 const DIGEST: &str = "gantry.dev/versioned-digest";
 
-/// How many versions stay where the manifest does not say it.
+/// How many versions stay by default.
 const KEPT: u64 = 5;
 
 /// A group, a kind, a namespace and a name.
@@ -30,20 +31,20 @@ pub type Identity = (String, String, Option<String>, String);
 /// What an object of the app was before it had versions: `config-ver-7` was `config`, at 7.
 pub fn base(name: &str) -> Option<(&str, u64)> {
     let (base, number) = name.rsplit_once("-ver-")?;
-    // Nobody counts further.
+    // No real version number has more digits.
     let is_plain = !number.starts_with('0') && number.len() < 10 && number.bytes().all(|byte| byte.is_ascii_digit());
     Some((base, number.parse().ok().filter(|_| is_plain)?))
 }
 
-/// Whether each new content of a manifest is a new object.
+/// Whether a manifest is versioned: each new content is a new object.
 pub fn is_versioned(manifest: &Manifest) -> bool {
     manifest.bundle.is_none()
         && manifest.may_contain(&[VERSIONED])
         && annotation(&manifest.raw.value(), VERSIONED).is_some()
 }
 
-/// Gives versioned manifests the names of their versions, and changes the references to them. Answers the older versions that
-/// stay members of the app. `namespace` is that of manifests without one.
+/// Gives versioned manifests the names of their versions, and updates the references to them. Returns the older
+/// versions that stay members of the app. `namespace` is that of manifests without one.
 ///
 /// # Errors
 /// Annotations that cannot be read, and kinds that cannot have versions.
@@ -56,7 +57,7 @@ pub fn number(manifests: &mut Vec<Manifest>, found: &[&Found], namespace: &str) 
     let mut originals = Vec::new();
     let mut numbered = BTreeSet::new();
     let mut problems = Vec::new();
-    // What a Pod may refer to comes first: the others may hold Pods.
+    // Kinds that Pods can refer to come first: other manifests can contain Pods.
     for is_plain in [true, false] {
         for index in &versioned {
             let manifest = &mut manifests[*index];
@@ -73,7 +74,7 @@ pub fn number(manifests: &mut Vec<Manifest>, found: &[&Found], namespace: &str) 
             }
         }
         for (index, manifest) in manifests.iter_mut().enumerate() {
-            // What has its number already keeps its content.
+            // An object with a number keeps its content.
             if !numbered.contains(&index) {
                 problems.extend(numbering.refer(manifest).err());
             }
@@ -85,10 +86,10 @@ pub fn number(manifests: &mut Vec<Manifest>, found: &[&Found], namespace: &str) 
     if problems.is_empty() { Ok(numbering.kept) } else { Err(Error::Usage(problems)) }
 }
 
-/// The kinds that Pods name.
+/// The kinds that Pods refer to.
 const REFERRED_TO: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 
-/// Whether a live object has another content than the manifest of the version that has its name.
+/// Whether the content of a live object differs from the manifest of the version with its name.
 pub fn is_other(live: &Value, desired: &Value) -> bool {
     annotation(desired, DIGEST).is_some_and(|digest| annotation(live, DIGEST) != Some(digest))
 }
@@ -96,7 +97,7 @@ pub fn is_other(live: &Value, desired: &Value) -> bool {
 struct Numbering<'a> {
     found: &'a [&'a Found],
     namespace: &'a str,
-    /// The new names, by what the objects were called.
+    /// The new names, by the original objects.
     names: BTreeMap<Identity, String>,
     kept: BTreeSet<Identity>,
 }
@@ -111,7 +112,8 @@ impl Numbering<'_> {
     fn name(&mut self, manifest: &mut Manifest) -> std::result::Result<(), Problem> {
         let object = manifest.object.clone();
         if object.is_crd() || object.is_namespace() {
-            let problem = at(manifest, VERSIONED, "such an object is known by its name and cannot have versions");
+            let problem =
+                at(manifest, VERSIONED, "an object of this kind is identified by its name and cannot have versions");
             return Err(problem.help("remove the annotation"));
         }
         let mut value = manifest.raw.value();
@@ -157,7 +159,7 @@ impl Numbering<'_> {
         Ok(())
     }
 
-    /// Changes what a manifest refers to.
+    /// Updates the references in a manifest.
     fn refer(&self, manifest: &mut Manifest) -> std::result::Result<(), Problem> {
         let bases: Vec<&str> = self.names.keys().map(|(.., name)| name.as_str()).collect();
         if !manifest.may_contain(&bases) {
@@ -200,7 +202,7 @@ impl Numbering<'_> {
         Ok(())
     }
 
-    /// The annotations by which an object of any kind refers to a versioned one.
+    /// Updates the annotations by which an object of any kind refers to a versioned one.
     fn refer_explicitly(&self, manifest: &Manifest, value: &mut Value) -> std::result::Result<bool, Problem> {
         let Some(annotations) = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
             return Ok(false);
@@ -209,7 +211,7 @@ impl Numbering<'_> {
         let is_reference =
             |key: &str| key.strip_prefix(EXPLICIT).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         for (key, text) in annotations.iter_mut().filter(|(key, _)| is_reference(key)) {
-            let wrong = || at(manifest, key, "this is not apiVersion, kind and name of an object, as YAML");
+            let wrong = || at(manifest, key, "not the apiVersion, kind and name of an object in YAML");
             let parsed = gantry_yaml::parse(text.as_str().unwrap_or_default()).ok().flatten().ok_or_else(wrong)?;
             let mut reference = parsed.to_value();
             let of = |key: &str| reference[key].as_str().map(str::to_owned);
@@ -228,10 +230,10 @@ impl Numbering<'_> {
     }
 }
 
-/// Where objects hold the specification of a Pod: a Pod itself, workloads and what is shaped like them, a CronJob.
+/// The paths of Pod specifications in objects: a Pod itself, workloads and objects of the same shape, a CronJob.
 const PODS: [&str; 3] = ["/spec", "/spec/template/spec", "/spec/jobTemplate/spec/template/spec"];
 
-/// Every name of a ConfigMap or a Secret in the specification of a Pod.
+/// Visits every name of a ConfigMap or a Secret in the specification of a Pod.
 ///
 /// Source: PodSpec in the Kubernetes API reference.
 fn references_of_pod(pod: &mut Value, rename: &mut impl FnMut(&str, &mut Value)) {
@@ -266,7 +268,7 @@ fn each(parent: &mut Value, list: &str, visit: impl FnMut(&mut Value)) {
     items.into_iter().flatten().for_each(visit);
 }
 
-/// Visits what is at the end of a path, if it is there. Nothing is added on the way, as by an index.
+/// Visits the value at the end of a path, if it exists. Unlike indexing, this adds nothing on the way.
 fn name_in(parent: &mut Value, path: &[&str], visit: impl FnOnce(&mut Value)) {
     let end = path.iter().try_fold(parent, |value, key| value.get_mut(key));
     if let Some(name) = end {
@@ -292,7 +294,7 @@ fn digest(value: &Value) -> String {
     hash.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The order of keys means nothing.
+/// The order of keys does not matter.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

@@ -61,7 +61,7 @@ pub(super) fn app_of(name: &str, settings: &Settings, target: &Target) -> Result
 
 pub(super) fn no_app(App { name, namespace }: &App) -> Error {
     let problem = Problem::new(format!("there is no app {name} in namespace {namespace}"));
-    Error::failed(problem.help("gantry apps lists those that there are; -n names the namespace of the record"))
+    Error::failed(problem.help("gantry apps lists the existing ones; -n names the namespace of the record"))
 }
 
 async fn parent_of(name: &str, settings: &Settings, target: &Target) -> Result<Parent> {
@@ -144,9 +144,8 @@ async fn all(target: &Target, namespace: Option<&str>) -> std::result::Result<Ve
         found.insert((app.namespace.clone(), app.name.clone()), (app, live));
     };
     let found = target.list(&request).gather(read).await;
-    let found = found.map_err(|error| {
-        error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"))
-    })?;
+    let found =
+        found.map_err(|error| error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring")))?;
     let whole = async |(app, live): (App, Live)| {
         let parent = Parent::whole(&app, live, target).await;
         let parent =
@@ -272,14 +271,13 @@ pub async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) 
     let objects = text::count(removals.len(), "object");
     if !yes {
         write::needs_terminal(host, "go on without confirmation: --yes")?;
-        write::confirm(host, &format!("Forget the app {name} and let go of {objects} in {}?", target.describe()))
-            .await?;
+        write::confirm(host, &format!("Forget the app {name} and release {objects} in {}?", target.describe())).await?;
     }
     let all = Step { members: (0..removals.len()).collect(), ..Step::default() };
     let timeout = settings.timeouts.delete;
     let removed = delete::run(&removals, &[all], &target, &settings.field_manager, timeout, &stop, &|_| ()).await;
     if !removed.problems.is_empty() {
-        let help = "run the same command again: the record is still there";
+        let help = "run the same command again: the record still exists";
         let problems = removed.problems.into_iter();
         return Err(Error::Failed(problems.map(|problem| problem.help(help)).collect()));
     }

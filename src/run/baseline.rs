@@ -32,7 +32,9 @@ impl Baselines {
         let file = self.file;
         self.any.ok_or_else(|| {
             let problem = Problem::new(format!("--baseline {file}: it has the reports of several clusters"));
-            Error::usage(problem.help("take that of one: jq '.clusters[] | select(.name == \"NAME\").report'"))
+            Error::usage(
+                problem.help("use the report of one cluster: jq '.clusters[] | select(.name == \"NAME\").report'"),
+            )
         })
     }
 }

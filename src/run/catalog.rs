@@ -118,10 +118,12 @@ fn check(args: &CatalogArgs) -> Result<()> {
     let wrong = |message: &str| Err(Error::usage(Problem::new(message)));
     if matches!(args.output, Some(CatalogFormat::Mermaid | CatalogFormat::Dot)) {
         if args.package.is_none() {
-            return wrong("a picture is of one package: gantry catalog PACKAGE [CHANNEL] -o mermaid");
+            return wrong("a graph shows one package: gantry catalog PACKAGE [CHANNEL] -o mermaid");
         }
         if args.from.is_some() || args.supported {
-            return wrong("-o mermaid and -o dot show whole upgrade graphs, and go without --from and --supported");
+            return wrong(
+                "-o mermaid and -o dot show whole upgrade graphs and cannot be used with --from or --supported",
+            );
         }
     }
     Ok(())
@@ -340,7 +342,7 @@ impl<'a> Found<'a> {
                 (Item::Channel(channel), Some(CatalogFormat::Dot)) => shown::picture::dot(package, &[channel]),
                 (Item::Channel(channel), _) => shown::channel(catalog, package, channel),
                 (Item::Bundles(_), Some(CatalogFormat::Mermaid | CatalogFormat::Dot)) => {
-                    return Err(Error::usage(Problem::new("a picture is of a package or a channel, not of a bundle")));
+                    return Err(Error::usage(Problem::new("a graph shows a package or a channel, not a bundle")));
                 }
                 (Item::Bundles(bundles), _) => {
                     let bundles = bundles.iter().map(|bundle| shown::bundle(catalog, package, bundle));
@@ -398,9 +400,9 @@ impl<'a> Found<'a> {
                 let to = to.map(|bundle| bundle.version.as_str()).unwrap_or_default();
                 let name = &package.name;
                 let problem = Problem::new(format!("{name}: no edges lead from {from} to {to} (catalog {catalog})"));
-                Err(problem.help(format!("gantry catalog {name} --from {from} lists what can be reached")))
+                Err(problem.help(format!("gantry catalog {name} --from {from} lists the reachable versions")))
             }
-            Err(_) => Err(Problem::new(format!("{}: the upgrade graph is too large to look through", package.name))),
+            Err(_) => Err(Problem::new(format!("{}: the upgrade graph is too large to search", package.name))),
         }
     }
 
@@ -453,7 +455,7 @@ fn no_item(found: &[(&str, &Package)], item: &str) -> Problem {
         "the package {name} has no channel, bundle or version {item:?} in {}",
         named("catalog", &catalogs)
     ));
-    problem.help(near(item, names, &format!("gantry catalog {name} lists what there is")))
+    problem.help(near(item, names, &format!("gantry catalog {name} lists its contents")))
 }
 
 fn no_channel(catalog: &str, package: &Package, channel: &str) -> Problem {

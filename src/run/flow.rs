@@ -276,7 +276,7 @@ pub(super) async fn on_target(
     add_notices(target.notices(), host, output, report);
     add_notices(&loaded.notices, host, output, report);
     if settings.logs && settings.redact {
-        let problem = Problem::new("the logs of Pods are not shown: nobody knows what values they hold");
+        let problem = Problem::new("the logs of Pods are not shown: they can contain any values");
         add_notices(&[problem.help("leave out --redact to see them")], host, output, report);
     }
     let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !confirmed;

@@ -106,7 +106,7 @@ impl FromKapp {
         let record = Record::read(&name, &app.namespace, target).await?;
         if record.is_none() && parent.is_none() {
             let message = format!("there is no app {name} of kapp in namespace {}", app.namespace);
-            let help = "kapp ls -A lists those that there are; -n or --app-namespace names the namespace of its record";
+            let help = "kapp ls -A lists the existing ones; -n or --app-namespace names the namespace of its record";
             return Err(Error::failed(Problem::new(message).help(help)));
         }
         let members = match &record {

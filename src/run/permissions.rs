@@ -182,15 +182,9 @@ async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan,
     }
     let others = plan.changes.iter().filter(|change| change.desired.bundle.is_none()).count();
     let notes = [
-        (
-            others > 0,
-            "Objects that OLM does not install are left out: print what their deploy needs without the bundle.",
-        ),
-        (
-            has_hashes,
-            "Names of roles end with a hash of their rules, as OLM makes them: print again for each new version.",
-        ),
-        (has_certificates, "cert-manager.io: needed where OLM has cert-manager make the certificates of webhooks."),
+        (others > 0, "Objects that OLM does not install are left out: run this command on them without the bundle."),
+        (has_hashes, "OLM appends a hash of the rules to the names of roles: print again for each new version."),
+        (has_certificates, "cert-manager.io: needed if OLM uses cert-manager for the certificates of webhooks."),
         (
             is_nameless,
             "clusterextensions/finalizers: for any name; add the ClusterExtension with -f to limit it to its own.",
@@ -250,7 +244,7 @@ fn namespaces_of(plan: &Plan) -> String {
     let namespaces = plan.changes.iter().filter(|change| change.desired.object.is_namespace());
     let word = |change: &Change| {
         format!(
-            "# To delete {} when it leaves the app also takes list on every kind in it, and on APIServices.\n",
+            "# To delete {} when it leaves the app, list on every kind in it and on APIServices is also needed.\n",
             text::sanitize(&change.desired.object.to_string())
         )
     };
@@ -262,7 +256,7 @@ async fn needs_of_kapp(name: &str, app: &App, target: &Target) -> std::result::R
     let first = |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
     let Some(record) = kapp::Record::read(name, &app.namespace, target).await.map_err(first)? else {
         let problem = Problem::new(format!("there is no app {name} of kapp in namespace {}", app.namespace));
-        return Err(problem.help("kapp ls -A lists those that there are"));
+        return Err(problem.help("kapp ls -A lists the existing ones"));
     };
     let members = record.members(target).await.map_err(first)?;
     if let Some(problem) = members.unread.first() {

@@ -1,9 +1,9 @@
 //! `apps rename`: gives an app another name, with all of its members.
 //!
-//! A member is deleted only if its label and an inventory agree. So the record of the new name gets the whole inventory before
-//! the first label changes, and the record of the old name keeps it until the last label has changed. Whatever stops the
-//! command, each member has the label of one of the two, and the inventory of that one has its uid. The same command
-//! continues.
+//! A member is deleted only if its label and an inventory agree. So the record of the new name gets the whole inventory
+//! before the first label changes, and the record of the old name keeps it until the last label has changed. Whatever
+//! stops the command, each member has the label of one of the two names, and the inventory of that name has its uid.
+//! Running the same command again continues.
 
 use jiff::Timestamp;
 
@@ -41,7 +41,8 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
         if before.is_renamed_to(&new) {
             // The other record has the inventory before this one loses it.
             if after.is_none() || !before.members.is_empty() {
-                let message = format!("{} says that it was renamed to {to}, which is not so", old.parent());
+                let message =
+                    format!("{} says that it was renamed to {to}, but {to} does not have its members", old.parent());
                 return Err(Error::failed(Problem::new(message).help(RESTORE)));
             }
             before.delete(Some(&new), &target).await.map_err(Error::failed)?;
@@ -53,7 +54,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
             after.members == before.members && (is_begun || !after.members.is_empty())
         };
         if after.as_ref().is_some_and(|after| !is_of_this(after)) {
-            let problem = Problem::new(format!("there is an app {to} in namespace {} already", new.namespace));
+            let problem = Problem::new(format!("there is already an app {to} in namespace {}", new.namespace));
             return Err(Error::failed(problem.help(format!(
                 "choose another name; to delete a record of {from} without members: gantry apps forget"
             ))));
@@ -62,7 +63,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
         Ok(Some((before, after, new, live)))
     };
     let Some((before, after, new, live)) = until(&stop, work).await? else {
-        return Ok(format!("Renamed the app {from} to {to}: an earlier run had done all but the end\n"));
+        return Ok(format!("Renamed the app {from} to {to}: an earlier run had already moved its members\n"));
     };
     if !live.unread.is_empty() {
         return Err(Error::Failed(live.unread));
@@ -116,7 +117,7 @@ async fn relabel(
         let Found { object, resource, facts } = found;
         let remains = |why: String| {
             Problem::new(format!("{object} could not get the label of the app {}: {why}", new.name))
-                .help("run the same command again: both records are there")
+                .help("run the same command again: both records still exist")
         };
         let is_same = |live: &Live| {
             let label = members::read(&live.raw.json(), resource).map(|found| found.facts.labels);

@@ -197,7 +197,7 @@ impl Taking<'_> {
         }
         if secrets > 0 {
             let notice = Problem::new(format!("left out of the snapshot: {}", text::count(secrets, "Secret")));
-            self.notices.push(notice.help("no snapshot holds Secrets; a check against it takes them for new"));
+            self.notices.push(notice.help("snapshots never contain Secrets; a check against one treats them as new"));
         }
         let wanted: Vec<Wanted> = crds.iter().map(|name| Wanted::crd(name)).collect();
         for read in self.target.read_each(&wanted, &|_, _| ()).await? {

@@ -22,7 +22,7 @@ pub const FINISHING: &str = "interrupted: finishing the requests in flight; pres
 /// The most lines that show what is awaited.
 const LINES: usize = 10;
 
-/// Ends a command that writes only what somebody confirms, where nobody can be asked. `help` names the flag that confirms.
+/// Ends a command that requires confirmation if there is no terminal to ask on. `help` names the flag that confirms.
 pub fn needs_terminal(host: &Host, help: &str) -> Result<()> {
     if host.stdin_is_terminal && host.stderr_is_terminal {
         return Ok(());

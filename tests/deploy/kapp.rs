@@ -405,7 +405,7 @@ fn what_is_no_app_of_kapp_ends_before_anything_is_written() {
     stage.write(&[stage.config_map("settings", "1")]);
     stage.app("deploy", &["--from-kapp", "other"]).code(1).stderr_contains("there is no app other of kapp");
     control_plane().apply_yaml(&stage.config_map("other", "1").to_string());
-    stage.app("deploy", &["--from-kapp", "other"]).code(1).stderr_contains("keeps no app of kapp");
+    stage.app("deploy", &["--from-kapp", "other"]).code(1).stderr_contains("is not the record of a kapp app");
     stage.deploy(&["--from-kapp"]).code(2).stderr_contains("--app");
     stage.app("deploy", &["--prune=kapp"]).code(2).stderr_contains("--from-kapp");
     assert!(!stage.config_map_is_there("settings"));

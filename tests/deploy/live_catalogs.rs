@@ -225,7 +225,7 @@ fn a_catalog_of_the_configuration_takes_the_place_of_the_one_of_that_name() {
 #[test]
 fn a_cluster_without_catalogs_says_so() {
     let olm = Olm::alone();
-    let help = "error: there is no catalog to look into\n  = help: name one with --catalog NAME=PATH";
+    let help = "error: there is no catalog to read\n  = help: name one with --catalog NAME=PATH";
     let run = || olm.gantry("admin", &["catalog"]).run();
     run().code(1).stderr_contains(help).stderr_contains("there is no ClusterCatalog at kube: test");
     olm.catalog("off", &json!({"availabilityMode": "Unavailable"}), &json!({}));

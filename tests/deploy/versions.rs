@@ -192,7 +192,7 @@ fn the_original_stays_where_the_annotation_says_so_and_references_may_be_explici
     let wrong = json!({"kapp.k14s.io/versioned-explicit-ref": "config"});
     let wrong = stage.object("v1", "ConfigMap", "reader", wrong, json!({"data": {"to": "config"}}));
     let output = stage.deploy(&[stage.config("3", kept), wrong], &[]).run();
-    output.code(2).stderr_contains("not apiVersion, kind and name of an object");
+    output.code(2).stderr_contains("not the apiVersion, kind and name of an object");
 }
 
 #[test]

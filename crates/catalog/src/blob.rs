@@ -1,4 +1,4 @@
-//! One blob of a catalog: what it is of, and its text.
+//! One blob of a catalog: its schema, package and name, and its text.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,16 +19,16 @@ pub enum Schema {
     Bundle,
     /// `olm.deprecations`
     Deprecations,
-    /// Something else, which is nobody's business here.
+    /// Any other schema, which this crate ignores.
     Other,
 }
 
 /// A blob of a catalog.
 #[derive(Debug)]
 pub struct Blob<'a> {
-    /// Its `schema`; empty where there is none, which is a mistake.
+    /// Its `schema`; empty if it is missing, which is an error.
     pub schema: Cow<'a, str>,
-    /// Its `package`. An `olm.package` has the package's name in `name`.
+    /// Its `package`; an `olm.package` has the name of the package in `name` instead.
     pub package: Cow<'a, str>,
     /// Its `name`.
     pub name: Cow<'a, str>,
@@ -37,7 +37,7 @@ pub struct Blob<'a> {
 }
 
 impl<'a> Blob<'a> {
-    /// Looks at the keys of a blob. `fields` are those of `text`.
+    /// Reads the head of a blob. `fields` are the fields of `text`.
     pub(crate) fn new(text: &'a str, fields: Fields<'a>) -> Result<Blob<'a>, String> {
         unique(&fields)?;
         let part = |name| match fields.0.iter().find(|(key, _)| fold(key) == name) {
@@ -48,7 +48,7 @@ impl<'a> Blob<'a> {
         Ok(Blob { schema, package, name, fields, text })
     }
 
-    /// What it describes.
+    /// What the blob describes.
     pub fn kind(&self) -> Schema {
         match &*self.schema {
             "olm.package" => Schema::Package,
@@ -59,7 +59,7 @@ impl<'a> Blob<'a> {
         }
     }
 
-    /// The package that it is about.
+    /// The name of the package that the blob belongs to.
     pub fn of_package(&self) -> &str {
         match self.kind() {
             Schema::Package => &self.name,
@@ -67,13 +67,13 @@ impl<'a> Blob<'a> {
         }
     }
 
-    /// The blob as one line of JSON, as it is written but for blanks.
+    /// The blob as one line of JSON: its text without insignificant whitespace.
     pub fn json(&self) -> Cow<'a, str> {
         compact(self.text)
     }
 }
 
-/// Says so where a key is written in two cases: what reads it by one of them would not see the other.
+/// Returns an error if a key occurs in two spellings that differ only in case: a reader of one would not see the other.
 fn unique(fields: &Fields<'_>) -> Result<(), String> {
     let is_lower = |key: &str| key.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     if fields.0.iter().all(|(key, _)| is_lower(key)) {
@@ -98,7 +98,7 @@ fn unique(fields: &Fields<'_>) -> Result<(), String> {
     }
 }
 
-/// A key whose case does not count. Upper case first: some letters have several lower cases.
+/// The case-folded key. To upper case first, because some letters have several lower-case forms.
 fn fold(key: &str) -> Cow<'_, str> {
     match key.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         true => Cow::Borrowed(key),

@@ -1,8 +1,8 @@
-//! What classic OLM installs for a Subscription.
+//! Finds the bundle that classic OLM installs for a Subscription.
 //!
-//! Unlike OLM v1 it looks at one channel alone and only at the entries on the chain of `replaces` from its head
-//! (`sortChannel` in `pkg/controller/registry/resolver` of operator-lifecycle-manager); of those that an edge leads to, it
-//! takes the one nearest to the head.
+//! Unlike OLM v1 it looks at a single channel, and only at the entries on the `replaces` chain from its head
+//! (`sortChannel` in `pkg/controller/registry/resolver` of operator-lifecycle-manager). Of the entries that an edge leads
+//! to, it takes the one nearest to the head.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::package::{Channel, Entry, Package};
 use crate::skip_range::SkipRange;
 use crate::version::Version;
 
-/// The entries on the chain of `replaces` from the head down.
+/// The entries on the `replaces` chain, from the head down.
 pub fn chain(channel: &Channel) -> Vec<&Entry> {
     let mut found: Vec<&Entry> = Vec::new();
     let mut seen = BTreeSet::new();
@@ -27,8 +27,8 @@ pub fn chain(channel: &Channel) -> Vec<&Entry> {
     found
 }
 
-/// The bundle that a Subscription to a channel goes to: from what is installed, else the head. `None`: it stays, or there is
-/// nothing to install.
+/// The bundle that a Subscription to a channel installs next: an update of the installed bundle, or the head if none is
+/// installed. `None` if there is no update or nothing to install.
 pub fn next<'a>(package: &'a Package, channel: &'a Channel, installed: Option<&str>) -> Option<&'a str> {
     let chain = chain(channel);
     let Some(installed) = installed else { return chain.first().map(|head| head.name.as_str()) };

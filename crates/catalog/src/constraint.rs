@@ -1,6 +1,7 @@
 //! The range language of a ClusterExtension's `version`: that of Masterminds/semver v3.5.0.
 //!
-//! Texts and results are the library's, its oddities included (`^*` takes 0.0.0 only): a test compares them with it.
+//! Error texts and results are the library's, including its quirks (`^*` matches only 0.0.0); a test compares them with
+//! the library.
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -11,18 +12,18 @@ use regex::{Captures, Regex};
 use super::version::Version;
 use gantry_schema::golang::semver::is_digits;
 
-/// The longest range that the library reads, in bytes.
+/// The maximum length of a range that the library accepts, in bytes.
 const MOST_BYTES: usize = 512;
-/// The most alternatives.
+/// The maximum number of alternatives.
 const MOST_GROUPS: usize = 32;
-/// The longest version in a range.
+/// The maximum length of a version in a range, in bytes.
 const MOST_BYTES_OF_VERSION: usize = 256;
 
-/// A version as the library finds it in a range; `|` is in its classes by mistake.
+/// The library's pattern of a version in a range; the `|` in its classes is the library's mistake.
 const VERSION: &str = r"v?([0-9|xX*]+)(\.[0-9|xX*]+)?(\.[0-9|xX*]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
-/// The operators in the library's order, the empty one among them.
+/// The operators in the library's order, including the empty one.
 const OPERATORS: &str = r"=||!=|>|<|>=|=>|<=|=<|~|~>|\^";
-/// What Go's `\s` takes.
+/// What Go's `\s` matches.
 const BLANK: &str = r"[\t\n\f\r ]";
 
 static COMPARISON: LazyLock<Regex> = LazyLock::new(|| regex("^S*(O)S*(V)S*$"));
@@ -33,15 +34,15 @@ static HYPHEN: LazyLock<Regex> = LazyLock::new(|| regex("S*(V)S+-S+(V)S*"));
 /// A range of versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Constraint {
-    /// One of the groups holds.
+    /// One of the groups must hold.
     groups: Vec<Group>,
 }
 
-/// Comparisons that all hold.
+/// Comparisons that must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Group {
     comparisons: Vec<Comparison>,
-    /// Whether one of them is with a pre-release: without one, no pre-release is taken.
+    /// Whether one of them compares with a pre-release: otherwise no pre-release matches.
     takes_pre_releases: bool,
 }
 
@@ -53,7 +54,7 @@ struct Comparison {
     open: Open,
 }
 
-/// Which part of the version is missing or a wildcard, and with it all behind it.
+/// The first part of the version that is missing or a wildcard; all parts after it are open as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     Nothing,
@@ -75,7 +76,10 @@ enum Operator {
 }
 
 impl Constraint {
-    /// Reads a range; the error is the library's text.
+    /// Parses a range.
+    ///
+    /// # Errors
+    /// The library's text.
     pub fn parse(text: &str) -> Result<Constraint, String> {
         if text.len() > MOST_BYTES {
             return Err(format!("constraint string is too long (max {MOST_BYTES} bytes)"));
@@ -88,7 +92,7 @@ impl Constraint {
         Ok(Constraint { groups: groups.into_iter().map(Group::parse).collect::<Result<_, _>>()? })
     }
 
-    /// Whether the range takes the version.
+    /// Whether the range contains the version.
     pub fn matches(&self, version: &Version) -> bool {
         self.groups.iter().any(|group| {
             let is_of_interest = !version.is_pre_release() || group.takes_pre_releases;
@@ -96,13 +100,13 @@ impl Constraint {
         })
     }
 
-    /// Whether the range names one version: a pin.
+    /// Whether the range pins a single version.
     pub fn is_one_version(&self) -> bool {
         let is_exact = |one: &Comparison| one.operator == Operator::Equal && one.open == Open::Nothing;
         matches!(&self.groups[..], [Group { comparisons, .. }] if matches!(&comparisons[..], [one] if is_exact(one)))
     }
 
-    /// Whether the range would take the version if its comparisons were with pre-releases.
+    /// Whether the range excludes the version only because it is a pre-release.
     pub fn matches_but_for_pre_release(&self, version: &Version) -> bool {
         let holds = |group: &Group| group.comparisons.iter().all(|comparison| comparison.holds(version));
         !self.matches(version) && self.groups.iter().any(holds)
@@ -148,7 +152,7 @@ impl Comparison {
             Open::Nothing => 3,
         };
         let pre = group(&found, 6);
-        // What the library makes of it, of which it bounds the length.
+        // The length of the version that the library builds from it, which the library limits.
         let length = match open {
             Open::Nothing => group(&found, 2).len(),
             _ => parts[..closed].iter().map(|part| part.len() + 1).sum::<usize>() + 2 * (3 - closed) - 1 + pre.len(),
@@ -169,7 +173,7 @@ impl Comparison {
         Ok(Comparison { operator, number, pre: pre.to_owned(), open })
     }
 
-    /// Whether the comparison holds, pre-releases compared plainly.
+    /// Whether the comparison holds; pre-releases are compared like other versions.
     fn holds(&self, version: &Version) -> bool {
         let order = self.order(version);
         match self.operator {
@@ -214,7 +218,7 @@ impl Comparison {
         if order == Ordering::Less {
             return false;
         }
-        // ~0.0.0 takes everything.
+        // ~0.0.0 matches everything.
         if self.number == [0; 3] && !matches!(self.open, Open::Minor | Open::Patch) {
             return true;
         }
@@ -235,7 +239,7 @@ impl Comparison {
         minor > 0 || self.open == Open::Patch || version.patch == patch
     }
 
-    /// The order of the version and the one compared with.
+    /// The order of the version relative to the version of the comparison.
     fn order(&self, version: &Version) -> Ordering {
         [version.major, version.minor, version.patch].cmp(&self.number).then_with(|| {
             let pre = version.pre_text();
@@ -244,7 +248,7 @@ impl Comparison {
     }
 }
 
-/// The order of two pre-releases. The library reads numbers as it compares them: one that is too large for it is a word.
+/// The order of two pre-releases. As in the library, a number that does not fit into 64 bits is compared as a word.
 fn compare_pre(one: &str, other: &str) -> Ordering {
     let number = |part: &str| part.parse::<u64>().ok().filter(|_| is_digits(part));
     let (mut ones, mut others) = (one.split('.'), other.split('.'));
@@ -278,7 +282,7 @@ fn without_hyphens(text: &str) -> String {
     rewritten
 }
 
-/// The pattern with O, V and S replaced by what operators, versions and blanks are.
+/// The pattern with O, V and S replaced by the patterns of operators, versions and whitespace.
 fn regex(pattern: &str) -> Regex {
     let parts = pattern.chars().map(|part| match part {
         'O' => OPERATORS.to_owned(),
@@ -286,7 +290,7 @@ fn regex(pattern: &str) -> Regex {
         'S' => BLANK.to_owned(),
         other => other.to_string(),
     });
-    // Written above, so that it is a pattern or no test passes.
+    // The patterns are constants above; any test would fail on an invalid one.
     Regex::new(&parts.collect::<String>()).expect("a pattern")
 }
 

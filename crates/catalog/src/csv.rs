@@ -1,4 +1,4 @@
-//! What a ClusterServiceVersion says of how a bundle can be installed.
+//! The parts of a ClusterServiceVersion that a catalog keeps.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,26 +9,26 @@ use serde_json::value::RawValue;
 use crate::bundle::{ClusterServiceVersion, Judgement, Known, Profile, Unchecked, judge};
 use crate::json::Fields;
 
-/// What is known of a ClusterServiceVersion.
+/// The parts of a ClusterServiceVersion that determine how a bundle can be installed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Csv {
-    /// The version that it gives itself; empty where only its metadata is in the catalog.
+    /// Its version; empty if the catalog has only its metadata.
     pub version: String,
-    /// The name that people read.
+    /// Its display name.
     pub display_name: String,
     /// The install modes that it supports.
     pub install_modes: Vec<String>,
-    /// How many webhooks it defines; `None` where only its metadata is in the catalog, which does not say.
+    /// The number of webhooks that it defines; `None` if the catalog has only its metadata, which does not say.
     pub webhooks: Option<usize>,
-    /// The oldest Kubernetes that it runs on; empty where it does not say.
+    /// The oldest Kubernetes version that it runs on; empty if it does not say.
     pub min_kube_version: String,
-    /// All that it says, or what its metadata say of that; only where the properties of the bundle are kept, and only if
-    /// its fields have their types.
+    /// The whole ClusterServiceVersion, or the part of it that its metadata contains. Only if the properties of the bundle
+    /// are kept and all fields have the right types.
     pub whole: Option<Box<ClusterServiceVersion>>,
 }
 
 impl Csv {
-    /// What OLM v1 says of the bundle, as far as the ClusterServiceVersion in the catalog shows.
+    /// Whether OLM v1 installs the bundle, as far as the ClusterServiceVersion in the catalog shows.
     pub fn judge(&self, profile: &Profile<'_>) -> Judgement {
         match (&self.whole, self.webhooks) {
             (Some(csv), Some(_)) => judge(Known::Csv(csv), profile),
@@ -40,18 +40,18 @@ impl Csv {
         }
     }
 
-    /// Whether it can watch all namespaces, as OLM v1 installs it.
+    /// Whether it can watch all namespaces, which is how OLM v1 installs it.
     pub fn supports_all_namespaces(&self) -> bool {
         self.install_modes.iter().any(|mode| mode == "AllNamespaces")
     }
 
-    /// Reads the ClusterServiceVersion out of the value of an `olm.bundle.object`; `None` for another object.
+    /// Reads a ClusterServiceVersion from the value of an `olm.bundle.object`; `None` for another object.
     pub(crate) fn of_object(value: &RawValue, keeps_whole: bool) -> Result<Option<Csv>, String> {
         let fields: Fields = serde_json::from_str(value.get()).map_err(|error| explain_json(&error))?;
         let data = fields.text("data")?;
         let bytes = STANDARD.decode(data.as_bytes()).map_err(|error| format!("data is not base64: {error}"))?;
         let text = String::from_utf8(bytes).map_err(|_| "data is not UTF-8".to_owned())?;
-        // Nearly all are JSON; YAML is taken, too.
+        // Nearly all objects are JSON, but YAML is allowed.
         match text.trim_start().starts_with('{') {
             true => Self::of_text(&text, keeps_whole),
             false => match gantry_yaml::to_json(&text) {

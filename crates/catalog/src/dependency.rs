@@ -1,7 +1,7 @@
-//! What bundles provide and require of each other, as classic OLM resolves it.
+//! Dependencies between bundles, as classic OLM resolves them.
 //!
-//! Sources: `pkg/controller/registry/resolver/cache/predicates.go` of operator-lifecycle-manager for what fits and for the
-//! words; `alpha/property` and `constraints` of operator-registry and api for the properties.
+//! Sources: `pkg/controller/registry/resolver/cache/predicates.go` of operator-lifecycle-manager for the matching and the
+//! texts; `alpha/property` and `constraints` of operator-registry and api for the properties.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::property::Property;
 use crate::skip_range::SkipRange;
 use crate::version::Version;
 
-/// How deep constraints may be in each other.
+/// The maximum nesting of constraints.
 const MOST_DEPTH: usize = 64;
 
-/// An API that a bundle provides or requires: all three parts have to be the same.
+/// An API that a bundle provides or requires. All three parts must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub struct Api {
     /// Its group.
@@ -29,7 +29,7 @@ pub struct Api {
     pub kind: String,
 }
 
-/// What a bundle requires.
+/// A requirement of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requirement {
     /// An operator that provides an API.
@@ -43,29 +43,29 @@ pub enum Requirement {
         /// The range.
         versions: SkipRange,
     },
-    /// All of these, by operators of any number.
+    /// All of these, satisfied by any number of operators.
     All(Vec<Requirement>),
     /// One of these.
     Any(Vec<Requirement>),
     /// None of these.
     Not(Vec<Requirement>),
-    /// An expression over properties, which is not evaluated here.
+    /// A CEL expression over properties, which is not evaluated here.
     Cel(String),
 }
 
-/// What operators are there, as far as a requirement asks.
+/// A set of operators that can satisfy requirements.
 pub trait Operators {
-    /// Whether one provides the API.
+    /// Whether one of them provides the API.
     fn provides(&self, api: &Api) -> bool;
-    /// Whether one is of the package, in a version that is taken.
+    /// Whether one of them is of the package, in a version for which `is_taken` returns true.
     fn has_package(&self, name: &str, is_taken: &dyn Fn(&Version) -> bool) -> bool;
 }
 
 impl Requirement {
-    /// Reads a property of a bundle; `None` for one that requires nothing.
+    /// Reads a property of a bundle; `None` for a property that requires nothing.
     ///
     /// # Errors
-    /// A value that is not of its type.
+    /// The value does not have the type that the property requires.
     pub fn of_property(property: &Property) -> Result<Option<Requirement>, String> {
         match property.kind.as_str() {
             "olm.gvk.required" => parse(&property.value).map(|api| Some(Requirement::Api(api))),
@@ -76,10 +76,10 @@ impl Requirement {
         .map_err(|why: String| format!("{}: {why}", property.kind))
     }
 
-    /// Reads a dependency of `metadata/dependencies.yaml`, where what is required has the names of what is provided.
+    /// Reads a dependency in `metadata/dependencies.yaml`, where requirements have the type names of provided properties.
     ///
     /// # Errors
-    /// A value that is not of its type.
+    /// The value does not have the type that the dependency requires.
     pub fn of_dependency(dependency: &Property) -> Result<Option<Requirement>, String> {
         match dependency.kind.as_str() {
             "olm.gvk" => parse(&dependency.value).map(|api| Some(Requirement::Api(api))),
@@ -88,7 +88,7 @@ impl Requirement {
         }
     }
 
-    /// Whether it holds among these operators; `None` where an expression would have to be evaluated.
+    /// Whether these operators satisfy the requirement; `None` if an expression would have to be evaluated.
     pub fn holds(&self, operators: &dyn Operators) -> Option<bool> {
         match self {
             Requirement::Api(api) => Some(operators.provides(api)),
@@ -104,7 +104,7 @@ impl Requirement {
         }
     }
 
-    /// Every API that it names, in whatever part.
+    /// Every API that it names, at any level.
     pub fn apis(&self) -> Vec<&Api> {
         match self {
             Requirement::Api(api) => vec![api],
@@ -115,13 +115,13 @@ impl Requirement {
         }
     }
 
-    /// Whether it is about packages alone.
+    /// Whether it requires a package.
     pub fn is_of_package(&self) -> bool {
         matches!(self, Requirement::Package { .. })
     }
 }
 
-/// Whether all hold; `None` where none fails and one is not known.
+/// Whether all hold; `None` if none fails but at least one is unknown.
 fn all(parts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut known = Some(true);
     for part in parts {
@@ -141,7 +141,7 @@ impl fmt::Display for Api {
 }
 
 impl fmt::Display for Requirement {
-    /// As OLM says it behind `requires an operator`.
+    /// The text that OLM puts after `requires an operator`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |f: &mut fmt::Formatter<'_>, parts: &[Requirement], between: &str| {
             parts.iter().enumerate().try_for_each(|(at, part)| {
@@ -165,7 +165,7 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// The APIs that these properties say are provided; what cannot be read provides nothing.
+/// The APIs that these properties provide; a property that cannot be parsed provides nothing.
 pub fn provided<'p>(properties: impl IntoIterator<Item = &'p Property>) -> impl Iterator<Item = Api> {
     let provided = properties.into_iter().filter(|property| property.kind == "olm.gvk");
     provided.filter_map(|property| serde_json::from_str(&property.value).ok()).collect::<Vec<Api>>().into_iter()
@@ -217,7 +217,7 @@ struct Cel {
 impl Constraint {
     fn read(self, depth: usize) -> Result<Requirement, String> {
         if depth > MOST_DEPTH {
-            return Err(format!("constraints are more than {MOST_DEPTH} deep in each other"));
+            return Err(format!("constraints are nested more than {MOST_DEPTH} levels deep"));
         }
         let list = |parts: Constraints| -> Result<Vec<Requirement>, String> {
             parts.constraints.into_iter().map(|part| part.read(depth + 1)).collect()
@@ -229,7 +229,7 @@ impl Constraint {
             Constraint { any: Some(parts), .. } => list(parts).map(Requirement::Any),
             Constraint { not: Some(parts), .. } => list(parts).map(Requirement::Not),
             Constraint { cel: Some(Cel { rule }), .. } => Ok(Requirement::Cel(rule)),
-            _ => Err("a constraint of none of the types gvk, package, all, any, not, cel".to_owned()),
+            _ => Err("a constraint without any of gvk, package, all, any, not, cel".to_owned()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which files of a folder make a catalog.
+//! Lists the files of a catalog.
 
 use std::fmt;
 use std::fs;
@@ -9,12 +9,12 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use walkdir::WalkDir;
 
-/// The file in a folder that says which others are none of the catalog's.
+/// The name of the file that excludes other files from the catalog.
 const INDEX_IGNORE: &str = ".indexignore";
-/// The most files that a catalog is made of.
+/// The maximum number of files in a catalog.
 const MOST_FILES: usize = 100_000;
 
-/// What cannot be read of a folder.
+/// A file or folder that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
     /// The file or folder.
@@ -29,8 +29,11 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// The files of a catalog in the order of their names: the file itself, or all files of a folder but for those that an
-/// `.indexignore` leaves out.
+/// The files of a catalog, sorted by name: `root` itself if it is a file, otherwise all files of the folder except those
+/// that an `.indexignore` excludes.
+///
+/// # Errors
+/// A file or folder that cannot be read, or too many files.
 pub fn files(root: &Path) -> Result<Vec<PathBuf>, Unreadable> {
     let unreadable = |path: &Path, error: &io::Error| Unreadable { path: path.to_owned(), reason: error.to_string() };
     if !fs::metadata(root).map_err(|error| unreadable(root, &error))?.is_dir() {
@@ -59,11 +62,11 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>, Unreadable> {
     }
     files.retain(|file| !is_ignored(file, &ignored));
     for file in &files {
-        // A link to a folder is a file to the walk, and none that could be read.
+        // The walk reports a link to a folder as a file, but it cannot be read as one.
         let is = fs::metadata(file).map_err(|error| unreadable(file, &error))?;
         let reason = match is.is_dir() {
             true => "it is a link to a folder",
-            // Nobody may ever write into a pipe.
+            // Reading a pipe could block forever.
             false if !is.is_file() => "it is not a regular file",
             false => continue,
         };
@@ -82,7 +85,7 @@ fn rules(folder: &Path, file: &Path) -> Result<Gitignore, Unreadable> {
     built.map_err(|error| Unreadable { path: file.to_owned(), reason: error.to_string() })
 }
 
-/// The rules of the folder that is nearest to the file decide first.
+/// The rules of the folder nearest to the file take precedence.
 fn is_ignored(file: &Path, rules: &[Gitignore]) -> bool {
     let mut near: Vec<&Gitignore> = rules.iter().filter(|rules| file.starts_with(rules.path())).collect();
     near.sort_by_key(|rules| std::cmp::Reverse(rules.path().components().count()));

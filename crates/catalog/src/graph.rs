@@ -1,6 +1,6 @@
-//! The upgrade graph: which bundles can be updated to which, and the shortest way from one to another.
+//! The upgrade graph: which bundles can be updated to which, and the shortest path from one to another.
 //!
-//! As in OLM v1 an update needs one edge and no chain: a bundle can be updated to every bundle of which an entry replaces
+//! As in OLM v1, an update needs one edge, not a chain: a bundle can be updated to every bundle with an entry that replaces
 //! it, skips it, or has its version in `skipRange`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -9,7 +9,7 @@ use crate::package::{Bundle, Channel, Package};
 use crate::skip_range::SkipRange;
 use crate::version::{Version, VersionRelease};
 
-/// How often at most a version is looked for in a `skipRange`: enough for a thousand entries that all have one.
+/// The maximum number of `skipRange` checks: enough for a thousand entries that all have one.
 const MOST_LOOKS: usize = 4_000_000;
 
 /// What makes an edge.
@@ -19,52 +19,52 @@ pub enum By {
     Replaces,
     /// The entry skips the bundle.
     Skips,
-    /// The entry's `skipRange` has the version in it.
+    /// The entry's `skipRange` contains the version.
     SkipRange,
 }
 
 /// An edge to a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge<'a> {
-    /// The name of the bundle that one comes to.
+    /// The name of the bundle that the edge leads to.
     pub to: &'a str,
     /// The channel whose entry makes the edge.
     pub channel: &'a str,
-    /// What in it does.
+    /// Which field of the entry makes the edge.
     pub by: By,
     /// The text of the range, for [`By::SkipRange`].
     pub range: &'a str,
 }
 
-/// What is installed: edges of `replaces` and `skips` go by the name, those of `skipRange` by the version.
+/// The installed bundle: edges of `replaces` and `skips` match its name, those of `skipRange` its version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Installed<'a> {
-    /// The name of the bundle; `None` where the catalog has no bundle of the version.
+    /// The name of the bundle; `None` if the catalog does not contain it.
     pub name: Option<&'a str>,
-    /// Its version; `None` where it cannot be read.
+    /// Its version; `None` if it cannot be parsed.
     pub version: Option<Version>,
 }
 
-/// The graph would take too long to look through.
+/// Searching the graph would take too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge;
 
 /// The graph of a package, or of some of its channels.
 pub struct Graph<'a> {
     package: &'a Package,
-    /// The edges that begin at the bundle of a name.
+    /// The edges from the bundle of each name.
     named: HashMap<&'a str, Vec<Edge<'a>>>,
     ranges: Vec<(SkipRange, Edge<'a>)>,
     versions: HashMap<&'a str, VersionRelease>,
 }
 
 impl<'a> Graph<'a> {
-    /// The edges of these channels; of all where none is named.
+    /// The graph of these channels, or of all channels if none is named.
     pub fn new(package: &'a Package, channels: &[String]) -> Graph<'a> {
         let (mut named, mut ranges): (HashMap<&str, Vec<Edge>>, _) = (HashMap::new(), Vec::new());
         let is_asked_for = |channel: &&Channel| channels.is_empty() || channels.contains(&channel.name);
         for channel in package.channels.values().filter(is_asked_for) {
-            // What is in no blob cannot be installed.
+            // A bundle without a blob cannot be installed.
             for entry in channel.entries.iter().filter(|entry| package.bundles.contains_key(&entry.name)) {
                 let edge = |by| Edge { to: &entry.name, channel: &channel.name, by, range: "" };
                 if !entry.replaces.is_empty() {
@@ -73,7 +73,7 @@ impl<'a> Graph<'a> {
                 for skipped in &entry.skips {
                     named.entry(skipped).or_default().push(edge(By::Skips));
                 }
-                // A range that cannot be read is no edge and no error.
+                // OLM ignores a range that cannot be parsed.
                 if !entry.skip_range.is_empty()
                     && let Ok(range) = SkipRange::parse(&entry.skip_range)
                 {
@@ -85,18 +85,18 @@ impl<'a> Graph<'a> {
         Graph { package, named, ranges, versions: versions.collect() }
     }
 
-    /// The bundle of this name as what is installed.
+    /// The bundle of this name as the installed one.
     pub fn installed(&self, name: &'a str) -> Installed<'a> {
         Installed { name: Some(name), version: self.versions.get(name).map(|found| found.version.clone()) }
     }
 
-    /// The bundles that replace or skip the bundle of this name, whether the catalog has that one or not.
+    /// The bundles that replace or skip the bundle of this name, whether or not the catalog contains it.
     pub fn named(&self, name: &str) -> impl Iterator<Item = &'a str> {
         self.named.get(name).into_iter().flatten().map(|edge| edge.to)
     }
 
-    /// Whether an entry replaces or skips itself, or has the version of what is installed in its `skipRange`: a bundle that
-    /// was rebuilt under its name may be updated to.
+    /// Whether the entry of the installed bundle replaces or skips itself, or has its version in `skipRange`: then a bundle
+    /// that was rebuilt under the same name is a possible update.
     pub fn leads_to_itself(&self, from: &Installed<'a>) -> bool {
         self.all_edges(from).any(|edge| Some(edge.to) == from.name)
     }
@@ -108,7 +108,7 @@ impl<'a> Graph<'a> {
         named.chain(ranged)
     }
 
-    /// Every edge that begins here and leads to another bundle, the highest version first.
+    /// Every edge from `from` to another bundle, highest version first.
     pub fn edges(&self, from: &Installed<'a>) -> Vec<Edge<'a>> {
         let mut edges: Vec<Edge> = self.all_edges(from).filter(|edge| Some(edge.to) != from.name).cloned().collect();
         edges.sort_by(|one, other| {
@@ -122,15 +122,18 @@ impl<'a> Graph<'a> {
         edges
     }
 
-    /// The bundles that can be updated to from here in one step, the highest version first.
+    /// The bundles that `from` can be updated to in one step, highest version first.
     pub fn successors(&self, from: &Installed<'a>) -> Vec<&'a Bundle> {
         let mut seen = BTreeSet::new();
         let edges = self.edges(from).into_iter().filter(|edge| seen.insert(edge.to));
         edges.filter_map(|edge| self.package.bundles.get(edge.to)).collect()
     }
 
-    /// The fewest edges from here to each bundle, as the last edge of the way and what it begins at (`None`: here). Of several
-    /// ways of the same length it is the one over the highest versions.
+    /// The shortest path from `from` to each bundle. Of several paths of the same length, the one through the highest
+    /// versions is chosen.
+    ///
+    /// # Errors
+    /// The search would take too long.
     pub fn ways(&self, from: &Installed<'a>) -> Result<Ways<'a>, TooLarge> {
         let mut last: BTreeMap<&str, (Option<&str>, Edge)> = BTreeMap::new();
         let mut order = Vec::new();
@@ -154,14 +157,15 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The shortest ways from one bundle to all that it can be updated to.
+/// The shortest paths from one bundle to all that it can be updated to.
 pub struct Ways<'a> {
+    /// For each bundle, the last edge of its path and the bundle where that edge starts; `None` is the beginning.
     last: BTreeMap<&'a str, (Option<&'a str>, Edge<'a>)>,
     order: Vec<&'a str>,
 }
 
 impl<'a> Ways<'a> {
-    /// The edges from the beginning to this bundle; `None` where there is no way.
+    /// The edges from the beginning to this bundle; `None` if there is no path.
     pub fn to(&self, bundle: &str) -> Option<Vec<Edge<'a>>> {
         let mut edges = Vec::new();
         let mut at = Some(bundle);
@@ -174,13 +178,13 @@ impl<'a> Ways<'a> {
         Some(edges)
     }
 
-    /// Every bundle that there is a way to, the nearest first.
+    /// Every reachable bundle, nearest first.
     pub fn reached(&self) -> &[&'a str] {
         &self.order
     }
 }
 
-/// The bundles of a channel that nothing in it replaces or skips: should be one, from which an installation starts.
+/// The bundles of a channel that no entry in it replaces or skips. A valid channel has exactly one, its head.
 pub fn heads(channel: &Channel) -> Vec<&str> {
     let mut below: BTreeSet<&str> = BTreeSet::new();
     for entry in &channel.entries {

@@ -1,4 +1,4 @@
-//! What is kept of a catalog while it is read.
+//! Collects the contents of a catalog while it is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,42 +13,46 @@ use crate::property::Property;
 
 /// The type of the property that holds an object of the bundle.
 const OBJECT: &str = "olm.bundle.object";
-/// The type of the property that holds a part of the ClusterServiceVersion in its place.
+/// The type of the property that holds a part of the ClusterServiceVersion in place of the whole object.
 const METADATA: &str = "olm.csv.metadata";
 
-/// What is kept beside names, versions and edges. A catalog of 250 MB has some MB of these.
+/// What to keep in addition to names, versions and edges, which are a few MB of a catalog of 250 MB.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// The packages whose properties are kept.
+    /// The packages whose images, properties and whole ClusterServiceVersions are kept.
     pub properties_of: BTreeSet<String>,
-    /// Whether the properties of all packages are kept; ClusterServiceVersions are still those of the packages above.
+    /// Whether the properties of all packages are kept. Whole ClusterServiceVersions are kept only for the packages in
+    /// `properties_of`.
     pub all_properties: bool,
-    /// Whether ClusterServiceVersions are looked at: of all packages, or of those whose properties are kept.
+    /// The packages whose ClusterServiceVersions are read.
     pub csv: Csvs,
 }
 
-/// The packages whose ClusterServiceVersions are looked at.
+/// The packages whose ClusterServiceVersions are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Csvs {
-    /// None: their objects are not even decoded.
+    /// None: the objects of bundles are not even decoded.
     #[default]
     None,
-    /// Those whose properties are kept.
+    /// The packages in [`Keep::properties_of`].
     Kept,
-    /// All.
+    /// All packages.
     All,
 }
 
-/// The packages of a catalog by their names.
+/// The contents of a catalog.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalog {
-    /// Also those of which there is no `olm.package`.
+    /// The packages by name, including those without an `olm.package` blob.
     pub packages: BTreeMap<String, Package>,
 }
 
 impl Catalog {
-    /// Adds what a blob says. Of two blobs of the same package, schema and name the later one counts, as on a cluster.
-    /// What is wrong with a blob makes its package a broken one; where it has none, the catalog cannot be read.
+    /// Adds a blob. If two blobs have the same package, schema and name, the later one counts, as on a cluster. An error in
+    /// a blob makes its package broken.
+    ///
+    /// # Errors
+    /// An error in a blob without a package: then the whole catalog cannot be read.
     pub fn add(&mut self, blob: &Blob<'_>, keep: &Keep) -> Result<(), String> {
         let name = blob.of_package();
         if blob.schema.is_empty() {
@@ -164,7 +168,7 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<(),
 fn add_version(bundle: &mut Bundle, value: &RawValue) -> Result<(), String> {
     let fields: Fields =
         serde_json::from_str(value.get()).map_err(|error| format!("{PACKAGE}: {}", explain_json(&error)))?;
-    // Of several, which is a mistake, the first one counts.
+    // Several of these are an error; the first one counts.
     if bundle.packages.is_empty() {
         bundle.version = fields.text("version")?.into_owned();
     }

@@ -1,4 +1,4 @@
-//! JSON looked at without a tree: the keys of an object and the text of each value.
+//! JSON without a tree: the keys of an object and the text of each value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,19 +7,19 @@ use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 
-/// The keys and values of an object, in the order of the text. Of a key that is written twice the last one counts.
+/// The keys and values of an object, in the order of the text. The last value of a duplicate key counts.
 #[derive(Debug)]
 pub(crate) struct Fields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
-    /// The value of a field. Go takes its name in any case.
+    /// The value of a field. Like Go, this ignores the case of its name.
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         let found = self.0.iter().rev().find(|(key, _)| key.eq_ignore_ascii_case(name));
-        // null leaves a field as it is.
+        // Go leaves a field unchanged if the value is null.
         found.map(|(_, value)| *value).filter(|value| value.get() != "null")
     }
 
-    /// A string; empty where there is none.
+    /// A string; empty if there is none.
     pub fn text(&self, name: &str) -> Result<Cow<'a, str>, String> {
         self.parse::<Text>(name).map(|text| text.map_or(Cow::Borrowed(""), |text| text.0))
     }
@@ -32,9 +32,9 @@ impl<'a> Fields<'a> {
             .map_err(|error| format!("{name}: {}", gantry_yaml::explain_json(&error)))
     }
 
-    /// A list, empty where there is none.
+    /// A list; empty if there is none.
     pub fn list<T: Deserialize<'a>>(&self, name: &str) -> Result<Vec<T>, String> {
-        // An item that is null leaves the zero value.
+        // An absent list, like null, is the zero value.
         self.parse(name).map(Option::unwrap_or_default)
     }
 }
@@ -68,10 +68,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// Of a hostile object each field would be looked for among all others.
+/// The maximum number of fields in an object: each field is searched among all others, which is quadratic.
 const MOST_FIELDS: usize = 10_000;
 
-/// A string, borrowed where nothing in it is escaped.
+/// A string, borrowed if nothing in it is escaped.
 #[derive(Debug)]
 pub(crate) struct Text<'a>(pub Cow<'a, str>);
 
@@ -97,7 +97,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// JSON without the blanks between its parts; what is written stays as it is written.
+/// JSON without whitespace between its tokens; the tokens stay unchanged.
 pub(crate) fn compact(json: &str) -> Cow<'_, str> {
     let (mut out, mut copied) = (String::new(), 0);
     let (mut inside, mut escaped) = (false, false);

@@ -1,6 +1,6 @@
-//! What `opm validate` refuses in a package, in its words. OLM v1 takes most of it without a word.
+//! The errors that `opm validate` reports for a package, in opm's words. OLM v1 silently accepts most of them.
 //!
-//! opm ends with the first mistake that it finds; here all are reported.
+//! opm stops at the first error; here all are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::package::{Channel, PACKAGE, Package};
 use crate::skip_range::SkipRange;
 use crate::version::Version;
 
-/// The mistakes of a package, in an order that depends on nothing but the package.
+/// The errors of a package, in an order that depends only on the package.
 pub fn mistakes(package: &Package) -> Vec<String> {
     let mut found = Vec::new();
     let name = quote(&package.name);
@@ -86,14 +86,14 @@ fn of_channel(package: &Package, channel: &Channel, found: &mut Vec<String>) {
     found.extend(wrong.map(|wrong| format!("invalid channel {of}: {wrong}")));
 }
 
-/// From the one head on, the chain of `replaces` has to reach every entry that no other skips.
+/// The `replaces` chain from the only head must reach every entry that no other entry skips.
 fn of_chain(channel: &Channel) -> Option<String> {
     let head = match heads(channel)[..] {
         [] => return Some("no channel head found in graph".into()),
         [head] => head,
         ref heads => return Some(format!("multiple channel heads found in graph: {}", heads.join(", "))),
     };
-    // Of two entries of one name the later one counts, as in a map.
+    // Of two entries with the same name the later one counts, as in a map.
     let entries: BTreeMap<&str, _> = channel.entries.iter().map(|entry| (entry.name.as_str(), entry)).collect();
     let skipped: BTreeSet<&str> = entries.values().flat_map(|entry| entry.skips.iter().map(String::as_str)).collect();
     let (mut chain, mut reached) = (vec![head], BTreeSet::from([head]));

@@ -1,4 +1,4 @@
-//! What a catalog says of one package.
+//! The contents of a catalog for one package.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,33 @@ use crate::version::VersionRelease;
 
 /// The type of the property that names a bundle's package and version.
 pub const PACKAGE: &str = "olm.package";
-/// The types of properties that declare what a bundle depends on.
+/// The types of the properties that declare dependencies of a bundle.
 pub const REQUIRED: [&str; 3] = ["olm.gvk.required", "olm.package.required", "olm.constraint"];
 
-/// A package: what can be installed, and on which ways to get from one version to another.
+/// A package: its bundles, and the channels with the edges between them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Package {
     /// Its name.
     pub name: String,
-    /// Whether there is an `olm.package` for it.
+    /// Whether the catalog has an `olm.package` blob for it.
     pub is_declared: bool,
-    /// The channel that is taken where none is asked for; empty where the catalog names none.
+    /// The channel to use if none is requested; empty if the catalog names none.
     pub default_channel: String,
-    /// One or more sentences for people; empty where there are none.
+    /// A description for people; empty if there is none.
     pub description: String,
-    /// The media type of the icon; empty where there is no icon.
+    /// The media type of the icon; empty if there is no icon.
     pub icon: String,
-    /// The channels by their names.
+    /// The channels by name.
     pub channels: BTreeMap<String, Channel>,
-    /// The bundles by their names.
+    /// The bundles by name.
     pub bundles: BTreeMap<String, Bundle>,
-    /// What is deprecated.
+    /// The deprecations of the package, its channels and its bundles.
     pub deprecations: Vec<Deprecation>,
-    /// How many blobs say what is deprecated: of several the last one counts.
+    /// The number of `olm.deprecations` blobs; if there are several, the last one counts.
     pub deprecation_blobs: usize,
-    /// The blobs that were replaced by a later one of the same schema and name.
+    /// Schema and name of the blobs that a later blob of the same schema and name replaced.
     pub replaced: Vec<(String, String)>,
-    /// Why the package cannot be read; a cluster says so for this package alone.
+    /// Why the package cannot be read; on a cluster the error affects only this package.
     pub broken: Option<String>,
 }
 
@@ -47,16 +47,16 @@ pub struct Channel {
     pub entries: Vec<Entry>,
 }
 
-/// A bundle in a channel, and which bundles can be updated to it.
+/// A bundle in a channel, and the bundles that can be updated to it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entry {
-    /// The bundle.
+    /// The name of the bundle.
     pub name: String,
-    /// The bundle of this name can.
+    /// The name of the bundle that it replaces; empty if there is none.
     pub replaces: String,
-    /// The bundles of these names can.
+    /// The names of the bundles that it skips.
     pub skips: Vec<String>,
-    /// All versions in this range can.
+    /// The range of versions that can be updated to it; empty if there is none.
     pub skip_range: String,
 }
 
@@ -65,36 +65,38 @@ pub struct Entry {
 pub struct Bundle {
     /// Its name.
     pub name: String,
-    /// Where its content is.
+    /// The image with its content; only if the properties of the package were requested.
     pub image: String,
-    /// The text of its version; empty where there is none.
+    /// The text of its version; empty if there is none.
     pub version: String,
-    /// The packages that its `olm.package` properties name: should be one, its own.
+    /// The packages that its `olm.package` properties name. A valid bundle names only its own.
     pub packages: Vec<String>,
-    /// Its properties but for the objects, and but for the metadata of the ClusterServiceVersion; only where they were
-    /// asked for.
+    /// Its properties, except for the objects and the metadata of the ClusterServiceVersion; only if they were requested.
     pub properties: Vec<Property>,
-    /// What its ClusterServiceVersion says; only where that was asked for.
+    /// Its ClusterServiceVersion; only if that was requested.
     pub csv: Option<Csv>,
-    /// The types of the properties with which it declares that it depends on something, in their order.
+    /// The types of the properties that declare its dependencies, in order.
     pub required: Vec<String>,
-    /// How many objects are part of the blob.
+    /// The number of objects in the blob.
     pub objects: usize,
 }
 
-/// Something that should not be used any more.
+/// A deprecated package, channel or bundle.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Deprecation {
-    /// What it is: `olm.package`, `olm.channel` or `olm.bundle`.
+    /// What is deprecated: `olm.package`, `olm.channel` or `olm.bundle`.
     pub schema: String,
     /// Its name; empty for the package.
     pub name: String,
-    /// Why, and what to use instead.
+    /// Why it is deprecated, and what to use instead.
     pub message: String,
 }
 
 impl Bundle {
-    /// Its version with its release; the error is the library's.
+    /// Its version with its release.
+    ///
+    /// # Errors
+    /// The library's text.
     pub fn version(&self) -> Result<VersionRelease, String> {
         VersionRelease::parse(&self.version)
     }
@@ -106,13 +108,13 @@ impl Bundle {
 }
 
 impl Package {
-    /// What the catalog says of something that is deprecated: `("olm.channel", "alpha")`.
+    /// The deprecation of a package, channel or bundle, such as `("olm.channel", "alpha")`.
     pub fn deprecation(&self, schema: &str, name: &str) -> Option<&Deprecation> {
         self.deprecations.iter().find(|found| found.schema == schema && found.name == name)
     }
 
-    /// The bundles from the highest version down; those whose version cannot be read come last. Equal ones come in the
-    /// order of their names.
+    /// The bundles from the highest version down. Bundles whose version cannot be parsed come last, and bundles of equal
+    /// versions are in the order of their names.
     pub fn by_version(&self) -> Vec<&Bundle> {
         let mut bundles: Vec<(Option<VersionRelease>, &Bundle)> =
             self.bundles.values().map(|bundle| (bundle.version().ok(), bundle)).collect();
@@ -123,7 +125,7 @@ impl Package {
         bundles.into_iter().map(|(_, bundle)| bundle).collect()
     }
 
-    /// The channels that have the bundle, by name.
+    /// The channels that contain the bundle, by name.
     pub fn channels_of<'a>(&'a self, bundle: &'a str) -> impl Iterator<Item = &'a Channel> {
         self.channels.values().filter(move |channel| channel.entries.iter().any(|entry| entry.name == bundle))
     }

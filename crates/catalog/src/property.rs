@@ -1,9 +1,9 @@
-//! What a bundle says of itself to OLM, in an open list.
+//! Properties: the open list of typed values by which a bundle describes itself to OLM.
 
 /// A property of a bundle.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Property {
-    /// Its type: `olm.gvk`.
+    /// Its type, such as `olm.gvk`.
     pub kind: String,
     /// Its value, as compact JSON.
     pub value: String,

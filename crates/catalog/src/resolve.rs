@@ -1,7 +1,7 @@
-//! Which bundle OLM v1 installs for a ClusterExtension, and why none.
+//! Finds the bundle that OLM v1 installs for a ClusterExtension, or the reason why there is none.
 //!
-//! The steps, their order and the texts are those of operator-controller's resolver. What selects catalogs is left to the
-//! caller: here go those that are selected, available and served.
+//! The steps, their order and the texts are those of operator-controller's resolver. The caller selects the catalogs and
+//! passes only those that are selected, available and served.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -14,39 +14,39 @@ use crate::graph::{Graph, Installed};
 use crate::package::{Bundle, Package};
 use crate::version::{Version, VersionRelease, release};
 
-/// What a ClusterExtension asks for.
+/// What a ClusterExtension requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The package.
     pub package: String,
     /// The range of versions; empty for any version, which is not the same as `*`.
     pub version: String,
-    /// The channels; none for all.
+    /// The channels; empty for all.
     pub channels: Vec<String>,
-    /// What limits updates of what is installed.
+    /// The constraint on updates of the installed bundle.
     pub constraints: UpgradeConstraints,
 }
 
-/// What limits updates.
+/// The constraint on updates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UpgradeConstraints {
-    /// The edges of the catalog (`CatalogProvided`, `Enforce`).
+    /// Only along the edges of the catalog (`CatalogProvided`, `Enforce`).
     #[default]
     Catalog,
-    /// Semantic versions: a release of the same major version, below 1.0.0 of the same minor one.
+    /// Only by the rules of semantic versions: within the same major version, below 1.0.0 within the same minor version.
     Semver,
-    /// Nothing (`SelfCertified`, `Ignore`).
+    /// No constraint (`SelfCertified`, `Ignore`).
     Any,
 }
 
-/// The bundle that is installed, from the status of a ClusterExtension.
+/// The installed bundle, from the status of a ClusterExtension.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstalledBundle {
     /// Its name.
     pub name: String,
     /// The text of its version.
     pub version: String,
-    /// Its release, where the status has one of its own.
+    /// Its release, if the status has a separate field for it.
     pub release: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct Source<'a> {
     pub name: &'a str,
     /// Its priority.
     pub priority: i32,
-    /// What it says of the package, if it has it.
+    /// The package, if the catalog contains it.
     pub package: Option<&'a Package>,
 }
 
@@ -66,54 +66,54 @@ pub struct Source<'a> {
 pub struct Resolved<'a> {
     /// The catalog that it is from.
     pub catalog: &'a str,
-    /// What that catalog says of the package.
+    /// The package in that catalog.
     pub package: &'a Package,
     /// The bundle.
     pub bundle: &'a Bundle,
     /// Its version.
     pub version: VersionRelease,
-    /// Other bundles of the catalog that come before or behind it by accident: they have the same version.
+    /// Other bundles of the catalog with the same version: which of them OLM takes is undefined.
     pub tied: Vec<&'a str>,
 }
 
-/// Why nothing is resolved. `text` is what OLM says.
+/// Why nothing is resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure<'a> {
-    /// OLM's words.
+    /// OLM's error text.
     pub text: String,
-    /// What the reason is.
+    /// The reason.
     pub reason: Reason<'a>,
 }
 
-/// Which step left nothing.
+/// The step that left no candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reason<'a> {
-    /// The range of versions is none.
+    /// The range of versions is invalid.
     RangeInvalid,
-    /// A catalog has the package, and it cannot be read.
+    /// A catalog contains the package, but it cannot be read.
     BrokenPackage,
-    /// What is installed, or what is resolved, has a version that cannot be read.
+    /// The version of the installed or of the resolved bundle cannot be parsed.
     NoVersionToRead,
-    /// No catalog has the package.
+    /// No catalog contains the package.
     NoPackage,
-    /// The package has none of the channels; these it has.
+    /// The package has none of the requested channels; with the channels that it has.
     NoChannel(Vec<&'a str>),
-    /// No version of the channels is in the range; these there are, the highest first.
+    /// No version of the channels is in the range.
     NoVersion {
-        /// The versions of the channels.
+        /// The versions of the channels, highest first.
         versions: Vec<&'a str>,
-        /// Those of them that the range would take if it took pre-releases.
+        /// Those of them that the range would match if it allowed pre-releases.
         pre_releases: Vec<&'a str>,
     },
-    /// There are such versions, but no edge to one of them from what is installed; the highest first.
+    /// There are such versions, but no edge from the installed bundle to any of them; as catalog and bundle, highest first.
     NoEdge(Vec<(&'a str, &'a Bundle)>),
-    /// Several catalogs of the same priority have one, each as catalog, bundle and priority.
+    /// Several catalogs of the same priority have a candidate; as catalog, bundle and priority.
     Ambiguous(Vec<(&'a str, &'a Bundle, i32)>),
-    /// OLM does not install this bundle, and tries no other.
+    /// OLM does not support this bundle, and tries no other.
     Unsupported(&'a Bundle),
 }
 
-/// What one catalog answers.
+/// The candidate of one catalog.
 struct Candidate<'a> {
     source: Source<'a>,
     package: &'a Package,
@@ -122,7 +122,10 @@ struct Candidate<'a> {
     tied: Vec<&'a str>,
 }
 
-/// Resolves what a ClusterExtension asks for.
+/// Resolves a ClusterExtension.
+///
+/// # Errors
+/// Why nothing is resolved.
 pub fn resolve<'a>(
     wanted: &Wanted,
     installed: Option<&InstalledBundle>,
@@ -131,7 +134,7 @@ pub fn resolve<'a>(
     Resolver::new(wanted, sources)?.resolve(installed)
 }
 
-/// Resolves one ClusterExtension again and again, for one bundle after another that is installed.
+/// Resolves one ClusterExtension repeatedly, for different installed bundles.
 pub struct Resolver<'w, 'a> {
     wanted: &'w Wanted,
     range: Option<Constraint>,
@@ -139,18 +142,18 @@ pub struct Resolver<'w, 'a> {
     packages: Vec<(Source<'a>, &'a Package, Prepared<'a>)>,
 }
 
-/// What does not depend on what is installed.
+/// The part of the resolution that does not depend on the installed bundle.
 struct Prepared<'a> {
-    /// The bundles of the channels and the range, what is taken first at the beginning.
+    /// The bundles in the channels and the range, the preferred one first.
     ranked: Vec<Ranked<'a>>,
     graph: OnceCell<Graph<'a>>,
 }
 
 impl<'w, 'a> Resolver<'w, 'a> {
-    /// For this ClusterExtension and these catalogs.
+    /// A resolver for this ClusterExtension and these catalogs.
     ///
     /// # Errors
-    /// Its range of versions is none.
+    /// The range of versions is invalid.
     pub fn new(wanted: &'w Wanted, sources: &'w [Source<'a>]) -> Result<Resolver<'w, 'a>, Failure<'a>> {
         let range = range_of(&wanted.version).map_err(|text| Failure { text, reason: Reason::RangeInvalid })?;
         let prepare = |source: &Source<'a>| {
@@ -161,7 +164,7 @@ impl<'w, 'a> Resolver<'w, 'a> {
         Ok(Resolver { wanted, range, sources, packages })
     }
 
-    /// Resolves it where this bundle is installed.
+    /// Resolves the ClusterExtension for this installed bundle.
     ///
     /// # Errors
     /// Why nothing is resolved.
@@ -209,14 +212,14 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Chooses between what the catalogs answer. `reason` says why there is nothing to choose from.
+/// Chooses between the candidates of the catalogs. `reason` computes the reason if there is none.
 fn choose<'a>(
     mut candidates: Vec<Candidate<'a>>,
     wanted: &Wanted,
     installed: Option<&InstalledBundle>,
     reason: impl Fn() -> Reason<'a>,
 ) -> Result<Resolved<'a>, Failure<'a>> {
-    // What is deprecated gives way to what is not, whatever the priorities.
+    // A bundle that is not deprecated wins over deprecated ones, regardless of priorities.
     if candidates.iter().any(|candidate| !candidate.is_deprecated) {
         candidates.retain(|candidate| !candidate.is_deprecated);
     }
@@ -251,7 +254,10 @@ fn choose<'a>(
     Ok(Resolved { catalog: source.name, package, bundle, version, tied })
 }
 
-/// Reads `version` of a ClusterExtension; `None` where it is empty. The error is OLM's.
+/// Parses `version` of a ClusterExtension; `None` if it is empty.
+///
+/// # Errors
+/// OLM's text.
 pub fn range_of(text: &str) -> Result<Option<Constraint>, String> {
     match text {
         "" => Ok(None),
@@ -261,18 +267,18 @@ pub fn range_of(text: &str) -> Result<Option<Constraint>, String> {
     }
 }
 
-/// Whether a bundle is an automatic update of what is installed by the rules of semantic versions: the same major version,
-/// below 1.0.0 the same minor one, and never from one 0.0.z to another.
+/// Whether `candidate` is an automatic update of `installed` by the rules of semantic versions: the same major version,
+/// below 1.0.0 the same minor version, and never from one 0.0.z to another.
 pub fn is_semver_update(installed: &Version, candidate: &Version) -> bool {
     semver_updates(installed).is_some_and(|updates| updates.matches(candidate))
 }
 
-/// The library's own caret, which is what an earlier OLM v1 asked.
+/// The library's caret operator, which earlier releases of OLM v1 used.
 fn semver_updates(installed: &Version) -> Option<Constraint> {
     Constraint::parse(&format!("^{installed}, !={installed}")).ok()
 }
 
-/// The bundles that what is installed may be updated to, itself among them.
+/// The bundles that the installed bundle can be updated to, including itself.
 enum Successors<'a> {
     All,
     Some { names: BTreeSet<&'a str>, installed: VersionRelease },
@@ -300,7 +306,7 @@ impl<'a> Successors<'a> {
         let mut names: BTreeSet<&str> = graph.successors(&from).iter().map(|next| next.name.as_str()).collect();
         names.extend(known.filter(|_| graph.leads_to_itself(&from)));
         if known.is_none() {
-            // The catalog has no such bundle any more; entries may replace or skip it all the same.
+            // The catalog no longer contains the bundle, but entries can still replace or skip it.
             names.extend(graph.named(&bundle.name));
         }
         Ok(Successors::Some { names, installed })
@@ -322,7 +328,10 @@ impl<'a> Successors<'a> {
     }
 }
 
-/// The version of what is installed.
+/// The version of the installed bundle.
+///
+/// # Errors
+/// The library's text.
 pub fn version_of(installed: &InstalledBundle) -> Result<VersionRelease, String> {
     match &installed.release {
         None => VersionRelease::parse(&installed.version),
@@ -330,7 +339,7 @@ pub fn version_of(installed: &InstalledBundle) -> Result<VersionRelease, String>
     }
 }
 
-/// The bundles of the channels that are named.
+/// The bundles in the requested channels.
 enum InChannels<'a> {
     All,
     Some(BTreeSet<&'a str>),
@@ -358,28 +367,28 @@ fn is_in_range(range: Option<&Constraint>, bundle: &Bundle) -> bool {
     bundle.version().is_ok_and(|found| range.matches(&found.version))
 }
 
-/// The names of the bundles that are deprecated.
+/// The names of the deprecated bundles.
 fn deprecated(package: &Package) -> BTreeSet<&str> {
     let bundles = package.deprecations.iter().filter(|deprecation| deprecation.schema == "olm.bundle");
     bundles.map(|deprecation| deprecation.name.as_str()).collect()
 }
 
-/// A bundle with what decides which one is taken, read once.
+/// A bundle with the properties that determine its rank.
 struct Ranked<'a> {
     is_deprecated: bool,
-    /// `None` where it cannot be read.
+    /// `None` if it cannot be parsed.
     version: Option<VersionRelease>,
     bundle: &'a Bundle,
 }
 
 impl Ranked<'_> {
-    /// Whether a range takes it; without one everything is taken.
+    /// Whether the range contains its version; true without a range.
     fn is_in(&self, range: Option<&Constraint>) -> bool {
         let Some(range) = range else { return true };
         self.version.as_ref().is_some_and(|found| range.matches(&found.version))
     }
 
-    /// What is not deprecated first, then the highest version; what has none comes last.
+    /// Bundles that are not deprecated first, then by version, highest first; bundles without a version come last.
     fn precedence(&self, other: &Self) -> Ordering {
         self.is_deprecated.cmp(&other.is_deprecated).then_with(|| match (&self.version, &other.version) {
             (Some(one), Some(other)) => other.precedence(one),
@@ -408,7 +417,7 @@ fn error_text(wanted: &Wanted, installed: Option<&InstalledBundle>, catalogs: &B
     text
 }
 
-/// The first of the steps that leaves nothing in all catalogs together.
+/// The first step that leaves no candidate in all catalogs together.
 fn reason<'a>(wanted: &Wanted, range: Option<&Constraint>, sources: &[Source<'a>]) -> Reason<'a> {
     let packages = || sources.iter().filter_map(|source| Some((source.name, source.package?)));
     if packages().next().is_none() {

@@ -1,7 +1,7 @@
-//! The range language of `skipRange` and of `olm.package.required`: that of blang/semver v4.0.0.
+//! The range language of `skipRange` and `olm.package.required`: that of blang/semver v4.0.0.
 //!
-//! It takes full versions only, compares pre-releases plainly, and knows `x` at the end of a version. Texts and results
-//! are the library's, its oddities included: a test compares them with it.
+//! It accepts only full versions, compares pre-releases like any other version, and allows `x` at the end of a version.
+//! Error texts and results are the library's, including its quirks; a test compares them with the library.
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -11,13 +11,13 @@ use regex::Regex;
 
 use super::version::Version;
 
-/// A digit of any script: that is what the library looks for, though only those of ASCII can be in a version.
+/// A digit of any script: the library searches for these, although a version can contain only ASCII digits.
 static DIGIT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\p{Nd}").expect("a pattern"));
 
 /// A range of versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkipRange {
-    /// One of the groups holds; of a group, all comparisons hold.
+    /// One of the groups must hold: all of its comparisons.
     groups: Vec<Vec<Comparison>>,
 }
 
@@ -38,11 +38,15 @@ enum Operator {
 }
 
 impl SkipRange {
-    /// Reads a range; the error is the library's text.
+    /// Parses a range.
+    ///
+    /// # Errors
+    /// The library's text.
     pub fn parse(text: &str) -> Result<SkipRange, String> {
         let parts = parts(text);
         let mut groups = Vec::new();
-        // Wildcards of all groups are expanded before the first comparison is read, and errors come in that order.
+        // As in the library, wildcards of all groups are expanded before the first comparison is parsed, so errors come in
+        // that order.
         for group in alternatives(&parts)? {
             let mut expanded = Vec::new();
             for part in group {
@@ -57,9 +61,9 @@ impl SkipRange {
         Ok(SkipRange { groups: groups.collect::<Result<_, _>>()? })
     }
 
-    /// Whether the range has the version in it.
+    /// Whether the range contains the version.
     pub fn contains(&self, version: &Version) -> bool {
-        // The library has no function for an empty group (`a || || b`) and panics where it would call it: with a panic
+        // The library has no function for an empty group (`a || || b`) and panics when it reaches one. After a panic
         // nothing is updated.
         let reached = self.groups.iter().take_while(|group| !group.is_empty());
         reached.into_iter().any(|group| group.iter().all(|comparison| comparison.holds(version)))
@@ -80,7 +84,7 @@ impl Comparison {
     }
 }
 
-/// The parts between blanks. A blank behind an operator separates nothing, and a part of one byte is dropped.
+/// The parts between spaces. A space after an operator does not separate, and a part of one byte is dropped.
 fn parts(text: &str) -> Vec<String> {
     let mut parts: Vec<&str> = Vec::new();
     let (mut start, mut before) = (0, b' ');
@@ -145,12 +149,12 @@ fn comparison(part: &str) -> Result<Comparison, String> {
     read().map_err(|error| format!("Could not parse Range {}: {error}", quote(part)))
 }
 
-/// Which part of a version the wildcard at its end stands for.
+/// Which part of a version is a wildcard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wildcard {
     Minor,
     Patch,
-    /// None that the library knows: `x` is somewhere else.
+    /// None that the library supports: `x` is in another position.
     Unknown,
 }
 
@@ -175,12 +179,12 @@ fn expand(part: &str) -> Result<Vec<String>, String> {
         "<=" => vec![format!("<{}", above())],
         "" | "=" | "==" => vec![format!(">={lowest}"), format!("<{}", above())],
         "!" | "!=" => vec![format!("<{lowest}"), format!(">={}", above())],
-        // The operator is lost, and with it what is wrong with it.
+        // The library drops an unknown operator here, and with it the error.
         _ => vec![lowest],
     })
 }
 
-/// The version with zeros for its wildcards.
+/// The version with its wildcards replaced by zeros.
 fn lowest(text: &str) -> String {
     let text = text.replacen(".x.x", ".x", 1).replacen(".x", ".0", 1);
     match text.matches('.').count() {
@@ -189,7 +193,7 @@ fn lowest(text: &str) -> String {
     }
 }
 
-/// The version with the number at `at` made one more; nothing where that is none.
+/// The version with the number at `at` incremented; empty if that is not a number.
 fn increment(text: &str, at: usize) -> String {
     let mut parts: Vec<String> = text.split('.').map(str::to_owned).collect();
     let Some(next) = parts.get(at).and_then(|part| one_more(part)) else { return String::new() };

@@ -1,6 +1,6 @@
-//! A stream of blobs: YAML documents, or JSON objects one after another, packed with gzip or not.
+//! A stream of blobs: YAML documents or concatenated JSON objects, optionally compressed with gzip.
 //!
-//! Only one blob is in memory at a time. The two are distinguished as in Kubernetes' `YAMLOrJSONDecoder`.
+//! Only one blob is in memory at a time. YAML and JSON are distinguished as in Kubernetes' `YAMLOrJSONDecoder`.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
@@ -14,25 +14,28 @@ use serde_json::Deserializer;
 use crate::blob::Blob;
 use crate::json::Fields;
 
-/// The longest blob that is read.
+/// The maximum size of a blob, in bytes.
 pub const MOST_BYTES_OF_BLOB: usize = 32 << 20;
-/// The most that is read of a catalog, unpacked.
+/// The maximum uncompressed size of a catalog, in bytes.
 pub const MOST_BYTES: u64 = 4 << 30;
-/// What is read at once.
+/// The minimum number of bytes that are read at once.
 const CHUNK: usize = 256 << 10;
-/// How packed text begins.
+/// The magic number of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Why a catalog cannot be read, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// The line on which the blob begins, from 1, or the one that is wrong, where that is known.
+    /// The line of the error, from 1; if that is unknown, the line on which the blob begins.
     pub line: usize,
     /// What is wrong.
     pub message: String,
 }
 
-/// Reads a stream to its end and hands on each blob. It ends with the first error, that of `each` included.
+/// Reads a stream to its end and calls `each` with every blob.
+///
+/// # Errors
+/// The first error, including those that `each` returns.
 pub fn read(input: impl Read, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), Error> {
     let mut input = BufReader::with_capacity(CHUNK, input);
     let is_packed = input.fill_buf().map_err(|error| failed(1, &error))?.starts_with(&GZIP);
@@ -49,12 +52,12 @@ fn failed(line: usize, error: &io::Error) -> Error {
 struct Stream<R> {
     input: R,
     buffer: Vec<u8>,
-    /// Where in the buffer begins what was not handed on yet.
+    /// The start of the unconsumed text in the buffer.
     start: usize,
-    /// How many bytes of the buffer were read.
+    /// The end of the text in the buffer.
     end: usize,
     is_at_end: bool,
-    /// How much is still read.
+    /// The number of bytes that may still be read.
     left: u64,
     /// The line at `start`.
     line: usize,
@@ -74,7 +77,7 @@ impl<R: Read> Stream<R> {
         while !self.rest().is_empty() {
             match self.json(each)? {
                 Ok(()) => count += 1,
-                // YAML may begin with a brace, too. What has two objects is JSON.
+                // YAML can begin with a brace as well, but after two JSON objects it is JSON.
                 Err(_) if count <= 1 => return self.yaml(each),
                 Err(error) => return Err(error),
             }
@@ -91,16 +94,17 @@ impl<R: Read> Stream<R> {
         Error { line: self.line, message: message.into() }
     }
 
-    /// Reads at least as much again as there is, so that what is looked at again and again is not read over and over.
+    /// Reads at least as many bytes as are in the buffer: a blob is parsed again after each read, so doubling keeps the
+    /// total time linear.
     fn fill(&mut self) -> Result<(), Error> {
         let there = self.end - self.start;
         if there > MOST_BYTES_OF_BLOB {
             let most = MOST_BYTES_OF_BLOB >> 20;
-            return Err(self.error(format!("a blob is longer than {most} MiB")));
+            return Err(self.error(format!("a blob is larger than {most} MiB")));
         }
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, there);
-        // One byte too many shows that there is more.
+        // One byte more than the maximum shows that the blob is too large.
         let wanted = there.max(CHUNK).min(MOST_BYTES_OF_BLOB + 1 - there);
         self.buffer.resize(there + wanted, 0);
         while self.end < self.buffer.len() {
@@ -118,16 +122,16 @@ impl<R: Read> Stream<R> {
             }
         }
         match self.left {
-            0 => Err(self.error(format!("the catalog is longer than {} GiB", MOST_BYTES >> 30))),
+            0 => Err(self.error(format!("the catalog is larger than {} GiB", MOST_BYTES >> 30))),
             _ => Ok(()),
         }
     }
 
-    /// Goes on behind so many bytes.
+    /// Skips `count` bytes.
     fn consume(&mut self, count: usize) {
         self.line += memchr::memchr_iter(b'\n', &self.buffer[self.start..self.start + count]).count();
         self.start += count;
-        // What one long blob needed is not kept for the others.
+        // Frees the memory that a large blob needed.
         if self.start == self.end && self.buffer.len() > 4 * CHUNK {
             self.buffer = Vec::new();
             (self.start, self.end) = (0, 0);
@@ -145,7 +149,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// The next JSON object; the inner error is one of the text, which may be something else than JSON.
+    /// The next JSON object. The inner error is a syntax error: the text may not be JSON.
     fn json(&mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<Result<(), Error>, Error> {
         loop {
             let text = &self.buffer[self.start..self.end];
@@ -181,7 +185,7 @@ impl<R: Read> Stream<R> {
             let Ok(text) = std::str::from_utf8(&self.buffer[document.clone()]) else {
                 return Err(self.error("it is not UTF-8"));
             };
-            // An empty document is no blob, and OLM does not pass over it either.
+            // OLM does not skip an empty document either.
             let json = yaml::to_json(text)
                 .map_err(|error| Error { line: self.line + error.line.saturating_sub(1), message: error.message })?
                 .ok_or_else(|| self.error("object '' is missing root schema field"))?;
@@ -195,8 +199,8 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Where the next YAML document is in the buffer: up to a line that begins with `---`. A first line that does belongs to
-    /// it.
+    /// The range of the next YAML document in the buffer: up to a line that begins with `---`. If the first line does, it
+    /// belongs to the document.
     fn document(&mut self) -> Result<Range<usize>, Error> {
         let mut looked_at = 0;
         loop {
@@ -207,13 +211,13 @@ impl<R: Read> Stream<R> {
             if self.is_at_end {
                 return Ok(self.start..self.end);
             }
-            // A separator may be cut in two.
+            // The end of the buffer may split a separator.
             looked_at = rest.len().saturating_sub(3);
             self.fill()?;
         }
     }
 
-    /// Goes behind the line that separates two documents.
+    /// Skips the line that separates two documents.
     fn separator(&mut self) -> Result<(), Error> {
         let end = loop {
             match memchr::memchr(b'\n', self.rest()) {

@@ -1,4 +1,4 @@
-//! Versions of bundles, as OLM reads and orders them.
+//! Versions of bundles, as OLM parses and orders them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,20 +7,23 @@ use gantry_schema::golang::semver::Identifier;
 pub use gantry_schema::golang::semver::Version;
 use gantry_schema::gotext::quote;
 
-/// The longest text that can be a release: `release` of a ClusterServiceVersion has this limit.
+/// The maximum length of a release: `release` of a ClusterServiceVersion has this limit.
 const MOST_BYTES_OF_RELEASE: usize = 20;
 
-/// A version with the release that OLM v1 reads from its build metadata: of `1.0.0+2` the release is 2.
+/// A version with the release that OLM v1 reads from its build metadata: the release of `1.0.0+2` is 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionRelease {
-    /// The version; its build metadata is what is no release.
+    /// The version. It keeps its build metadata only if that is not a release.
     pub version: Version,
-    /// Empty where there is none.
+    /// The release; empty if there is none.
     pub release: Vec<Identifier>,
 }
 
 impl VersionRelease {
-    /// Reads the version of a bundle; the error is the library's text.
+    /// Parses the version of a bundle.
+    ///
+    /// # Errors
+    /// The library's text.
     pub fn parse(text: &str) -> Result<VersionRelease, String> {
         let mut version = Version::parse(text)?;
         let release = match release(&version.build.join(".")) {
@@ -28,13 +31,13 @@ impl VersionRelease {
                 version.build.clear();
                 release
             }
-            // Build metadata that is no release stays what it is.
+            // Build metadata that is not a release stays in the version.
             Err(_) => Vec::new(),
         };
         Ok(VersionRelease { version, release })
     }
 
-    /// The order by version, then by release: none comes first.
+    /// The order by version, then by release; a version without a release comes first.
     pub fn precedence(&self, other: &VersionRelease) -> Ordering {
         self.version.precedence(&other.version).then_with(|| self.release.cmp(&other.release))
     }
@@ -50,7 +53,10 @@ impl fmt::Display for VersionRelease {
     }
 }
 
-/// Reads a release; no text is none. The error is the library's text.
+/// Parses a release; an empty text is no release.
+///
+/// # Errors
+/// The library's text.
 pub fn release(text: &str) -> Result<Vec<Identifier>, String> {
     if text.is_empty() {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! CEL rules (`x-kubernetes-validations`): whether the rules of one side follow from those of the other.
+//! CEL rules (`x-kubernetes-validations`): decides whether the rules of one side follow from those of the other.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -16,45 +16,46 @@ use gantry_schema::{Patterns, Schema};
 pub struct RuleSet<'a> {
     /// The schema node, with everything below it.
     pub schema: &'a Value,
-    /// The entries of `x-kubernetes-validations` to judge: of the node itself.
+    /// The entries of the node's own `x-kubernetes-validations`.
     pub rules: &'a [Value],
     /// Whether the node is the root of a custom resource, whose rules see `metadata.name`.
     pub is_root: bool,
-    /// Whether fields that the schema does not describe are kept, because of what is around the node.
+    /// Whether the schema around the node keeps fields that the node does not describe.
     pub keeps: bool,
 }
 
-/// A value on which the two sides differ: live's schema and rules accept it, a desired rule refuses it.
+/// A value on which the two sides differ: live's schema and rules accept it, and a desired rule refuses it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counterexample {
     /// The value of the node.
     pub value: Value,
-    /// For a transition rule: the node's value before, which live accepts too.
+    /// For a transition rule, the node's old value, which live accepts too.
     pub old: Option<Value>,
 }
 
 /// The answer of [`implied`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Implied {
-    /// Each value that live's schema and rules accept satisfies the desired rules; for transitions, each update.
+    /// Every value that live's schema and rules accept satisfies the desired rules; for transition rules, every update.
     Yes,
-    /// Values that differ, the simplest first. The caller puts them into whole objects and runs both sides.
+    /// Values that differ, simplest first. The caller embeds them in whole objects and validates those against both
+    /// sides.
     No(Vec<Counterexample>),
     /// Not decided, and why.
     Unknown(String),
 }
 
-/// Whether the desired rules follow from live's schema and rules.
+/// Decides whether the desired rules follow from live's schema and rules.
 ///
-/// Rules that live has too follow, as long as they see the same types. [`super::rules`] decides what looks at little of a
-/// value. For all else values are made of the rule's constants and the schema's bounds: one that differs is an answer,
-/// none is none.
+/// A rule that live has too follows, as long as it sees the same types and defaults. [`super::rules`] decides rules
+/// that look at few parts of a value. For all other rules, candidates are built from the rule's constants and the
+/// schema's bounds: a candidate that differs is a counterexample, but finding none proves nothing.
 ///
 /// All steps are taken from `means`.
 pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
-    let length = |rules: &[Value]| rules.iter().map(|rule| kw::weight(rule) / READ).sum::<u64>();
+    let length = |rules: &[Value]| rules.iter().map(|rule| kw::weight(rule) / BYTES_PER_STEP).sum::<u64>();
     if !means.spend(length(live.rules) + length(desired.rules)) {
-        return Implied::Unknown("the limit of steps is reached".to_owned());
+        return Implied::Unknown("the step limit was reached".to_owned());
     }
     let known: HashSet<_> = live.rules.iter().map(judging_part).collect();
     let meanings: OnceCell<HashSet<_>> = OnceCell::new();
@@ -66,8 +67,8 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
     };
     let is_same_typed = same_types(live.schema, desired.schema);
     let mut filled = Vec::new();
-    filled_otherwise(live.schema, desired.schema, &mut Vec::new(), &mut filled);
-    // Of a rule that both have, only the types that it sees may differ, and what is filled in.
+    different_defaults(live.schema, desired.schema, &mut Vec::new(), &mut filled);
+    // A rule that both sides have can differ only in the types and defaults that it sees.
     let follows = |rule: &Value| {
         let is_same = || is_same_typed && mentions_none(rule, &filled);
         is_known(rule) && (is_same() || sees_the_same(rule, live.schema, desired.schema))
@@ -131,21 +132,21 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
     Implied::No(found)
 }
 
-/// Steps for the rules on one value that is tried; what takes more is not known.
+/// The CEL budget for all rules on one candidate; beyond it the result is unknown.
 const STEPS: u64 = 20_000;
 
-/// So many bytes of rules that are read cost a step, and so much of what rules cost when they are run.
-const READ: u64 = 16;
-const COST: u64 = 4;
+/// The bytes of rules that are read in one step, and the CEL cost that equals one step.
+const BYTES_PER_STEP: u64 = 16;
+const COST_PER_STEP: u64 = 4;
 
-/// Whether all rules hold for a value. None: not known.
+/// Whether all rules hold for a value. None: unknown.
 fn holds(rules: &[Rule], value: &Value, old: Option<&Value>, means: &Means<'_>) -> Option<bool> {
     let mut budget = Budget::new(STEPS);
     let mut known = true;
     for rule in rules {
         let before = budget.remaining();
         let answer = rule.evaluate(value, old, &mut budget);
-        if !means.spend(1 + (before - budget.remaining()) / COST) {
+        if !means.spend(1 + (before - budget.remaining()) / COST_PER_STEP) {
             return None;
         }
         match answer {
@@ -157,7 +158,7 @@ fn holds(rules: &[Rule], value: &Value, old: Option<&Value>, means: &Means<'_>) 
     known.then_some(true)
 }
 
-/// Whether values have the same types for rules under both schemas, as far as both describe them.
+/// Whether rules see values with the same types under both schemas, as far as both describe them.
 fn same_types(a: &Value, b: &Value) -> bool {
     let below = |keyword: &str| match (a.get(keyword), b.get(keyword)) {
         (Some(a @ Value::Object(_)), Some(b @ Value::Object(_))) => same_types(a, b),
@@ -172,22 +173,22 @@ fn same_types(a: &Value, b: &Value) -> bool {
             .all(|(name, a)| kw::property(b, name).is_none_or(|b| same_types(a, b)))
 }
 
-/// The names on the ways to all fields of which something else is filled in.
-fn filled_otherwise<'s>(a: &'s Value, b: &'s Value, way: &mut Vec<&'s str>, found: &mut Vec<&'s str>) {
+/// The names on the paths to all fields whose default differs.
+fn different_defaults<'s>(a: &'s Value, b: &'s Value, path: &mut Vec<&'s str>, found: &mut Vec<&'s str>) {
     for (name, field) in kw::properties(b).into_iter().flatten() {
-        way.push(name);
+        path.push(name);
         let known = kw::property(a, name);
         if !same_default(known, Some(field)) {
-            found.extend(way.iter().copied());
+            found.extend(path.iter().copied());
         }
         if let Some(known) = known {
-            filled_otherwise(known, field, way, found);
+            different_defaults(known, field, path, found);
         }
-        way.pop();
+        path.pop();
     }
     for keyword in ["items", "additionalProperties"] {
         if let (Some(a), Some(b)) = (a.get(keyword), b.get(keyword)) {
-            filled_otherwise(a, b, way, found);
+            different_defaults(a, b, path, found);
         }
     }
 }
@@ -200,7 +201,7 @@ fn same_default(a: Option<&Value>, b: Option<&Value>) -> bool {
     }
 }
 
-/// Whether no name is in the text of the rule, where rules escape some characters of names.
+/// Whether none of the names occurs in the text of the rule. False if a name could occur in escaped form.
 fn mentions_none(rule: &Value, names: &[&str]) -> bool {
     let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
@@ -208,11 +209,11 @@ fn mentions_none(rule: &Value, names: &[&str]) -> bool {
         text.match_indices(name)
             .any(|(at, _)| !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part))
     };
-    // What is escaped, or is no word, is looked at more closely.
+    // Names that are escaped or are not words need a closer look.
     names.iter().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric()) && !is_in(name) && !text.contains("__"))
 }
 
-/// Whether a value has the same type for rules under both nodes, whatever is below.
+/// Whether rules see a value with the same type under both nodes, ignoring the nodes below.
 fn same_type(a: &Value, b: &Value) -> bool {
     const TYPING: [&str; 7] = [
         "type",
@@ -225,15 +226,15 @@ fn same_type(a: &Value, b: &Value) -> bool {
     ];
     TYPING.iter().all(|keyword| {
         kw::same_keyword(keyword, a.get(*keyword), b.get(*keyword))
-            // Formats matter where they make another type of a string.
+            // A format matters only if it gives a string another CEL type.
             || *keyword == "format" && !is_typing_format(a) && !is_typing_format(b)
-            // Rules see no unknown fields, and of a value with a type they see as much with them.
+            // Rules do not see unknown fields, so keeping them does not change what they see of a value with a type.
             || *keyword == "x-kubernetes-preserve-unknown-fields" && kw::type_name(a).is_some()
     })
 }
 
-/// Whether the places that the rule looks at have the same types and are filled in with the same; false where it looks at
-/// more than is known.
+/// Whether the places that the rule looks at have the same types and defaults on both sides. False if it is not known
+/// what the rule looks at.
 fn sees_the_same(rule: &Value, a: &Value, b: &Value) -> bool {
     fn same(view: &View, a: &Value, b: &Value) -> bool {
         let below = |view: &Option<Box<View>>, keyword: &str| match (view, a.get(keyword), b.get(keyword)) {
@@ -250,14 +251,15 @@ fn sees_the_same(rule: &Value, a: &Value, b: &Value) -> bool {
             })
     }
     let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
-    rules::footprint(text, a, b, false, false).is_ok_and(|looked| looked.has_every_place() && same(&looked.view, a, b))
+    rules::footprint(text, a, b, false, false)
+        .is_ok_and(|footprint| footprint.has_every_place() && same(&footprint.view, a, b))
 }
 
 fn is_typing_format(schema: &Value) -> bool {
     matches!(schema.get("format").and_then(Value::as_str), Some("byte" | "duration" | "date" | "date-time"))
 }
 
-/// What the texts of rules mention.
+/// The constants and words in the texts of rules.
 #[derive(Debug, Default)]
 struct Constants {
     texts: Vec<String>,
@@ -296,10 +298,10 @@ impl Constants {
     }
 }
 
-/// Values of one node at most.
-const VARIANTS: usize = 240;
+/// The maximum number of values of one node.
+const MAX_VARIANTS: usize = 240;
 
-/// Values that the schema describes, simple ones first. Not all are valid.
+/// Values that the schema describes, simple ones first. Some of them may be invalid.
 fn variants(schema: &Value, constants: &Constants, depth: usize, patterns: &Patterns) -> Vec<Value> {
     let options = kw::list(schema, "enum");
     if !options.is_empty() {
@@ -331,7 +333,7 @@ fn variants(schema: &Value, constants: &Constants, depth: usize, patterns: &Patt
         numbers.into_iter().map(|n| json!(n)).collect::<Vec<Value>>()
     };
     if kw::flag(schema, "x-kubernetes-int-or-string") {
-        return numbers().into_iter().chain(text()).take(VARIANTS).collect();
+        return numbers().into_iter().chain(text()).take(MAX_VARIANTS).collect();
     }
     match kw::type_name(schema) {
         Some("string") => text(),
@@ -354,30 +356,30 @@ fn variants(schema: &Value, constants: &Constants, depth: usize, patterns: &Patt
 fn objects(schema: &Value, constants: &Constants, depth: usize, patterns: &Patterns) -> Vec<Value> {
     let required: Vec<&str> = kw::names(schema, "required").collect();
     let mut base = Map::new();
-    let mut kids: Vec<(&String, Vec<Value>)> = Vec::new();
+    let mut fields: Vec<(&String, Vec<Value>)> = Vec::new();
     let is_word = |name: &str| constants.words.iter().any(|word| word == name);
-    // A rule about the object as a whole names none of its fields.
+    // If the rules name none of the fields, they look at the object as a whole: vary the first few fields.
     let names_any = kw::properties(schema).into_iter().flatten().any(|(name, _)| is_word(name));
     let mut unnamed: u32 = if names_any || constants.words.is_empty() { 0 } else { 6 };
-    for (name, kid) in kw::properties(schema).into_iter().flatten() {
+    for (name, field) in kw::properties(schema).into_iter().flatten() {
         let is_named = is_word(name) || unnamed > 0;
         unnamed = unnamed.saturating_sub(1);
-        let is_required = required.contains(&name.as_str()) || kw::default_of(kid).is_some();
-        // Each field that is named makes one variant at least.
-        let is_named = is_named && kids.len() < VARIANTS;
+        let is_required = required.contains(&name.as_str()) || kw::default_of(field).is_some();
+        // Each named field adds at least one variant.
+        let is_named = is_named && fields.len() < MAX_VARIANTS;
         if !is_named && !is_required {
             continue;
         }
-        let mut values = variants(kid, constants, depth - 1, patterns);
-        if let Ok(compiled) = Schema::compile_structure(kid, patterns) {
+        let mut values = variants(field, constants, depth - 1, patterns);
+        if let Ok(compiled) = Schema::compile_structure(field, patterns) {
             values.retain(|value| compiled.accepts_value(value) == Some(true));
         }
-        let default = kw::default_of(kid).cloned();
+        let default = kw::default_of(field).cloned();
         if let Some(value) = default.or_else(|| values.first().filter(|_| is_required).cloned()) {
             base.insert(name.clone(), value);
         }
         if is_named {
-            kids.push((name, values));
+            fields.push((name, values));
         }
     }
     let with = |map: &Map<String, Value>, name: &String, value: &Value| {
@@ -386,15 +388,15 @@ fn objects(schema: &Value, constants: &Constants, depth: usize, patterns: &Patte
         map
     };
     let mut found = vec![base.clone()];
-    for (name, values) in &kids {
-        if found.len() >= VARIANTS {
+    for (name, values) in &fields {
+        if found.len() >= MAX_VARIANTS {
             break;
         }
         found.extend(values.iter().take(24).map(|value| with(&base, name, value)));
     }
-    for (at, (first, a)) in kids.iter().enumerate() {
-        for (second, b) in &kids[at + 1..] {
-            if found.len() >= VARIANTS {
+    for (at, (first, a)) in fields.iter().enumerate() {
+        for (second, b) in &fields[at + 1..] {
+            if found.len() >= MAX_VARIANTS {
                 break;
             }
             for a in a.iter().take(6) {
@@ -407,18 +409,18 @@ fn objects(schema: &Value, constants: &Constants, depth: usize, patterns: &Patte
         let keys = constants.texts.iter().map(String::as_str).chain(["a"]);
         found.extend(keys.flat_map(|key| values.iter().take(6).map(|value| with(&base, &key.to_owned(), value))));
     }
-    found.truncate(VARIANTS);
+    found.truncate(MAX_VARIANTS);
     found.into_iter().map(Value::Object).collect()
 }
 
-/// What of a rule judges: its text without needless spaces, and whether it sees that there is no old value.
+/// The parts of a rule that affect its result: its text without insignificant spaces, and whether it has
+/// `optionalOldSelf`.
 pub fn judging_part(rule: &Value) -> (String, bool) {
     let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
     (schema::same::without_spaces(text), rule.get("optionalOldSelf") == Some(&Value::Bool(true)))
 }
 
-/// What the rule says, however it is written: as a tree, without spaces, parentheses and quotes. None where it cannot be
-/// read.
+/// The rule's meaning regardless of spaces, parentheses and quotes: its syntax tree. None if it does not parse.
 fn meaning(rule: &Value) -> Option<(String, bool)> {
     let (text, optional_old) = (rule.get("rule")?.as_str()?, rule.get("optionalOldSelf") == Some(&Value::Bool(true)));
     Some((format!("{:?}", parse_rule(text).ok()??), optional_old))

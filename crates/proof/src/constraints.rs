@@ -1,8 +1,8 @@
-//! What is known of a value: schemas that take it and schemas that refuse it, and the ways in which both can be.
+//! Constraints on a value: schemas that accept it and schemas that refuse it, split into cases that can be solved.
 //!
-//! A question "does every value that A takes pass B?" is the question whether a value exists that A takes and B refuses.
-//! The known schemas are taken apart: what must hold is collected, `anyOf`, `oneOf` and whatever is refused fork into
-//! branches, and each branch ends as a plain list of constraints, a [`Disjunct`], for [`super::solve`] to meet or to find
+//! Whether B accepts every value that A accepts is the question whether a value exists that A accepts and B refuses.
+//! The schemas are split for it: what must hold is collected, while `anyOf`, `oneOf` and refused schemas fork into
+//! branches. Each branch ends as a plain list of constraints, a [`Disjunct`], which [`super::solve`] satisfies or finds
 //! contradictory.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::keywords::{self as kw, Kinds};
 use super::strings::StringSet;
 
-/// A schema: part of the pair, or one made up to ask something.
+/// A schema: a part of one of the two schemas compared, or one that was built for a question.
 #[derive(Clone, Debug)]
 pub enum Part<'s> {
     Ref(&'s Value),
@@ -60,22 +60,21 @@ impl<'s> Part<'s> {
     }
 }
 
-/// What is known of one value.
+/// The constraints on one value.
 #[derive(Clone, Debug, Default)]
 pub struct Constraints<'s> {
-    /// Schemas that take the value. The first gives the structure: it says which fields there can be.
+    /// Schemas that accept the value. The first is the structure: it determines which fields the value can have.
     pub holds: Vec<Part<'s>>,
     /// Schemas that refuse the value.
     pub fails: Vec<Part<'s>>,
-    /// Whether a null is allowed in this place.
+    /// Whether a null is allowed here.
     pub null: bool,
     /// Whether the value is a whole custom resource.
     pub is_resource: bool,
 }
 
 impl<'s> Constraints<'s> {
-    /// The schemas that take the value, those below `allOf` among them, and those that are alone below `anyOf` or
-    /// `oneOf`.
+    /// The schemas that accept the value, including those below `allOf` and the only branch of an `anyOf` or `oneOf`.
     pub fn all_holds(&self) -> Vec<Part<'s>> {
         let mut all = Vec::new();
         let mut todo: Vec<Part> = self.holds.iter().rev().cloned().collect();
@@ -93,7 +92,7 @@ impl<'s> Constraints<'s> {
     }
 }
 
-/// The demands of one branch on a value of one kind.
+/// The constraints of one branch on a value of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Disjunct<'s> {
     pub text: StringSet,
@@ -103,19 +102,19 @@ pub struct Disjunct<'s> {
     pub max: Option<i64>,
     pub required: BTreeSet<String>,
     pub absent: BTreeSet<String>,
-    /// What fields, where present, must satisfy and must not.
-    pub kids: BTreeMap<String, (Vec<Part<'s>>, Vec<Part<'s>>)>,
-    /// What each item must satisfy.
+    /// For each field, the schemas that accept it and the schemas that refuse it, if it is present.
+    pub fields: BTreeMap<String, (Vec<Part<'s>>, Vec<Part<'s>>)>,
+    /// Schemas that accept every item.
     pub each: Vec<Part<'s>>,
-    /// For each of these there is an item that it refuses.
+    /// Schemas that each refuse at least one item.
     pub some: Vec<Part<'s>>,
-    /// Lists of which the value must be one.
+    /// Schemas whose `enum` must contain the value.
     pub allowed: Vec<Part<'s>>,
-    /// Something that is not understood: nothing may be concluded from a failure to meet the demands.
+    /// A constraint that is not supported: if no value is found, that does not prove there is none.
     pub opaque: Option<&'static str>,
 }
 
-/// One way to satisfy a demand.
+/// One constraint of an alternative.
 #[derive(Clone, Debug)]
 enum Constraint<'s> {
     NotText(StringSet),
@@ -123,29 +122,29 @@ enum Constraint<'s> {
     Max(i64),
     Require(String),
     Absent(String),
-    KidFails(String, Part<'s>),
+    FieldFails(String, Part<'s>),
     ItemFails(Part<'s>),
     Takes(Part<'s>),
     Refuses(Part<'s>),
     Opaque(&'static str),
 }
 
-/// Ways of which one must be taken. Those of a `oneOf` are made when their turn comes: there are as many as its branches
-/// have pairs, and each is a demand on every branch.
+/// Alternatives, one of which must hold. Those of a `oneOf` are built on demand: there is one for each pair of
+/// branches, and each constrains every branch.
 #[derive(Debug, Default)]
-struct Choice<'s>(Vec<Ways<'s>>);
+struct Choice<'s>(Vec<Alternatives<'s>>);
 
 #[derive(Debug)]
-enum Ways<'s> {
-    /// One way: all of these.
+enum Alternatives<'s> {
+    /// One alternative: all of these hold.
     All(Vec<Constraint<'s>>),
-    /// For each of the schemas a way: it takes the value, and the others refuse it.
+    /// One alternative for each schema: it accepts the value, and the others refuse it.
     OnlyOne(Rc<[Part<'s>]>),
-    /// For each two of the schemas a way: both take the value.
+    /// One alternative for each pair of schemas: both accept the value.
     Both(Rc<[Part<'s>]>),
 }
 
-impl<'s> Ways<'s> {
+impl<'s> Alternatives<'s> {
     fn len(&self) -> usize {
         match self {
             Self::All(_) => 1,
@@ -154,14 +153,14 @@ impl<'s> Ways<'s> {
         }
     }
 
-    fn way(&self, mut at: usize) -> Vec<Constraint<'s>> {
+    fn alternative(&self, mut at: usize) -> Vec<Constraint<'s>> {
         match self {
-            Self::All(demands) => demands.clone(),
+            Self::All(constraints) => constraints.clone(),
             Self::OnlyOne(parts) => {
-                let demand = |(index, part): (usize, &Part<'s>)| {
+                let constraint = |(index, part): (usize, &Part<'s>)| {
                     if index == at { Constraint::Takes(part.clone()) } else { Constraint::Refuses(part.clone()) }
                 };
-                parts.iter().enumerate().map(demand).collect()
+                parts.iter().enumerate().map(constraint).collect()
             }
             Self::Both(parts) => {
                 let mut first = 0;
@@ -176,20 +175,20 @@ impl<'s> Ways<'s> {
 }
 
 impl<'s> Choice<'s> {
-    fn push(&mut self, way: Vec<Constraint<'s>>) {
-        self.0.push(Ways::All(way));
+    fn push(&mut self, alternative: Vec<Constraint<'s>>) {
+        self.0.push(Alternatives::All(alternative));
     }
 
     fn len(&self) -> usize {
-        self.0.iter().map(Ways::len).sum()
+        self.0.iter().map(Alternatives::len).sum()
     }
 
-    fn way(&self, mut at: usize) -> Option<Vec<Constraint<'s>>> {
-        for ways in &self.0 {
-            if at < ways.len() {
-                return Some(ways.way(at));
+    fn alternative(&self, mut at: usize) -> Option<Vec<Constraint<'s>>> {
+        for alternatives in &self.0 {
+            if at < alternatives.len() {
+                return Some(alternatives.alternative(at));
             }
-            at -= ways.len();
+            at -= alternatives.len();
         }
         None
     }
@@ -197,31 +196,33 @@ impl<'s> Choice<'s> {
 
 #[derive(Clone)]
 struct State<'s> {
-    leaf: Disjunct<'s>,
+    disjunct: Disjunct<'s>,
     todo: Vec<(bool, Part<'s>)>,
     choices: Vec<Rc<Choice<'s>>>,
 }
 
-/// A state with the choice that is made next, and the ways of it that were gone already.
+/// A state, the choice to make next, and how many of its alternatives were tried.
 struct Fork<'s> {
     state: State<'s>,
     choice: Rc<Choice<'s>>,
-    gone: usize,
+    tried: usize,
 }
 
-/// The branches of one question at most.
-const BRANCHES: usize = 3000;
-/// What all states between the question and a branch have gathered at most, each by itself.
-const HELD: usize = 200_000;
-/// So many demands cost a step.
-const DEMANDS: usize = 8;
+/// The maximum number of branches of one question.
+const MAX_BRANCHES: usize = 3000;
+/// The maximum number of constraints in all states from the question down to a branch.
+const MAX_HELD: usize = 200_000;
+/// The number of constraints that cost one step.
+const CONSTRAINTS_PER_STEP: usize = 8;
 
-/// Calls `visit` with each branch for values of `kind`, until it says stop (false). An error says that there are too
-/// many branches.
+/// Calls `visit` with each branch for values of `kind`, until it returns false.
 ///
-/// `spend` gets the steps that are taken and answers whether there are any left. One way is gone to its end before
-/// the next is begun, so that memory grows with the depth alone.
-pub fn leaves<'s>(
+/// `spend` takes the steps used and returns whether any are left. The search is depth-first, so memory grows only with
+/// the depth.
+///
+/// # Errors
+/// There are too many branches, or no steps are left.
+pub fn disjuncts<'s>(
     constraints: &Constraints<'s>,
     kind: Kinds,
     spend: &dyn Fn(u64) -> bool,
@@ -230,55 +231,55 @@ pub fn leaves<'s>(
     let mut todo: Vec<(bool, Part)> = constraints.fails.iter().rev().map(|part| (false, part.clone())).collect();
     todo.extend(constraints.holds.iter().rev().map(|part| (true, part.clone())));
     let mut forks: Vec<Fork> = Vec::new();
-    let mut next = Some(State { leaf: Disjunct::default(), todo, choices: Vec::new() });
+    let mut next = Some(State { disjunct: Disjunct::default(), todo, choices: Vec::new() });
     let (mut seen, mut held) = (0, 0);
     loop {
         let Some(mut state) = next.take() else {
             let Some(fork) = forks.last_mut() else { return Ok(()) };
-            match fork.choice.way(fork.gone) {
-                Some(way) => {
-                    fork.gone += 1;
+            match fork.choice.alternative(fork.tried) {
+                Some(alternative) => {
+                    fork.tried += 1;
                     let mut forked = fork.state.clone();
-                    way.into_iter().for_each(|demand| forked.add(demand));
+                    alternative.into_iter().for_each(|constraint| forked.add(constraint));
                     next = Some(forked);
                 }
-                None => held -= forks.pop().map_or(0, |fork| fork.state.gathered()),
+                None => held -= forks.pop().map_or(0, |fork| fork.state.size()),
             }
             continue;
         };
         seen += 1;
-        if seen > BRANCHES {
+        if seen > MAX_BRANCHES {
             return Err("too many combinations of allOf, anyOf, oneOf and not");
         }
         if !state.settle(kind, spend)? {
             continue;
         }
-        // The choice with the fewest ways first: it forks least.
+        // The choice with the fewest alternatives goes first: it forks least.
         let fewest = (0..state.choices.len()).min_by_key(|at| state.choices[*at].len());
         let Some(fewest) = fewest else {
-            if !visit(state.leaf) {
+            if !visit(state.disjunct) {
                 return Ok(());
             }
             continue;
         };
         let choice = state.choices.swap_remove(fewest);
-        held += state.gathered();
-        if held > HELD {
+        held += state.size();
+        if held > MAX_HELD {
             return Err("too many combinations of allOf, anyOf, oneOf and not");
         }
-        forks.push(Fork { state, choice, gone: 0 });
+        forks.push(Fork { state, choice, tried: 0 });
     }
 }
 
 impl<'s> State<'s> {
-    /// Works off what leaves no choice. False where the demands contradict each other; an error where there are no
-    /// steps left.
+    /// Applies the constraints that leave no choice. False if the constraints contradict each other; an error if no
+    /// steps are left.
     fn settle(&mut self, kind: Kinds, spend: &dyn Fn(u64) -> bool) -> Result<bool, &'static str> {
         let mut done = 0;
         while let Some((takes, part)) = self.todo.pop() {
             done += 1;
-            if done % DEMANDS == 0 && !spend(1) {
-                return Err("the limit of steps is reached");
+            if done % CONSTRAINTS_PER_STEP == 0 && !spend(1) {
+                return Err("the step limit was reached");
             }
             let fits = kw::kinds(&part).contains(kind);
             if takes {
@@ -287,61 +288,61 @@ impl<'s> State<'s> {
                 }
                 self.take(&part, kind);
             } else if fits {
-                let ways = ways_to_refuse(&part, kind);
-                match ways.len() {
+                let alternatives = refusing_alternatives(&part, kind);
+                match alternatives.len() {
                     0 => return Ok(false),
-                    1 => ways.way(0).into_iter().flatten().for_each(|demand| self.add(demand)),
-                    _ => self.choices.push(Rc::new(ways)),
+                    1 => alternatives.alternative(0).into_iter().flatten().for_each(|constraint| self.add(constraint)),
+                    _ => self.choices.push(Rc::new(alternatives)),
                 }
             }
         }
-        let leaf = &self.leaf;
-        // What the branch has gathered is copied whenever it forks.
-        let gathered = self.gathered();
-        if gathered >= DEMANDS && !spend((gathered / DEMANDS) as u64) {
-            return Err("the limit of steps is reached");
+        let disjunct = &self.disjunct;
+        // The constraints of the branch are copied whenever it forks.
+        let size = self.size();
+        if size >= CONSTRAINTS_PER_STEP && !spend((size / CONSTRAINTS_PER_STEP) as u64) {
+            return Err("the step limit was reached");
         }
-        Ok(leaf.max.is_none_or(|max| leaf.min <= max) && leaf.required.is_disjoint(&leaf.absent))
+        Ok(disjunct.max.is_none_or(|max| disjunct.min <= max) && disjunct.required.is_disjoint(&disjunct.absent))
     }
 
-    /// How much the state holds.
-    fn gathered(&self) -> usize {
-        let Disjunct { text, not_text, required, absent, kids, each, some, allowed, .. } = &self.leaf;
+    /// The number of constraints in the state.
+    fn size(&self) -> usize {
+        let Disjunct { text, not_text, required, absent, fields, each, some, allowed, .. } = &self.disjunct;
         let texts = text.size() + not_text.iter().map(StringSet::size).sum::<usize>();
-        let sets = texts + not_text.len() + required.len() + absent.len() + kids.len();
+        let sets = texts + not_text.len() + required.len() + absent.len() + fields.len();
         sets + each.len() + some.len() + allowed.len() + self.todo.len() + self.choices.len()
     }
 
-    fn add(&mut self, demand: Constraint<'s>) {
-        let leaf = &mut self.leaf;
-        match demand {
-            Constraint::NotText(set) => leaf.not_text.push(set),
-            Constraint::Min(min) => leaf.min = leaf.min.max(min),
-            Constraint::Max(max) => leaf.max = Some(leaf.max.map_or(max, |known| known.min(max))),
+    fn add(&mut self, constraint: Constraint<'s>) {
+        let disjunct = &mut self.disjunct;
+        match constraint {
+            Constraint::NotText(set) => disjunct.not_text.push(set),
+            Constraint::Min(min) => disjunct.min = disjunct.min.max(min),
+            Constraint::Max(max) => disjunct.max = Some(disjunct.max.map_or(max, |known| known.min(max))),
             Constraint::Require(name) => {
-                leaf.required.insert(name);
+                disjunct.required.insert(name);
             }
             Constraint::Absent(name) => {
-                leaf.absent.insert(name);
+                disjunct.absent.insert(name);
             }
-            Constraint::KidFails(name, part) => {
-                leaf.required.insert(name.clone());
-                leaf.kids.entry(name).or_default().1.push(part);
+            Constraint::FieldFails(name, part) => {
+                disjunct.required.insert(name.clone());
+                disjunct.fields.entry(name).or_default().1.push(part);
             }
-            Constraint::ItemFails(part) => leaf.some.push(part),
+            Constraint::ItemFails(part) => disjunct.some.push(part),
             Constraint::Takes(part) => self.todo.push((true, part)),
             Constraint::Refuses(part) => self.todo.push((false, part)),
-            Constraint::Opaque(why) => leaf.opaque = Some(why),
+            Constraint::Opaque(why) => disjunct.opaque = Some(why),
         }
     }
 
-    /// A schema that must take the value.
+    /// Adds the constraints of a schema that must accept the value.
     fn take(&mut self, part: &Part<'s>, kind: Kinds) {
-        let leaf = &mut self.leaf;
+        let disjunct = &mut self.disjunct;
         if kind == Kinds::STRING {
-            add_text(part, &mut leaf.text);
+            add_text(part, &mut disjunct.text);
             if !kw::list(part, "enum").is_empty() {
-                leaf.text.enumeration = Some(match leaf.text.enumeration.take() {
+                disjunct.text.enumeration = Some(match disjunct.text.enumeration.take() {
                     None => kw::names(part, "enum").map(str::to_owned).collect(),
                     Some(known) => {
                         let allowed: HashSet<&str> = kw::names(part, "enum").collect();
@@ -350,23 +351,23 @@ impl<'s> State<'s> {
                 });
             }
         } else if !kw::list(part, "enum").is_empty() {
-            leaf.allowed.push(part.clone());
+            disjunct.allowed.push(part.clone());
         }
         let (least, most) =
             if kind == Kinds::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
         if let Some(min) = kw::count(part, least) {
-            leaf.min = leaf.min.max(min);
+            disjunct.min = disjunct.min.max(min);
         }
         if let Some(max) = kw::count(part, most) {
-            leaf.max = Some(leaf.max.map_or(max, |known| known.min(max)));
+            disjunct.max = Some(disjunct.max.map_or(max, |known| known.min(max)));
         }
         if kind == Kinds::OBJECT {
-            leaf.required.extend(kw::names(part, "required").map(str::to_owned));
-            // The fields of the structure itself are looked up when a value is made.
+            disjunct.required.extend(kw::names(part, "required").map(str::to_owned));
+            // The fields of the structure itself are looked up when a value is built.
             if !self.is_structure(part) {
                 for name in kw::properties(part).into_iter().flat_map(|p| p.keys()) {
-                    if let Some(kid) = part.property(name) {
-                        self.leaf.kids.entry(name.clone()).or_default().0.push(kid);
+                    if let Some(field) = part.property(name) {
+                        self.disjunct.fields.entry(name.clone()).or_default().0.push(field);
                     }
                 }
             }
@@ -374,7 +375,7 @@ impl<'s> State<'s> {
         if kind == Kinds::ARRAY
             && let Some(items) = part.keyword("items")
         {
-            self.leaf.each.push(items);
+            self.disjunct.each.push(items);
         }
         self.todo.extend(part.branches("allOf").into_iter().rev().map(|part| (true, part)));
         if let Some(not) = part.keyword("not") {
@@ -382,28 +383,29 @@ impl<'s> State<'s> {
         }
         let any_of = part.branches("anyOf");
         if !any_of.is_empty() {
-            let ways = any_of.into_iter().map(|branch| Ways::All(vec![Constraint::Takes(branch)])).collect();
-            self.choices.push(Rc::new(Choice(ways)));
+            let alternatives =
+                any_of.into_iter().map(|branch| Alternatives::All(vec![Constraint::Takes(branch)])).collect();
+            self.choices.push(Rc::new(Choice(alternatives)));
         }
         let one_of = part.branches("oneOf");
         if !one_of.is_empty() {
-            self.choices.push(Rc::new(Choice(vec![Ways::OnlyOne(one_of.into())])));
+            self.choices.push(Rc::new(Choice(vec![Alternatives::OnlyOne(one_of.into())])));
         }
     }
 
-    /// The first schema taken is the structure.
+    /// Whether the schema is a structure: only the first schema that accepts the value has a type or keeps fields.
     fn is_structure(&self, part: &Part<'s>) -> bool {
         kw::has_type(part) || kw::preserves(part)
     }
 }
 
-/// Of more patterns than this nothing is found out: they need not be distinguished.
-const MANY: usize = 1_000;
+/// A set with more patterns than this is never decided, so duplicates are no longer removed.
+const MAX_DISTINCT_PATTERNS: usize = 1_000;
 
-/// Adds what a schema asks of a string to `set`, but for its `enum`.
+/// Adds a schema's constraints on a string to `set`, except its `enum`.
 pub fn add_text(part: &Value, set: &mut StringSet) {
     if let Some(pattern) = part.get("pattern").and_then(Value::as_str).filter(|p| !p.is_empty())
-        && (set.patterns.len() > MANY || !set.patterns.iter().any(|known| known == pattern))
+        && (set.patterns.len() > MAX_DISTINCT_PATTERNS || !set.patterns.iter().any(|known| known == pattern))
     {
         set.patterns.push(pattern.to_owned());
     }
@@ -416,7 +418,7 @@ pub fn add_text(part: &Value, set: &mut StringSet) {
             Err(_) => set.enumeration = Some(Vec::new()),
         }
     }
-    // The format of passwords takes every text.
+    // The format `password` accepts every string.
     if let Some(format) = kw::string_format(part).filter(|format| *format != "password")
         && !set.formats.iter().any(|known| known == format)
     {
@@ -424,71 +426,72 @@ pub fn add_text(part: &Value, set: &mut StringSet) {
     }
 }
 
-/// The ways in which a value of `kind`, which the schema's types let pass, can be refused.
-fn ways_to_refuse<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
-    let mut ways = Choice::default();
+/// The alternatives by which the schema can refuse a value of `kind`, a kind that its type allows.
+fn refusing_alternatives<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
+    let mut alternatives = Choice::default();
     if kind == Kinds::STRING {
         let mut set = StringSet::default();
         add_text(part, &mut set);
         if set != StringSet::default() {
-            ways.push(vec![Constraint::NotText(set)]);
+            alternatives.push(vec![Constraint::NotText(set)]);
         }
         if !kw::list(part, "enum").is_empty() {
             let texts = kw::names(part, "enum").map(str::to_owned).collect();
-            ways.push(vec![Constraint::NotText(StringSet { enumeration: Some(texts), ..StringSet::default() })]);
+            alternatives
+                .push(vec![Constraint::NotText(StringSet { enumeration: Some(texts), ..StringSet::default() })]);
         }
     } else if !kw::list(part, "enum").is_empty() {
-        // The value is none of these: perhaps by itself, for certain where it is larger.
+        // The value must be none of these: any other value may do, and a larger one certainly does.
         let size = |value: &Value| match value {
             Value::Array(items) => items.len(),
             Value::Object(map) => map.len(),
             _ => 0,
         };
         let largest = kw::list(part, "enum").iter().map(size).max().unwrap_or(0);
-        ways.push(Vec::new());
-        ways.push(vec![Constraint::Min(largest as i64 + 1)]);
+        alternatives.push(Vec::new());
+        alternatives.push(vec![Constraint::Min(largest as i64 + 1)]);
     }
     let (least, most) =
         if kind == Kinds::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
     if matches!(kind, Kinds::ARRAY | Kinds::OBJECT) {
         if let Some(min) = kw::count(part, least).filter(|min| *min > 0) {
-            ways.push(vec![Constraint::Max(min - 1)]);
+            alternatives.push(vec![Constraint::Max(min - 1)]);
         }
         if let Some(max) = kw::count(part, most) {
-            ways.push(vec![Constraint::Min(max + 1)]);
+            alternatives.push(vec![Constraint::Min(max + 1)]);
         }
     }
     if kind == Kinds::ARRAY
         && let Some(items) = part.keyword("items")
     {
-        ways.push(vec![Constraint::ItemFails(items)]);
+        alternatives.push(vec![Constraint::ItemFails(items)]);
     }
     if kind == Kinds::OBJECT {
-        kw::names(part, "required").for_each(|name| ways.push(vec![Constraint::Absent(name.to_owned())]));
+        kw::names(part, "required").for_each(|name| alternatives.push(vec![Constraint::Absent(name.to_owned())]));
         for name in kw::properties(part).into_iter().flat_map(|p| p.keys()) {
-            if let Some(kid) = part.property(name) {
-                ways.push(vec![Constraint::Require(name.clone()), Constraint::KidFails(name.clone(), kid)]);
+            if let Some(field) = part.property(name) {
+                alternatives.push(vec![Constraint::Require(name.clone()), Constraint::FieldFails(name.clone(), field)]);
             }
         }
         if part.get("additionalProperties").is_some_and(|v| !v.is_null()) {
-            ways.push(vec![Constraint::Opaque("additionalProperties below allOf, anyOf, oneOf or not")]);
+            alternatives.push(vec![Constraint::Opaque("additionalProperties below allOf, anyOf, oneOf or not")]);
         }
     }
-    part.branches("allOf").into_iter().for_each(|branch| ways.push(vec![Constraint::Refuses(branch)]));
+    part.branches("allOf").into_iter().for_each(|branch| alternatives.push(vec![Constraint::Refuses(branch)]));
     let any_of = part.branches("anyOf");
     if !any_of.is_empty() {
-        ways.push(any_of.into_iter().map(Constraint::Refuses).collect());
+        alternatives.push(any_of.into_iter().map(Constraint::Refuses).collect());
     }
     let one_of = part.branches("oneOf");
     if !one_of.is_empty() {
-        ways.push(one_of.iter().cloned().map(Constraint::Refuses).collect());
-        ways.0.push(Ways::Both(one_of.into()));
+        alternatives.push(one_of.iter().cloned().map(Constraint::Refuses).collect());
+        alternatives.0.push(Alternatives::Both(one_of.into()));
     }
     if let Some(not) = part.keyword("not") {
-        ways.push(vec![Constraint::Takes(not)]);
+        alternatives.push(vec![Constraint::Takes(not)]);
     }
     if !kw::list(part, "x-kubernetes-validations").is_empty() {
-        ways.push(vec![Constraint::Opaque("rules below allOf")]);
+        alternatives.push(vec![Constraint::Opaque("rules below allOf")]);
     }
-    ways
+    alternatives
 }

@@ -1,6 +1,6 @@
-//! Formats as patterns: what every text of a format looks like, so that formats and patterns can be compared.
+//! Formats as patterns: a pattern that every string of a format matches, to compare formats with patterns.
 
-/// A pattern that every text of the format `name` matches. Not every text that matches has the format.
+/// A pattern that every string of the format `name` matches. Not every string that matches has the format.
 pub fn pattern_of(name: &str) -> Option<&'static str> {
     Some(match name.replace('-', "").as_str() {
         "bsonobjectid" => "^[0-9a-fA-F]{24}$",
@@ -25,7 +25,7 @@ pub fn pattern_of(name: &str) -> Option<&'static str> {
         "email" => "(?s)^.+@.+$",
         "duration" => "[0-9]",
         "uri" => r"^(\*|/[^\x00-\x1f\x7f]*|[a-zA-Z][a-zA-Z0-9+.-]*:[^\x00-\x1f\x7f]*)$",
-        // Letters and signs of every script, and none of ASCII's other characters.
+        // Letters and marks of every script, but no other ASCII characters.
         "hostname" => r#"^[^\x00-\x20\x7f!-#%-*,/:;?@\[\\\]_{}][^\x00-\x20\x7f!-#%-*,/:;?@\[\\\]_{}]*$"#,
         "k8sshortname" => "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
         "k8slongname" => r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
@@ -33,7 +33,7 @@ pub fn pattern_of(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether the pattern of the format `name` is the format: every text that matches has it.
+/// Whether the pattern of the format `name` is exact: every string that matches has the format.
 pub fn is_exact(name: &str) -> bool {
     const EXACT: [&str; 8] = ["bsonobjectid", "uuid", "uuid3", "uuid4", "uuid5", "ssn", "hexcolor", "byte"];
     EXACT.contains(&name.replace('-', "").as_str())
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use gantry_schema::{enforced_format_accepts, re2};
 
-    /// Texts of formats, with variants of each in which one character is another.
+    /// Strings of formats, with variants of each in which one character is replaced.
     #[test]
     fn whatever_has_the_format_matches_the_pattern() {
         const NAMES: [&str; 22] = [

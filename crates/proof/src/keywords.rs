@@ -1,4 +1,4 @@
-//! Reading keywords of a schema node.
+//! Reads the keywords of a schema node.
 
 use std::ops::{BitAnd, BitOr};
 use std::sync::LazyLock;
@@ -9,21 +9,22 @@ use gantry_schema::enforced_format_accepts;
 pub use gantry_schema::same_value;
 use gantry_schema::{self as schema, Sense, tree};
 
-/// A schema that accepts anything: what is below `x-kubernetes-preserve-unknown-fields`.
+/// A schema that accepts anything: it stands for what is below `x-kubernetes-preserve-unknown-fields`.
 pub static ANY: LazyLock<Value> = LazyLock::new(|| json!({"x-kubernetes-preserve-unknown-fields": true}));
 
-/// Whether this describes fields that no schema describes and that are kept as they are, nulls among them.
+/// Whether this is [`ANY`]: fields that no schema describes and that are kept unchanged, including nulls.
 pub fn is_unknown(schema: &Value) -> bool {
     std::ptr::eq(schema, &*ANY)
 }
 
-/// Any text: kinds and API versions that no schema names.
+/// Any string: for a `kind` and an `apiVersion` that the schema does not describe.
 pub static TEXT: LazyLock<Value> = LazyLock::new(|| json!({"type": "string"}));
 
-/// A schema that says nothing: values pass, and fields inside of them are pruned.
+/// The empty schema: it accepts every value and prunes the fields of objects.
 pub static EMPTY: LazyLock<Value> = LazyLock::new(|| json!({}));
 
-/// The keywords that hold a value to something on its own, with those that go with them; each is a question of its own.
+/// The keywords that constrain a value independently, each with the keywords that are compared with it. Each is a
+/// separate question.
 pub const VALUE_KEYWORDS: [(&str, &[&str]); 12] = [
     ("enum", &["enum"]),
     ("pattern", &["pattern"]),
@@ -48,7 +49,7 @@ impl Kinds {
     pub const NULL: Self = Self(1);
     pub const BOOLEAN: Self = Self(2);
     pub const INTEGER: Self = Self(4);
-    /// Numbers that are no integers.
+    /// Numbers that are not integers.
     pub const FRACTION: Self = Self(8);
     pub const STRING: Self = Self(16);
     pub const ARRAY: Self = Self(32);
@@ -78,12 +79,12 @@ impl BitAnd for Kinds {
     }
 }
 
-/// What is written under a keyword.
+/// The keyword's value, even if it is null.
 fn written<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
     tree::get(schema.as_object()?, keyword)
 }
 
-/// The keyword's value, where it is there and not null.
+/// The keyword's value, if it is present and not null.
 pub fn get<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
     written(schema, keyword).filter(|value| !value.is_null())
 }
@@ -116,7 +117,7 @@ pub fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     properties(schema).and_then(|properties| properties.get(name))
 }
 
-/// Whether a writer of an object has to set the field: it is required, and has no default.
+/// Whether a writer must set the field: it is required and has no default.
 pub fn is_to_be_written(schema: &Value, name: &str) -> bool {
     names(schema, "required").any(|required| required == name)
         && property(schema, name).is_some_and(|own| default_of(own).is_none())
@@ -126,23 +127,23 @@ pub fn default_of(schema: &Value) -> Option<&Value> {
     get(schema, "default")
 }
 
-/// A count such as `maxItems`. Go reads `5.0` as 5.
+/// The value of a count such as `maxItems`. Go reads `5.0` as 5.
 pub fn count(schema: &Value, keyword: &str) -> Option<i64> {
     let value = get(schema, keyword)?;
     value.as_i64().or_else(|| value.as_f64().map(|f| f as i64))
 }
 
-/// What `additionalProperties` gives to keys that have no property: a schema, anything, or nothing.
+/// The schema that `additionalProperties` gives to keys without a property, if it allows them.
 pub fn additional(schema: &Value) -> Option<&Value> {
     match written(schema, "additionalProperties") {
-        // The entry is kept, and nothing inside of it.
+        // The server keeps the entry and prunes everything inside it.
         Some(Value::Bool(true)) => Some(&EMPTY),
         Some(schema @ Value::Object(_)) => Some(schema),
         _ => None,
     }
 }
 
-/// The name of the string format that the server enforces on this node, if it does.
+/// The name of the string format that the server enforces on this node, if any.
 pub fn string_format(schema: &Value) -> Option<&str> {
     let name = written(schema, "format").and_then(Value::as_str)?;
     let is_for_strings =
@@ -154,10 +155,10 @@ pub fn type_name(schema: &Value) -> Option<&str> {
     written(schema, "type").and_then(Value::as_str).filter(|name| !name.is_empty())
 }
 
-/// The kinds of values that the node's types let pass; null only where it says so.
+/// The kinds of values that the node's type allows; null only if it is `nullable`.
 ///
-/// The server lets a list pass where a *string* has an enforced format. Such lists are left out here: nobody means them,
-/// and with them every format that goes would be a break.
+/// The server also accepts a list where a `type: string` has an enforced format. Such lists are left out here: nobody
+/// intends them, and with them every removed format would be a break.
 pub fn kinds(schema: &Value) -> Kinds {
     let own = if flag(schema, "x-kubernetes-int-or-string") {
         Kinds::INTEGER | Kinds::STRING
@@ -177,28 +178,28 @@ pub fn kinds(schema: &Value) -> Kinds {
     if flag(schema, "nullable") { own | Kinds::NULL } else { own }
 }
 
-/// Whether the node has types of its own (int-or-string counts).
+/// Whether the node has a type (int-or-string counts).
 pub fn has_type(schema: &Value) -> bool {
     type_name(schema).is_some() || flag(schema, "x-kubernetes-int-or-string")
 }
 
-/// The keywords that decide the kind of a value, on their own.
+/// Only the keywords that determine the kind of a value.
 pub fn type_keywords(schema: &Value) -> Map<String, Value> {
     let of = |keyword: &str| Some((keyword.to_owned(), get(schema, keyword)?.clone()));
     ["type", "nullable", "x-kubernetes-int-or-string"].into_iter().filter_map(of).collect()
 }
 
-/// Whether two nodes make the same of objects, with all that is below them.
+/// Whether two nodes, with everything below them, treat all objects in the same way.
 pub fn same(a: &Value, b: &Value) -> bool {
     schema::same_schema(a, b, Sense::Objects)
 }
 
-/// Whether a keyword says the same on both sides.
+/// Whether a keyword means the same on both sides.
 pub fn same_keyword(keyword: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
     schema::same(keyword, a, b, Sense::Objects)
 }
 
-/// The keywords of the nodes themselves that do not say the same, sorted; what is below them is left out.
+/// The keywords of the two nodes that differ in meaning, sorted. The nodes below are not compared.
 pub fn differing<'s>(a: &'s Value, b: &'s Value) -> Vec<&'s str> {
     let (Some(a_map), Some(b_map)) = (a.as_object(), b.as_object()) else { return Vec::new() };
     let added = b_map.keys().filter(|keyword| written(a, keyword).is_none());
@@ -215,14 +216,14 @@ pub fn differing<'s>(a: &'s Value, b: &'s Value) -> Vec<&'s str> {
     keywords
 }
 
-/// What the node asks of a value whose structure another node gives.
+/// The node's constraints on a value whose structure another node determines.
 pub fn without_structure(schema: &Value) -> Value {
     let is_kept = |keyword: &str| keyword != "type" && !keyword.starts_with("x-kubernetes-");
     let entries = schema.as_object().into_iter().flatten().filter(|(keyword, _)| is_kept(keyword));
     Value::Object(entries.map(|(keyword, value)| (keyword.clone(), value.clone())).collect())
 }
 
-/// What the types of a node's fields, where these are there, ask of an object.
+/// A schema that checks only the types of an object's fields, as far as they are present.
 pub fn types_of_fields(schema: &Value) -> Value {
     let typed = properties(schema).into_iter().flatten().filter(|(_, field)| has_type(field));
     let types: Map<String, Value> =
@@ -230,7 +231,7 @@ pub fn types_of_fields(schema: &Value) -> Value {
     json!({"properties": types})
 }
 
-/// How many values the schema is written with.
+/// The number of JSON values in the schema.
 pub fn size(schema: &Value) -> usize {
     match schema {
         Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
@@ -239,7 +240,7 @@ pub fn size(schema: &Value) -> usize {
     }
 }
 
-/// About how many bytes of memory the value takes.
+/// Roughly the number of bytes of memory that the value takes.
 pub fn weight(value: &Value) -> u64 {
     const VALUE: u64 = 32;
     const ENTRY: u64 = 48;
@@ -253,7 +254,7 @@ pub fn weight(value: &Value) -> u64 {
     }
 }
 
-/// Whether there is a default anywhere in the schema.
+/// Whether the schema has a default at any level.
 pub fn has_defaults(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.contains_key("default") || map.values().any(has_defaults),
@@ -262,7 +263,7 @@ pub fn has_defaults(schema: &Value) -> bool {
     }
 }
 
-/// How deep schemas are nested in each other, up to `limit`.
+/// Whether the schema is nested more than `limit` levels deep.
 pub fn is_deeper_than(schema: &Value, limit: usize) -> bool {
     match schema {
         Value::Object(map) => limit == 0 || map.values().any(|value| is_deeper_than(value, limit - 1)),
@@ -271,7 +272,7 @@ pub fn is_deeper_than(schema: &Value, limit: usize) -> bool {
     }
 }
 
-/// Whether all that `written` says is in `stored` as well, which may have more.
+/// Whether `stored` contains everything in `written`; it can contain more.
 pub fn contains_all(stored: &Value, written: &Value) -> bool {
     match (stored, written) {
         (Value::Object(stored), Value::Object(written)) => {

@@ -1,17 +1,17 @@
-//! Whether every object that one version's schema takes is taken by another, unpruned and with the same defaults.
+//! Decides whether every object that the live schema accepts is accepted by the desired schema, unpruned and with the
+//! same defaults.
 //!
-//! Two halves that check each other. The *prover* asks, for each keyword that differs, whether a value exists that the
-//! live schema takes and the desired keyword refuses; where none can exist the keyword is proven. The *refuter* puts
-//! the values found into whole custom resources and takes those through both sides with [`gantry_schema`], which
-//! judges as the API server does. What is neither proven nor shown is undecided, with the reason.
+//! Two halves check each other. For each keyword that differs, the *prover* searches for a value that the live schema
+//! accepts and the desired keyword refuses; if none can exist, the keyword is proven. The *refuter* embeds the values
+//! found in whole custom resources and validates them against both sides with [`gantry_schema`], which validates as the
+//! API server does. What is neither proven nor refuted is undecided, with the reason.
 //!
 //! ```text
 //! product ─► constraints ─► solve (strings, numbers) ─► witness ─► Proof
 //!     └─► cel, rules ─────────────────────────────┘
 //! ```
 //!
-//! Nothing here does I/O. `docs/proof.md` says what is decided
-//! and what is assumed of the API server.
+//! This crate does no I/O. `docs/proof.md` describes what is decided and what is assumed of the API server.
 
 #![deny(missing_docs)]
 
@@ -38,163 +38,164 @@ use keywords as kw;
 use product::{Effect, Obligation, Unwalked, Walked};
 use rules::repair::Repairs;
 use solve::Solver;
-use witness::{Judges, Side, Tried};
+use witness::{Settled, Side, Sides};
 
-/// One version of a CRD, on one side of the question.
+/// One version of a CRD, live or desired.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'a> {
     /// The `openAPIV3Schema`.
     pub schema: &'a Value,
-    /// Whether the version has a status subresource: then only that writes `status`.
+    /// Whether the version has a status subresource. If so, `status` is written only through it.
     pub status_subresource: bool,
-    /// Group and version as objects spell it, such as `example.com/v1`.
+    /// The `apiVersion` of its objects, such as `example.com/v1`.
     pub api_version: &'a str,
-    /// The kind of the custom resource, as objects spell it.
+    /// The `kind` of its objects.
     pub kind: &'a str,
 }
 
-/// What may be spent on one pair of versions.
+/// The resources that one pair of versions can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Abstract steps, about a microsecond each. Past them what is left is undecided.
+    /// Abstract steps of about a microsecond each. Whatever is left when they run out is undecided.
     pub steps: u64,
 }
 
-/// Steps for one pair of versions at most, for all versions of one CRD, and for all CRDs of a run. The share of a CRD
-/// never falls below `LEAST`: that is what real ones need.
-const VERSION: u64 = 2_000_000;
-const CRD: u64 = 6_000_000;
-const RUN: u64 = 150_000_000;
-const LEAST: u64 = 500_000;
+/// The maximum number of steps for one pair of versions, for all versions of one CRD, and for all CRDs of a run. The
+/// share of a CRD never falls below `MIN_STEPS_PER_CRD`, which is what real CRDs need.
+const STEPS_PER_VERSION: u64 = 2_000_000;
+const STEPS_PER_CRD: u64 = 6_000_000;
+const STEPS_PER_RUN: u64 = 150_000_000;
+const MIN_STEPS_PER_CRD: u64 = 500_000;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { steps: VERSION }
+        Self { steps: STEPS_PER_VERSION }
     }
 }
 
 impl Limits {
-    /// What each pair of versions may take in a run over so many CRDs, where `versions` of this one are asked about.
+    /// The limits for each pair of versions of a CRD with `versions` pairs to compare, in a run over `crds` CRDs.
     ///
-    /// The share follows from the counts alone: what is decided never depends on how long other CRDs took.
+    /// The share depends only on the two counts: a verdict never depends on how long other CRDs took.
     pub fn shared(crds: usize, versions: usize) -> Self {
-        let crd = (RUN / crds.max(1) as u64).clamp(LEAST, CRD);
-        Self { steps: (crd / versions.max(1) as u64).min(VERSION) }
+        let crd = (STEPS_PER_RUN / crds.max(1) as u64).clamp(MIN_STEPS_PER_CRD, STEPS_PER_CRD);
+        Self { steps: (crd / versions.max(1) as u64).min(STEPS_PER_VERSION) }
     }
 }
 
-/// How what desired takes compares with what live takes.
+/// How the objects that desired accepts compare with those that live accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Both take the same objects, prune and default them alike.
+    /// Both accept the same objects, and prune and default them in the same way.
     Equal,
-    /// Whatever live takes, desired takes unchanged; perhaps more.
+    /// Desired accepts every object that live accepts, unchanged, and possibly more.
     Widening,
-    /// An object that live takes is refused, or defaulted differently: there is a witness.
+    /// Desired refuses, or defaults differently, an object that live accepts: there is a witness.
     Narrowing,
-    /// As narrowing, and desired takes an object that live refuses or prunes: there are witnesses both ways.
+    /// Like narrowing, and desired also accepts an object that live refuses or prunes: there are witnesses both ways.
     Incomparable,
-    /// An object that live keeps loses a part: there is a witness.
+    /// Desired drops a part of an object that live keeps: there is a witness.
     DataLoss,
-    /// Neither proven nor shown.
+    /// Neither proven nor refuted.
     Undecided,
 }
 
-/// Who meets a change.
+/// Who is affected by a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Breaks {
-    /// Objects that are there already: their next update is refused though it leaves alone what is wrong.
+    /// Stored objects: their next update is refused even if it does not change the invalid value.
     StoredObjects,
-    /// Clients that write what was valid.
+    /// Clients that write values that were valid before the change.
     Writers,
-    /// Clients that read what is no longer there.
+    /// Clients that read values that are no longer stored.
     Readers,
-    /// Values that get lost.
+    /// Data that is lost.
     Data,
-    /// Values that are filled in differently.
+    /// Behaviour that depends on a default that changed.
     Behaviour,
 }
 
-/// What desired does to a witness that live takes and keeps as it is.
+/// What the other side does to a witness that one side accepts and keeps unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// The whole object is refused.
     Refused,
     /// A part of the object is dropped.
     Pruned,
-    /// Nothing is refused or dropped, and other values are filled in than live fills in.
+    /// Nothing is refused or dropped, but different defaults are filled in.
     Defaulted,
 }
 
-/// A whole custom resource that both sides treat differently; the validator has run it through both.
+/// A whole custom resource that the two sides treat differently, confirmed by validating it against both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Witness {
-    /// The object that is written.
+    /// The object to write.
     pub object: Value,
-    /// For an update: the object before, which both sides take.
+    /// For an update, the old object, which both sides accept.
     pub old_object: Option<Value>,
-    /// What the refusing side does.
+    /// What the other side does to the object.
     pub desired: Difference,
-    /// The refusing side's own words, or which field is concerned.
+    /// The validation error of the side that refuses the object, or the field that is dropped or defaulted.
     pub message: String,
-    /// The object's status is written through the status subresource, once the rest of it exists.
+    /// Whether the object's status has to be written through the status subresource, after the object is created.
     pub via_status: bool,
 }
 
-/// The judgement of one node, or rather of the keywords of its own that differ.
+/// The verdict on one node: on the node's own keywords that differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeProof {
-    /// Such as `^.spec.list.items.name`.
+    /// The node's path, such as `^.spec.list.items.name`.
     pub path: String,
     /// What the change of this node alone does.
     pub verdict: Verdict,
-    /// What changed, and for an undecided node why that is not decided.
+    /// What changed, and for an undecided node why it is undecided.
     pub reason: String,
-    /// Sorted; empty where nothing breaks.
+    /// Who is affected, sorted; empty if nothing breaks.
     pub breaks: Vec<Breaks>,
-    /// Objects that live takes and desired does not.
+    /// Objects that live accepts and that desired refuses, prunes or defaults differently.
     ///
-    /// One that is too large to show is left out, which the reason says.
+    /// A witness that is too large to print is left out, and the reason says so.
     pub witnesses: Vec<Witness>,
-    /// For [`Verdict::Incomparable`]: objects that desired takes and live does not.
+    /// For [`Verdict::Incomparable`]: objects that desired accepts and live does not.
     pub reverse: Vec<Witness>,
-    /// Whether the judgement is that of all nodes below as well: live leaves open what is there.
+    /// Whether the verdict also covers all nodes below, because live accepts anything there.
     pub is_of_all_below: bool,
 }
 
-/// The judgement of a pair of versions.
+/// The verdict on a pair of versions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     /// What the change does as a whole.
     pub verdict: Verdict,
-    /// For an undecided pair: why.
+    /// For an undecided pair, why it is undecided; otherwise empty.
     pub reason: String,
-    /// Sorted; empty where nothing breaks.
+    /// Who is affected, sorted; empty if nothing breaks.
     pub breaks: Vec<Breaks>,
-    /// The nodes that differ in more than their descriptions, by path; but for those below one that
-    /// [is judged with all below](NodeProof::is_of_all_below).
+    /// The nodes that differ in more than their descriptions, sorted by path. Nodes below one whose verdict
+    /// [covers all below](NodeProof::is_of_all_below) are left out.
     pub nodes: Vec<NodeProof>,
-    /// What changed without refusing or dropping anything and is still worth saying: a path and a sentence.
+    /// Changes that refuse and drop nothing but are worth reporting: a path and a sentence.
     pub notes: Vec<(String, String)>,
-    /// Whether every node was compared, so that those not among `nodes` are the same on both sides.
+    /// Whether every node was compared. If so, the nodes that are not in `nodes` are the same on both sides.
     pub is_complete: bool,
-    /// Steps taken, of those that [`Limits`] allow.
+    /// The steps used, out of those that [`Limits`] allow.
     pub steps: u64,
 }
 
-/// How deep a schema may be nested, counted in JSON.
-const DEPTH: usize = 200;
-/// What the patterns of one pair may weigh together once they are compiled.
-const PATTERNS: u64 = 1_000_000;
-/// A witness beyond this is not shown, nor are those of one pair beyond what they may weigh together. The verdict stays.
-const SHOWN: u64 = 2 << 20;
-const SHOWN_TOGETHER: u64 = 16 << 20;
-/// The longest message of a witness: the server lists all values of an `enum`, and quotes whatever was refused.
-const MESSAGE: usize = 4 << 10;
-/// Witnesses of one node at most.
-const WITNESSES: usize = 3;
+/// The maximum nesting of a schema, counted in JSON levels.
+const MAX_DEPTH: usize = 200;
+/// The maximum total weight of the compiled patterns of one pair.
+const MAX_PATTERNS_WEIGHT: u64 = 1_000_000;
+/// The maximum weight in bytes of a witness that is shown, and of all witnesses of one pair together. Larger ones are
+/// left out; the verdict stays.
+const MAX_WITNESS_WEIGHT: u64 = 2 << 20;
+const MAX_WITNESSES_WEIGHT: u64 = 16 << 20;
+/// The maximum length of a witness's message: the server lists all values of an `enum` and quotes the refused value.
+const MAX_MESSAGE: usize = 4 << 10;
+/// The maximum number of witnesses of one node.
+const MAX_WITNESSES: usize = 3;
 
-/// Judges whether what `live` takes is taken by `desired`.
+/// Compares two versions: does `desired` accept every object that `live` accepts, unpruned and with the same defaults?
 pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     let undecided = |reason: String| Proof {
         verdict: Verdict::Undecided,
@@ -205,63 +206,66 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
         is_complete: false,
         steps: 0,
     };
-    if [live, desired].iter().any(|version| keywords::is_deeper_than(version.schema, DEPTH)) {
-        return undecided("the schema is nested too deep".to_owned());
+    if [live, desired].iter().any(|version| keywords::is_deeper_than(version.schema, MAX_DEPTH)) {
+        return undecided("the schema is nested too deeply".to_owned());
     }
     let is_same = keywords::same(live.schema, desired.schema);
     if is_same && live.status_subresource == desired.status_subresource {
         return Proof { verdict: Verdict::Equal, is_complete: true, ..undecided(String::new()) };
     }
-    // A state of a pattern's machine takes about as long as a step.
-    let patterns = Patterns::within(limits.steps.min(PATTERNS));
+    // Building a state of a pattern's automaton takes about as long as a step.
+    let patterns = Patterns::within(limits.steps.min(MAX_PATTERNS_WEIGHT));
     let compiled = |version: &Version| Schema::compile_sharing(version.schema, &patterns);
-    let (there, here) = match (compiled(live), compiled(desired)) {
-        (Ok(there), Ok(here)) => (there, here),
+    let (live_schema, desired_schema) = match (compiled(live), compiled(desired)) {
+        (Ok(live), Ok(desired)) => (live, desired),
         (Err(error), _) => return undecided(format!("the live schema: {error}")),
         (_, Err(error)) => return undecided(format!("the desired schema: {error}")),
     };
-    let forward = Judges {
-        source: Side::new(live, there.clone()),
-        target: Side::new(desired, here.clone()),
+    let forward = Sides {
+        source: Side::new(live, live_schema.clone()),
+        target: Side::new(desired, desired_schema.clone()),
         repairs: Repairs::new(&patterns),
     };
-    let backward =
-        Judges { source: Side::new(desired, here), target: Side::new(live, there), repairs: Repairs::new(&patterns) };
-    // What breaks counts for more than whether desired takes more besides.
-    let most = limits.steps / 3 * 2;
-    let solver = Solver::new(most, &patterns);
+    let backward = Sides {
+        source: Side::new(desired, desired_schema),
+        target: Side::new(live, live_schema),
+        repairs: Repairs::new(&patterns),
+    };
+    // Finding breaks matters more than finding out whether desired also accepts more.
+    let forward_steps = limits.steps / 3 * 2;
+    let solver = Solver::new(forward_steps, &patterns);
     let mut walked = product::walk(&solver, live.schema, desired.schema);
-    status_moves(&solver, live, desired, &mut walked);
+    add_status_obligation(&solver, live, desired, &mut walked);
     let mut nodes = Nodes::default();
     let mut unwalked = nodes.add_forward(&forward, &solver, walked);
     while !unwalked.is_empty() {
         unwalked = nodes.add_forward(&forward, &solver, product::resume(&solver, unwalked));
     }
-    let spent = most - solver.left();
+    let spent = forward_steps - solver.left();
     let solver = Solver::new(limits.steps - spent, &patterns);
-    let mut walked = product::walk_but(&solver, desired.schema, live.schema, &nodes.summed_up);
-    status_moves(&solver, desired, live, &mut walked);
+    let mut walked = product::walk_except(&solver, desired.schema, live.schema, &nodes.summed_up);
+    add_status_obligation(&solver, desired, live, &mut walked);
     nodes.add_backward(&backward, &solver, walked);
     nodes.steps = limits.steps - solver.left();
     nodes.finish()
 }
 
-/// A status that was everybody's to write and is now written through its subresource alone.
-fn status_moves<'s>(solver: &Solver<'s>, source: &Version<'s>, target: &Version<'s>, walked: &mut Walked<'s>) {
+/// Adds the obligation for a status that any write could set and that only its subresource can set now.
+fn add_status_obligation<'s>(solver: &Solver<'s>, source: &Version<'s>, target: &Version<'s>, walked: &mut Walked<'s>) {
     if !source.status_subresource && target.status_subresource {
-        walked.obligations.extend(product::status_doubt(solver, source.schema, target.schema));
+        walked.obligations.extend(product::status_obligation(solver, source.schema, target.schema));
     }
 }
 
-/// What is known of one node.
+/// What was found out about one node.
 #[derive(Default)]
-struct Known {
+struct NodeState {
     changes: BTreeSet<String>,
     witnesses: Vec<Found>,
     open: Vec<String>,
-    /// Doubts in the other direction.
+    /// Whether something is unproven or refuted in the other direction.
     backward_open: bool,
-    /// Witnesses the other way, and whether each is shown.
+    /// Witnesses in the other direction, and whether each is shown.
     reverse: Vec<(Witness, bool)>,
 }
 
@@ -269,19 +273,19 @@ struct Known {
 struct Found {
     witness: Witness,
     reason: String,
-    /// Whether an update is refused that leaves alone what is wrong.
+    /// Whether an update is refused even if it does not change the invalid value.
     is_stuck: bool,
     is_shown: bool,
 }
 
-/// Whether there is room to show the witness. One that is not shown is emptied.
+/// Whether there is room to show the witness. A witness that is not shown is emptied.
 fn shown(witness: &mut Witness, together: &mut u64) -> bool {
-    if let Some((end, _)) = witness.message.char_indices().nth(MESSAGE) {
+    if let Some((end, _)) = witness.message.char_indices().nth(MAX_MESSAGE) {
         witness.message.truncate(end);
         witness.message.push('…');
     }
     let weight = kw::weight(&witness.object) + witness.old_object.as_ref().map_or(0, kw::weight);
-    let is_shown = weight <= SHOWN && *together + weight <= SHOWN_TOGETHER;
+    let is_shown = weight <= MAX_WITNESS_WEIGHT && *together + weight <= MAX_WITNESSES_WEIGHT;
     if is_shown {
         *together += weight;
     } else {
@@ -293,19 +297,20 @@ fn shown(witness: &mut Witness, together: &mut u64) -> bool {
 
 #[derive(Default)]
 struct Nodes {
-    by_path: BTreeMap<String, Known>,
+    by_path: BTreeMap<String, NodeState>,
     notes: Vec<(String, String)>,
-    /// The paths of nodes that live leaves open: what becomes of all below is said of them.
+    /// The paths of nodes where live accepts anything: their verdict covers all nodes below.
     summed_up: BTreeSet<String>,
     is_cut: bool,
     steps: u64,
-    /// What the witnesses weigh that are shown.
+    /// The total weight of the witnesses that are shown.
     shown: u64,
 }
 
 impl Nodes {
-    /// Settles what a walk found. Gives back the nodes whose parts have to be compared: those that do not break themselves.
-    fn add_forward<'s>(&mut self, judges: &Judges, solver: &Solver<'s>, walked: Walked<'s>) -> Vec<Unwalked<'s>> {
+    /// Settles what a walk found. Returns the nodes whose parts still have to be compared: those that do not break
+    /// themselves.
+    fn add_forward<'s>(&mut self, sides: &Sides, solver: &Solver<'s>, walked: Walked<'s>) -> Vec<Unwalked<'s>> {
         for (path, what) in walked.changed {
             self.by_path.entry(path).or_default().changes.insert(what);
         }
@@ -316,15 +321,15 @@ impl Nodes {
             settled.entry(obligation.path.clone()).or_default().push(obligation);
         }
         for (path, mut obligations) in settled {
-            // What gets lost weighs most.
+            // Data loss matters most.
             obligations.sort_by_key(|obligation| obligation.effect);
             let known = self.by_path.entry(path).or_default();
             for obligation in obligations {
-                if known.witnesses.len() >= WITNESSES {
+                if known.witnesses.len() >= MAX_WITNESSES {
                     break;
                 }
-                match judges.settle(solver, &obligation) {
-                    Tried::Confirmed(mut witness) => {
+                match sides.settle(solver, &obligation) {
+                    Settled::Confirmed(mut witness) => {
                         let is_stuck = obligation.is_of_whole || obligation.is_in_list();
                         let is_shown = shown(&mut witness, &mut self.shown);
                         known.witnesses.push(Found {
@@ -334,27 +339,27 @@ impl Nodes {
                             is_shown,
                         });
                     }
-                    Tried::Unreachable => {}
-                    Tried::Open(why) => known.open.push(format!("{}: {why}", obligation.reason)),
+                    Settled::Unreachable => {}
+                    Settled::Open(why) => known.open.push(format!("{}: {why}", obligation.reason)),
                 }
             }
         }
         self.summed_up.extend(walked.unwalked.iter().map(|node| node.path.clone()));
-        // Another default breaks less than what may be below.
+        // A changed default breaks less than what could be below.
         let is_breaking = |found: &Found| found.witness.desired != Difference::Defaulted;
         let breaks = |path: &str| self.by_path.get(path).is_some_and(|known| known.witnesses.iter().any(is_breaking));
         walked.unwalked.into_iter().filter(|node| !breaks(&node.path)).collect()
     }
 
-    fn add_backward<'s>(&mut self, judges: &Judges, solver: &Solver<'s>, walked: Walked<'s>) {
-        // Only where something breaks does it matter whether desired takes more.
+    fn add_backward<'s>(&mut self, sides: &Sides, solver: &Solver<'s>, walked: Walked<'s>) {
+        // Whether desired accepts more matters only if something breaks.
         let mut is_shown = !self.by_path.values().any(|known| !known.witnesses.is_empty());
         for (path, what) in walked.changed {
-            // What the walk there did not come to is not the same for having no obligations.
+            // A node that the forward walk did not reach has no obligations, but that does not make it equal.
             let is_missed = self.is_cut && !self.by_path.contains_key(&path);
             let known = self.by_path.entry(path).or_default();
             if is_missed {
-                known.open.push("not compared: the limit of steps is reached".to_owned());
+                known.open.push("not compared: the step limit was reached".to_owned());
             }
             if known.changes.is_empty() {
                 known.changes.insert(what);
@@ -367,14 +372,14 @@ impl Nodes {
                 known.backward_open = true;
                 continue;
             }
-            match judges.settle(solver, &obligation) {
-                Tried::Confirmed(mut witness) if witness.desired != Difference::Defaulted => {
+            match sides.settle(solver, &obligation) {
+                Settled::Confirmed(mut witness) if witness.desired != Difference::Defaulted => {
                     known.backward_open = true;
                     let is_kept = shown(&mut witness, &mut self.shown);
                     known.reverse.push((*witness, is_kept));
                     is_shown = true;
                 }
-                Tried::Unreachable => {}
+                Settled::Unreachable => {}
                 _ => known.backward_open = true,
             }
         }
@@ -386,7 +391,7 @@ impl Nodes {
         for (path, known) in self.by_path {
             let changes = || known.changes.iter().cloned().collect::<Vec<_>>().join("; ");
             let lost = known.witnesses.iter().any(|found| found.witness.desired == Difference::Pruned);
-            // Another default breaks less than what is undecided beside it may.
+            // A changed default breaks less than what is still undecided at the same node could.
             let is_mild = |found: &Found| found.witness.desired == Difference::Defaulted;
             let is_open = !known.open.is_empty() && known.witnesses.iter().all(is_mild);
             let (verdict, reason) = if lost {
@@ -456,7 +461,7 @@ impl Nodes {
     }
 }
 
-fn reasons(known: &Known) -> String {
+fn reasons(known: &NodeState) -> String {
     let mut reasons: Vec<&str> = Vec::new();
     for Found { reason, .. } in &known.witnesses {
         if !reasons.contains(&reason.as_str()) {
@@ -469,8 +474,9 @@ fn reasons(known: &Known) -> String {
     reasons.join("; ")
 }
 
-/// Who meets the difference. An update is forgiven what it leaves alone, but not where the value around is judged as a
-/// whole, nor inside of lists, whose items the server does not pair with the old ones.
+/// Who is affected by the difference. The server tolerates an invalid value that an update does not change, but not if
+/// the surrounding value is validated as a whole, and not inside lists whose items it does not correlate with the old
+/// ones.
 fn breaks_of(witness: &Witness, is_stuck: bool) -> Vec<Breaks> {
     match witness.desired {
         Difference::Refused if witness.old_object.is_some() => vec![Breaks::Writers],

@@ -1,7 +1,8 @@
-//! Numbers: finitely many that represent all.
+//! Finitely many numbers that represent all numbers.
 //!
-//! Bounds cut the line into pieces, and every number of a piece is judged alike. So one number of each piece, and the
-//! bounds themselves, decide. With `multipleOf` the pieces repeat with a period, and one period decides.
+//! Bounds cut the number line into intervals, and all numbers of an interval are treated in the same way. So one number
+//! from each interval, together with the bounds themselves, decides. With `multipleOf` the intervals repeat, and one
+//! period decides.
 
 use serde_json::{Value, json};
 
@@ -12,11 +13,11 @@ use gantry_schema::as_stored;
 /// Numbers that represent all others.
 pub struct Representatives {
     pub values: Vec<Value>,
-    /// Whether they represent all.
+    /// Whether they represent all numbers.
     pub are_all: bool,
 }
 
-/// The longest period that is tried.
+/// The maximum period that is tried.
 const PERIOD: i64 = 240;
 
 #[derive(Default)]
@@ -32,7 +33,7 @@ impl Cuts {
         self.factors.extend(number("multipleOf"));
         for option in kw::list(part, "enum") {
             self.at.extend(option.as_f64());
-            // An integer equals the string of the character that has its number.
+            // An integer equals the string that consists of the character with that code point.
             self.at.extend(option.as_str().and_then(|text| text.chars().next()).map(|c| f64::from(u32::from(c))));
         }
         match part.get("format").and_then(Value::as_str) {
@@ -49,7 +50,7 @@ impl Cuts {
     }
 }
 
-/// Integers, or numbers that are none, that represent all in what `constraints` distinguish.
+/// Integers, or for [`Kinds::FRACTION`] other numbers, that represent all that `constraints` can distinguish.
 pub fn representatives(constraints: &Constraints, kind: Kinds) -> Representatives {
     let mut cuts = Cuts::default();
     constraints.holds.iter().chain(&constraints.fails).for_each(|part| cuts.read(part));
@@ -66,7 +67,7 @@ fn integers(cuts: &Cuts) -> Representatives {
     for factor in &cuts.factors {
         let whole = (*factor as i64).max(1);
         let common = period / gcd(period, whole) * whole;
-        // A fraction is cut to an integer for integers, and refuses all where that is 0.
+        // For integers a fractional factor is truncated to an integer, and 0 refuses every integer.
         if common > PERIOD || *factor < 1.0 && *factor > 0.0 && cuts.factors.len() > 1 {
             are_all = false;
         } else {
@@ -101,11 +102,11 @@ fn fractions(cuts: &Cuts) -> Representatives {
         for factor in &cuts.factors {
             let below = (cut / factor).floor();
             values.extend((-3..=3).map(|by| (below + f64::from(by)) * factor));
-            // Just above a multiple still counts as one.
+            // A number just above a multiple still counts as a multiple.
             values.extend([1.0, 2.0, 3.0].map(|times| times * factor * (1.0 + 5e-10)));
         }
     }
-    // What reads as an integer is judged as one.
+    // A number that reads as an integer is treated as an integer.
     values.retain(|f| f.is_finite() && (f.fract() != 0.0 || f.abs() > 9.3e18));
     values.sort_by(f64::total_cmp);
     values.sort_by_cached_key(|f| digits(*f));
@@ -114,7 +115,7 @@ fn fractions(cuts: &Cuts) -> Representatives {
     Representatives { values, are_all: cuts.factors.is_empty() }
 }
 
-/// The same constraints with less known: without `multipleOf`. None where that is not less.
+/// The same constraints without `multipleOf`, which are weaker. None if removing it would not weaken them.
 pub fn relaxed<'s>(constraints: &Constraints<'s>) -> Option<Constraints<'s>> {
     let has_factors = |part: &Part| {
         let mut cuts = Cuts::default();
@@ -146,7 +147,7 @@ fn without_factors(part: &Value) -> Option<Value> {
     Some(part)
 }
 
-/// How long a number is when it is written: short ones are shown first.
+/// The length of a number in decimal notation: short numbers are tried first.
 fn digits(f: f64) -> usize {
     f.to_string().len()
 }
@@ -155,21 +156,22 @@ fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The values that an enum may let pass: its own, and the numbers that count as one of them. `kinds` are those that the
-/// types let pass.
+/// The values that an `enum` can accept: its own, and the numbers that count as one of them. `kinds` are the kinds that
+/// the types allow.
 pub fn enum_values(options: &[Value], constraints: &Constraints, kinds: Kinds) -> Representatives {
     let mut values: Vec<Value> = options.to_vec();
     let mut are_all = true;
-    // A CRD that was stored has 2 where it was written 2.0.
+    // A stored CRD contains 2 where the manifest had 2.0.
     for option in options {
         let mut stored = option.clone();
         as_stored(&mut stored);
-        // Most are stored as they are written.
+        // Most values are stored as they are written.
         if stored != *option && !values.contains(&stored) {
             values.push(stored);
         }
     }
-    // A fraction is cut to an integer before it is compared with one: all between two integers pass, or none.
+    // The server truncates a fraction before it compares it with an integer: of the numbers between two integers, all
+    // pass or none.
     if kinds.contains(Kinds::FRACTION) && values.iter().any(Value::is_i64) {
         let fractions = representatives(constraints, Kinds::FRACTION);
         values.extend(fractions.values);

@@ -1,4 +1,4 @@
-//! Sets of strings: whether each string that one side allows is allowed by the other.
+//! Sets of strings: decides whether one set is a subset of another.
 
 use std::collections::HashSet;
 
@@ -10,15 +10,15 @@ use gantry_schema::{Patterns, enforced_format_accepts};
 /// The strings that satisfy all of these conditions at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StringSet {
-    /// RE2 patterns, unanchored: each must occur.
+    /// RE2 patterns, unanchored; all must match.
     pub patterns: Vec<String>,
-    /// In code points.
+    /// The minimum length in code points.
     pub min_length: Option<u64>,
-    /// In code points.
+    /// The maximum length in code points.
     pub max_length: Option<u64>,
-    /// Where present, the string must be one of these.
+    /// If present, the string must be one of these.
     pub enumeration: Option<Vec<String>>,
-    /// Names of formats that the server enforces on strings; unknown names are ignored, as there.
+    /// Names of formats that the server enforces on strings. Unknown names are ignored, as the server does.
     pub formats: Vec<String>,
 }
 
@@ -27,29 +27,35 @@ pub struct StringSet {
 pub enum Subset {
     /// Every string of the first set is in the second.
     Yes,
-    /// A string that is in the first set and not in the second, as short as could be found.
+    /// A string that is in the first set and not in the second, the shortest that was found.
     No(String),
     /// Not decided, and why.
     Unknown(String),
 }
 
 impl StringSet {
-    /// The set without members.
+    /// The empty set.
     pub fn empty() -> Self {
         Self { enumeration: Some(Vec::new()), ..Self::default() }
     }
 
-    /// How many conditions and values it holds: what a copy costs.
+    /// The number of conditions and values: the cost of a copy.
     pub fn size(&self) -> usize {
         self.patterns.len() + self.formats.len() + self.enumeration.as_ref().map_or(0, Vec::len)
     }
 
-    /// Whether `text` is a member; an error says why that is not known.
+    /// Whether `text` is a member.
+    ///
+    /// # Errors
+    /// A pattern that cannot be evaluated.
     pub fn contains(&self, text: &str) -> Result<bool, String> {
         self.contains_by(text, &Patterns::default())
     }
 
-    /// [`Self::contains`] with patterns that are asked often and compiled once.
+    /// Like [`Self::contains`], with a shared cache of compiled patterns.
+    ///
+    /// # Errors
+    /// As [`Self::contains`].
     pub fn contains_by(&self, text: &str, patterns: &Patterns) -> Result<bool, String> {
         let length = text.chars().count() as u64;
         if self.min_length.is_some_and(|min| length < min)
@@ -69,37 +75,46 @@ impl StringSet {
     }
 }
 
-/// Steps for one question; a few tenths of a second at most.
+/// The default number of automaton steps for one question: a few tenths of a second at most.
 pub const STEPS: u64 = 2_000_000;
-/// How many of them take as long as one of [`super::Limits`].
+/// The number of these steps that take as long as one step of [`super::Limits`].
 pub const STEPS_PER_UNIT: u64 = 8;
 
-/// So many values of an `enum` make a pattern; of more, members that are none of them are looked for first.
-const ALTERNATIVES: usize = 100;
-/// How many members of a set are tried against a format, which is a program and no pattern.
-const TRIES: usize = 8;
+/// For an `enum` with more values than this, other members are searched before the `enum` is compiled to a pattern.
+const MAX_ALTERNATIVES: usize = 100;
+/// The number of members of a set that are tried against a format. A format is code, not a pattern.
+const MAX_TRIES: usize = 8;
 
 /// Whether every string of `live` is in `desired`.
 pub fn subset(live: &StringSet, desired: &StringSet) -> Subset {
     subset_within(live, desired, &mut Budget::new(STEPS))
 }
 
-/// [`subset`] within a budget that is shared with other questions.
+/// Like [`subset`], within a given budget.
 pub fn subset_within(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Subset {
     decide(live, desired, budget).unwrap_or_else(Subset::Unknown)
 }
 
-/// A shortest member, where there is one. An error says why that is not known.
+/// A shortest member, if there is one.
+///
+/// # Errors
+/// Why that is unknown.
 pub fn example(set: &StringSet) -> Result<Option<String>, String> {
     example_but(set, &[], &mut Budget::new(STEPS))
 }
 
-/// [`example`] with patterns that others have, too.
+/// Like [`example`], with a shared cache of compiled patterns.
+///
+/// # Errors
+/// As [`example`].
 pub fn example_by(set: &StringSet, patterns: &Patterns) -> Result<Option<String>, String> {
     example_but(set, &[], &mut Budget::sharing(STEPS, patterns))
 }
 
-/// A shortest member that is none of `others`.
+/// A shortest member that is not in `others`.
+///
+/// # Errors
+/// As [`example`].
 pub fn example_but(set: &StringSet, others: &[&str], budget: &mut Budget) -> Result<Option<String>, String> {
     if let Some(allowed) = &set.enumeration {
         let others: HashSet<&str> = others.iter().copied().collect();
@@ -113,9 +128,12 @@ pub fn example_but(set: &StringSet, others: &[&str], budget: &mut Budget) -> Res
     set.among(&set.query(), others, budget, |_| Ok(true))
 }
 
-/// A member that matches each pattern, or does not, as said beside it, and that is none of `others`.
+/// A member that is not in `others`, and for each pattern matches it or not, as the flag beside the pattern says.
 ///
-/// Formats are followed only if that is easy: a member may lack them.
+/// Formats are respected only if that is easy: the string returned may violate them.
+///
+/// # Errors
+/// As [`example`].
 pub fn member<'p>(
     set: &StringSet,
     patterns: impl Iterator<Item = (&'p str, bool)> + Clone,
@@ -150,12 +168,12 @@ pub fn member<'p>(
     }
 }
 
-/// So many texts that are in the way are left out of a search.
-const MET: usize = 100;
+/// The maximum number of strings that are excluded from a search.
+const MAX_EXCLUDED: usize = 100;
 
-/// A shortest string of the query that is none of `others`.
+/// A shortest string of the query that is not in `others`.
 fn find_but(query: &Query<'_>, others: &[&str], budget: &mut Budget) -> Result<Option<String>, String> {
-    // Most of the others are never in the way, and each that is excluded makes the search larger.
+    // Most of the others are never found, and each exclusion makes the search larger. So only those found are excluded.
     let mut met: Vec<&str> = Vec::new();
     loop {
         let excluded = automaton::alternatives(met.iter().copied());
@@ -165,7 +183,7 @@ fn find_but(query: &Query<'_>, others: &[&str], budget: &mut Budget) -> Result<O
         }
         let found = automaton::find(&query, budget)?;
         match (others.iter().find(|other| found.as_deref() == Some(**other)), met.len()) {
-            (Some(_), MET..) => return Err("all texts that were found are taken".to_owned()),
+            (Some(_), MAX_EXCLUDED..) => return Err("all strings that were found are already used".to_owned()),
             (Some(other), _) => met.push(other),
             (None, _) => return Ok(found),
         }
@@ -175,8 +193,8 @@ fn find_but(query: &Query<'_>, others: &[&str], budget: &mut Budget) -> Result<O
 fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<Subset, String> {
     let patterns = budget.patterns();
     if let Some(allowed) = &live.enumeration {
-        // What is allowed of itself: many values are looked up, not gone through for each.
-        let (live, desired) = (Footprint::up(live, true), Footprint::up(desired, false));
+        // Looked up in a hash set: neither side has to be scanned for each value.
+        let (live, desired) = (Lookup::of(live, true), Lookup::of(desired, false));
         for text in allowed {
             if live.contains(text, &patterns)? && !desired.contains(text, &patterns)? {
                 return Ok(Subset::No(text.clone()));
@@ -185,15 +203,15 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<
         return Ok(Subset::Yes);
     }
     let allowed = desired.enumeration.as_ref();
-    // Alternatives of which there are none would match the empty text: the empty set refuses every member.
+    // The empty set refuses every member, but an empty list of alternatives would match the empty string.
     if allowed.is_some_and(Vec::is_empty)
         && let Some(found) = automaton::find(&live.query(), budget)?
         && (live.formats.is_empty() || live.contains_by(&found, &patterns)?)
     {
         return Ok(Subset::No(found));
     }
-    // Of many values some shortest members are tried: the next one is mostly none of them.
-    if let Some(allowed) = allowed.filter(|allowed| allowed.len() > ALTERNATIVES) {
+    // With many values, the shortest members are tried first: usually one of them is not in the list.
+    if let Some(allowed) = allowed.filter(|allowed| allowed.len() > MAX_ALTERNATIVES) {
         let others: Vec<&str> = allowed.iter().map(String::as_str).collect();
         if let Ok(Some(text)) = example_but(live, &others, budget)
             && live.contains_by(&text, &patterns)?
@@ -216,17 +234,17 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<
     Ok(Subset::Yes)
 }
 
-/// A set that many texts are asked about.
-struct Footprint<'a> {
+/// A set prepared for many lookups.
+struct Lookup<'a> {
     set: StringSet,
     allowed: Option<HashSet<&'a str>>,
 }
 
-impl<'a> Footprint<'a> {
-    /// `is_own` says that the texts are those of the set's own `enumeration`.
-    fn up(set: &'a StringSet, is_own: bool) -> Self {
+impl<'a> Lookup<'a> {
+    /// `is_own`: the strings to look up are those of the set's own `enumeration`.
+    fn of(set: &'a StringSet, is_own: bool) -> Self {
         let allowed = set.enumeration.as_ref().filter(|_| !is_own);
-        Footprint {
+        Lookup {
             allowed: allowed.map(|allowed| allowed.iter().map(String::as_str).collect()),
             set: StringSet { patterns: set.patterns.clone(), formats: set.formats.clone(), enumeration: None, ..*set },
         }
@@ -238,7 +256,7 @@ impl<'a> Footprint<'a> {
     }
 }
 
-/// The queries whose answers are in `live` and break one condition of `desired` each.
+/// Queries for strings that are in `live` and each violate one condition of `desired`.
 fn refused<'a>(live: &'a StringSet, desired: &'a StringSet, enumeration: Option<&'a str>) -> Vec<Query<'a>> {
     let base = live.query();
     let mut queries = Vec::new();
@@ -260,7 +278,7 @@ fn outside_format(live: &StringSet, format: &str, budget: &mut Budget) -> Result
     if let Some(pattern) = formats::pattern_of(format)
         && live.enumeration.is_none()
     {
-        // What does not even look like the format; where this takes too long, other texts may do.
+        // First, strings that do not even match the format's pattern. If that takes too long, other strings may do.
         let query = Query { none: vec![pattern], ..live.query() };
         match live.among(&query, &[], budget, is_outside) {
             Ok(Some(text)) => return Ok(Some(text)),
@@ -269,7 +287,7 @@ fn outside_format(live: &StringSet, format: &str, budget: &mut Budget) -> Result
         }
     }
     let mut tried: Vec<String> = Vec::new();
-    while tried.len() < TRIES {
+    while tried.len() < MAX_TRIES {
         let others: Vec<&str> = tried.iter().map(String::as_str).collect();
         match example_but(live, &others, budget)? {
             None => return Ok(None),
@@ -280,7 +298,7 @@ fn outside_format(live: &StringSet, format: &str, budget: &mut Budget) -> Result
     Err(format!("the format {format} is not compared with patterns"))
 }
 
-/// Texts of each format that the server enforces, plain and unusual ones.
+/// Strings of each format that the server enforces, both common and unusual.
 const TYPICAL: &[&str] = &[
     "",
     "a",
@@ -323,7 +341,7 @@ impl StringSet {
         StringSet { patterns: vec![pattern.to_owned()], ..StringSet::default() }
     }
 
-    /// The set as a query; of its formats, what their texts look like.
+    /// The set as a query, with the patterns of its formats in place of the formats.
     fn query(&self) -> Query<'_> {
         let formats = self.formats.iter().filter_map(|format| formats::pattern_of(format));
         Query {
@@ -334,10 +352,10 @@ impl StringSet {
         }
     }
 
-    /// A member that answers `query`, which asks for no less than the set does but for its formats, that `fits` and is
-    /// none of `others`. An error says that there may be one.
+    /// A member that matches `query`, satisfies `fits` and is not in `others`. `query` must be at least as strict as
+    /// the set, apart from the set's formats. An error means that there may be such a member.
     ///
-    /// Formats are programs and no patterns: some answers are tried, then texts that are typical of formats.
+    /// Formats are code, not patterns: some answers of the query are tried, then typical strings of formats.
     fn among(
         &self,
         query: &Query<'_>,
@@ -347,7 +365,7 @@ impl StringSet {
     ) -> Result<Option<String>, String> {
         let patterns = budget.patterns();
         let mut tried: Vec<String> = Vec::new();
-        while tried.len() < TRIES {
+        while tried.len() < MAX_TRIES {
             let excluded: Vec<&str> = others.iter().copied().chain(tried.iter().map(String::as_str)).collect();
             match find_but(query, &excluded, budget)? {
                 None => return Ok(None),
@@ -363,7 +381,7 @@ impl StringSet {
         }
     }
 
-    /// A typical text of some format, perhaps with a little more at its end, that is a member and that `fits`.
+    /// A typical string of some format, possibly with a suffix, that is a member and satisfies `fits`.
     fn typical(
         &self,
         patterns: &Patterns,
@@ -401,7 +419,7 @@ mod tests {
         StringSet { formats: vec![name.to_owned()], ..StringSet::default() }
     }
 
-    /// A `No` is only an answer when its string is in the one and not in the other.
+    /// Checks that the string of a `No` is in `live` and not in `desired`.
     fn holds(live: &StringSet, desired: &StringSet) -> Option<bool> {
         match subset(live, desired) {
             Subset::Yes => Some(true),
@@ -463,12 +481,12 @@ mod tests {
         assert_eq!(holds(&pattern(&["^#[0-9a-f]{6}$"]), &format("hexcolor")), Some(true));
         let both = StringSet { formats: vec!["date-time".to_owned(), "uri".to_owned()], ..StringSet::default() };
         assert_eq!(holds(&both, &StringSet::empty()), Some(true), "no text has both formats");
-        // A text of the pattern of a date may be none.
+        // A string that matches the pattern of a date need not be a date.
         assert_eq!(holds(&pattern(&["^[0-9]{4}-01-0[1-9]$"]), &format("date")), None);
         assert_eq!(example(&format("uuid")).map(|found| found.is_some()), Ok(true));
     }
 
-    /// Patterns for addresses let zones and other things through that are none to the server.
+    /// Common patterns for addresses accept zones and other strings that the server does not accept as addresses.
     #[test]
     fn a_pattern_that_is_wider_than_the_format_is_shown_to_be() {
         let octet = "(25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)";

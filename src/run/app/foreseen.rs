@@ -1,9 +1,9 @@
-//! What is reported of an app before anything is written.
+//! What is reported about an app before anything is written.
 
 use crate::problem::Problem;
 use crate::resource::ObjectRef;
 
-/// What is reported of an app before anything is written.
+/// What is reported about an app before anything is written.
 #[derive(Debug, Default)]
 pub struct Foreseen {
     /// Why nothing can be written.

@@ -94,8 +94,8 @@ pub async fn open(
         };
     };
     if flags.prune == Some(PruneFlag::Kapp) && flags.from_kapp.is_none() {
-        let problem = Problem::new("--prune=kapp is about an app of kapp, and none is taken over");
-        return Err(Error::usage(problem.help("name it with --from-kapp, or say --prune=yes")));
+        let problem = Problem::new("--prune=kapp requires an app of kapp to take over, and none is named");
+        return Err(Error::usage(problem.help("name it with --from-kapp, or use --prune=yes")));
     }
     if settings.target != TargetSpec::Kube {
         let problem = Problem::new("a folder or a commit cannot keep the records of apps");
@@ -115,7 +115,7 @@ pub async fn open(
     let tool = tool.flatten();
     if tool.is_some() && writes && !asks && !confirmed {
         let problem = Problem::new(format!("the ApplySet of {} belongs to another tool", app.parent()));
-        return Err(Error::failed(problem.help("take it over without a question: --take-over-app --yes")));
+        return Err(Error::failed(problem.help("take it over without confirmation: --take-over-app --yes")));
     }
     if let Some(parent) = parent.as_ref().filter(|_| writes && !flags.break_lock) {
         parent.locked(Timestamp::now()).map_err(Error::failed)?;
@@ -215,7 +215,7 @@ impl Managed {
             if self.deletes {
                 let App { name, namespace } = &self.app;
                 let problem = Problem::new(format!("there is no app {name} in namespace {namespace}"));
-                foreseen.notices.push(problem.help("gantry apps lists those that there are"));
+                foreseen.notices.push(problem.help("gantry apps lists the existing ones"));
             }
             return foreseen;
         };
@@ -277,7 +277,7 @@ impl Managed {
     fn too_large(&self, plan: &Plan) -> Option<Problem> {
         let why = inventory::encode(&record::to_come(plan)).err()?;
         let App { name, .. } = &self.app;
-        Some(Problem::new(format!("the app {name} cannot be kept: {why}")).help("deploy it as several apps"))
+        Some(Problem::new(format!("the app {name} cannot be recorded: {why}")).help("deploy it as several apps"))
     }
 
     /// Whether the run deletes the app: `gantry delete`.

@@ -22,7 +22,7 @@ const NAME_ONE: &str = "name one with --catalog NAME=PATH, or with catalogs in g
 
 /// Finds the catalogs of the cluster, in addition to those of the configuration.
 pub async fn find(settings: &Settings) -> Result<Live> {
-    let none = || Problem::new("there is no catalog to look into").help(NAME_ONE);
+    let none = || Problem::new("there is no catalog to read").help(NAME_ONE);
     let found = async {
         let target =
             Target::open(&settings.target, &connection(settings, impersonate(settings)?), Desired::default()).await?;

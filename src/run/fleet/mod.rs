@@ -107,9 +107,9 @@ pub async fn run(
 
 /// The number of clusters in each wave; `None` without `--waves`.
 fn sizes(waves: Option<&Waves>, writes: bool, clusters: usize) -> Result<Option<Vec<usize>>> {
-    const HELP: &str = "deploy in waves: --waves 1,10%,100%; to all at once: --waves 100%; or look only: --dry-run";
+    const HELP: &str = "deploy in waves: --waves 1,10%,100%; to all at once: --waves 100%; or only check: --dry-run";
     let Some(waves) = waves else {
-        let problem = Problem::new("to deploy to several contexts, say in which waves").help(HELP);
+        let problem = Problem::new("a deploy to several contexts requires waves").help(HELP);
         return if writes { Err(Error::usage(problem)) } else { Ok(None) };
     };
     let sizes = waves.sizes(clusters).map_err(|why| {

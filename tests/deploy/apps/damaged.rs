@@ -55,7 +55,7 @@ fn a_record_with_other_members_than_it_was_written_with_is_used_by_no_command() 
         let output = shop.admin(command);
         output.code(1).stderr_contains("configmap/shop.gantry -n ");
         output.stderr_contains(
-            "the record of the app shop is damaged: the inventory has 2 objects and had 3 when it was",
+            "the record of the app shop is damaged: the inventory lists 2 objects, but had 3 when it was",
         );
         output.stderr_contains("restore the ConfigMap from a backup").stderr_contains("gantry apps forget");
     }
@@ -76,7 +76,7 @@ fn whatever_is_wrong_with_a_record_is_said_and_nothing_is_deleted() {
     let whole = shop.parent()["data"].clone();
     let without = shop.inventory_without("c");
     let foreign = format!("{without}- ConfigMap {} d 0-0\n", shop.bed.names.namespace);
-    let others = "the inventory has not the objects that it had when it was written, says data.inventory-sum";
+    let others = "the inventory does not list the objects that it had when it was written (see data.inventory-sum)";
     let cases = [
         (json!({"inventory": foreign}), others),
         (json!({"inventory-sum": format!("3 {}", "0".repeat(64))}), others),
@@ -85,8 +85,8 @@ fn whatever_is_wrong_with_a_record_is_said_and_nothing_is_deleted() {
         (json!({"inventory": "", "inventory-sum": "3"}), others),
         (json!({"inventory": "one two\n"}), "line 1 of the inventory cannot be read"),
         (json!({"inventory.gz": "%"}), "the inventory is not base64"),
-        (json!({"last": "[]"}), "data.last is not as gantry writes it (line 1, column 2)"),
-        (json!({"parts": "true"}), "data.parts is not as gantry writes it (line 1, column 4)"),
+        (json!({"last": "[]"}), "data.last is not in gantry's format (line 1, column 2)"),
+        (json!({"parts": "true"}), "data.parts is not in gantry's format (line 1, column 4)"),
     ];
     for (data, what) in cases {
         shop.patch("shop.gantry", &json!({"data": data}));
@@ -147,7 +147,7 @@ fn a_record_that_only_says_that_it_was_renamed_stays() {
     shop.patch("shop.gantry", &json!({"data": {"parts": parts}}));
     let changed = shop.parent();
     let renamed = shop.admin(&["apps", "rename", "-a", "shop", "--to", "other", "--yes"]);
-    renamed.code(1).stderr_contains("says that it was renamed to other, which is not so");
+    renamed.code(1).stderr_contains("says that it was renamed to other, but other does not have its members");
     renamed.stderr_contains("restore the ConfigMap from a backup");
     shop.is_untouched();
     assert_eq!((shop.parent(), shop.get("other.gantry")), (changed, None));

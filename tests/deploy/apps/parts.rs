@@ -174,7 +174,7 @@ fn a_part_that_is_missing_is_no_inventory_without_members() {
     let mut other = part.clone();
     other["data"] = json!({"inventory": ""});
     control_plane().apply_yaml(&other.to_string());
-    fails("was changed by somebody else");
+    fails("was changed by another client");
     shop.delete("shop.gantry-3");
     control_plane().apply_yaml(&part.to_string());
     shop.admin(commands[0]).code(0).stdout_contains("59 deleted");
@@ -197,9 +197,9 @@ fn a_part_that_is_missing_is_no_inventory_without_members() {
         shop.patch("shop.gantry", &json!({"data": whole}));
     };
     let parts = |parts: Value| json!({"parts": json!({"parts": parts}).to_string()});
-    damaged(&parts(json!([first])), "objects and had 60 when it was written");
+    damaged(&parts(json!([first])), "objects, but had 60 when it was written");
     damaged(&parts(json!([first, second, second])), &format!("lists part {} twice", second["number"]));
-    damaged(&parts(json!({})), "data.parts is not as gantry writes it (line 1, column 9)");
+    damaged(&parts(json!({})), "data.parts is not in gantry's format (line 1, column 9)");
     damaged(&json!({"parts": null}), "line 1 of the inventory cannot be read");
     damaged(&json!({"parts": null, "inventory": null}), "data.inventory is missing");
     shop.deploy(&["--prune=yes", "--prune-max=100%"]).code(0).stdout_contains("59 deleted");

@@ -57,7 +57,9 @@ fn an_app_keeps_its_members_under_another_name() {
 
     shop.config_maps(&["d"]);
     shop.deploy(&[]).code(0);
-    run(&["-a", "shop", "--to", "store", "--yes"]).code(1).stderr_contains("there is an app store in namespace");
+    run(&["-a", "shop", "--to", "store", "--yes"])
+        .code(1)
+        .stderr_contains("there is already an app store in namespace");
     assert_eq!(shop.get("d").unwrap()["metadata"]["labels"], json!({PART_OF: id(&shop, "shop")}));
 }
 

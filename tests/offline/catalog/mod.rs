@@ -184,7 +184,7 @@ example 1.0.0 -> 3.0.0: 2 steps (catalog test)
     assert!(output.stderr.contains("example: no edges lead from 1.0.0 to 3.0.0 (catalog test)"), "{}", output.stderr);
     let output = gantry(&["example", "--from", "3.0.0", "--to", "1.0.0"]).code(1);
     assert!(
-        output.stderr.contains("gantry catalog example --from 3.0.0 lists what can be reached"),
+        output.stderr.contains("gantry catalog example --from 3.0.0 lists the reachable versions"),
         "{}",
         output.stderr
     );
@@ -302,8 +302,8 @@ fn usage_is_checked_before_anything_is_read() {
         (&["--catalog", "x=gone"], "the catalog x cannot be read: gone: no such file or folder"),
         (&["--catalog", "x=.", "--catalog", "x=."], "--catalog: duplicate catalog in configuration: \"x\""),
         (&["--catalog", "x=http://a:b@example.com/"], "a URL with a user name or password is not taken"),
-        (&["-o", "mermaid", "--catalog", "x=."], "a picture is of one package"),
-        (&["p", "--from", "1.0.0", "-o", "dot", "--catalog", "x=."], "go without --from and --supported"),
+        (&["-o", "mermaid", "--catalog", "x=."], "a graph shows one package"),
+        (&["p", "--from", "1.0.0", "-o", "dot", "--catalog", "x=."], "cannot be used with --from or --supported"),
         (&["p", "--to", "1.0.0", "--catalog", "x=."], "--from <VERSION>"),
         (&["--from", "1.0.0", "--catalog", "x=."], "<PACKAGE>"),
         (&["-o", "yaml"], "invalid value 'yaml'"),
@@ -312,7 +312,7 @@ fn usage_is_checked_before_anything_is_read() {
         assert!(output.stderr.contains(message), "{args:?}: {}", output.stderr);
     }
     let output = in_folder(empty.path(), &[]).code(1);
-    for message in ["there is no catalog to look into", "--catalog NAME=PATH", "no kubeconfig found"] {
+    for message in ["there is no catalog to read", "--catalog NAME=PATH", "no kubeconfig found"] {
         assert!(output.stderr.contains(message), "{}", output.stderr);
     }
     let output = gantry(&["example", "1.0.0", "-o", "dot"]).code(2);

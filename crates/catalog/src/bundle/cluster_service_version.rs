@@ -1,63 +1,63 @@
-//! A ClusterServiceVersion: what OLM v1 reads of one.
+//! The parts of a ClusterServiceVersion that OLM v1 reads.
 
 use std::collections::BTreeMap;
 
 use gantry_yaml::explain_json;
 use serde::{Deserialize, Deserializer};
 
-/// What a ClusterServiceVersion says, as far as anything here depends on it.
+/// A ClusterServiceVersion, as far as this crate uses it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterServiceVersion {
     /// Its name, which is the bundle's: `example-operator.v1.0.0`.
     pub name: String,
-    /// The annotation `olm.skipRange`; empty where there is none.
+    /// The annotation `olm.skipRange`; empty if there is none.
     pub skip_range: String,
     /// Its version.
     pub version: String,
-    /// The bundle that it replaces; empty where there is none.
+    /// The bundle that it replaces; empty if there is none.
     pub replaces: String,
     /// The bundles that it skips.
     pub skips: Vec<String>,
-    /// The oldest Kubernetes that it runs on; empty where it does not say.
+    /// The oldest Kubernetes version that it runs on; empty if it does not say.
     pub min_kube_version: String,
     /// The install modes, supported or not.
     pub install_modes: Vec<InstallMode>,
-    /// The kinds that it brings a CRD for.
+    /// The kinds whose CRDs are part of the bundle.
     pub owned_crds: Vec<ApiDescription>,
-    /// The kinds that somebody else has to bring.
+    /// The kinds whose CRDs another operator must provide.
     pub required_crds: Vec<ApiDescription>,
-    /// The kinds that it serves with an API server of its own.
+    /// The kinds that it serves with its own aggregated API server.
     pub owned_api_services: Vec<ApiDescription>,
-    /// The kinds that the API server of somebody else has to serve.
+    /// The kinds that another aggregated API server must serve.
     pub required_api_services: Vec<ApiDescription>,
     /// Its webhooks.
     pub webhooks: Vec<Webhook>,
-    /// What OLM makes Deployments of.
+    /// The Deployments that OLM creates.
     pub deployments: Vec<DeploymentSpec>,
-    /// The rights that it needs in the namespaces that it watches.
+    /// The permissions that it needs in the namespaces that it watches.
     pub permissions: Vec<Permissions>,
-    /// The rights that it needs in the whole cluster.
+    /// The permissions that it needs in the whole cluster.
     pub cluster_permissions: Vec<Permissions>,
 }
 
 /// An install mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct InstallMode {
-    /// `OwnNamespace`, `SingleNamespace`, `MultiNamespace` or `AllNamespaces`
+    /// `OwnNamespace`, `SingleNamespace`, `MultiNamespace` or `AllNamespaces`.
     #[serde(default, rename = "type", deserialize_with = "or_default")]
     pub mode: String,
-    /// Whether it supports that.
+    /// Whether the operator supports the mode.
     #[serde(default, deserialize_with = "or_default")]
     pub supported: bool,
 }
 
-/// An API that it owns or requires.
+/// An API that a ClusterServiceVersion owns or requires.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct ApiDescription {
-    /// The name of the CRD; of an API service, which has no name, `VERSION.GROUP` or something else.
+    /// The name of the CRD. For an API service, which has no name of its own, `VERSION.GROUP` or any other text.
     #[serde(default, deserialize_with = "or_default")]
     pub name: String,
-    /// The group, where it says one: of a CRD it is a part of the name.
+    /// The group, if it is given; a CRD has it in its name.
     #[serde(default, deserialize_with = "or_default")]
     group: String,
     /// The version.
@@ -69,7 +69,7 @@ pub struct ApiDescription {
 }
 
 impl ApiDescription {
-    /// The group of the API: what follows the plural in the name of a CRD.
+    /// The group of the API. For a CRD it is the part of the name after the plural.
     pub fn group(&self) -> &str {
         match self.group.as_str() {
             "" => self.name.split_once('.').map_or("", |(_, group)| group),
@@ -82,27 +82,27 @@ impl ApiDescription {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
-    /// `ValidatingAdmissionWebhook`, `MutatingAdmissionWebhook` or `ConversionWebhook`
+    /// `ValidatingAdmissionWebhook`, `MutatingAdmissionWebhook` or `ConversionWebhook`.
     #[serde(default, rename = "type", deserialize_with = "or_default")]
     pub kind: String,
-    /// What its name is made of.
+    /// The base of its name.
     #[serde(default, deserialize_with = "or_default")]
     pub generate_name: String,
-    /// The deployment that answers it.
+    /// The Deployment that serves it.
     #[serde(default, deserialize_with = "or_default")]
     pub deployment_name: String,
-    /// The port of its Service; 0 for the usual one.
+    /// The port of its Service; 0 for the default port.
     #[serde(default, deserialize_with = "or_default")]
     pub container_port: i64,
-    /// The path at which it is asked.
+    /// The URL path of the webhook.
     pub webhook_path: Option<String>,
-    /// The versions of the question that it understands.
+    /// The review versions that it supports.
     #[serde(default, deserialize_with = "or_default")]
     pub admission_review_versions: Vec<String>,
-    /// What it is asked about.
+    /// The requests that it is called for.
     #[serde(default, deserialize_with = "or_default")]
     pub rules: Vec<WebhookRule>,
-    /// The CRDs that it converts the objects of.
+    /// The CRDs whose objects it converts.
     #[serde(default, rename = "conversionCRDs", deserialize_with = "or_default")]
     pub conversion_crds: Vec<String>,
 }
@@ -114,32 +114,32 @@ impl Webhook {
     }
 }
 
-/// What an admission webhook is asked about.
+/// The requests that an admission webhook is called for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookRule {
-    /// Groups; `*` are all.
+    /// The API groups; `*` for all.
     #[serde(default, deserialize_with = "or_default")]
     pub api_groups: Vec<String>,
-    /// Resources; `*` are all.
+    /// The resources; `*` for all.
     #[serde(default, deserialize_with = "or_default")]
     pub resources: Vec<String>,
 }
 
-/// What OLM makes a Deployment of.
+/// The definition of a Deployment that OLM creates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeploymentSpec {
     /// The name of the Deployment.
     pub name: String,
-    /// The service account of its Pods; empty for the namespace's default one.
+    /// The service account of its Pods; empty for the default service account of the namespace.
     pub service_account: String,
 }
 
-/// Rights of a service account.
+/// The permissions of a service account.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Permissions {
-    /// The service account, which OLM creates; empty for the namespace's default one.
+    /// The service account, which OLM creates; empty for the default service account of the namespace.
     #[serde(default, deserialize_with = "or_default")]
     pub service_account_name: String,
     /// The rules of the role that OLM creates for it.
@@ -151,28 +151,28 @@ pub struct Permissions {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyRule {
-    /// What may be done.
+    /// The allowed verbs.
     #[serde(default, deserialize_with = "or_default")]
     pub verbs: Vec<String>,
-    /// In these groups.
+    /// The API groups of the resources.
     #[serde(default, deserialize_with = "or_default")]
     pub api_groups: Vec<String>,
-    /// With these resources.
+    /// The resources.
     #[serde(default, deserialize_with = "or_default")]
     pub resources: Vec<String>,
-    /// With objects of these names alone; none for all.
+    /// The names of the objects; empty for all.
     #[serde(default, deserialize_with = "or_default")]
     pub resource_names: Vec<String>,
-    /// Or with these paths.
+    /// URL paths that are not resources.
     #[serde(default, rename = "nonResourceURLs", deserialize_with = "or_default")]
     pub non_resource_urls: Vec<String>,
 }
 
 impl ClusterServiceVersion {
-    /// Reads the JSON of one.
+    /// Reads a ClusterServiceVersion from JSON.
     ///
     /// # Errors
-    /// Fields of another type, which OLM cannot read either.
+    /// Fields of the wrong type, which OLM cannot read either.
     pub fn read(json: &str) -> Result<Self, String> {
         let Object { metadata, spec } = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
         let install = spec.install.spec;
@@ -195,10 +195,10 @@ impl ClusterServiceVersion {
         })
     }
 
-    /// Reads the value of an `olm.csv.metadata`, which has neither webhooks nor anything of what is installed.
+    /// Reads the value of an `olm.csv.metadata`, which has neither webhooks nor the install strategy.
     ///
     /// # Errors
-    /// Fields of another type.
+    /// Fields of the wrong type.
     pub fn read_metadata(json: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -238,7 +238,7 @@ fn deployment(named: Named) -> DeploymentSpec {
     DeploymentSpec { name: named.name, service_account }
 }
 
-/// `null` leaves a field as it is, as in Go.
+/// As in Go, `null` leaves a field at its zero value.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }

@@ -1,4 +1,4 @@
-//! `spec.config.inline` of a ClusterExtension, which the install modes of the bundle decide about.
+//! Validates `spec.config.inline` of a ClusterExtension; the bundle's install modes determine what is allowed.
 
 use gantry_schema::gotext::quote;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::judgement::{Profile, Unchecked};
 const WATCH_NAMESPACE: &str = "watchNamespace";
 const DEPLOYMENT_CONFIG: &str = "deploymentConfig";
 
-/// Why OLM does not take the configuration.
+/// Why OLM refuses the configuration; `None` if it accepts it.
 pub(super) fn refused(
     csv: &ClusterServiceVersion,
     profile: &Profile<'_>,

@@ -1,6 +1,6 @@
-//! What OLM v1 makes of a ClusterServiceVersion as it installs a bundle, by name.
+//! The names of the objects that OLM v1 creates from a ClusterServiceVersion when it installs a bundle.
 //!
-//! The objects themselves are not made here: their names are what somebody has to know who grants OLM the right to them.
+//! Only the names are computed, not the objects: the names are needed to grant OLM the permissions for these objects.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use sha2::{Digest, Sha224};
 
 use super::{ClusterServiceVersion, Permissions, PolicyRule, Webhook};
 
-/// The longest name that OLM makes.
-const MOST: usize = 63;
+/// The maximum length of a name that OLM creates, in bytes.
+const MAX_NAME: usize = 63;
 
-/// What OLM makes beside the objects of the bundle. But for what is said to be in the whole cluster, all of it is in the
-/// namespace of the ClusterExtension.
+/// The objects that OLM creates in addition to those of the bundle. Unless noted otherwise, they are in the namespace of
+/// the ClusterExtension.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installed {
     /// The service accounts of its permissions.
@@ -24,21 +24,21 @@ pub struct Installed {
     pub deployments: BTreeSet<String>,
     /// The Services of its webhooks.
     pub services: BTreeSet<String>,
-    /// The ValidatingWebhookConfigurations, in the whole cluster.
+    /// The ValidatingWebhookConfigurations, which are cluster-scoped.
     pub validating: BTreeSet<String>,
-    /// The MutatingWebhookConfigurations, in the whole cluster.
+    /// The MutatingWebhookConfigurations, which are cluster-scoped.
     pub mutating: BTreeSet<String>,
-    /// The Certificates of cert-manager, where OLM has it make those of webhooks.
+    /// The cert-manager Certificates for webhooks, if OLM uses cert-manager.
     pub certificates: BTreeSet<String>,
-    /// The Issuers of cert-manager, likewise.
+    /// The cert-manager Issuers for webhooks, if OLM uses cert-manager.
     pub issuers: BTreeSet<String>,
 }
 
-/// A role that OLM makes of permissions.
+/// A Role or ClusterRole that OLM creates from permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Role {
-    /// Its name. Of permissions that count in the whole cluster earlier releases of OLM v1 make a role without the right to
-    /// read namespaces, which has another name.
+    /// Its possible names. If namespaced permissions become a ClusterRole, earlier releases of OLM v1 do not add the
+    /// permission to read namespaces, which gives the role another name.
     pub names: Vec<String>,
     /// The namespace of a Role; `None` for a ClusterRole.
     pub namespace: Option<String>,
@@ -46,7 +46,8 @@ pub struct Role {
     pub rules: Vec<PolicyRule>,
 }
 
-/// What OLM makes of a ClusterServiceVersion where the operator watches the namespace `watched` or, without that, all.
+/// The objects that OLM creates from a ClusterServiceVersion if the operator watches the namespace `watched`, or all
+/// namespaces if that is `None`.
 pub fn installed(csv: &ClusterServiceVersion, watched: Option<&str>) -> Installed {
     let mut installed = Installed::default();
     for permissions in &csv.cluster_permissions {
@@ -69,7 +70,7 @@ pub fn installed(csv: &ClusterServiceVersion, watched: Option<&str>) -> Installe
         });
     }
     let accounts = csv.permissions.iter().chain(&csv.cluster_permissions).map(account);
-    // The one of this name is there in each namespace.
+    // Every namespace already has the service account `default`.
     installed.service_accounts = accounts.filter(|name| *name != "default").map(str::to_owned).collect();
     installed.deployments = csv.deployments.iter().map(|deployment| deployment.name.clone()).collect();
     for webhook in &csv.webhooks {
@@ -88,16 +89,16 @@ pub fn installed(csv: &ClusterServiceVersion, watched: Option<&str>) -> Installe
     installed
 }
 
-/// What OLM writes into a CRD of which the bundle has a conversion webhook.
+/// What OLM adds to a CRD for which the bundle has a conversion webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversion {
     /// `spec.conversion`, as JSON.
     pub spec: String,
-    /// The Certificate of cert-manager whose CA the server is to know, as its annotation names it: `NAMESPACE/NAME`.
+    /// The value of cert-manager's annotation that injects the CA of a Certificate: `NAMESPACE/NAME`.
     pub inject_ca_from: String,
 }
 
-/// What OLM writes into the CRD of this name where the bundle is installed into a namespace.
+/// What OLM adds to the CRD `crd` when the bundle is installed into `namespace`; `None` if no webhook converts it.
 pub fn conversion(csv: &ClusterServiceVersion, crd: &str, namespace: &str) -> Option<Conversion> {
     let is_its = |webhook: &&Webhook| webhook.is_conversion() && webhook.conversion_crds.iter().any(|name| name == crd);
     let webhook = csv.webhooks.iter().find(is_its)?;
@@ -120,7 +121,7 @@ fn account(permissions: &Permissions) -> &str {
     if permissions.service_account_name.is_empty() { "default" } else { &permissions.service_account_name }
 }
 
-/// What OLM adds to permissions that count in the whole cluster, as OLM classic does.
+/// The rule that OLM adds to namespaced permissions that become a ClusterRole, as classic OLM does.
 fn reads_namespaces() -> PolicyRule {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     PolicyRule {
@@ -131,16 +132,16 @@ fn reads_namespaces() -> PolicyRule {
     }
 }
 
-/// The name of the bundle and of the service account, and a hash of the permissions as Go writes them.
+/// The names of the bundle and the service account, and a hash of the permissions as Go serializes them.
 fn role_name(csv: &ClusterServiceVersion, permissions: &Permissions) -> String {
     named(&format!("{}-{}", csv.name, account(permissions)), &hash(permissions))
 }
 
-/// `base-suffix`, the base as short as it has to be.
+/// `base-suffix`, with the base truncated if necessary.
 fn named(base: &str, suffix: &str) -> String {
     let mut end = base.len();
-    if base.len() + suffix.len() > MOST {
-        end = MOST.saturating_sub(suffix.len() + 1).min(end);
+    if base.len() + suffix.len() > MAX_NAME {
+        end = MAX_NAME.saturating_sub(suffix.len() + 1).min(end);
     }
     while !base.is_char_boundary(end) {
         end -= 1;
@@ -170,7 +171,7 @@ fn hash(permissions: &Permissions) -> String {
         non_resource_urls: &'a [String],
     }
     fn rule(rule: &PolicyRule) -> Rule<'_> {
-        // A list that was never made is null.
+        // Go writes a nil slice as null.
         let verbs = (!rule.verbs.is_empty()).then_some(rule.verbs.as_slice());
         let PolicyRule { api_groups, resources, resource_names, non_resource_urls, .. } = rule;
         Rule { verbs, api_groups, resources, resource_names, non_resource_urls }
@@ -178,7 +179,7 @@ fn hash(permissions: &Permissions) -> String {
     let rules = (!permissions.rules.is_empty()).then(|| permissions.rules.iter().map(rule).collect());
     let go = Go { service_account_name: &permissions.service_account_name, rules };
     let mut json = serde_json::to_string(&go).unwrap_or_default();
-    // Go escapes these so that the text is safe in HTML.
+    // Go escapes these characters to make the text safe in HTML.
     for (plain, escaped) in
         [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u{2028}", "\\u2028"), ("\u{2029}", "\\u2029")]
     {
@@ -190,7 +191,7 @@ fn hash(permissions: &Permissions) -> String {
     base_36(Sha224::digest(json.as_bytes()).to_vec())
 }
 
-/// A number with its most significant byte first.
+/// A big-endian number in base 36.
 fn base_36(mut number: Vec<u8>) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut digits = Vec::new();
@@ -220,8 +221,8 @@ mod tests {
         }
     }
 
-    /// The name that operator-controller's guide shows of a cluster: argocd-operator v0.6.0, installed by OLM v1 in September
-    /// 2024.
+    /// The name in operator-controller's guide, from a real cluster: argocd-operator v0.6.0, installed by OLM v1 in
+    /// September 2024.
     #[test]
     fn roles_are_named_as_olm_names_them() {
         let all = ["get", "list", "watch", "create", "update", "patch", "delete"];
@@ -243,7 +244,7 @@ mod tests {
         assert_ne!(roles[0].names[0], roles[0].names[1]);
         assert_eq!(roles[0].rules.last(), Some(&reads_namespaces()));
         assert_eq!(service_accounts.into_iter().collect::<Vec<_>>(), ["argocd-operator-controller-manager"]);
-        // In one namespace nothing is added.
+        // Nothing is added for a single namespace.
         let Installed { roles, .. } = installed(&csv, Some("watched"));
         assert_eq!(roles[0].names, ["argocd-operator.v0-22gmilmgp91wu25is5i2ec598hni8owq3l71bbkl7iz3"]);
         assert_eq!((roles[0].namespace.as_deref(), roles[0].rules.len()), (Some("watched"), 3));
@@ -311,8 +312,8 @@ mod tests {
             r#"{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"namespace":"ns","name":"controller-manager-service","path":"/","port":443}},"conversionReviewVersions":["v1"]}}"#
         );
         assert!(of_webhook(Some("/convert"), 9443).spec.contains(r#""path":"/convert","port":9443"#));
-        // A name that is too long is cut before its end.
-        assert_eq!(named(&"a".repeat(80), "service").len(), MOST);
+        // A long name is truncated before its suffix.
+        assert_eq!(named(&"a".repeat(80), "service").len(), MAX_NAME);
         assert_eq!(named("é", &"x".repeat(62)), format!("-{}", "x".repeat(62)));
     }
 }

@@ -1,7 +1,7 @@
-//! Whether OLM v1 installs a bundle, in OLM's own words.
+//! Checks whether OLM v1 installs a bundle, and reports problems in OLM's own words.
 //!
-//! OLM looks at the ClusterServiceVersion first and ends with the first thing that it does not support; only then all
-//! validators run, and everything that they find is reported.
+//! OLM first checks the ClusterServiceVersion and stops at the first unsupported feature. Only if there is none, it runs
+//! all validators and reports everything they find.
 
 use gantry_schema::gotext::quote;
 
@@ -10,12 +10,12 @@ use super::config;
 use super::judgement::{Judgement, Known, Olm, Place, Profile, Reason, Step, Unchecked, Unsupported, csv_place};
 use super::validators::{self, VALIDATORS};
 
-/// What OLM says of a bundle of which everything is known; none where it installs it.
+/// The problems of a whole bundle; empty if OLM installs it and there are no mismatches.
 pub fn unsupported(bundle: &Bundle, profile: &Profile<'_>) -> Vec<Unsupported> {
     judge(Known::Bundle(bundle), profile).unsupported
 }
 
-/// What OLM says of a bundle.
+/// Checks a bundle, as far as it is known.
 pub fn judge(known: Known<'_>, profile: &Profile<'_>) -> Judgement {
     let mut judgement = Judgement::default();
     if let Some(first) = refused(known, profile, &mut judgement.unchecked) {
@@ -30,7 +30,7 @@ pub fn judge(known: Known<'_>, profile: &Profile<'_>) -> Judgement {
     judgement
 }
 
-/// What OLM ends with before it validates anything.
+/// The first problem for which OLM refuses the bundle before it runs the validators.
 fn refused(known: Known<'_>, profile: &Profile<'_>, unchecked: &mut Vec<Unchecked>) -> Option<Unsupported> {
     let (csv, file) = match known {
         Known::Bundle(bundle) => {
@@ -78,7 +78,7 @@ fn refused(known: Known<'_>, profile: &Profile<'_>, unchecked: &mut Vec<Unchecke
                     OwnNamespace] install modes";
         return at(text.to_owned(), &modes);
     }
-    // The OLM of 4.16 has no `spec.config`.
+    // The OLM in OpenShift 4.16 has no `spec.config`.
     if profile.olm == Olm::Current
         && let Some(text) = config::refused(csv, profile, unchecked)
     {

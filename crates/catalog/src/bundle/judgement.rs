@@ -1,4 +1,4 @@
-//! What is asked about a bundle, and what the answer is.
+//! The inputs and the result of checking whether OLM v1 installs a bundle.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use super::{Bundle, ClusterServiceVersion};
 /// The OLM that installs the bundle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Olm {
-    /// Upstream's of today: webhooks are supported.
+    /// The current upstream release, which supports webhooks.
     #[default]
     Current,
-    /// The one of OpenShift 4.16: bundles with webhooks are refused.
+    /// The release in OpenShift 4.16, which refuses bundles with webhooks.
     V4_16,
 }
 
-/// What the judgement depends on beside the bundle.
+/// What the judgement depends on in addition to the bundle.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Profile<'a> {
     /// The OLM that installs it.
     pub olm: Olm,
-    /// Whether bundles are installed that can watch one namespace only (the feature gate `SingleOwnNamespaceInstallSupport`).
+    /// Whether OLM installs bundles that can watch only one namespace (feature gate `SingleOwnNamespaceInstallSupport`).
     pub single_own_namespace: bool,
-    /// The namespace of the ClusterExtension; empty where it is not known.
+    /// The namespace of the ClusterExtension; empty if it is unknown.
     pub install_namespace: &'a str,
     /// `spec.config.inline` of the ClusterExtension.
     pub config: Option<&'a Value>,
@@ -32,20 +32,20 @@ pub struct Profile<'a> {
 /// What is known of a bundle.
 #[derive(Debug, Clone, Copy)]
 pub enum Known<'a> {
-    /// All of it.
+    /// The whole bundle.
     Bundle(&'a Bundle),
-    /// Its ClusterServiceVersion, as `olm.bundle.object` has it.
+    /// Its ClusterServiceVersion, from an `olm.bundle.object`.
     Csv(&'a ClusterServiceVersion),
-    /// What `olm.csv.metadata` has of its ClusterServiceVersion.
+    /// The part of its ClusterServiceVersion in an `olm.csv.metadata`.
     Metadata(&'a ClusterServiceVersion),
 }
 
-/// Who says that the bundle is wrong.
+/// The kind of a problem with a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// OLM does not install it.
     Olm,
-    /// OLM installs it, but the ClusterServiceVersion says of a CRD what is not so.
+    /// OLM installs it, but the ClusterServiceVersion owns a version that the CRD does not serve.
     OwnedVersionMismatch,
 }
 
@@ -58,38 +58,38 @@ pub enum Step {
     Index(usize),
 }
 
-/// Where the reason is written.
+/// The place of a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The file that holds the object.
+    /// The file that contains the object.
     pub file: String,
     /// The object: kind and name.
     pub object: (String, String),
-    /// The steps in it; none for the object as a whole.
+    /// The steps to the value in the object; empty for the whole object.
     pub steps: Vec<Step>,
 }
 
-/// Why a bundle is not installed.
+/// A problem with a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsupported {
-    /// Who says so.
+    /// The kind of the problem.
     pub reason: Reason,
-    /// What OLM says, to the letter.
+    /// For [`Reason::Olm`], exactly the text that OLM reports.
     pub text: String,
-    /// Where that is written, if it is written somewhere; never known where the bundle comes from a catalog.
+    /// The place of the problem, if it has one; always `None` if the bundle comes from a catalog.
     pub place: Option<Place>,
 }
 
-/// What cannot be checked of a bundle because too little of it is known.
+/// What cannot be checked because too little of a bundle is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unchecked {
     /// Whether it has webhooks.
     Webhooks,
-    /// Whether what its ClusterServiceVersion installs is valid.
+    /// Whether the deployments and other definitions in its ClusterServiceVersion are valid.
     Install,
-    /// Whether the objects of the bundle are of supported kinds, and those that its ClusterServiceVersion owns.
+    /// Whether the objects of the bundle have supported kinds, and include the CRDs that its ClusterServiceVersion owns.
     Objects,
-    /// Whether this OLM takes `deploymentConfig`, which a feature gate decides.
+    /// Whether this OLM supports `deploymentConfig`, which depends on a feature gate.
     DeploymentConfig,
 }
 
@@ -104,12 +104,12 @@ impl fmt::Display for Unchecked {
     }
 }
 
-/// What is found, and what could not be looked at. A bundle is known to be supported only if both are empty.
+/// The problems found, and what could not be checked. A bundle is known to be supported only if both are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement {
-    /// Why it is not installed. OLM ends with the first one of its own unless the validators find them.
+    /// The problems. As OLM does, this stops at the first problem, except for problems that the validators find together.
     pub unsupported: Vec<Unsupported>,
-    /// What cannot be checked; nothing that OLM would not come to after what it has found already.
+    /// What cannot be checked. Checks that OLM would not reach because of an earlier problem are left out.
     pub unchecked: Vec<Unchecked>,
 }
 

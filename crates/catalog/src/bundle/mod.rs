@@ -1,8 +1,8 @@
-//! Bundles of the format registry+v1, and what OLM v1 makes of them.
+//! Bundles of the format registry+v1, and whether OLM v1 installs them.
 //!
-//! A bundle is a folder (or an image with that content): `metadata/annotations.yaml` names its package, `manifests/` has
-//! a ClusterServiceVersion and the objects that OLM writes with it. [`Bundle::read`] takes texts; nothing here looks at
-//! the file system.
+//! A bundle is a folder, or an image with its content: `metadata/annotations.yaml` names its package, and `manifests/`
+//! contains a ClusterServiceVersion and the objects that OLM installs with it. [`Bundle::read`] takes texts; this module
+//! does not access the file system.
 
 mod cluster_service_version;
 mod config;
@@ -26,24 +26,24 @@ pub use judgement::{Judgement, Known, Olm, Place, Profile, Reason, Step, Uncheck
 use crate::json::compact;
 use crate::property::Property;
 
-/// The annotation that says of which format a bundle is.
+/// The annotation with the format of a bundle.
 pub const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
-/// The only format that is read here.
+/// The only supported format.
 pub const REGISTRY_V1: &str = "registry+v1";
 
-/// The largest text of the folder `metadata/` that is read; real ones have some KB.
+/// The maximum size of a file in `metadata/`, in bytes; real ones have a few KB.
 const MOST_BYTES_OF_METADATA: usize = 4 << 20;
 
-/// What `metadata/annotations.yaml` says.
+/// The contents of `metadata/annotations.yaml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Annotations {
-    /// The format: `registry+v1`; empty where there is none.
+    /// The format, such as `registry+v1`; empty if there is none.
     pub media_type: String,
-    /// The package that the bundle is of.
+    /// The package of the bundle; empty if there is none.
     pub package: String,
-    /// The channels that it is to be in.
+    /// The channels that the bundle belongs to.
     pub channels: Vec<String>,
-    /// The channel that is taken where none is asked for; empty where it does not say.
+    /// The channel to use if none is requested; empty if there is none.
     pub default_channel: String,
 }
 
@@ -52,53 +52,52 @@ pub struct Annotations {
 pub struct Crd {
     /// Its `metadata.name`.
     pub name: String,
-    /// Its versions, and whether each is served; `None` where that cannot be read.
+    /// Its versions, and whether each is served; `None` if they cannot be read.
     pub versions: Option<Vec<(String, bool)>>,
-    /// The file that it is in.
+    /// The file that contains it.
     pub file: String,
 }
 
 /// Another object of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Object {
-    /// `v1`, `rbac.authorization.k8s.io/v1`
+    /// Its `apiVersion`, such as `v1` or `rbac.authorization.k8s.io/v1`.
     pub api_version: String,
     /// Its kind.
     pub kind: String,
     /// Its `metadata.name`.
     pub name: String,
-    /// The file that it is in.
+    /// The file that contains it.
     pub file: String,
 }
 
 /// A bundle.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bundle {
-    /// What `metadata/annotations.yaml` says.
+    /// The contents of `metadata/annotations.yaml`.
     pub annotations: Annotations,
-    /// The ClusterServiceVersion, and its file; of several OLM takes the last one.
+    /// The ClusterServiceVersion, and its file. If there are several, OLM uses the last one.
     pub csv: Option<(ClusterServiceVersion, String)>,
     /// The custom resource definitions, in the order of the files.
     pub crds: Vec<Crd>,
     /// All other objects, in the order of the files.
     pub others: Vec<Object>,
-    /// Folders below `manifests/`, which there must not be: `manifests/more`.
+    /// Folders below `manifests/`, such as `manifests/more`; OLM allows none.
     pub subdirectories: Vec<String>,
-    /// What `metadata/dependencies.yaml` says that it depends on: the type (`olm.gvk`, `olm.package`, `olm.constraint`)
-    /// and the value.
+    /// The dependencies in `metadata/dependencies.yaml`: type (`olm.gvk`, `olm.package`, `olm.constraint`) and value.
     pub dependencies: Vec<Property>,
-    /// What `metadata/properties.yaml` says of it.
+    /// The properties in `metadata/properties.yaml`.
     pub properties: Vec<Property>,
 }
 
 /// The texts that a bundle consists of.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Texts<'a> {
-    /// `metadata/annotations.yaml`
+    /// `metadata/annotations.yaml`.
     pub annotations: &'a str,
-    /// `metadata/dependencies.yaml`, where there is one.
+    /// `metadata/dependencies.yaml`, if it exists.
     pub dependencies: Option<&'a str>,
-    /// `metadata/properties.yaml`, where there is one.
+    /// `metadata/properties.yaml`, if it exists.
     pub properties: Option<&'a str>,
     /// The objects of `manifests/`: the file of each, and its JSON.
     pub objects: &'a [(&'a str, &'a str)],
@@ -109,11 +108,11 @@ pub struct Texts<'a> {
 /// Why a bundle cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Of a file of `metadata/` its name, of another one the name that was given with the object.
+    /// The name of the file: `metadata/…`, or the name that was passed with the object.
     pub file: String,
-    /// The line, from 1; 0 where it is not known.
+    /// The line, from 1; 0 if it is unknown.
     pub line: usize,
-    /// What is wrong, for a person.
+    /// The error message.
     pub message: String,
 }
 
@@ -124,7 +123,10 @@ impl Unreadable {
 }
 
 impl Annotations {
-    /// Reads `metadata/annotations.yaml`. What it does not say is empty.
+    /// Reads `metadata/annotations.yaml`. Missing values are empty.
+    ///
+    /// # Errors
+    /// Invalid YAML, or fields of the wrong type.
     pub fn read(text: &str) -> Result<Annotations, Unreadable> {
         #[derive(Deserialize)]
         struct File {
@@ -153,17 +155,17 @@ impl Annotations {
         })
     }
 
-    /// Whether the bundle is of the format that is read here.
+    /// Whether the bundle has the supported format.
     pub fn is_registry_v1(&self) -> bool {
         self.media_type == REGISTRY_V1
     }
 }
 
 impl Bundle {
-    /// Reads a bundle. Which objects it has decides the caller; their order is that of the files.
+    /// Reads a bundle. The caller collects its objects, in the order of the files.
     ///
     /// # Errors
-    /// What OLM cannot read either: text that is no YAML, fields of another type.
+    /// Input that OLM cannot read either: invalid YAML, or fields of the wrong type.
     pub fn read(texts: Texts<'_>) -> Result<Bundle, Unreadable> {
         let mut bundle = Bundle {
             annotations: Annotations::read(texts.annotations)?,
@@ -193,7 +195,7 @@ impl Bundle {
         let head: Head = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
         let name = head.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
         let (kind, file) = (head.kind.unwrap_or_default(), file.to_owned());
-        // OLM looks at the kind alone.
+        // OLM looks only at the kind.
         match kind.as_str() {
             "ClusterServiceVersion" => self.csv = Some((ClusterServiceVersion::read(json)?, file)),
             "CustomResourceDefinition" => self.crds.push(Crd { name, versions: versions(json), file }),

@@ -1,4 +1,4 @@
-//! Every text that OLM has for a bundle that it does not install, and bundles that cannot be read.
+//! Every text that OLM reports for a bundle that it does not install, and bundles that cannot be read.
 
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn texts(bundle: &Bundle, profile: &Profile<'_>) -> Vec<String> {
     unsupported(bundle, profile).into_iter().map(|found| found.text).collect()
 }
 
-/// What is said of the bundle whose CSV is changed.
+/// The problems of a bundle with a changed CSV.
 fn of_changed(change: impl FnOnce(&mut Value)) -> Vec<String> {
     let mut csv = csv();
     change(&mut csv["spec"]);
@@ -147,7 +147,7 @@ fn install_modes_that_are_not_enough() {
         assert_eq!(texts(&modes(names), &Profile::default()), [all], "{names:?}");
     }
     assert_eq!(texts(&modes(&["MultiNamespace"]), &gate), [some]);
-    // The gate is one of later versions.
+    // Only later versions have the feature gate.
     assert_eq!(texts(&modes(&["OwnNamespace"]), &Profile { olm: Olm::V4_16, ..gate }), [all]);
 
     let with = |bundle: &Bundle, config: Value| texts(bundle, &Profile { config: Some(&config), ..gate });
@@ -193,11 +193,11 @@ fn install_modes_that_are_not_enough() {
     ] {
         assert_eq!(with(bundle, config.clone()), [""; 0], "{config}");
     }
-    // Without the namespace of the ClusterExtension nobody can compare them.
+    // Without the namespace of the ClusterExtension they cannot be compared.
     let nowhere = json!({"watchNamespace": "other"});
     let profile = Profile { install_namespace: "", config: Some(&nowhere), ..gate };
     assert_eq!(texts(&own, &profile), [""; 0]);
-    // A feature gate decides about deploymentConfig.
+    // A feature gate determines whether deploymentConfig is allowed.
     let config = json!({"deploymentConfig": {"env": []}});
     let profile = Profile { config: Some(&config), ..Profile::default() };
     assert_eq!(judge(Known::Bundle(&bundle_of(csv())), &profile).unchecked, [Unchecked::DeploymentConfig]);
@@ -364,7 +364,7 @@ fn only_some_kinds_may_be_in_a_bundle() {
     );
     let place = unsupported(&bundle, &Profile::default())[0].place.clone().unwrap();
     assert_eq!((place.file.as_str(), place.object.0.as_str()), ("b.yaml", "Deployment"));
-    // The 22 kinds of operator-registry v1.73.0: these, and those of the first two objects.
+    // The 22 kinds of operator-registry v1.73.0: these, and the kinds of the first two objects.
     let kinds = "ClusterRole ClusterRoleBinding ConfigMap ConsoleCLIDownload ConsoleLink ConsolePlugin ConsoleQuickStart \
                  ConsoleYAMLSample NetworkPolicy PodDisruptionBudget PodMonitor PriorityClass PrometheusRule Role \
                  RoleBinding Secret Service ServiceAccount ServiceMonitor VerticalPodAutoscaler";
@@ -452,7 +452,7 @@ fn of_a_catalog_less_can_be_told() {
     let services = metadata(everywhere, json!({"owned": [{"name": "a"}]}));
     let text = "unsupported bundle: apiServiceDefintions are not supported";
     assert_eq!(judged(&services, &Profile::default()), (vec![text.into()], vec![]));
-    // A catalog is read whatever its ClusterServiceVersions are like; nothing is known of this one.
+    // An invalid ClusterServiceVersion does not make a catalog unreadable; nothing is known about this one.
     let mut broken = csv();
     broken["spec"]["install"] = json!("x");
     assert_eq!(judged(&object(&broken), &Profile::default()), (vec![], all));
@@ -487,9 +487,9 @@ fn what_cannot_be_read_names_its_file() {
     );
     let texts = Texts { annotations: ANNOTATIONS, dependencies: Some("dependencies: 1"), ..Texts::default() };
     assert_eq!(Bundle::read(texts).unwrap_err().file, "metadata/dependencies.yaml");
-    // Nothing at all is a bundle without a package.
+    // Empty input is a bundle without a package.
     assert_eq!(Annotations::read("").unwrap(), Annotations::default());
-    // A CRD whose versions cannot be read is said to be wrong by others.
+    // Other checks report a CRD whose versions cannot be read.
     let crd = json!({"kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"}, "spec": {"versions": 1}});
     let bundle = read(ANNOTATIONS, &[("csv.yaml", csv()), ("crd.yaml", crd)], &[]).unwrap();
     assert_eq!(texts_of(&bundle), [""; 0]);

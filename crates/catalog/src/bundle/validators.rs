@@ -1,4 +1,4 @@
-//! The validators that OLM v1 runs over a bundle: every one, in this order.
+//! All validators that OLM v1 runs on a bundle, in OLM's order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use gantry_schema::names::subdomain;
 use super::judgement::{Reason, Step, Unsupported, csv_place};
 use super::{Bundle, ClusterServiceVersion, Webhook};
 
-/// What a validator finds.
+/// A problem that a validator finds.
 pub(super) struct Complaint {
     pub text: String,
     pub at: Option<At>,
 }
 
-/// Where.
+/// The place of a problem.
 pub(super) enum At {
     Csv(Vec<Step>),
     Object { file: String, kind: String, name: String },
@@ -23,7 +23,7 @@ pub(super) enum At {
 /// One validator.
 pub(super) struct Validator {
     pub run: fn(&Bundle, &ClusterServiceVersion) -> Vec<Complaint>,
-    /// It looks at more than the ClusterServiceVersion.
+    /// Whether it needs more than the ClusterServiceVersion.
     pub needs_bundle: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) const VALIDATORS: [Validator; 13] = [
     of_bundle(unsupported_kinds),
 ];
 
-/// The kinds that a bundle may hold beside its ClusterServiceVersion and CRDs.
+/// The kinds that a bundle may contain in addition to its ClusterServiceVersion and CRDs.
 const KINDS: [&str; 20] = [
     "ClusterRole",
     "ClusterRoleBinding",
@@ -92,7 +92,7 @@ fn at_webhook(index: usize, rest: &[Step]) -> Option<At> {
     in_spec(&steps)
 }
 
-/// The items whose key an earlier one has, each key once, in the order of the keys: where the key is met again.
+/// The duplicate keys, sorted, each with the index of its second occurrence.
 fn again<K: Ord>(keys: impl Iterator<Item = K>) -> BTreeMap<K, usize> {
     let (mut seen, mut again) = (BTreeSet::new(), BTreeMap::new());
     for (index, key) in keys.enumerate() {
@@ -279,7 +279,7 @@ fn foreign_conversions(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint
     found
 }
 
-/// The resources of `admissionregistration.k8s.io` that no webhook may be asked about, in any case.
+/// The resources of `admissionregistration.k8s.io` that a webhook rule must not reference, compared case-insensitively.
 const FORBIDDEN: [&str; 5] = [
     "*",
     "mutatingwebhookconfiguration",
@@ -329,7 +329,7 @@ fn unsupported_kinds(bundle: &Bundle, _: &ClusterServiceVersion) -> Vec<Complain
     unknown.map(complaint).collect()
 }
 
-/// What OLM does not look at: whether the CRDs have the versions that the ClusterServiceVersion says they have.
+/// Checks what OLM does not check: that each owned CRD serves the version that the ClusterServiceVersion names.
 pub(super) fn owned_versions(bundle: &Bundle) -> Vec<Unsupported> {
     let Some((csv, file)) = &bundle.csv else { return Vec::new() };
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What bundles require, and what a Subscription goes to.
+//! The requirements of bundles, and what a Subscription installs.
 
 use std::collections::BTreeSet;
 

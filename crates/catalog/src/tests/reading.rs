@@ -1,9 +1,9 @@
-//! Catalogs in all their forms, good and broken, and what is reported of them.
+//! Catalogs in all their forms, valid and broken, and what is reported about them.
 
 use crate::mistakes::mistakes;
 use crate::{Bundle, Catalog, Csvs, Error, Keep, Property, Version, files, graph, read};
 
-/// Reads texts one after another, as the files of a folder.
+/// Reads texts in order, as the files of a folder.
 fn load<'a>(texts: impl IntoIterator<Item = &'a str>, keep: &Keep) -> Result<Catalog, Error> {
     let mut catalog = Catalog::default();
     for text in texts {
@@ -70,7 +70,7 @@ fn a_catalog_reads_alike_in_every_form() {
     }
 }
 
-/// Gives its bytes one by one, so that every separator is cut in two.
+/// Returns its bytes one by one, so that every separator is split.
 struct Slowly<'a>(&'a [u8]);
 
 impl std::io::Read for Slowly<'_> {
@@ -112,7 +112,7 @@ fn a_separator_may_be_cut_by_the_end_of_what_is_read_at_once() {
 fn what_is_no_catalog_is_an_error_with_its_line() {
     let error = |text: &str| outline(text).map(|catalog| format!("{catalog:?}")).unwrap_err();
     let cases = [
-        // Of the same form in operator-registry 1.73.0.
+        // operator-registry 1.73.0 has the same form.
         (format!("# a comment\n---\n{}", one_bundle()), 1, "object '' is missing root schema field"),
         (format!("{PACKAGE_OF_P}---\n\n---\nschema: x\n"), 5, "object '' is missing root schema field"),
         (format!("{PACKAGE_OF_P}--- foo\nschema: x\n"), 4, "invalid Yaml document separator: foo"),
@@ -333,7 +333,7 @@ fn the_shortest_way_is_found_and_needs_no_chain() {
     assert_eq!(way, [("p.v2", graph::By::SkipRange), ("p.v3", graph::By::Skips)]);
     assert_eq!(ways.reached(), ["p.v2", "p.v3"]);
     assert!(ways.to("alone").is_none() && ways.to("gone").is_none());
-    // Of a version that the catalog does not have only the ranges tell.
+    // For a version that the catalog does not contain, only ranges make edges.
     let unknown = graph::Installed { name: None, version: Version::parse("1.5.0").ok() };
     assert_eq!(names(graph.successors(&unknown)), ["p.v2"]);
     let other_channel = graph::Graph::new(&catalog.packages["p"], &["b".into()]);
@@ -371,7 +371,7 @@ fn an_indexignore_leaves_files_out_as_gitignore_does() {
         .iter()
         .map(|file| file.strip_prefix(root.path()).unwrap().to_string_lossy().replace('\\', "/"))
         .collect();
-    // As operator-registry 1.73.0 reads them: of several rules the last one decides, below an ignored folder, too.
+    // As in operator-registry 1.73.0, the last matching rule decides, also below an ignored folder.
     assert_eq!(found, ["c.yaml", "deep/root.txt", "deep/x/again.yaml", "nested/again.md", "sub/keep.yaml"]);
     assert_eq!(files(&root.path().join("c.yaml")).unwrap(), [root.path().join("c.yaml")]);
     assert!(files(&root.path().join("gone")).is_err());

@@ -1,4 +1,4 @@
-//! What OLM v1 installs, and why it installs nothing.
+//! What OLM v1 installs, or why it installs nothing.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use crate::resolve::{
 };
 use crate::{Catalog, Keep, Version, read};
 
-/// A catalog of the package `p`: channels with entries, versions of bundles `p.vVERSION`, deprecated ones, those that depend on
-/// something.
+/// A catalog of the package `p`: channels with entries, versions of the bundles `p.vVERSION`, deprecated ones, and those
+/// with dependencies.
 fn catalog(channels: Value, versions: &[&str], deprecated: &[&str], dependent: &[&str]) -> Catalog {
     let mut blobs = vec![json!({"schema": "olm.package", "name": "p"})];
     for (name, entries) in channels.as_object().expect("channels") {
@@ -54,7 +54,7 @@ fn of<'a>(wanted: &Wanted, from: Option<&str>, catalog: &'a Catalog) -> Result<R
     resolve(wanted, from.map(installed).as_ref(), &[source("c", 0, catalog)])
 }
 
-/// The version that is resolved, or OLM's words.
+/// The resolved version, or OLM's error.
 fn said(resolved: Result<Resolved<'_>, Failure<'_>>) -> String {
     resolved.map_or_else(|failure| failure.text, |resolved| format!("{} {}", resolved.catalog, resolved.version))
 }
@@ -78,7 +78,7 @@ fn a_first_install_takes_the_highest_version() {
         ("", &["alpha"], "c 2.0.0"),
         ("", &["beta", "gamma"], "c 3.0.0"),
         ("0.1.0", &["alpha"], "c 0.1.0"),
-        // What is deprecated is taken only where there is nothing else.
+        // A deprecated bundle is used only if there is no other.
         (">=1.0.0 <2.0.0", &[], "c 1.0.2"),
         (">=1.0.0 <1.0.2", &[], "c 1.0.1"),
         ("*", &[], "c 3.0.0"),
@@ -111,7 +111,7 @@ fn an_update_needs_an_edge_of_the_channels_that_are_named() {
             &["gamma"],
             "error upgrading from currently installed version \"1.0.2\": no bundles found for package \"p\" in channels [gamma]",
         ),
-        // Going back takes an edge as well.
+        // A downgrade needs an edge as well.
         (
             "1.0.2",
             "0.1.0",
@@ -232,7 +232,7 @@ fn the_step_that_leaves_nothing_is_told() {
     let expected = Reason::NoVersion { versions: versions.clone(), pre_releases: versions };
     assert_eq!(reason(&wanted("<1.0.0", &[]), &pre), expected);
     assert_eq!(reason(&wanted("", &[]), &Catalog::default()), Reason::NoPackage);
-    // Two bundles of one version: which of them OLM takes depends on the order in which it has read them.
+    // Two bundles of the same version: which one OLM takes depends on the order in which it read them.
     let mut tied = catalog(json!({"a": [{"name": "p.v1.0.0"}, {"name": "again"}]}), &["1.0.0"], &[], &[]);
     let package = tied.packages.get_mut("p").expect("a package");
     let again = crate::Bundle { name: "again".into(), ..package.bundles["p.v1.0.0"].clone() };
@@ -264,7 +264,7 @@ fn updates_by_semantic_versions_stay_within_a_major_version() {
     assert_eq!(said(of(&semver(""), Some("3.0.0"), &catalog)), "c 3.0.0");
 }
 
-/// Cases in a file that this repository does not have, as `Name`, `Ext`, `Installed`, `Catalogs` and `Want`:
+/// Runs the cases in a file that is not part of this repository, with `Name`, `Ext`, `Installed`, `Catalogs` and `Want`:
 ///
 ///     GANTRY_TEST_RESOLVE=FILE cargo test -p gantry-catalog given -- --ignored --nocapture
 #[test]

@@ -1,4 +1,4 @@
-//! The letters of a search: sets of code points that no pattern of it distinguishes.
+//! The letters of a search: sets of code points that none of its patterns distinguishes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -7,14 +7,15 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 use super::Budget;
 
-/// A set of code points as ranges, sorted and apart from each other.
+/// A set of code points as sorted, disjoint ranges.
 type Ranges = Vec<RangeInclusive<u32>>;
 
-/// A letter, and the code point that represents it in an answer.
+/// A letter of the alphabet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Letter {
+    /// The code point that represents the letter in an answer.
     pub shown: char,
-    /// Whether its code points are of `[0-9A-Za-z_]`: what `\b` looks at.
+    /// Whether its code points are in `[0-9A-Za-z_]`, which is what `\b` distinguishes.
     pub is_word: bool,
     pub is_newline: bool,
 }
@@ -23,16 +24,16 @@ pub struct Letter {
 #[derive(Debug)]
 pub struct Alphabet {
     pub letters: Vec<Letter>,
-    /// Which letters a set of code points consists of, for each set that occurs in the patterns.
+    /// For each set of code points that occurs in the patterns, which letters it consists of.
     sets: BTreeMap<Vec<(u32, u32)>, Vec<bool>>,
 }
 
-/// Intervals times sets at most.
+/// The maximum number of intervals times sets.
 const MAX_CELLS: usize = 8_000_000;
-/// So many of them cost a step.
+/// The number of cells that cost one step.
 const CELLS: usize = 4;
 
-/// What is nice to read in an answer, best first.
+/// The characters that are most readable in an answer, best first.
 const PREFERENCE: [RangeInclusive<char>; 6] =
     ['a'..='z', '0'..='9', 'A'..='Z', '!'..='~', ' '..=' ', '\u{a1}'..='\u{24f}'];
 
@@ -49,13 +50,13 @@ impl Alphabet {
             borders.extend([*start, end + 1]);
         }
         let borders: Vec<u32> = borders.into_iter().collect();
-        // Each interval is looked up in each set.
+        // Every interval is looked up in every set.
         if borders.len().saturating_mul(sets.len()) > MAX_CELLS {
             return Err("the patterns have too many classes to compare".to_owned());
         }
         budget.spend(borders.len() * sets.len() / CELLS)?;
 
-        // Intervals that are in the same sets are one letter.
+        // Intervals that belong to the same sets are one letter.
         let sets: Vec<Vec<(u32, u32)>> = sets.into_iter().collect();
         let mut groups: BTreeMap<Vec<bool>, Vec<(u32, u32)>> = BTreeMap::new();
         for interval in borders.windows(2) {
@@ -84,7 +85,7 @@ impl Alphabet {
         Ok(Alphabet { letters, sets })
     }
 
-    /// For each letter whether it belongs to `set`, which must be of the patterns that made this alphabet.
+    /// For each letter, whether it belongs to `set`, which must occur in the patterns of this alphabet.
     pub fn members(&self, set: &[RangeInclusive<u32>]) -> Vec<bool> {
         self.sets.get(&key(set)).cloned().unwrap_or_else(|| vec![false; self.letters.len()])
     }
@@ -113,7 +114,7 @@ fn collect(pattern: &Hir, sets: &mut BTreeSet<Vec<(u32, u32)>>) -> Result<(), St
         HirKind::Look(
             Look::Start | Look::End | Look::StartLF | Look::EndLF | Look::WordAscii | Look::WordAsciiNegate,
         ) => {}
-        HirKind::Look(_) => return Err("the pattern looks around in a way that is not compared".to_owned()),
+        HirKind::Look(_) => return Err("the pattern has a look-around that is not compared".to_owned()),
         HirKind::Literal(literal) => sets.extend(characters(&literal.0)?.map(|c| key(&[c]))),
         HirKind::Class(class) => {
             sets.insert(key(&ranges(class)?));
@@ -150,7 +151,7 @@ fn preference(c: char) -> (usize, char) {
     (PREFERENCE.iter().position(|range| range.contains(&c)).unwrap_or(PREFERENCE.len()), c)
 }
 
-/// The nicest code point of the intervals.
+/// The most readable code point of the intervals.
 fn shown(intervals: &[(u32, u32)]) -> Option<char> {
     let of_preference = PREFERENCE.iter().find_map(|range| {
         let (first, last) = (u32::from(*range.start()), u32::from(*range.end()));

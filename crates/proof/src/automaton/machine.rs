@@ -1,4 +1,4 @@
-//! One pattern as an automaton: positions in the pattern, and sets of them as states.
+//! One pattern as an automaton whose states are sets of positions in the pattern.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -8,24 +8,24 @@ use regex_syntax::hir::{Hir, HirKind, Look};
 use super::Budget;
 use super::alphabet::{Alphabet, Letter, characters, ranges};
 
-/// Most positions of one automaton; `(a{1000}){1000}` must not take all memory.
+/// The maximum number of positions in one automaton: `(a{1000}){1000}` must not exhaust the memory.
 const MAX_POSITIONS: usize = 100_000;
 
-/// So many positions or letters that are written down cost a step.
+/// The number of positions or letters that are stored in one step.
 const POSITIONS: usize = 4;
 
 #[derive(Debug)]
 enum Position {
-    /// Goes on to the next position on each letter of the set.
+    /// Continues at the next position on each letter of the set.
     Letters(Rc<[bool]>),
-    /// Goes on to all of these without a letter.
+    /// Continues at all of these positions without consuming a letter.
     Jump(Vec<usize>),
-    /// Goes on to the next position where the place in the text fits.
+    /// Continues at the next position if the assertion holds here.
     Look(Look),
     Match,
 }
 
-/// What precedes the current place in the text.
+/// What precedes the current position in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Before {
     Start,
@@ -35,20 +35,20 @@ enum Before {
 /// A state: an index into the machine's table.
 pub type State = usize;
 
-/// A pattern that is run letter by letter, its states made as they are reached.
+/// A pattern that is run letter by letter. Its states are created when they are reached.
 #[derive(Debug)]
 pub struct Machine {
     positions: Vec<Position>,
     looks_at_words: bool,
     looks_at_lines: bool,
-    /// Whether a match can begin anywhere but at the start of the text.
+    /// Whether a match can begin after the start of the text.
     begins_anywhere: bool,
     states: Vec<(Before, Vec<usize>)>,
     numbers: HashMap<(Before, Vec<usize>), State>,
-    /// The next state by state and letter, where it has been asked for.
+    /// The next state by state and letter, as far as it has been computed.
     next: Vec<Vec<Option<State>>>,
     at_end: Vec<Option<bool>>,
-    /// For each position the walk that came by last, and the number of walks.
+    /// For each position, the last walk that visited it; and the number of walks.
     seen: Vec<u32>,
     walks: u32,
 }
@@ -56,7 +56,7 @@ pub struct Machine {
 impl Machine {
     /// The state in which the pattern has matched, whatever follows.
     pub const MATCHED: State = 0;
-    /// The state in which it never will.
+    /// The state from which the pattern can never match.
     pub const FAILED: State = 1;
     /// The state at the start of the text.
     pub const START: State = 2;
@@ -90,7 +90,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The state after `letter`, which has this index in the alphabet.
+    /// The state after `letter`, which is at `index` in the alphabet.
     pub fn after(&mut self, state: State, index: usize, letter: Letter, budget: &mut Budget) -> Result<State, String> {
         if let Some(next) = self.next[state][index] {
             return Ok(next);
@@ -114,7 +114,7 @@ impl Machine {
                 is_word: self.looks_at_words && letter.is_word,
                 is_newline: self.looks_at_lines && letter.is_newline,
             };
-            // A state has room for what follows on each letter.
+            // Each state stores the next state for every letter.
             let letters = self.next[state].len();
             budget.spend((letters + set.len()) / POSITIONS)?;
             if set.is_empty() { Self::FAILED } else { self.number(before, set, letters) }
@@ -123,7 +123,7 @@ impl Machine {
         Ok(next)
     }
 
-    /// Whether the pattern has matched when the text ends here.
+    /// Whether the pattern matches if the text ends here.
     pub fn matches_at_end(&mut self, state: State, budget: &mut Budget) -> Result<bool, String> {
         if let Some(matched) = self.at_end[state] {
             return Ok(matched);
@@ -147,7 +147,7 @@ impl Machine {
         number
     }
 
-    /// All positions that are reached without a letter, where `next` follows; and whether a match is among them.
+    /// All positions that are reached without consuming a letter if `next` follows, and whether one of them is a match.
     fn closure(&mut self, state: State, next: Option<Letter>) -> (bool, Vec<usize>) {
         self.walks += 1;
         let (before, set) = &self.states[state];
@@ -179,7 +179,7 @@ fn holds(look: Look, before: Before, next: Option<Letter>) -> bool {
         Look::EndLF => next.is_none_or(|letter| letter.is_newline),
         Look::WordAscii => word_before != word_next,
         Look::WordAsciiNegate => word_before == word_next,
-        // The alphabet refuses all others.
+        // The alphabet refuses all other assertions.
         _ => false,
     }
 }
@@ -187,7 +187,7 @@ fn holds(look: Look, before: Before, next: Option<Letter>) -> bool {
 struct Builder<'a> {
     positions: Vec<Position>,
     alphabet: &'a Alphabet,
-    /// The letters of each class that was met: what is repeated is added again and again.
+    /// The letters of each class that was added: a repeated class is added many times.
     sets: HashMap<*const Hir, Rc<[bool]>>,
 }
 
@@ -200,7 +200,7 @@ impl Builder<'_> {
         Ok(self.positions.len() - 1)
     }
 
-    /// Adds the positions of `pattern`. Where it ends, the text goes on at the position that is added next.
+    /// Adds the positions of `pattern`. Its end continues at the position that is added next.
     fn add(&mut self, pattern: &Hir) -> Result<(), String> {
         match pattern.kind() {
             HirKind::Empty => {}

@@ -1,9 +1,9 @@
-//! Languages of patterns, decided: is there a string that some patterns match and others do not?
+//! Decides questions about regular languages: is there a string that some patterns match and others do not?
 //!
-//! Patterns are RE2 as in `pattern` of a schema: unanchored, over code points. Each is read by `regex-syntax` (after the
-//! translation of [`gantry_schema::re2`]) and becomes a nondeterministic automaton; [`search`] walks the product of
-//! all of them, made deterministic on the way, until it finds a shortest string or has seen everything. Since the
-//! product is finite, finding nothing is a proof.
+//! Patterns are RE2 as in a schema's `pattern`: unanchored, over code points. Each is parsed by `regex-syntax` (after
+//! the translation of [`gantry_schema::re2`]) and becomes a nondeterministic automaton. [`search`] walks the product of
+//! all automata, determinized on the fly, until it finds a shortest string or has visited every state. The product is
+//! finite, so finding nothing is a proof.
 //!
 //! Code points that no pattern distinguishes are one letter of the [`alphabet`], so `\p{L}` costs no more than `a`.
 
@@ -17,22 +17,22 @@ use gantry_schema::{Patterns, re2};
 
 pub use search::find;
 
-/// Which strings to look for.
+/// Describes the strings to look for.
 #[derive(Debug, Clone, Default)]
 pub struct Query<'a> {
-    /// All of these match.
+    /// Patterns that must all match.
     pub all: Vec<&'a str>,
-    /// None of these matches.
+    /// Patterns of which none may match.
     pub none: Vec<&'a str>,
-    /// Bounds on the length in code points, both inclusive.
+    /// The minimum length in code points, inclusive.
     pub min: u64,
-    /// The longest length, in characters; `None` for no bound.
+    /// The maximum length in code points, inclusive; `None` for no bound.
     pub max: Option<u64>,
 }
 
-/// Steps that a search may take before it gives up; one step is one automaton position looked at.
+/// The number of steps that a search can take before it gives up. One step visits one position of an automaton.
 ///
-/// Patterns that are run beside the search are shared with other questions, and bounded by themselves.
+/// The budget also holds a cache of compiled patterns, which is shared with other questions and has its own limit.
 #[derive(Debug, Clone)]
 pub struct Budget {
     left: u64,
@@ -40,22 +40,22 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of so many steps, with patterns of its own.
+    /// A budget of `steps` steps with its own pattern cache.
     pub fn new(steps: u64) -> Self {
         Self::sharing(steps, &Patterns::default())
     }
 
-    /// A budget of so many steps over patterns that others have compiled, too.
+    /// A budget of `steps` steps that shares the pattern cache `patterns`.
     pub fn sharing(steps: u64, patterns: &Patterns) -> Self {
         Budget { left: steps, patterns: patterns.clone() }
     }
 
-    /// The patterns, to be shared with others.
+    /// The pattern cache, for sharing.
     pub fn patterns(&self) -> Patterns {
         self.patterns.clone()
     }
 
-    /// Steps that are left.
+    /// The number of steps left.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -74,13 +74,13 @@ impl Budget {
     }
 }
 
-/// The pattern that matches exactly these strings.
+/// A pattern that matches exactly these strings.
 pub fn alternatives<'a>(strings: impl IntoIterator<Item = &'a str>) -> String {
     let escaped: Vec<String> = strings.into_iter().map(regex_syntax::escape).collect();
     format!(r"\A(?:{})\z", escaped.join("|"))
 }
 
-/// Deepest nesting of a pattern that is taken on; reading it recurses.
+/// The maximum nesting of a pattern; parsing it is recursive.
 const MAX_NESTING: u32 = 100;
 
 fn parse(pattern: &str) -> Result<Hir, String> {

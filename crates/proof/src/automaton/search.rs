@@ -1,4 +1,4 @@
-//! The walk through the product of all machines of a query.
+//! Searches the product of all automata of a query.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,25 +6,28 @@ use super::alphabet::Alphabet;
 use super::machine::{Machine, State};
 use super::{Budget, Query, parse};
 
-/// The longest text that is built.
+/// The maximum length of a string that is built.
 const LONGEST: u64 = 2 << 20;
-/// What reading a pattern costs, beside its length.
+/// The steps to parse a pattern, in addition to its length.
 const READ: usize = 100;
-/// Most patterns of a query.
+/// The maximum number of patterns in a query.
 const MAX_PATTERNS: usize = 500;
-/// Most states of a product, and of the machines in them: each is remembered.
+/// The maximum number of product states, and of machine states in them: all are kept in memory.
 const MAX_STATES: usize = 500_000;
 const MAX_PARTS: usize = 4_000_000;
 
-/// A shortest string that fits the query, or none where there is none. An error says why that is unknown.
+/// A shortest string that fits the query, or `None` if there is none.
+///
+/// # Errors
+/// Why the answer is unknown: an unsupported pattern, or a limit.
 pub fn find(query: &Query<'_>, budget: &mut Budget) -> Result<Option<String>, String> {
     if query.max.is_some_and(|max| max < query.min) {
         return Ok(None);
     }
     if query.min > LONGEST {
-        return Err("a text too long to build".to_owned());
+        return Err("a string too long to build".to_owned());
     }
-    // Without patterns the length is all there is.
+    // Without patterns, only the length matters.
     if query.all.is_empty() && query.none.is_empty() {
         let length = usize::try_from(query.min).unwrap_or(usize::MAX);
         budget.spend(length)?;
@@ -46,13 +49,13 @@ pub fn find(query: &Query<'_>, budget: &mut Budget) -> Result<Option<String>, St
 /// A state of each machine.
 type States = Box<[State]>;
 
-/// How a state was reached: the place of the state before it, and the letter.
+/// How a state was reached: the index of the previous state, and the letter.
 type Step = (usize, usize);
 
 struct Product<'b> {
     alphabet: Alphabet,
     machines: Vec<Machine>,
-    /// The first so many machines have to match, the others must not.
+    /// The first `wanted` machines must match, the others must not.
     wanted: usize,
     budget: &'b mut Budget,
 }
@@ -60,9 +63,9 @@ struct Product<'b> {
 impl Product<'_> {
     fn find(&mut self, min: u64, max: Option<u64>) -> Result<Option<String>, String> {
         let start: States = vec![Machine::START; self.machines.len()].into();
-        // Every state with a way to it; ways are followed back at the end.
+        // Every state with the step that reached it; the steps are traced back at the end.
         let mut reached: Vec<(States, Option<Step>)> = vec![(start, None)];
-        // Up to the least length, states count once for each length.
+        // Up to the minimum length, a state counts once for each length.
         let mut layer = 0..1;
         for _ in 0..min {
             let next = reached.len();
@@ -72,7 +75,7 @@ impl Product<'_> {
             }
             layer = next..reached.len();
         }
-        // From there on, the first visit is the shortest.
+        // After that, the first visit of a state is the shortest.
         let mut seen: HashMap<States, ()> = layer.clone().map(|place| (reached[place].0.clone(), ())).collect();
         let mut todo: VecDeque<(usize, u64)> = layer.map(|place| (place, min)).collect();
         while let Some((place, length)) = todo.pop_front() {
@@ -88,7 +91,7 @@ impl Product<'_> {
         Ok(None)
     }
 
-    /// Adds all states that are one letter further and not seen yet.
+    /// Adds all unseen states that are one letter further.
     fn follow(
         &mut self,
         from: usize,
@@ -110,7 +113,7 @@ impl Product<'_> {
         Ok(())
     }
 
-    /// The states after a letter; none where nothing that follows can fit.
+    /// The states after a letter, or `None` if no continuation can fit.
     fn after(&mut self, states: &[State], index: usize) -> Result<Option<States>, String> {
         let letter = self.alphabet.letters[index];
         let mut next = Vec::with_capacity(states.len());

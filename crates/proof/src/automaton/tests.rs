@@ -134,7 +134,7 @@ proptest! {
         prop_assert_eq!(outside.is_some(), !there);
     }
 
-    /// What is said to be in one and not in the other is; and where nothing is said, no text is.
+    /// A string that is found matches one pattern and not the other; if none is found, no random text does.
     #[test]
     fn an_answer_holds(one in pattern(), other in pattern(), texts in prop::collection::vec(text(), 20)) {
         let compile = |pattern: &str| re2::compile(pattern).expect("a pattern");

@@ -1,4 +1,4 @@
-//! Parts of a value: fields against fields and entries, items, what is dropped and what is filled in.
+//! Compares the parts of a value: fields with fields and entries, items, what is dropped and what is defaulted.
 
 use std::rc::Rc;
 
@@ -10,8 +10,8 @@ use crate::constraints::{Constraints, Part};
 use crate::keywords::{self as kw, ANY, EMPTY, TEXT};
 use crate::solve::is_meta;
 
-/// So many schemas that a field is looked up in cost a step.
-const BESIDE: u64 = 8;
+/// The number of schemas in which a field is looked up in one step.
+const LOOKUPS_PER_STEP: u64 = 8;
 
 impl<'s> ProductWalk<'_, 's> {
     pub(super) fn below(
@@ -21,7 +21,7 @@ impl<'s> ProductWalk<'_, 's> {
         step: Step,
         suffix: &str,
     ) -> Place<'s> {
-        // What becomes of values that the source leaves open is said of the topmost node that it leaves open.
+        // Where the source accepts anything, all findings are reported for the topmost such node.
         let suffix = if is_open(around) { "" } else { suffix };
         Place {
             path: format!("{}{suffix}", place.path),
@@ -38,9 +38,9 @@ impl<'s> ProductWalk<'_, 's> {
         }
     }
 
-    /// What is known of the field `name`: `beside` are the schemas of the object but for its structure.
-    fn kid_facts(&self, beside: &[Part<'s>], own: &'s Value, name: &str) -> Constraints<'s> {
-        self.solver.spend(beside.len() as u64 / BESIDE);
+    /// The constraints on the field `name`. `beside` are the object's schemas apart from its structure.
+    fn field_constraints(&self, beside: &[Part<'s>], own: &'s Value, name: &str) -> Constraints<'s> {
+        self.solver.spend(beside.len() as u64 / LOOKUPS_PER_STEP);
         let others = beside.iter().filter_map(|part| part.property(name));
         let holds = [Part::Ref(own)].into_iter().chain(others).collect();
         Constraints { holds, null: kw::flag(own, "nullable"), ..Constraints::default() }
@@ -58,24 +58,24 @@ impl<'s> ProductWalk<'_, 's> {
         let (source_keeps, target_keeps) = place.keep_unknown(structure, target);
         let is_resource = |schema: &Value| place.is_root || kw::embedded(schema);
         let given = |name: &str| -> &'static Value { if name == "metadata" { &METADATA } else { &TEXT } };
-        // Metadata is no business of the schema, which can only ask something of the name.
+        // The server validates metadata itself; a schema can constrain only its name.
         let is_metadata = |name: &str| name == "metadata" && is_resource(structure) && is_resource(target);
         for (name, own) in kw::properties(structure).into_iter().flatten() {
             let other = kw::property(target, name);
-            // Both sides keep unknown fields in metadata alone, and there alike.
+            // Only metadata keeps unknown fields regardless of its schema, and both sides do so in the same way.
             if other.is_some_and(|other| kw::same(own, other)) {
                 continue;
             }
-            let kid = self.kid_facts(&beside, own, name);
+            let field = self.field_constraints(&beside, own, name);
             let mut at = self.below((&around, target), place, Step::Field(name.clone()), &format!(".{name}"));
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             match (other, kw::additional(target)) {
-                (Some(other), _) => self.differing(&kid, own, other, &at),
-                (None, Some(other)) => self.node(&kid, other, &at),
+                (Some(other), _) => self.differing(&field, own, other, &at),
+                (None, Some(other)) => self.node(&field, other, &at),
                 _ if is_resource(target) && is_meta(name) => {}
-                // Kept, but nothing inside of it is filled in any more.
-                _ if target_keeps => self.node(&kid, &ANY, &at),
-                _ => self.removed(&kid, &at),
+                // The field is kept, but nothing inside it is defaulted any more.
+                _ if target_keeps => self.node(&field, &ANY, &at),
+                _ => self.removed(&field, &at),
             }
             self.default(source, Some(own), other, name, target, place);
         }
@@ -92,37 +92,37 @@ impl<'s> ProductWalk<'_, 's> {
             };
             self.walked.changed.push((at.path.clone(), "added".to_owned()));
             if let Some(own) = own {
-                let kid = self.kid_facts(&beside, own, name);
-                self.node(&kid, other, &at);
+                let field = self.field_constraints(&beside, own, name);
+                self.node(&field, other, &at);
             }
             self.default(source, None, Some(other), name, target, place);
         }
         let key = fresh_key(structure, target);
-        // Values that the source does not describe are no node of their own.
+        // Values that the source does not describe have no node of their own.
         let is_described = structure.get("additionalProperties").is_some_and(Value::is_object);
         let suffix = if is_described { ".additionalProperties" } else { "" };
         let at = self.below((&around, target), place, Step::Entry(key.clone()), suffix);
         match (kw::additional(structure), kw::additional(target)) {
             (Some(own), Some(other)) => {
-                let kid = self.kid_facts(&beside, own, &key);
-                self.node(&kid, other, &at);
+                let field = self.field_constraints(&beside, own, &key);
+                self.node(&field, other, &at);
             }
             (Some(own), None) => {
-                let kid = self.kid_facts(&beside, own, &key);
+                let field = self.field_constraints(&beside, own, &key);
                 match target_keeps {
-                    true => self.node(&kid, &ANY, &at),
-                    false => self.removed(&kid, &at),
+                    true => self.node(&field, &ANY, &at),
+                    false => self.removed(&field, &at),
                 }
             }
             (None, Some(other)) if source_keeps => {
-                let kid = self.kid_facts(&beside, &ANY, &key);
-                self.node(&kid, other, &at);
+                let field = self.field_constraints(&beside, &ANY, &key);
+                self.node(&field, other, &at);
             }
             _ => {}
         }
     }
 
-    /// What becomes of the fields that neither side describes.
+    /// Compares how fields that neither side describes are treated.
     pub(super) fn unknown_fields(
         &mut self,
         source: &Constraints<'s>,
@@ -135,34 +135,34 @@ impl<'s> ProductWalk<'_, 's> {
         if is_open && source_keeps && !target_keeps {
             let key = fresh_key(structure, target);
             let beside: Vec<Part> = source.all_holds().into_iter().skip(1).collect();
-            let kid = self.kid_facts(&beside, &ANY, &key);
+            let field = self.field_constraints(&beside, &ANY, &key);
             let around = Rc::new(source.clone());
             let at = self.below((&around, target), place, Step::Entry(key), ".additionalProperties");
             let at = Place { path: place.path.clone(), ..at };
-            self.dropped(&kid, &at, "unknown fields are no longer kept");
+            self.dropped(&field, &at, "unknown fields are no longer kept");
         }
         if target.get("additionalProperties") == Some(&Value::Bool(false)) {
             self.obligation(place, "additionalProperties: false".to_owned(), Effect::Refused, Vec::new(), {
-                Some("no structural schema forbids fields".to_owned())
+                Some("a structural schema cannot forbid fields".to_owned())
             });
         }
     }
 
     /// A field that the target no longer describes.
-    fn removed(&mut self, kid: &Constraints<'s>, at: &Place<'s>) {
+    fn removed(&mut self, field: &Constraints<'s>, at: &Place<'s>) {
         self.walked.changed.push((at.path.clone(), "removed".to_owned()));
-        self.dropped(kid, at, "removed");
+        self.dropped(field, at, "removed");
     }
 
-    /// A field that the target does not know.
-    fn dropped(&mut self, kid: &Constraints<'s>, at: &Place<'s>, what: &str) {
-        let answer = self.solver.solve(kid, None, 2);
+    /// Adds an obligation for values that the target drops.
+    fn dropped(&mut self, field: &Constraints<'s>, at: &Place<'s>, what: &str) {
+        let answer = self.solver.solve(field, None, 2);
         if !answer.is_nothing() {
             self.obligation(at, what.to_owned(), Effect::Pruned, plain(answer.values), answer.open);
         }
     }
 
-    /// What is filled in where the field `name` is missing.
+    /// Compares the defaults of the field `name`.
     fn default(
         &mut self,
         source: &Constraints<'s>,
@@ -188,13 +188,14 @@ impl<'s> ProductWalk<'_, 's> {
         if answer.is_nothing() {
             return;
         }
-        // Where the target accepts no such object at all, another change breaks the objects.
+        // If the target accepts no such object at all, another change breaks these objects.
         constraints.holds.push(Part::own(kw::types_of_fields(target)));
         if self.solver.solve(&constraints, None, 1).is_nothing() {
             return;
         }
         constraints.holds.pop();
-        // What the target refuses for something else shows nothing: best is a value that it takes.
+        // An object that the target refuses for another reason shows nothing about the default: prefer a value that the
+        // target accepts.
         constraints.holds.push(Part::own(kw::without_structure(target)));
         answer.values.splice(0..0, self.solver.solve(&constraints, None, 1).values);
         for value in &mut answer.values {
@@ -205,7 +206,12 @@ impl<'s> ProductWalk<'_, 's> {
         self.obligation(&at, reason, Effect::Defaulted, plain(answer.values), answer.open);
     }
 
-    pub(super) fn item_facts(&self, source: &Constraints<'s>, structure: &'s Value, keeps: bool) -> Constraints<'s> {
+    pub(super) fn item_constraints(
+        &self,
+        source: &Constraints<'s>,
+        structure: &'s Value,
+        keeps: bool,
+    ) -> Constraints<'s> {
         let own = kw::get(structure, "items").unwrap_or(if keeps { &ANY } else { &EMPTY });
         let others = source.all_holds().into_iter().skip(1).filter_map(|part| part.keyword("items"));
         let null = kw::flag(own, "nullable") || !kw::has_type(own) && kw::default_of(own).is_none();
@@ -224,8 +230,8 @@ impl<'s> ProductWalk<'_, 's> {
             return;
         }
         let other = kw::get(target, "items").unwrap_or(if target_keeps { &ANY } else { &EMPTY });
-        let item = self.item_facts(source, structure, source_keeps);
-        // Neither side describes the items, nor items in items, and so on: the first of these decides for all.
+        let item = self.item_constraints(source, structure, source_keeps);
+        // If neither side describes the items, nor the items of those items, the first level decides for all levels.
         let is_undescribed = |schema: &Value| [&*ANY, &*EMPTY].into_iter().any(|known| std::ptr::eq(known, schema));
         if is_undescribed(structure) && is_undescribed(target) && item.holds.len() == 1 {
             return;
@@ -236,16 +242,16 @@ impl<'s> ProductWalk<'_, 's> {
             target_keeps,
             ..self.below((&Rc::new(source.clone()), target), place, Step::Item, suffix)
         };
-        // A null that the source keeps is replaced by the default where the target has one and is not nullable.
+        // If the target has a default and is not nullable, the default replaces a null that the source keeps.
         if let Some(default) = kw::default_of(other).filter(|_| item.null && !kw::flag(other, "nullable")) {
-            let reason = format!("default: {} for an item that is null", shown(default));
+            let reason = format!("default: {} replaces a null item", shown(default));
             self.obligation(&at, reason, Effect::Pruned, plain(vec![Value::Null]), None);
         }
         self.node(&item, other, &at);
     }
 }
 
-/// Whether nothing is known of the structure of a value.
+/// Whether the source accepts anything here.
 fn is_open(constraints: &Constraints<'_>) -> bool {
     matches!(constraints.holds.first(), Some(Part::Ref(structure)) if kw::is_unknown(structure))
 }

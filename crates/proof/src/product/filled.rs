@@ -1,7 +1,8 @@
-//! What a schema asks of an object in which the target fills in fields that the source does not.
+//! Restates a schema's constraints for objects before the target fills in its new defaults.
 //!
-//! A schema judges an object with its defaults. Where a field gets a default, what the schema asked of the object without
-//! that field is another thing from now on, though not a word of it changed: it is put into words about the object as it was.
+//! The server validates an object after defaulting. If a field gets a new default, an unchanged constraint such as
+//! `maxProperties` has a new meaning for objects without that field. So it is rewritten as a constraint on the object
+//! before defaulting.
 
 use serde_json::{Map, Value, json};
 
@@ -9,10 +10,10 @@ use crate::constraints::Part;
 use crate::keywords as kw;
 use crate::solve::Solver;
 
-/// So many fields that get a default are counted each by itself.
-const COUNTED: usize = 5;
+/// Up to this many new defaults, every combination of missing fields is considered.
+const MAX_COMBINED: usize = 5;
 
-/// The fields that the target fills in and the source does not, with what is filled in.
+/// The fields that the target defaults and the source does not, with their defaults.
 fn added<'t>(source: Option<&Value>, target: &'t Value) -> Vec<(&'t str, Value)> {
     let fields = kw::properties(target).into_iter().flatten();
     let new = fields.filter(|(name, _)| {
@@ -41,8 +42,8 @@ fn filled(value: &Value, schema: &Value) -> Value {
     }
 }
 
-/// `asked`, which judges a value of the target, in words about that value before the target fills it in. None where what
-/// is filled in makes no difference to it.
+/// Rewrites `asked`, a schema for values after the target's defaulting, as a schema for values before it. None if the
+/// new defaults make no difference to it.
 pub(super) fn before_filling(solver: &Solver, asked: &Value, source: &Value, target: &Value) -> Option<Value> {
     let before = rewritten(solver, asked, Some(source), target);
     (before != *asked).then_some(before)
@@ -107,10 +108,10 @@ fn rewritten(solver: &Solver, asked: &Value, source: Option<&Value>, target: &Va
     Value::Object(words)
 }
 
-/// Every choice of some of the fields; of many fields only none and all.
+/// Every subset of the fields; for many fields only the empty and the full set.
 fn choices<'t>(added: &[(&'t str, Value)]) -> Vec<Vec<&'t str>> {
     let names: Vec<&str> = added.iter().map(|(name, _)| *name).collect();
-    if names.len() > COUNTED {
+    if names.len() > MAX_COMBINED {
         return vec![Vec::new(), names];
     }
     let chosen = |choice: usize| {
@@ -120,7 +121,7 @@ fn choices<'t>(added: &[(&'t str, Value)]) -> Vec<Vec<&'t str>> {
     (0..1 << names.len()).map(chosen).collect()
 }
 
-/// Whichever of the fields are missing, they count.
+/// `maxProperties: bound` before defaulting: each missing field counts as well.
 fn at_most(bound: i64, added: &[(&str, Value)]) -> Vec<Value> {
     let of_choice = |missing: Vec<&str>| {
         let mut ways: Vec<Value> = missing.iter().map(|name| json!({"required": [name]})).collect();
@@ -131,6 +132,7 @@ fn at_most(bound: i64, added: &[(&str, Value)]) -> Vec<Value> {
     choices(added).into_iter().map(of_choice).collect()
 }
 
+/// `minProperties: bound` before defaulting: each missing field counts as well.
 fn at_least(bound: i64, added: &[(&str, Value)]) -> Value {
     let of_choice = |missing: Vec<&str>| {
         let ways: Vec<Value> = missing.iter().map(|name| json!({"required": [name]})).collect();
@@ -144,7 +146,7 @@ fn at_least(bound: i64, added: &[(&str, Value)]) -> Value {
     json!({"anyOf": choices(added).into_iter().map(of_choice).collect::<Vec<_>>()})
 }
 
-/// The objects that are among the options once they are filled in.
+/// The objects that equal one of the options after defaulting.
 fn with_less(options: &[Value], added: &[(&str, Value)]) -> Value {
     let mut found: Vec<Value> = Vec::new();
     for option in options {

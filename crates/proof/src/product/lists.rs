@@ -1,4 +1,4 @@
-//! Lists whose items must differ, and embedded resources.
+//! Compares list types and their keys, and embedded resources.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ impl<'s> ProductWalk<'_, 's> {
         let keys = |schema: &'s Value| kw::names(schema, "x-kubernetes-list-map-keys").collect::<BTreeSet<&str>>();
         let (before, after) = (of(structure), of(target));
         if before != after && !matches!(after, "set" | "map") {
-            let note = "other items are owned under server-side apply";
+            let note = "changes how server-side apply tracks the ownership of items";
             self.walked.notes.push((place.path.clone(), format!("{KEYWORD}: {before} → {after}: {note}")));
         }
         let (old_keys, new_keys) = (keys(structure), keys(target));
@@ -46,7 +46,7 @@ impl<'s> ProductWalk<'_, 's> {
             answer.values = vec![list];
         }
         let reason = match before == after {
-            true => "x-kubernetes-list-map-keys: a key less".to_owned(),
+            true => "x-kubernetes-list-map-keys: a key was removed".to_owned(),
             false => format!("{KEYWORD}: {before} → {after}"),
         };
         let open = answer.open.or_else(|| Some("other lists may have duplicates".to_owned()));
@@ -56,7 +56,7 @@ impl<'s> ProductWalk<'_, 's> {
         }
     }
 
-    /// Two items that differ in the old keys and not in the new ones.
+    /// A list of two items that differ in the old keys but not in the new ones.
     fn same_under(
         &mut self,
         source: &Constraints<'s>,
@@ -64,7 +64,7 @@ impl<'s> ProductWalk<'_, 's> {
         old: &BTreeSet<&str>,
         new: &BTreeSet<&str>,
     ) -> Option<Value> {
-        let item = self.item_facts(source, structure, false);
+        let item = self.item_constraints(source, structure, false);
         let first = self.solver.solve(&item, None, 1).values.into_iter().next()?;
         let mut same = Map::new();
         let mut required: Vec<&str> = Vec::new();
@@ -96,9 +96,9 @@ impl<'s> ProductWalk<'_, 's> {
                 for name in ["apiVersion", "kind"] {
                     let refused = Part::own(json!({"type": "object", "required": [name]}));
                     let reason = || "x-kubernetes-embedded-resource: added".to_owned();
-                    self.ask(source, refused, place, reason);
+                    self.prove_accepted(source, refused, place, reason);
                 }
-                // What else the metadata must be is not followed.
+                // The other constraints on the metadata are not checked.
                 self.obligation(
                     place,
                     "x-kubernetes-embedded-resource: added".to_owned(),

@@ -1,9 +1,9 @@
-//! Two schemas side by side: at each pair of nodes, what may a value that the first takes meet at the second?
+//! Walks two schemas side by side and compares each pair of nodes.
 //!
-//! A value passes a node when it passes each keyword of it and its parts pass the nodes below. So the pairs are walked
-//! once, and each keyword that differs is a question of its own, put to [`Solver`]: is there a value that the source
-//! takes and this keyword of the target refuses? If there is none, the keyword is proven. Else the values found are a
-//! [`Obligation`], for [`super::witness`] to make whole objects of.
+//! A node accepts a value if each of its keywords accepts it and the nodes below accept its parts. So the pairs are
+//! walked once, and each keyword that differs is a separate question to [`Solver`]: is there a value that the source
+//! accepts and this keyword of the target refuses? If there is none, the keyword is proven. Otherwise the values found
+//! become an [`Obligation`], from which [`super::witness`] builds whole objects.
 
 mod fields;
 mod filled;
@@ -24,21 +24,21 @@ use super::solve::{Solver, is_meta};
 pub use text::short;
 use text::{changed_words, kind_words, own_changes};
 
-/// How a value gets into the value around it.
+/// The step from a value to a value inside it.
 #[derive(Clone, Debug)]
 pub enum Step {
     Field(String),
-    /// Any key that no property has; this one represents them.
+    /// Any key that no property describes; the name is a representative.
     Entry(String),
     Item,
 }
 
-/// The way from a node up to the root, through what the source knows of each value on it.
+/// The path from a node up to the root, with the source's constraints on each enclosing value.
 #[derive(Clone, Debug)]
 pub struct ValuePath<'s> {
-    /// The value around; the fields of one value share it.
+    /// The constraints on the enclosing value; the fields of one value share them.
     pub constraints: Rc<Constraints<'s>>,
-    /// The schema that the target has for it.
+    /// The target's schema of the enclosing value.
     pub target: &'s Value,
     pub step: Step,
     pub above: Option<Rc<ValuePath<'s>>>,
@@ -52,39 +52,39 @@ pub enum Effect {
     Defaulted,
 }
 
-/// Something that is not proven.
+/// Something that is not proven: values that the target may refuse, prune or default differently.
 #[derive(Clone, Debug)]
 pub struct Obligation<'s> {
     /// The node, such as `^.spec.x`.
     pub path: String,
     pub reason: String,
     pub effect: Effect,
-    /// Values at the end of `value_path`, each perhaps with the one before it.
+    /// Values at the end of `value_path`, each with an old value if only an update shows the difference.
     pub values: Vec<Counterexample>,
     pub value_path: Option<Rc<ValuePath<'s>>>,
     /// The schema that refuses the values. None: any value at this place will do.
     pub refused: Option<Value>,
-    /// Why the values found may not be all. None: if there are none of them in a whole object, nothing is left to prove.
+    /// Why other values may exist. None: if no whole object can contain the values found, nothing is left to prove.
     pub open: Option<String>,
-    /// Whether the value as a whole is judged, so that a change anywhere in it brings the refusal up.
+    /// Whether the value is validated as a whole: then an update that changes any part of it is refused.
     pub is_of_whole: bool,
 }
 
-/// What a walk found out.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub struct Walked<'s> {
     pub obligations: Vec<Obligation<'s>>,
-    /// The nodes that differ in keywords of their own, and what differs.
+    /// The paths of nodes whose own keywords differ, and what differs.
     pub changed: Vec<(String, String)>,
-    /// What is proven and still worth saying.
+    /// Changes that are proven safe but worth reporting.
     pub notes: Vec<(String, String)>,
-    /// Nodes that the source leaves open and whose parts were left out: see [`walk`].
+    /// Nodes where the source accepts anything and whose parts were not walked: see [`walk`].
     pub unwalked: Vec<Unwalked<'s>>,
-    /// Whether nodes were left out for want of steps.
+    /// Whether nodes were left out because the steps ran out.
     pub is_cut: bool,
 }
 
-/// A node that was compared without its parts.
+/// A node whose parts were not compared.
 #[derive(Debug)]
 pub struct Unwalked<'s> {
     pub path: String,
@@ -94,12 +94,12 @@ pub struct Unwalked<'s> {
     place: Place<'s>,
 }
 
-/// Where a walk is.
+/// The position of a walk.
 #[derive(Clone, Debug)]
 struct Place<'s> {
     path: String,
     value_path: Option<Rc<ValuePath<'s>>>,
-    /// Whether unknown fields are kept because the list around says so.
+    /// Whether unknown fields are kept because the enclosing list says so.
     source_keeps: bool,
     target_keeps: bool,
     is_item: bool,
@@ -107,64 +107,69 @@ struct Place<'s> {
 }
 
 impl Place<'_> {
-    /// Whether source and target keep unknown fields of the value here, whose nodes these are.
+    /// Whether source and target keep unknown fields of the value at this position, which these two nodes describe.
     fn keep_unknown(&self, structure: &Value, target: &Value) -> (bool, bool) {
         (self.source_keeps || kw::preserves(structure), self.target_keeps || kw::preserves(target))
     }
 }
 
-/// So many values of a schema that is compiled cost a step.
-const COMPILED: u64 = 8;
-/// Nodes that are left to prove at most; past them the rest is one obligation.
-const DOUBTS: usize = 20_000;
+/// The number of schema values that are compiled in one step.
+const COMPILED_PER_STEP: u64 = 8;
+/// The maximum number of obligations; nodes after that are not compared.
+const MAX_OBLIGATIONS: usize = 20_000;
 
-/// What the values of all obligations may weigh together; past that obligations have none.
-const WEIGHT: u64 = 64 << 20;
-/// Options of two enums that are compared each with each, at most.
-const OPTIONS: usize = 10_000;
-/// So many fields that become required are asked about one by one; more are one question.
-const ALONE: usize = 64;
+/// The maximum total weight of the values of all obligations; obligations after that have no values.
+const MAX_WEIGHT: u64 = 64 << 20;
+/// The maximum number of comparisons between the options of two enums.
+const MAX_OPTION_PAIRS: usize = 10_000;
+/// Up to this many newly required fields are checked one by one; more of them are one question.
+const MAX_SINGLE_FIELDS: usize = 64;
 
 pub struct ProductWalk<'a, 's> {
     solver: &'a Solver<'s>,
     walked: Walked<'s>,
-    /// What the values of the obligations weigh.
+    /// The total weight of the values of the obligations.
     weight: u64,
-    /// How a walk goes on below nodes that one side leaves open.
-    open: Open<'a>,
+    /// What happens below nodes where the source accepts anything.
+    open: OpenNodes<'a>,
 }
 
-/// What becomes of the parts of a node that one side leaves open.
+/// What happens to the parts of a node where the source accepts anything.
 #[derive(Clone, Copy)]
-enum Open<'a> {
-    /// Left out for now: if the node itself breaks, thousands of parts would add nothing.
-    Later,
-    /// Left out where the path is among these.
-    But(&'a BTreeSet<String>),
+enum OpenNodes<'a> {
+    /// Deferred: if the node itself breaks, thousands of parts would add nothing.
+    Defer,
+    /// Skipped if the node's path is in this set.
+    Skip(&'a BTreeSet<String>),
 }
 
-/// Walks both schemas: `source` takes the objects, `target` is to take them too.
+/// Walks both schemas to find out whether `target` accepts the objects that `source` accepts.
 ///
-/// Where the source takes anything and the target describes it, the walk ends for now: [`resume`] goes on.
+/// The walk stops at nodes where the source accepts anything and the target describes it; [`resume`] continues there.
 pub fn walk<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Walked<'s> {
-    walk_by(solver, source, target, Open::Later)
+    walk_with(solver, source, target, OpenNodes::Defer)
 }
 
-/// The same without what is below the `known` nodes.
-pub fn walk_but<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value, known: &BTreeSet<String>) -> Walked<'s> {
-    walk_by(solver, source, target, Open::But(known))
+/// Like [`walk`], but it skips everything below the nodes in `known`.
+pub fn walk_except<'s>(
+    solver: &Solver<'s>,
+    source: &'s Value,
+    target: &'s Value,
+    known: &BTreeSet<String>,
+) -> Walked<'s> {
+    walk_with(solver, source, target, OpenNodes::Skip(known))
 }
 
-/// Walks the parts of the nodes as well, but not the parts of these.
+/// Walks the parts of `nodes`, and stops at the same kind of node as [`walk`].
 pub fn resume<'s>(solver: &Solver<'s>, nodes: Vec<Unwalked<'s>>) -> Walked<'s> {
-    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open: Open::Later };
+    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open: OpenNodes::Defer };
     for Unwalked { source, structure, target, place, .. } in nodes {
         product.parts(&source, structure, target, &place);
     }
     product.walked
 }
 
-fn walk_by<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value, open: Open<'_>) -> Walked<'s> {
+fn walk_with<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value, open: OpenNodes<'_>) -> Walked<'s> {
     let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open };
     let constraints = Constraints { holds: vec![Part::Ref(source)], is_resource: true, ..Constraints::default() };
     let place = Place {
@@ -188,14 +193,14 @@ impl<'s> ProductWalk<'_, 's> {
         }
     }
 
-    /// Two nodes that do not say the same.
+    /// Compares two nodes that differ.
     fn differing(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         let differing = kw::differing(structure, target);
         if let Some(what) = own_changes(&differing, structure, target) {
             self.walked.changed.push((place.path.clone(), what));
         }
-        if self.walked.obligations.len() >= DOUBTS || !self.solver.spend(10) {
-            let why = Some("the limit of steps is reached".to_owned());
+        if self.walked.obligations.len() >= MAX_OBLIGATIONS || !self.solver.spend(10) {
+            let why = Some("the step limit was reached".to_owned());
             self.walked.is_cut = true;
             return self.obligation(place, "not compared".to_owned(), Effect::Refused, Vec::new(), why);
         }
@@ -203,12 +208,12 @@ impl<'s> ProductWalk<'_, 's> {
         self.kinds(source, structure, target, place);
         let is_other_kind = self.walked.obligations.len() > known;
         let kinds = kw::kinds(structure) & kw::kinds(target);
-        // Where some kinds no longer pass, the other keywords are about the values of those that still do.
+        // If some kinds no longer pass, the other keywords are checked only for values of the kinds that still do.
         let mut passing = source.clone();
         if is_other_kind {
             passing.holds.push(Part::own(Value::Object(kw::type_keywords(target))));
         }
-        // Without a type, a format says which kinds pass.
+        // Without a type, the format determines which kinds pass.
         let is_open = !kw::has_type(target) && kw::string_format(target).is_some();
         if kinds != Kinds::NONE || is_open {
             self.keywords(&passing, (structure, target), &differing, place);
@@ -221,19 +226,19 @@ impl<'s> ProductWalk<'_, 's> {
             self.unknown_fields(source, structure, target, place);
         }
         match self.open {
-            Open::Later if kw::is_unknown(structure) => self.walked.unwalked.push(Unwalked {
+            OpenNodes::Defer if kw::is_unknown(structure) => self.walked.unwalked.push(Unwalked {
                 path: place.path.clone(),
                 source: source.clone(),
                 structure,
                 target,
                 place: place.clone(),
             }),
-            Open::But(known) if known.contains(&place.path) => {}
+            OpenNodes::Skip(known) if known.contains(&place.path) => {}
             _ => self.parts(source, structure, target, place),
         }
     }
 
-    /// What is below a node.
+    /// Compares the parts of a node.
     fn parts(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         let kinds = kw::kinds(structure) & kw::kinds(target);
         if kinds.contains(Kinds::OBJECT) {
@@ -254,7 +259,7 @@ impl<'s> ProductWalk<'_, 's> {
     ) {
         let weighed = |value: &Counterexample| kw::weight(&value.value) + value.old.as_ref().map_or(0, kw::weight);
         self.weight += values.iter().map(weighed).sum::<u64>();
-        if self.weight > WEIGHT && !values.is_empty() {
+        if self.weight > MAX_WEIGHT && !values.is_empty() {
             values.clear();
             open.get_or_insert_with(|| "the values found are too large together".to_owned());
         }
@@ -270,16 +275,17 @@ impl<'s> ProductWalk<'_, 's> {
         });
     }
 
-    /// Asks for values that `source` takes and `refused` does not; true where there are none.
-    fn ask(
+    /// Looks for values that `source` accepts and `refused` does not. Returns true if there are none, and otherwise
+    /// adds an obligation.
+    fn prove_accepted(
         &mut self,
         source: &Constraints<'s>,
         refused: Part<'s>,
         place: &Place<'s>,
         reason: impl FnOnce() -> String,
     ) -> bool {
-        // A null in a field never has a wrong type: where it is not allowed it is dropped (`kinds`), and where it is allowed
-        // only an `enum` may refuse it.
+        // A null in a field never has a wrong type: if it is not allowed it is dropped (`kinds`), and if it is allowed
+        // only an `enum` can refuse it.
         let refused = match refused {
             Part::Own(mut schema) if source.null && !place.is_item => {
                 if let Some(schema) = Rc::make_mut(&mut schema).as_object_mut() {
@@ -292,7 +298,7 @@ impl<'s> ProductWalk<'_, 's> {
         let mut constraints = source.clone();
         constraints.fails.push(refused.clone());
         let answer = self.solver.solve(&constraints, None, 3);
-        // Metadata has fields that no schema needs to name, and only the named ones are looked for.
+        // Metadata has fields that no schema has to name, and only the named ones are searched.
         let unnamed = place.source_keeps.then(|| "metadata that the schema does not name".to_owned());
         if answer.is_nothing() && unnamed.is_none() {
             return true;
@@ -305,8 +311,8 @@ impl<'s> ProductWalk<'_, 's> {
     }
 
     fn kinds(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
-        // A null in a field that takes none is dropped before anything is judged.
-        // Of a field that nothing described, a null is one of the values that a type refuses.
+        // The server drops a null from a field that is not nullable before it validates. In a field that no schema
+        // described, a null is one of the values that a type refuses.
         let keeps_null = source.null || kw::is_unknown(structure) && !kw::has_type(target);
         if keeps_null && !place.is_item && !kw::flag(target, "nullable") && !kw::is_unknown(target) {
             let constraints = Constraints { holds: source.holds.clone(), null: true, ..Constraints::default() };
@@ -327,12 +333,12 @@ impl<'s> ProductWalk<'_, 's> {
             let reason = || format!("type: {} → {}", kind_words(structure), kind_words(target));
             let is_text = kw::type_name(target) == Some("string") && kw::flag(structure, "x-kubernetes-int-or-string");
             if !(is_text && !source.null && self.is_always_text(place)) {
-                self.ask(&constraints, Part::own(Value::Object(after)), place, reason);
+                self.prove_accepted(&constraints, Part::own(Value::Object(after)), place, reason);
             }
         }
     }
 
-    /// Whether the rules of the value around refuse each value here that is no string.
+    /// Whether the rules of the enclosing value refuse every value here that is not a string.
     fn is_always_text(&self, place: &Place<'s>) -> bool {
         let Some(value_path) = &place.value_path else { return false };
         let Some(Part::Ref(around)) = value_path.constraints.holds.first() else { return false };
@@ -357,8 +363,8 @@ impl<'s> ProductWalk<'_, 's> {
         place: &Place<'s>,
     ) {
         let is_same = |keyword: &str| !differing.contains(&keyword);
-        // What a bound means for a number depends on both: one that no integer can have refuses all integers. So does what
-        // a format means: `int32` bounds integers alone.
+        // The meaning of a bound depends on the type: a bound that no integer can have refuses all integers. So does
+        // the meaning of a format: `int32` bounds only integers.
         let is_same_number = ["type", "format"].into_iter().all(is_same);
         for (keyword, parts) in kw::VALUE_KEYWORDS {
             let is_number = matches!(keyword, "maximum" | "minimum" | "multipleOf" | "format");
@@ -378,18 +384,18 @@ impl<'s> ProductWalk<'_, 's> {
             }
             let Some((refused, reason)) = self.refused(keyword, refused, is_same, structure, target) else { continue };
             let known = self.walked.obligations.len();
-            self.ask(source, Part::own(refused), place, || reason);
+            self.prove_accepted(source, Part::own(refused), place, || reason);
             let is_of_whole = matches!(keyword, "maxItems" | "minItems" | "maxProperties" | "minProperties");
             self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
         }
         let required: BTreeSet<&str> = kw::names(structure, "required").collect();
         let mut added: Vec<&str> = Vec::new();
         for name in kw::names(target, "required").filter(|name| !required.contains(name)) {
-            if kw::property(target, name).is_some_and(|kid| kw::default_of(kid).is_some()) {
-                self.walked.notes.push((place.path.clone(), format!("required {name}: the default fills it in")));
+            if kw::property(target, name).is_some_and(|field| kw::default_of(field).is_some()) {
+                self.walked.notes.push((place.path.clone(), format!("required {name}: the default sets it")));
                 continue;
             }
-            // These every resource has.
+            // Every resource has these fields.
             if is_meta(name) && (place.is_root || kw::embedded(structure) && name != "metadata") {
                 continue;
             }
@@ -397,18 +403,18 @@ impl<'s> ProductWalk<'_, 's> {
         }
         let known = self.walked.obligations.len();
         let questions: Vec<&[&str]> = match added.len() {
-            ..=ALONE => added.chunks(1).collect(),
+            ..=MAX_SINGLE_FIELDS => added.chunks(1).collect(),
             _ => vec![&added[..]],
         };
         for names in questions {
             let refused = Part::own(json!({"type": "object", "required": names}));
-            self.ask(source, refused, place, || format!("required: {} added", short(&names.join(", "))));
+            self.prove_accepted(source, refused, place, || format!("required: {} added", short(&names.join(", "))));
         }
         self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = true);
     }
 
-    /// What `refused`, which has a keyword of the target, refuses before anything is filled in, and what changed. None
-    /// where nothing did.
+    /// Restates `refused`, a schema with one keyword of the target, as a schema for values before defaulting, and
+    /// describes what changed. None if nothing changed.
     fn refused(
         &self,
         keyword: &str,
@@ -440,15 +446,17 @@ impl<'s> ProductWalk<'_, 's> {
             refused.insert(keyword.to_owned(), value.clone());
             let is_same = !differing.contains(&keyword);
             let Some((refused, reason)) = self.refused(keyword, refused, is_same, structure, target) else { continue };
-            self.ask(source, Part::own(refused), place, || reason);
+            self.prove_accepted(source, Part::own(refused), place, || reason);
         }
         let kept = kw::list(structure, "allOf");
         for branch in kw::list(target, "allOf") {
             let is_same = kept.iter().any(|known| kw::same(known, branch));
             match filled::before_filling(self.solver, branch, structure, target) {
-                Some(before) => drop(self.ask(source, Part::own(before), place, || with_filled("allOf"))),
+                Some(before) => drop(self.prove_accepted(source, Part::own(before), place, || with_filled("allOf"))),
                 None if is_same => {}
-                None => drop(self.ask(source, Part::Ref(branch), place, || changed_words("allOf", structure, target))),
+                None => drop(
+                    self.prove_accepted(source, Part::Ref(branch), place, || changed_words("allOf", structure, target)),
+                ),
             }
         }
         let is_of_whole = kw::kinds(target).contains(Kinds::OBJECT);
@@ -474,17 +482,17 @@ impl<'s> ProductWalk<'_, 's> {
             .filter_map(|rule| rule.get("rule").and_then(Value::as_str))
             .collect();
         let reason = match added[..] {
-            [] => "x-kubernetes-validations: sees other types or defaults".to_owned(),
+            [] => "x-kubernetes-validations: sees different types or defaults".to_owned(),
             _ => format!("x-kubernetes-validations: {} added or changed", short(&added.join("; "))),
         };
-        // What the rules cost beyond that they spend themselves: both schemas are compiled.
-        if !self.solver.spend(500 + (kw::size(structure) + kw::size(target)) as u64 / COMPILED) {
+        // Only the compilation of both schemas is charged here; the rules charge the rest themselves.
+        if !self.solver.spend(500 + (kw::size(structure) + kw::size(target)) as u64 / COMPILED_PER_STEP) {
             return self.obligation(
                 place,
                 reason,
                 Effect::Refused,
                 Vec::new(),
-                Some("the limit of steps is reached".to_owned()),
+                Some("the step limit was reached".to_owned()),
             );
         }
         let (values, open) = match self.solver.with_means(|means| cel::implied(live, desired, means)) {
@@ -504,14 +512,14 @@ impl<'s> ProductWalk<'_, 's> {
     }
 }
 
-/// Whether the target's `enum` has all that the source's has.
+/// Whether the target's `enum` contains every value of the source's.
 fn has_options_of(source: &Value, target: &Value) -> bool {
     let (before, after) = (kw::list(source, "enum"), kw::list(target, "enum"));
-    let is_small = before.len().saturating_mul(after.len()) <= OPTIONS;
+    let is_small = before.len().saturating_mul(after.len()) <= MAX_OPTION_PAIRS;
     is_small && !before.is_empty() && before.iter().all(|value| after.iter().any(|other| kw::same_value(value, other)))
 }
 
-/// In words: the keyword is what it was, and what it judges is not.
+/// The reason for a keyword that did not change while the defaulted values that it validates did.
 fn with_filled(keyword: &str) -> String {
     format!("{keyword}: sees new defaults")
 }
@@ -521,7 +529,7 @@ fn plain(values: Vec<Value>) -> Vec<Counterexample> {
 }
 
 impl Obligation<'_> {
-    /// Whether the value is inside of a list whose items an update does not pair with the old ones.
+    /// Whether the value is inside a list whose items the server does not correlate with the old ones on an update.
     pub fn is_in_list(&self) -> bool {
         let mut level = self.value_path.as_deref();
         while let Some(value_path) = level {
@@ -535,11 +543,12 @@ impl Obligation<'_> {
     }
 }
 
-/// That a status which is written with the object is lost.
-pub fn status_doubt<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Option<Obligation<'s>> {
+/// The obligation for a status that is written with the object and dropped by the target. None if no object can have a
+/// status.
+pub fn status_obligation<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Option<Obligation<'s>> {
     let own = kw::property(source, "status")?;
-    let kid = Constraints { holds: vec![Part::Ref(own)], null: false, ..Constraints::default() };
-    let answer = solver.solve(&kid, None, 1);
+    let field = Constraints { holds: vec![Part::Ref(own)], null: false, ..Constraints::default() };
+    let answer = solver.solve(&field, None, 1);
     let constraints = Constraints { holds: vec![Part::Ref(source)], is_resource: true, ..Constraints::default() };
     let value_path =
         ValuePath { constraints: Rc::new(constraints), target, step: Step::Field("status".to_owned()), above: None };

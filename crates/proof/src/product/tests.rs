@@ -1,8 +1,8 @@
-//! Pairs of schemas, and what is to be proven of them that is not.
+//! Pairs of schemas, and the obligations that remain for them.
 
 use serde_json::{Value, json};
 
-use super::{Effect, status_doubt, walk};
+use super::{Effect, status_obligation, walk};
 use crate::solve::Solver;
 use gantry_schema::{Patterns, Schema};
 
@@ -11,7 +11,7 @@ fn whole(field: &Value) -> Value {
     json!({"type": "object", "properties": {"f": field}})
 }
 
-/// Path, effect and reason of what is not proven, whether there are values for it, and what is proven.
+/// Path, effect and reason of each obligation and whether it has values, and the notes on what is proven.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
     obligations: Vec<(String, Effect, String, bool)>,
@@ -23,7 +23,7 @@ fn found(source: &Value, target: &Value) -> Found {
     let walked = walk(&solver, source, target);
     assert!(!walked.is_cut);
     for open in &walked.obligations {
-        // Whatever is found to be refused is judged by the validator, too.
+        // The validator must confirm every value that is found to be refused.
         let Some(refused) = &open.refused else { continue };
         let refused = Schema::compile_structure(refused, &Patterns::default()).unwrap();
         for counter in &open.values {
@@ -37,7 +37,7 @@ fn found(source: &Value, target: &Value) -> Found {
     }
 }
 
-/// Both schemas of a field, and what is not proven: path, effect and reason.
+/// Both schemas of a field, and the obligations: path, effect and reason.
 type Row<'r> = (Value, Value, &'r [(&'r str, Effect, &'r str)]);
 
 #[test]
@@ -103,11 +103,11 @@ fn what_is_proven_and_worth_saying_is_a_note() {
     let source = a(json!({"type": "string", "default": "x"}));
     let mut target = source.clone();
     target["required"] = json!(["a"]);
-    let expected = Found { notes: vec!["^.f: required a: the default fills it in".to_owned()], ..Found::default() };
+    let expected = Found { notes: vec!["^.f: required a: the default sets it".to_owned()], ..Found::default() };
     assert_eq!(found(&whole(&source), &whole(&target)), expected);
 }
 
-/// An update pairs the items of a list of type `map` with those before, so that unchanged ones are tolerated.
+/// On an update the server correlates the items of a list of type `map` with the old ones and tolerates unchanged items.
 #[test]
 fn only_in_a_list_without_keys_a_value_has_none_before() {
     let list = |kind: &str, most: u64| {
@@ -144,7 +144,7 @@ fn a_status_is_lost_to_its_subresource_where_there_can_be_one() {
         (whole(&json!({"type": "string"})), false),
     ] {
         let solver = Solver::new(100_000, &Patterns::default());
-        let found = status_doubt(&solver, &source, &source);
+        let found = status_obligation(&solver, &source, &source);
         assert_eq!(
             found.map(|found| (found.effect, found.path)),
             lost.then(|| (Effect::Pruned, "^.status".to_owned()))

@@ -1,10 +1,10 @@
-//! What differs, in words.
+//! Describes changes in words.
 
 use serde_json::Value;
 
 use crate::keywords as kw;
 
-/// What differs in the nodes themselves.
+/// The changes of a node's own keywords, in words.
 pub fn own_changes(differing: &[&str], a: &Value, b: &Value) -> Option<String> {
     let changed: Vec<String> = differing.iter().map(|keyword| changed_words(keyword, a, b)).collect();
     (!changed.is_empty()).then(|| changed.join("; "))
@@ -31,7 +31,7 @@ pub fn shown(value: &Value) -> String {
     short(&value.to_string())
 }
 
-/// Text of a schema for a sentence: no longer than one can read.
+/// Shortens text of a schema for use in a sentence.
 pub fn short(text: &str) -> String {
     const LONGEST: usize = 120;
     match text.char_indices().nth(LONGEST) {

@@ -1,4 +1,4 @@
-//! Values filled up with what a schema demands.
+//! Completes values with the fields that a schema requires.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,16 @@ use super::view::View;
 use crate::automaton::Budget;
 use crate::keywords as kw;
 
-/// What is added to one value may weigh so much. What is left out then is missing when the value is judged.
+/// The maximum weight of what is added to one value. Anything beyond it is left out, and validation reports it as
+/// missing.
 const ROOM: u64 = 512 << 10;
 
-/// Adds what the schema demands of a value and nothing has given yet.
+/// Adds the required fields that the value lacks and that have no default.
 pub fn fill(value: &mut Value, schema: &Value) {
     fill_within(value, schema, &mut { ROOM });
 }
 
-/// Takes what the value weighs, if there is room for it.
+/// Takes the weight of the value from `room`, and returns whether there was enough.
 fn fits(value: &Value, room: &mut u64) -> bool {
     let left = room.checked_sub(kw::weight(value));
     *room = left.unwrap_or(0);
@@ -59,7 +60,7 @@ fn fill_within(value: &mut Value, schema: &Value, room: &mut u64) {
     }
 }
 
-/// The value with the defaults of all that is missing, as rules see it.
+/// The value with the defaults of all missing fields, as rules see it.
 pub fn defaulted(value: &Value, schema: &Value) -> Value {
     defaulted_within(value, schema, &mut { ROOM })
 }

@@ -1,12 +1,12 @@
-//! CEL rules compared: does a desired rule hold wherever the live schema and its rules do?
+//! Compares CEL rules: does a desired rule hold wherever the live schema and its rules hold?
 //!
-//! Most rules look at little of a value: whether a field is there, which of some constants it equals, on which side of a
-//! bound it is, whether some item has a property. Values that are alike in all of that are alike to the rule. So a rule
-//! is read for what it looks at ([`view`]), one representative is made for each kind of value ([`values`]), and both
-//! sides' rules are run on all combinations of them. If no combination passes live and fails desired, none does: that is
-//! a proof. If one does, it is filled up to a whole value and shown.
+//! Most rules look at few parts of a value: whether a field is present, which of several constants it equals, on which
+//! side of a bound it lies, whether some item has a property. The rule cannot distinguish values that agree in all of
+//! these. So the rule's footprint is computed ([`view`]), one representative is built for each kind of value
+//! ([`values`]), and both sides' rules are run on all combinations. If no combination passes live and fails desired,
+//! that is a proof. If one does, it is completed to a whole value and becomes a counterexample.
 //!
-//! A rule that looks at more than a view can say is never proven; its counterexamples are searched in the same way.
+//! A rule that looks at more than a view can express is never proven, but counterexamples are searched in the same way.
 
 mod fill;
 mod footprint;
@@ -23,7 +23,7 @@ use super::automaton::Budget as Steps;
 use super::cel::{Counterexample, Implied, RuleSet};
 use super::keywords::{self as kw, has_defaults};
 use super::product::short;
-use super::solve::LARGEST;
+use super::solve::MAX_WEIGHT;
 use super::strings::STEPS_PER_UNIT;
 pub use fill::fill;
 pub use footprint::footprint;
@@ -34,44 +34,44 @@ use values::Representatives;
 use view::Footprint;
 pub use view::{Key, View};
 
-/// Steps for making texts.
+/// The automaton steps for building strings.
 const STEPS: u64 = 1_000_000;
-/// Runs of rules for one question that may be proven, and for one that can only be refuted.
+/// The maximum number of rule runs for a question that may be proven, and for one that can only be refuted.
 const RUNS: usize = 60_000;
 const GUESSES: usize = 4_000;
-/// What one run costs in the caller's steps.
+/// The cost of one run in the caller's steps.
 const RUN: u64 = 8;
-/// Values that are made for a question, and for one about the rule alone.
+/// The maximum number of values for a question, and for a question about the rule alone.
 const VALUES: usize = 20_000;
 const FEW: usize = 1_500;
-/// Counterexamples at most.
+/// The maximum number of counterexamples.
 const SHOWN: usize = 3;
-/// Candidates that are filled up and put to the whole live schema at most.
+/// The maximum number of candidates that are completed and validated against the whole live schema.
 const TRIED: usize = 100;
-/// Of those that live's rules refuse, how many are changed until they pass.
+/// The maximum number of candidates that are repaired because live's rules refuse them.
 const REPAIRED: usize = 6;
-/// What filling one up costs in the caller's steps.
+/// The cost of completing a candidate in the caller's steps.
 const SHOW: u64 = 50;
-/// Of live's rules that look at what a desired one looks at, so many are asked at most.
+/// The maximum number of live's rules that are used for one desired rule.
 const FILTERS: usize = 64;
-/// So many bytes of a rule that is read cost a step, so many of live's rules that are looked through for it, and so much
-/// of what rules cost when they are run.
+/// What one step covers: the bytes of a rule that is read, the number of live's rules that are searched for it, and the
+/// CEL cost of running rules.
 const READ: u64 = 4;
 const SOUGHT: u64 = 16;
 const COST: u64 = 4;
-/// And so many bytes of what is filled in.
+/// The bytes of a defaulted value that are covered by one step.
 const FILLED: u64 = 512;
 
 fn source(rule: &Value) -> &str {
     rule.get("rule").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What questions about rules may use.
+/// The resources for questions about rules.
 #[derive(Clone, Copy)]
 pub struct Means<'m> {
-    /// Takes steps, and answers whether there are any left.
+    /// Takes steps, and returns whether any are left.
     pub spend: &'m dyn Fn(u64) -> bool,
-    /// Patterns, each compiled once for all questions.
+    /// A shared cache of compiled patterns.
     pub patterns: &'m Patterns,
 }
 
@@ -83,7 +83,7 @@ impl Means<'_> {
 
 /// One of live's rules.
 struct Known {
-    looked: Footprint,
+    footprint: Footprint,
     rule: Rule,
 }
 
@@ -91,38 +91,40 @@ struct Known {
 pub struct Node<'a> {
     live: RuleSet<'a>,
     desired: RuleSet<'a>,
-    /// The whole of live's schema with `value` as the place of the node, and desired's, which only fills in defaults.
+    /// Live's whole schema, with the node at `value`.
     accepts: Schema,
+    /// Desired's whole schema, which is used only to fill in defaults; None if it has none.
     defaults: Option<Schema>,
-    /// The whole of desired's schema, where it was needed.
+    /// Desired's whole schema, compiled when it is needed.
     takes: OnceCell<Option<Schema>>,
-    /// Those of live's rules that look at nothing beyond a view, and all of desired's, once they are needed.
+    /// Live's rules whose footprints are fully supported, and all of desired's rules, compiled when they are needed.
     known: OnceCell<Vec<Known>>,
     asked: OnceCell<Vec<Rule>>,
     patterns: &'a Patterns,
     repairs: Repairs<'a>,
 }
 
-/// Which of live's rules are asked.
+/// Which of live's rules are used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
     All,
-    /// Those that look at nothing that the desired rule does not look at.
+    /// Those that look only at what the desired rule looks at.
     Covered,
 }
 
 /// One desired rule.
 struct Question<'n, 'a> {
     node: &'n Node<'a>,
-    looked: Footprint,
+    footprint: Footprint,
     desired: &'n Rule,
-    /// Live's rules that look at nothing beyond the view: whatever fails one of them needs no thought.
+    /// Live's rules that look only at the view: a value that fails one of them is skipped.
     filters: Vec<&'n Rule>,
-    /// Those of them that pass a list without some of its items only if each item passes alone.
+    /// The filters that compare the items of a list with each other. They pass every part of a list that they pass only
+    /// if each item passes alone.
     paired: Vec<&'n Rule>,
 }
 
-/// The node's schema in a custom resource.
+/// The node's schema, embedded in the schema of a custom resource.
 fn wrapped(set: &RuleSet<'_>, patterns: &Patterns) -> Result<Schema, String> {
     let schema =
         if set.is_root { set.schema.clone() } else { json!({"type": "object", "properties": {"value": set.schema}}) };
@@ -145,7 +147,7 @@ fn unwrapped(set: &RuleSet<'_>, mut object: Value) -> Value {
 
 impl<'a> Node<'a> {
     /// # Errors
-    /// A schema that does not compile.
+    /// A schema does not compile.
     pub fn of(live: RuleSet<'a>, desired: RuleSet<'a>, patterns: &'a Patterns) -> Result<Self, String> {
         let defaults = if has_defaults(desired.schema) { Some(wrapped(&desired, patterns)?) } else { None };
         Ok(Node {
@@ -166,18 +168,19 @@ impl<'a> Node<'a> {
             let live = self.live;
             let compiled = compile_rules_sharing(live.schema, live.rules, live.is_root, self.patterns);
             let read = |(written, rule): (&Value, Rule)| {
-                let mut looked = footprint(source(written), live.schema, live.schema, live.keeps, live.is_root).ok()?;
-                if looked.is_hereditary {
-                    // It passes whichever items are kept, and asks for none of its own.
-                    looked.view.kept -= if looked.is_paired { 2 } else { 1 };
+                let mut footprint =
+                    footprint(source(written), live.schema, live.schema, live.keeps, live.is_root).ok()?;
+                if footprint.is_hereditary {
+                    // It passes whichever items are kept, so it needs none of its own.
+                    footprint.view.kept -= if footprint.is_paired { 2 } else { 1 };
                 }
-                looked.unsupported.is_empty().then_some(Known { looked, rule })
+                footprint.unsupported.is_empty().then_some(Known { footprint, rule })
             };
             live.rules.iter().zip(compiled).filter_map(read).collect()
         })
     }
 
-    /// Desired's rule, compiled.
+    /// The compiled form of `rule`, one of desired's.
     fn asked(&self, rule: &Value) -> Result<&Rule, String> {
         let Self { desired, patterns, .. } = self;
         let compiled =
@@ -192,9 +195,10 @@ impl<'a> Node<'a> {
 
     /// Whether `rule`, one of desired's, holds for every value that live's schema and rules accept.
     ///
-    /// Most rules follow from the schema alone, or are refuted by one of few values. Live's rules are asked where not.
+    /// Most rules follow from the schema alone or are refuted by one of a few values. Live's rules are used only for
+    /// the others.
     pub fn decide(&self, rule: &Value, means: &Means<'_>) -> Implied {
-        let limit = || Implied::Unknown("the limit of steps is reached".to_owned());
+        let limit = || Implied::Unknown("the step limit was reached".to_owned());
         if !means.spend(SHOW + source(rule).len() as u64 / READ) {
             return limit();
         }
@@ -206,7 +210,7 @@ impl<'a> Node<'a> {
                 return limit();
             }
             match Question::of(self, rule, live, which) {
-                // The same question as before.
+                // This would repeat the question without live's rules.
                 Ok(question) if which == Which::Covered && question.filters.is_empty() => {
                     Implied::Unknown(String::new())
                 }
@@ -214,7 +218,7 @@ impl<'a> Node<'a> {
                 Err(why) => Implied::Unknown(why),
             }
         };
-        // Rules that look at nothing else cost no more values; all others may.
+        // Rules that look at nothing else need no additional values; other rules may.
         let answer = ask(&[], Which::All, FEW);
         let answer = match answer {
             Implied::Unknown(_) if !self.known().is_empty() => ask(self.known(), Which::Covered, VALUES),
@@ -226,7 +230,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether desired takes the whole object.
+    /// Whether desired accepts the whole object.
     fn is_taken(&self, object: &Value) -> bool {
         let schema = self.takes.get_or_init(|| wrapped(&self.desired, self.patterns).ok());
         let mut object = object.clone();
@@ -235,13 +239,13 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// What the value weighs as desired reads it.
+    /// The weight of the value with desired's defaults.
     fn filled_weight(&self, value: &Value) -> u64 {
         let filled = |schema: &Schema| schema.filled_weight(&resource(&self.live, value));
         self.defaults.as_ref().map_or(0, filled)
     }
 
-    /// The value as desired reads it.
+    /// The value with desired's defaults.
     fn defaulted(&self, value: &Value) -> Value {
         match &self.defaults {
             None => value.clone(),
@@ -255,36 +259,36 @@ impl<'a> Node<'a> {
 }
 
 impl<'n, 'a> Question<'n, 'a> {
-    /// The question about `rule` where those of the rules `known` hold.
+    /// The question whether `rule` holds where the selected rules of `known` hold.
     fn of(node: &'n Node<'a>, rule: &Value, known: &'n [Known], which: Which) -> Result<Self, String> {
         let Node { live, desired, .. } = node;
         let asked = node.asked(rule)?;
-        let mut looked = footprint(source(rule), live.schema, desired.schema, live.keeps, live.is_root)?;
+        let mut footprint = footprint(source(rule), live.schema, desired.schema, live.keeps, live.is_root)?;
         let (mut filters, mut paired) = (Vec::new(), Vec::new());
-        let own = looked.view.clone();
-        for Known { looked: theirs, rule } in known {
+        let own = footprint.view.clone();
+        for Known { footprint: theirs, rule } in known {
             let is_wanted = which == Which::All || own.covers(&theirs.view);
-            if filters.len() < FILTERS && is_wanted && theirs.view.meets(&looked.view) {
-                looked.merge(theirs);
+            if filters.len() < FILTERS && is_wanted && theirs.view.meets(&footprint.view) {
+                footprint.merge(theirs);
                 if theirs.is_paired {
                     paired.push(rule);
                 }
                 filters.push(rule);
             }
         }
-        looked.level();
-        Ok(Question { node, looked, desired: asked, filters, paired })
+        footprint.level();
+        Ok(Question { node, footprint, desired: asked, filters, paired })
     }
 
     fn answer(&self, most: usize, means: &Means<'_>) -> Implied {
         let mut steps = Steps::sharing(STEPS, self.node.patterns);
-        let is_open = !self.looked.unsupported.is_empty();
+        let is_open = !self.footprint.unsupported.is_empty();
         let most = if is_open { most.min(GUESSES) } else { most };
-        let mut maker = Representatives::new(&mut steps, &self.looked.texts, is_open, most);
-        let values = maker.values(self.node.live.schema, &self.looked.view);
+        let mut maker = Representatives::new(&mut steps, &self.footprint.texts, is_open, most);
+        let values = maker.values(self.node.live.schema, &self.footprint.view);
         let open = maker.missing.or_else(|| self.fails_alone(&values));
         means.spend((STEPS - steps.left()) / STEPS_PER_UNIT);
-        // Where nothing can be proven, a look around has to do.
+        // If nothing can be proven, a shorter search has to do.
         let runs = if open.is_none() && !is_open { RUNS } else { GUESSES };
         let mut search =
             Search { question: self, means, open, found: Vec::new(), runs, tried: TRIED, repaired: REPAIRED };
@@ -293,23 +297,23 @@ impl<'n, 'a> Question<'n, 'a> {
         if !found.is_empty() {
             return Implied::No(found);
         }
-        match open.or_else(|| self.looked.unsupported.first().map(|gap| format!("the rule looks at {gap}"))) {
+        match open.or_else(|| self.footprint.unsupported.first().map(|gap| format!("the rule uses {gap}"))) {
             Some(why) => Implied::Unknown(why),
             None => Implied::Yes,
         }
     }
 
-    /// That items of a list need others beside them.
+    /// A reason, if there is an item that passes only together with other items.
     fn fails_alone(&self, values: &[Value]) -> Option<String> {
         let is_alone = |value: &&Value| value.as_array().is_some_and(|items| items.len() == 1);
-        // An item with which the rule cannot be evaluated is in no list that passes.
+        // An item on which the rule cannot be evaluated is in no list that passes.
         let fails = |rule: &Rule, value: &Value| match rule.evaluate(value, None, &mut Budget::default()) {
             Answer::Holds => false,
             Answer::Fails(failure) => !failure.is_error,
             Answer::NotApplicable | Answer::Undecided(_) => true,
         };
         let found = values.iter().filter(is_alone).any(|value| self.paired.iter().any(|rule| fails(rule, value)));
-        (found && !self.paired.is_empty()).then(|| "items that need others beside them".to_owned())
+        (found && !self.paired.is_empty()).then(|| "items that are valid only together with others".to_owned())
     }
 }
 
@@ -363,7 +367,7 @@ impl Search<'_, '_, '_> {
         passes
     }
 
-    /// What the desired rule says of a value as desired reads it.
+    /// The result of the desired rule for a value that has desired's defaults.
     fn asked(&self, value: &Value, old: Option<&Value>) -> Answer {
         let mut budget = Budget::default();
         let most = budget.remaining();
@@ -380,10 +384,10 @@ impl Search<'_, '_, '_> {
         if !self.passes(value, old) {
             return;
         }
-        // What is filled in may be far more than what was made.
+        // Defaulting can add far more than what was built.
         let filled = self.question.node.filled_weight(value);
-        if filled > LARGEST || !self.means.spend(filled / FILLED) {
-            self.open.get_or_insert_with(|| "values too large with their defaults".to_owned());
+        if filled > MAX_WEIGHT || !self.means.spend(filled / FILLED) {
+            self.open.get_or_insert_with(|| "values too large after defaulting".to_owned());
             return;
         }
         let seen = self.question.node.defaulted(value);
@@ -397,7 +401,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// Fills a counterexample up to a value that the whole live schema accepts, if it can.
+    /// Completes a counterexample to a value that the whole live schema accepts, if possible.
     fn show(&mut self, value: &Value, old: Option<&Value>) {
         if self.tried == 0 {
             self.open.get_or_insert_with(|| "no whole example could be built".to_owned());
@@ -429,7 +433,7 @@ impl Search<'_, '_, '_> {
             }
         };
         let accepts = |new: &Value, old: Option<&Value>| self.question.node.accepts.validate(new, old).is_accepted();
-        // An update shows something only where both sides take what was there before.
+        // An update shows something only if both sides accept the old object.
         let old = match old {
             Some(old) if !self.question.node.is_taken(&old) => match self.taken(&new, old) {
                 Some(old) => Some(old),
@@ -457,7 +461,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// What was there before an update, changed so that desired's rules take it and the update still fails.
+    /// The old object of an update, changed so that desired's rules accept it and the update still fails.
     fn taken(&mut self, new: &Value, old: Value) -> Option<Value> {
         self.repaired = self.repaired.checked_sub(1)?;
         let Node { live, desired, repairs, .. } = self.question.node;
@@ -474,7 +478,7 @@ impl Search<'_, '_, '_> {
         matches!(self.asked(&node.defaulted(value), old.as_ref()), Answer::Fails(_))
     }
 
-    /// The value, changed so that live takes it and the rule still fails.
+    /// The value, changed so that live accepts it and the rule still fails.
     fn repaired(&mut self, value: &Value) -> Option<Value> {
         self.repaired = self.repaired.checked_sub(1)?;
         let Node { live, repairs, accepts, .. } = self.question.node;

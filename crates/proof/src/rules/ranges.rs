@@ -1,8 +1,9 @@
-//! Rules that hold because of the bounds of the schema alone.
+//! Rules that follow from the bounds of the schema alone.
 //!
-//! A sum of the sizes of sixteen lists has too many combinations to try, and none need be tried: each size lies between
-//! the bounds that live sets, so does their sum, and a comparison of ranges is often decided. What is read must be there
-//! for certain (required, filled in, or asked for by a condition before it): else the rule would fail with an error.
+//! A sum of the sizes of sixteen lists has too many combinations to try, but none has to be tried: each size lies
+//! between the bounds that live sets, so does their sum, and often that decides the comparison. Every value that is
+//! read must certainly be present (required, defaulted, or checked by an earlier condition): otherwise the rule would
+//! fail with an error.
 
 use serde_json::Value;
 
@@ -10,16 +11,16 @@ use crate::keywords as kw;
 use gantry_schema::cel::ast::{Expr, Literal, Operator, Step};
 use gantry_schema::cel::{parse_rule, unescape};
 
-/// Whether the rule holds for each value that `live` takes, as `desired` reads it. False where that is not known.
+/// Whether the rule holds for every value that `live` accepts, with `desired`'s defaults. False if that is unknown.
 pub fn always_holds(rule: &str, live: &Value, desired: &Value) -> bool {
     let Ok(Some(expr)) = parse_rule(rule) else { return false };
     Ranges { live, desired }.truth(&expr, &[]) == Some(Truth::True)
 }
 
-/// What conditions on the way to an expression say.
+/// What the conditions before an expression guarantee.
 #[derive(Clone)]
 enum Known {
-    /// The field at this place is there.
+    /// The field at this place is present.
     There(String),
     /// The list at this place has more items than this.
     Longer(String, i64),
@@ -32,13 +33,13 @@ enum Truth {
     Either,
 }
 
-/// Integers from the first to the second.
+/// The integers from the first to the second, inclusive.
 type Range = (i64, i64);
 
-/// No value of a request has so many parts.
+/// More parts than any value in a request can have.
 const HUGE: i64 = 1 << 40;
 
-/// A value that is there for certain.
+/// A value that is certainly present.
 struct Place<'a> {
     name: String,
     live: &'a Value,
@@ -51,7 +52,7 @@ struct Ranges<'a> {
 }
 
 impl<'a> Ranges<'a> {
-    /// What the expression comes to. None: not known, or perhaps an error.
+    /// The value of a condition. None: unknown, or possibly an error.
     fn truth(&self, expr: &Expr, known: &[Known]) -> Option<Truth> {
         match expr {
             Expr::Literal(Literal::Bool(value)) => Some(if *value { Truth::True } else { Truth::False }),
@@ -80,8 +81,8 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// Operands of which one that comes to `deciding` decides the whole. What follows an operand is asked only where
-    /// that one does not: then there is something to be learned from it.
+    /// Evaluates operands of which a single one with the value `deciding` decides the result. An operand matters only
+    /// if the ones before it are not `deciding`, so their opposites are known there.
     fn chain(
         &self,
         operands: &[Expr],
@@ -102,7 +103,7 @@ impl<'a> Ranges<'a> {
         Some(all)
     }
 
-    /// The range that an integer expression lies in. None: not known, no integer, or perhaps an error.
+    /// The range of an integer expression. None: unknown, not an integer, or possibly an error.
     fn range(&self, expr: &Expr, known: &[Known]) -> Option<Range> {
         match expr {
             Expr::Literal(Literal::Int(value)) => Some((*value, *value)),
@@ -127,7 +128,7 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// The branches of a conditional that may be taken, with what is known in each.
+    /// The branches of a conditional that can be reached, with what is known in each.
     fn reached<'e>(
         &self,
         cases: &'e [(Expr, Expr)],
@@ -148,7 +149,7 @@ impl<'a> Ranges<'a> {
         Some(reached)
     }
 
-    /// The value at a path, where it is there for certain and neither side takes a null for it.
+    /// The value at a path, if it is certainly present and neither side allows a null there.
     fn place(&self, expr: &Expr, known: &[Known]) -> Option<Place<'a>> {
         let (root, steps) = match expr {
             Expr::Path { root, steps } => (&**root, &steps[..]),
@@ -186,19 +187,19 @@ impl<'a> Ranges<'a> {
         Some(place)
     }
 
-    /// How large the value at a place may be; what it is filled in with counts, too.
+    /// The range of sizes of the value at a place, including its default.
     fn size(&self, place: &Place<'_>) -> Option<Range> {
         let Place { live, desired, .. } = place;
         let (least, most) = match (kw::type_name(live)?, kw::type_name(desired)?) {
             ("array", "array") => ("minItems", "maxItems"),
             ("object", "object") => ("minProperties", "maxProperties"),
-            // Formats may make something else of a text.
+            // A format can give a string another type.
             ("string", "string") if [live, desired].iter().all(|side| kw::get(side, "format").is_none()) => {
                 ("minLength", "maxLength")
             }
             _ => return None,
         };
-        // A field of an object may be filled in.
+        // Defaults can add fields to an object.
         let is_exact = least != "minProperties" || !kw::has_defaults(desired);
         let low = kw::count(live, least).unwrap_or(0).max(0);
         let high = kw::count(live, most).filter(|high| is_exact && *high >= 0).unwrap_or(HUGE);
@@ -213,7 +214,7 @@ impl<'a> Ranges<'a> {
     }
 }
 
-/// Of what the expression is the size, if it is one.
+/// The operand of `size()`, if the expression is a call of it.
 fn sized(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::Call(call) if call.function == "size" => call.args.first().filter(|_| call.args.len() == 1),
@@ -221,7 +222,7 @@ fn sized(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// How a place is called, as [`Ranges::place`] calls it.
+/// The name of a place, as [`Ranges::place`] writes it.
 fn name(expr: &Expr) -> Option<String> {
     let (root, steps) = match expr {
         Expr::Path { root, steps } => (&**root, &steps[..]),
@@ -241,7 +242,7 @@ fn name(expr: &Expr) -> Option<String> {
     Some(name)
 }
 
-/// What is known where the condition holds.
+/// What is known if the condition holds.
 fn learned(condition: &Expr) -> Vec<Known> {
     match condition {
         Expr::Has { operand, field } => {
@@ -312,7 +313,7 @@ mod tests {
         for (rule, live, desired, expected) in [
             (sum, routes(8, json!({})), routes(64, json!({})), true),
             (sum, routes(9, json!({})), routes(64, json!({})), false),
-            // Reading what may not be there is an error.
+            // Reading a value that may be absent is an error.
             (unasked, routes(8, json!({})), routes(64, json!({})), false),
             (unasked, routes(8, filled.clone()), routes(64, json!({})), false),
             (unasked, routes(8, json!({})), routes(64, filled), true),

@@ -1,7 +1,7 @@
-//! Values brought to satisfy the rules of a schema: fields around a given part are changed until no rule refuses.
+//! Repairs values until they satisfy the rules of a schema: the fields around a given part are changed.
 //!
-//! A rule that fails is read for what it looks at, and the value at its place is varied in that alone, the least change
-//! first. What is found passes for a candidate; whether it is a witness the validator says.
+//! The footprint of a failing rule is computed, and the value at its place is varied only in what the rule looks at,
+//! with the smallest change first. The result is only a candidate; the validator decides whether it is a witness.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -19,28 +19,28 @@ use crate::keywords as kw;
 use gantry_schema::Patterns;
 use gantry_schema::cel::{Answer, Budget, Rule, compile_rules_sharing};
 
-/// Rules that are satisfied one after the other at most.
+/// The maximum number of repairs, one after the other.
 const ROUNDS: usize = 16;
-/// Variants of one place at most.
+/// The maximum number of variants of one place.
 const VARIANTS: usize = 300;
-/// Steps for making texts, and what one run of a rule costs.
+/// The automaton steps for building strings, and the cost of one run of a rule.
 const STEPS: u64 = 100_000;
 const RUN: u64 = 8;
 
-/// Compiled rules by the schema node that they are at, and what to vary for each rule. Nodes are known by their
-/// address, so that all of them live as long as this.
+/// Caches compiled rules by schema node, and the variants for each rule. Nodes are identified by their addresses, so
+/// all of them must live as long as this cache.
 pub struct Repairs<'s> {
     rules: RefCell<HashMap<*const Value, Rc<Vec<Rule>>>>,
     variants: RefCell<HashMap<Place, Option<Rc<Variants>>>>,
     patterns: Patterns,
-    /// Invariant: what is asked about may not live shorter than what was.
+    /// Makes `'s` invariant, so that no schema can be used that lives shorter than an earlier one.
     schemas: PhantomData<Cell<&'s Value>>,
 }
 
 /// A schema node and the index of one of its rules.
 type Place = (*const Value, usize);
 
-/// What the value at the place of a rule may be, as far as the rule looks at it.
+/// Possible values at the place of a rule, as far as the rule looks at them.
 struct Variants {
     view: View,
     values: Vec<Value>,
@@ -48,18 +48,18 @@ struct Variants {
 
 /// A place in a value at which a rule fails.
 struct Failing<'s> {
-    way: Vec<Key>,
-    /// The index of each item on the way, in their order.
+    path: Vec<Key>,
+    /// The JSON pointer to the value.
     pointer: String,
     schema: &'s Value,
     rule: usize,
 }
 
-/// What to keep while a value is changed.
+/// What must stay while a value is changed.
 pub struct Kept<'k> {
-    /// The way to a part that stays as it is, if one does. Items on it are the first of their lists.
+    /// The path to a part that must not change, if any. Items on it are the first ones of their lists.
     pub pinned: Option<&'k [Key]>,
-    /// Whether a changed value still serves.
+    /// Whether a changed value is still useful.
     pub serves: &'k dyn Fn(&Value) -> bool,
 }
 
@@ -73,7 +73,7 @@ impl<'s> Repairs<'s> {
         }
     }
 
-    /// `value`, of the node `schema`, changed so that all rules in it hold. None where no way was found.
+    /// `value`, of the node `schema`, changed so that all rules in it hold. None if no such change was found.
     pub fn run(
         &self,
         schema: &'s Value,
@@ -87,7 +87,7 @@ impl<'s> Repairs<'s> {
             let failing = self.all_failing(schema, is_root, &value, spend);
             let Some(first) = failing.first() else { return Some(value) };
             if value.pointer(&first.pointer).is_none() {
-                // It fails in what is filled in.
+                // The rule fails in a default.
                 value = defaulted(&value, schema);
             }
             value = self.changed((schema, is_root), first, &value, kept, spend)?;
@@ -95,7 +95,7 @@ impl<'s> Repairs<'s> {
         None
     }
 
-    /// The places at which rules fail once the value is defaulted, inner ones first.
+    /// The places at which rules fail after defaulting, inner ones first.
     fn all_failing(
         &self,
         schema: &'s Value,
@@ -110,13 +110,13 @@ impl<'s> Repairs<'s> {
     }
 
     /// The places at which rules fail, inner ones first.
-    #[allow(clippy::too_many_arguments)] // A walk: where it is, what it finds.
+    #[allow(clippy::too_many_arguments)] // A recursive walk: its position and its results.
     fn failing(
         &self,
         schema: &'s Value,
         is_root: bool,
         value: &Value,
-        way: &mut Vec<Key>,
+        path: &mut Vec<Key>,
         pointer: &mut String,
         spend: &dyn Fn(u64) -> bool,
         found: &mut Vec<Failing<'s>>,
@@ -132,29 +132,29 @@ impl<'s> Repairs<'s> {
                             None => continue,
                         },
                     };
-                    way.push(key);
+                    path.push(key);
                     pointer.push('/');
                     pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
-                    self.failing(schema, false, inner, way, pointer, spend, found);
+                    self.failing(schema, false, inner, path, pointer, spend, found);
                     pointer.truncate(length);
-                    way.pop();
+                    path.pop();
                 }
             }
             Value::Array(items) => {
                 let Some(schema) = kw::get(schema, "items") else { return };
                 for (index, inner) in items.iter().enumerate() {
-                    way.push(Key::Item);
+                    path.push(Key::Item);
                     pointer.push_str(&format!("/{index}"));
-                    self.failing(schema, false, inner, way, pointer, spend, found);
+                    self.failing(schema, false, inner, path, pointer, spend, found);
                     pointer.truncate(length);
-                    way.pop();
+                    path.pop();
                 }
             }
             _ => {}
         }
         for (rule, compiled) in self.rules_of(schema, is_root).iter().enumerate() {
             if spend(RUN) && fails(compiled, value) {
-                found.push(Failing { way: way.clone(), pointer: pointer.clone(), schema, rule });
+                found.push(Failing { path: path.clone(), pointer: pointer.clone(), schema, rule });
             }
         }
     }
@@ -181,22 +181,22 @@ impl<'s> Repairs<'s> {
         }
         let rule = kw::list(failing.schema, "x-kubernetes-validations").get(failing.rule);
         let source = rule.and_then(|rule| rule.get("rule")).and_then(Value::as_str).unwrap_or_default();
-        let looked = footprint(source, failing.schema, failing.schema, false, is_root).ok();
-        let made = looked.map(|mut looked| {
-            looked.level();
+        let footprint = footprint(source, failing.schema, failing.schema, false, is_root).ok();
+        let made = footprint.map(|mut footprint| {
+            footprint.level();
             let mut steps = Steps::sharing(STEPS, &self.patterns);
-            let mut maker = Representatives::new(&mut steps, &looked.texts, true, VARIANTS);
-            let mut values = maker.values(failing.schema, &looked.view);
+            let mut maker = Representatives::new(&mut steps, &footprint.texts, true, VARIANTS);
+            let mut values = maker.values(failing.schema, &footprint.view);
             spend(STEPS.saturating_sub(steps.left()) / 20);
             values.truncate(VARIANTS);
-            Rc::new(Variants { view: looked.view, values })
+            Rc::new(Variants { view: footprint.view, values })
         });
         self.variants.borrow_mut().insert(key, made.clone());
         made
     }
 
-    /// The value, of the node `schema`, with a change after which the failing rule holds, and of those one after which
-    /// fewest rules fail anywhere in it.
+    /// The value, of the node `schema`, with a change after which the failing rule holds. Of all such changes, this is
+    /// the one after which the fewest rules fail anywhere in the value.
     fn changed(
         &self,
         (schema, is_root): (&'s Value, bool),
@@ -205,13 +205,13 @@ impl<'s> Repairs<'s> {
         kept: &Kept<'_>,
         spend: &dyn Fn(u64) -> bool,
     ) -> Option<Value> {
-        let is_here_root = is_root && failing.way.is_empty();
+        let is_here_root = is_root && failing.path.is_empty();
         let variants = self.variants_of(failing, is_here_root, spend)?;
         let rules = self.rules_of(failing.schema, is_here_root);
         let here = value.pointer(&failing.pointer)?;
-        // The pinned part is below this place only where all items on the way are first ones.
+        // The pinned part is below this place only if all items on the path are first ones.
         let is_first = !failing.pointer.split('/').any(|step| step.parse::<usize>().is_ok_and(|index| index > 0));
-        let pinned = kept.pinned.filter(|_| is_first).and_then(|way| way.strip_prefix(&failing.way[..]));
+        let pinned = kept.pinned.filter(|_| is_first).and_then(|path| path.strip_prefix(&failing.path[..]));
         let mut options: Vec<(usize, Value)> = Vec::new();
         for variant in &variants.values {
             let Some(mut laid) = overlaid(here, variant, &variants.view, pinned) else { continue };
@@ -251,13 +251,13 @@ fn fails(rule: &Rule, value: &Value) -> bool {
     matches!(rule.evaluate(value, None, &mut Budget::default()), Answer::Fails(_))
 }
 
-/// `value` with what `view` looks at taken from `variant`; what is pinned stays. None where both cannot be.
+/// `value` with the parts that `view` looks at taken from `variant`; the pinned part stays. None if that is impossible.
 fn overlaid(value: &Value, variant: &Value, view: &View, pinned: Option<&[Key]>) -> Option<Value> {
     if pinned.is_some_and(<[Key]>::is_empty) {
         return Some(value.clone());
     }
     let below =
-        |key: &Key| pinned.and_then(|way| way.split_first()).filter(|(first, _)| *first == key).map(|(_, rest)| rest);
+        |key: &Key| pinned.and_then(|path| path.split_first()).filter(|(first, _)| *first == key).map(|(_, rest)| rest);
     match (value, variant) {
         (Value::Object(fields), Value::Object(wanted)) if view.values.is_none() && view.keys.is_none() => {
             let mut fields = fields.clone();
@@ -280,7 +280,7 @@ fn overlaid(value: &Value, variant: &Value, view: &View, pinned: Option<&[Key]>)
             }
             Some(Value::Object(fields))
         }
-        // The entries of the variant, and with one that is pinned its value under one of their keys.
+        // The entries of the variant. If an entry is pinned, its value moves under one of the variant's keys.
         (Value::Object(entries), Value::Object(wanted)) => match below(&Key::Value) {
             Some(_) => {
                 let pinned = entries.values().next()?;
@@ -311,7 +311,7 @@ fn overlaid(value: &Value, variant: &Value, view: &View, pinned: Option<&[Key]>)
     }
 }
 
-/// How many places of two values differ.
+/// The number of places in which two values differ.
 fn distance(a: &Value, b: &Value) -> usize {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What [`decide`] says, in short.
+/// The answer of [`decide`] as one word.
 fn decided(schema: &Value, live: &[&str], desired: &str) -> &'static str {
     let rules: Vec<Value> = live.iter().map(|rule| json!({"rule": rule})).collect();
     let rule = json!({"rule": desired});
@@ -27,7 +27,7 @@ fn endless(patterns: &Patterns) -> Means<'_> {
     Means { spend: &|_| true, patterns }
 }
 
-/// A counterexample passes all of live's rules and not the desired one.
+/// Checks that a counterexample passes all of live's rules and fails the desired one.
 fn assert_shows(schema: &Value, live: &[&str], desired: &str, example: &Counterexample) {
     let holds = |rule: &str| {
         let rule = json!({"rule": rule});
@@ -170,7 +170,7 @@ fn items_are_compared_with_each_other() {
     let [hosts, loose] = [hosts, loose].map(|hosts| one(&format!("a.port == b.port && {hosts}")));
     assert_eq!(decided(&list, &[&loose], &hosts), "holds");
     assert_eq!(decided(&list, &[&hosts], &loose), "fails");
-    // An item that needs another one is not what remains of a longer list.
+    // An item that is valid only with another one cannot be what remains of a longer list.
     assert_eq!(decided(&list, &[&one("a.port != b.port")], &one("a.port != b.port || false")), "unknown");
 }
 
@@ -184,7 +184,7 @@ fn items_that_fit_a_condition_are_counted() {
     assert_eq!(decided(&list, &["self.exists_one(a, a.kind == 'x')"], &most(1)), "holds");
 }
 
-/// What a list is by itself: a set has no twins, a map no two items with the same keys.
+/// A set has no twins, and a list of type `map` no two items with the same keys.
 #[test]
 fn lists_that_have_no_twins_are_known_to_have_none() {
     let set = json!({"type": "array", "items": text(), "x-kubernetes-list-type": "set"});
@@ -209,7 +209,7 @@ fn lists_that_have_no_twins_are_known_to_have_none() {
     assert_eq!(decided(&set, &["size(self) <= 3"], &starting(2)), "fails");
     let flags = json!({"type": "array", "items": {"type": "boolean"}, "x-kubernetes-list-type": "set"});
     assert_eq!(decided(&flags, &[], "size(self) <= 2"), "holds");
-    // What is counted without being the item itself may be two others.
+    // If the count need not include the item itself, it can count two other items.
     assert_ne!(decided(&plain, &[], "self.all(i, self.filter(j, j != i).size() <= 1)"), "holds");
 
     let item = json!({"type": "object", "required": ["name"], "properties": {"name": text(), "kind": text()}});
@@ -262,7 +262,7 @@ fn keys_that_are_only_looked_for_are_there_or_not() {
     assert_eq!(decided(&rule, &[&few], &one), "fails");
     assert_eq!(decided(&rule, &[&needs, radius], &few), "fails");
 
-    // Keys that are compared and not looked for do not make long maps.
+    // Keys that are only compared, not looked up, do not require long maps.
     let names: Vec<String> = (0..30).map(|n| format!("'example.com/name{n}'")).collect();
     let within =
         |count: usize| format!("self.all(x, x in [{}] || !x.startsWith('example.com/'))", names[..count].join(", "));
@@ -283,7 +283,7 @@ fn the_part_before_a_slash_is_a_pattern() {
     assert_eq!(decided(&text(), &[&allowed("'b.io/x', 'b.io/y'")], &allowed("'b.io/x'")), "fails");
 }
 
-/// What desired describes and live does not is in no object of today.
+/// No current object has a field that only desired describes.
 #[test]
 fn a_field_that_is_new_is_absent() {
     let decided = |live: Value, desired: Value, rule: &str| {
@@ -313,7 +313,7 @@ fn a_field_that_is_new_is_absent() {
         let list = json!({"type": "array", "items": {"type": "integer"}});
         assert_eq!(decided(before(), after(list), rule), expected, "{rule}");
     }
-    // Nothing can be asked of an object that is not there.
+    // Reading a field of an absent object is an error.
     let around = |new: Value, required: Value| {
         let limit = object(new);
         let rules =
@@ -328,7 +328,7 @@ fn a_field_that_is_new_is_absent() {
         let rule = "!has(self.rules) || self.rules.all(r, !has(r.limit.new) || r.limit.a.trim() == 'x')";
         assert_eq!(decided(live, desired, rule), either);
     }
-    // Filled in, or kept though nobody describes it, it may be there.
+    // If the field is defaulted, or kept without being described, it can be present.
     let filled = json!({"type": "array", "items": {"type": "integer"}, "default": [1]});
     assert_eq!(decided(before(), after(filled), "!has(self.new)"), "fails");
     let mut kept = before();

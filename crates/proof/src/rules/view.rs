@@ -1,4 +1,4 @@
-//! What rules look at: for each place below a node, what of its value can make a difference to them.
+//! The footprint of rules: for each place below a node, what about its value can affect them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,42 +12,43 @@ pub struct View {
     /// The keys of a map and its values.
     pub keys: Option<Box<View>>,
     pub values: Option<Box<View>>,
-    /// How many items or entries decide every question that is asked of the list or map as a whole: an example for each
-    /// `exists`, a counterexample for each `all`.
+    /// How many items or entries are enough to decide every question about the list or map as a whole: an example for
+    /// each `exists`, a counterexample for each `all`.
     pub kept: usize,
-    /// How many of them are entries of a map that are looked for by their key, and by which: one for each key will do,
-    /// however often.
+    /// How many of them are lookups of map entries by key, and the keys: one entry for each key is enough, regardless
+    /// of the number of lookups.
     pub sought: usize,
     pub sought_keys: BTreeSet<String>,
-    /// Whether the values of a map are looked at, and not only whether there are any.
+    /// Whether the values of a map are looked at, and not only its keys.
     pub sees_values: bool,
-    /// What the number of items, entries or characters is compared with.
+    /// The sizes that the number of items, entries or characters is compared with.
     pub sizes: BTreeSet<u64>,
-    /// Texts that the value is compared with as a whole.
+    /// Strings that the whole value is compared with.
     pub words: BTreeSet<String>,
-    /// Languages that distinguish texts, as patterns.
+    /// Patterns that distinguish strings.
     pub patterns: BTreeSet<String>,
-    /// What numbers are compared with.
+    /// Numbers that the value is compared with.
     pub integers: BTreeSet<i64>,
     pub fractions: Vec<f64>,
-    /// How many other places the value is compared with.
+    /// The number of other places that the value is compared with.
     pub compared_with: usize,
-    /// Of a list: two items decide, and fields of one are compared with the same fields of the other.
+    /// For a list: two items decide, and fields of one are compared with the same fields of the other.
     pub is_paired: bool,
 }
 
-/// Places that are compared with each other, at most.
+/// The maximum number of pairs of places that are compared with each other.
 const PAIRS: usize = 64;
 
 /// What one rule looks at.
 #[derive(Clone, Debug, Default)]
 pub struct Footprint {
     pub view: View,
-    /// What the rule does beyond that. With none, two values that are alike in the view are alike to the rule.
+    /// What the rule looks at beyond the view. If empty, the rule cannot distinguish values that agree in the view.
     pub unsupported: BTreeSet<String>,
-    /// Literals of the rule, for guesses where something is unsupported.
+    /// String literals of the rule, for guesses if something is unsupported.
     pub texts: BTreeSet<String>,
-    /// Whether a list without some of its items passes where the whole list does, for pairs if each item passes alone.
+    /// Whether every part of a list passes if the whole list does. If `is_paired`, that holds only if each item passes
+    /// alone.
     pub is_hereditary: bool,
     /// Whether the rule compares the items of its list with each other.
     pub is_paired: bool,
@@ -64,20 +65,20 @@ impl Footprint {
         self.pairs.extend(other.pairs.iter().cloned());
     }
 
-    /// The same bounds distinguish values that are compared with each other, and there are enough of each kind to
-    /// be alike and to differ.
+    /// Gives places that are compared with each other the same bounds, and makes room for enough values of each kind to
+    /// be equal and to differ.
     pub fn level(&mut self) {
         let mut pairs = std::mem::take(&mut self.pairs);
         if pairs.len() > PAIRS {
-            self.unsupported.insert("more values that are compared with each other than are followed".to_owned());
+            self.unsupported.insert("too many comparisons between values".to_owned());
             pairs.truncate(PAIRS);
         }
-        // Each round carries what is known over one more pair.
+        // Each round propagates the bounds across one more pair.
         for _ in 0..pairs.len() {
             for (left, right) in pairs.iter().flat_map(|(left, right)| [(left, right), (right, left)]) {
                 let theirs = self.view.at(right).clone();
                 let mine = self.view.at(left);
-                // The same field of two items: there is one other.
+                // The same field of two items: each is compared with one other place.
                 mine.compared_with = mine.compared_with.max(if left == right { 1 } else { pairs.len() });
                 mine.words.extend(theirs.words);
                 mine.patterns.extend(theirs.patterns);
@@ -97,8 +98,9 @@ impl Footprint {
 pub enum Key {
     Field(String),
     Item,
-    /// The value of an entry, and the entry's key.
+    /// The value of a map entry.
     Value,
+    /// The key of a map entry.
     Name,
 }
 
@@ -140,7 +142,7 @@ impl View {
         }
     }
 
-    /// Whether what differs for the other view differs for this one, too.
+    /// Whether this view distinguishes all values that the other one distinguishes.
     pub fn covers(&self, other: &View) -> bool {
         let below = |mine: &Option<Box<View>>, theirs: &Option<Box<View>>| match (mine, theirs) {
             (_, None) => true,
@@ -160,7 +162,7 @@ impl View {
             && (self.sees_values || !other.sees_values)
     }
 
-    /// Whether the two look at a place in common below their root.
+    /// Whether the two views look at a common place below their root.
     pub fn meets(&self, other: &View) -> bool {
         let below = |view: &View| {
             view.fields.is_empty() && view.items.is_none() && view.values.is_none() && view.keys.is_none()
@@ -175,8 +177,8 @@ impl View {
             || both(&self.values, &other.values)
     }
 
-    /// A value that the place may have.
-    pub fn tell(&mut self, value: &Value) {
+    /// Adds a value that the place can have.
+    pub fn add_value(&mut self, value: &Value) {
         match value {
             Value::String(text) => drop(self.words.insert(text.clone())),
             Value::Number(number) => {
@@ -187,8 +189,8 @@ impl View {
         }
     }
 
-    pub fn at(&mut self, way: &[Key]) -> &mut View {
-        let Some((first, rest)) = way.split_first() else { return self };
+    pub fn at(&mut self, path: &[Key]) -> &mut View {
+        let Some((first, rest)) = path.split_first() else { return self };
         let next = match first {
             Key::Field(name) => self.fields.entry(name.clone()).or_default(),
             Key::Item => self.items.get_or_insert_default(),

@@ -1,30 +1,30 @@
-//! Lists and objects from the demands of one branch.
+//! Builds lists and objects that satisfy the constraints of one branch.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, LARGEST, Pin, Solver, is_meta};
+use super::{Answer, MAX_WEIGHT, Pin, Solver, is_meta};
 use crate::constraints::{Constraints, Disjunct, Part};
 use crate::keywords::{self as kw, ANY, TEXT};
 
-/// Fields, and items that take some thought, that are made up at most to reach a bound.
+/// The maximum number of fields, or of items that have to be solved one by one, that are added to reach a bound.
 const MADE_UP: i64 = 64;
-/// Items at most that are all alike, or differ in a number alone.
+/// The maximum number of items that are equal or differ only in a number.
 const ITEMS: i64 = 10_001;
-/// Why a value is not built.
+/// The reason for a value that is not built.
 const TOO_LARGE: &str = "a value too large to build";
-/// So many bytes are copied in one step.
+/// The number of bytes that are copied in one step.
 const WEIGHED: u64 = 512;
 
 impl<'s> Solver<'s> {
-    pub(super) fn array(&self, leaf: &Disjunct<'s>, constraints: &Constraints<'s>, pin: Option<Pin>) -> Answer {
+    pub(super) fn array(&self, disjunct: &Disjunct<'s>, constraints: &Constraints<'s>, pin: Option<Pin>) -> Answer {
         let Some(structure) = constraints.holds.first() else { return Answer::open("no structure") };
         let list_type = structure.get("x-kubernetes-list-type").and_then(Value::as_str).unwrap_or("atomic");
         let keys: Vec<&str> = kw::names(structure, "x-kubernetes-list-map-keys").collect();
         let mut items: Vec<Value> = Vec::new();
         if let Some(Pin::Item(item)) = pin {
-            for part in leaf.each.iter().skip(1) {
+            for part in disjunct.each.iter().skip(1) {
                 match self.takes(part, item) {
                     Some(true) => {}
                     Some(false) => return Answer::default(),
@@ -33,7 +33,7 @@ impl<'s> Solver<'s> {
             }
             items.push(item.clone());
         }
-        let mut each = leaf.each.clone();
+        let mut each = disjunct.each.clone();
         if each.is_empty() {
             each.push(Part::Ref(&ANY));
         }
@@ -41,19 +41,22 @@ impl<'s> Solver<'s> {
             let item = &each[0];
             kw::flag(item, "nullable") || !kw::has_type(item) && kw::default_of(item).is_none()
         };
-        // An item that is given may be one of the bad ones.
+        // The pinned item may be one of the bad ones.
         let is_met = |bad: &Part<'s>| items.iter().any(|item| self.takes(bad, item) == Some(false));
-        let bad: Vec<&Part> = leaf.some.iter().filter(|bad| !is_met(bad)).collect();
-        let least = leaf.min.max((items.len() + bad.len()) as i64);
-        // Several demands for a bad item may be met by one.
-        if leaf.max.is_some_and(|max| max < leaf.min.max(i64::from(!leaf.some.is_empty())).max(items.len() as i64)) {
+        let bad: Vec<&Part> = disjunct.some.iter().filter(|bad| !is_met(bad)).collect();
+        let least = disjunct.min.max((items.len() + bad.len()) as i64);
+        // One bad item may satisfy several constraints.
+        if disjunct
+            .max
+            .is_some_and(|max| max < disjunct.min.max(i64::from(!disjunct.some.is_empty())).max(items.len() as i64))
+        {
             return Answer::default();
         }
         if least > ITEMS || bad.len() as i64 > MADE_UP {
             return Answer::open("a list too long to build");
         }
         if least > MADE_UP && !self.spend(least as u64) {
-            return Answer::open("the limit of steps is reached");
+            return Answer::open("the step limit was reached");
         }
         let mut weight: u64 = items.iter().map(kw::weight).sum();
         let mut bad = bad.into_iter();
@@ -67,7 +70,7 @@ impl<'s> Solver<'s> {
                     numbered.next(&items, |item| each.iter().all(|part| self.takes(part, item) == Some(true)))
             {
                 weight += kw::weight(&item);
-                if weight > LARGEST {
+                if weight > MAX_WEIGHT {
                     return Answer::open(TOO_LARGE);
                 }
                 items.push(item);
@@ -88,11 +91,11 @@ impl<'s> Solver<'s> {
                 _ => {}
             }
             let is_plain = fails.is_empty();
-            // Items without a demand of their own are all alike.
+            // Items without a constraint of their own are all equal.
             if is_plain && let Some(plain) = &plain {
                 let times = least as usize - items.len();
                 weight = weight.saturating_add(kw::weight(plain).saturating_mul(times as u64));
-                if weight > LARGEST || !self.spend(weight / WEIGHED) {
+                if weight > MAX_WEIGHT || !self.spend(weight / WEIGHED) {
                     return Answer::open(TOO_LARGE);
                 }
                 items.resize(items.len() + times, Value::clone(plain));
@@ -106,12 +109,12 @@ impl<'s> Solver<'s> {
                         numbered = Some(Numbered { like: item.clone(), key: keys.first().copied(), next: 1 });
                     }
                     weight += kw::weight(&item);
-                    if weight > LARGEST {
+                    if weight > MAX_WEIGHT {
                         return Answer::open(TOO_LARGE);
                     }
                     items.push(item);
                 }
-                // Nothing at all fits, or no bad item does, or all that fit are in the set already.
+                // No item fits, or no bad item does, or every item that fits is already in the set.
                 None if answer.open.is_none()
                     && (is_plain || bad.is_some() && list_type == "atomic" || bad.is_none() && list_type == "set") =>
                 {
@@ -120,13 +123,13 @@ impl<'s> Solver<'s> {
                 None => return Answer::open(answer.open.unwrap_or_else(|| "a list of distinct items".to_owned())),
             }
         }
-        if leaf.max.is_some_and(|max| max < items.len() as i64) {
-            return Answer::open("one item for several demands");
+        if disjunct.max.is_some_and(|max| max < items.len() as i64) {
+            return Answer::open("one item for several constraints");
         }
         Answer::of(Value::Array(items))
     }
 
-    pub(super) fn object(&self, leaf: &Disjunct<'s>, constraints: &Constraints<'s>, pin: Option<Pin>) -> Answer {
+    pub(super) fn object(&self, disjunct: &Disjunct<'s>, constraints: &Constraints<'s>, pin: Option<Pin>) -> Answer {
         let Some(structure) = constraints.holds.first() else { return Answer::open("no structure") };
         let is_resource = constraints.is_resource || kw::embedded(structure);
         let properties = kw::properties(structure);
@@ -136,7 +139,9 @@ impl<'s> Solver<'s> {
                 let usual = json!(usual);
                 let is_free = pin_of(pin, name).is_none();
                 if is_free
-                    && self.kid(leaf, structure, name).is_some_and(|kid| self.fits(&kid, &usual, 0) == Some(true))
+                    && self
+                        .field_constraints(disjunct, structure, name)
+                        .is_some_and(|field| self.fits(&field, &usual, 0) == Some(true))
                 {
                     map.insert(name.to_owned(), usual);
                 }
@@ -144,41 +149,43 @@ impl<'s> Solver<'s> {
         }
         let defaults = self.defaults(structure);
         let filled: BTreeSet<&str> = defaults.iter().map(|(name, _)| name.as_str()).collect();
-        if filled.iter().any(|name| leaf.absent.contains(*name)) {
+        if filled.iter().any(|name| disjunct.absent.contains(*name)) {
             return Answer::default();
         }
         let mut weight: u64 = 0;
-        let mut wanted: Vec<&str> = leaf.required.iter().map(String::as_str).collect();
-        // What is filled in has to fit, too; else something else is written.
+        let mut wanted: Vec<&str> = disjunct.required.iter().map(String::as_str).collect();
+        // A default has to fit as well; if it does not, another value is written.
         let misfits = self.misfits(structure);
-        let is_misfit = |name: &String, default: &Value| match leaf.kids.contains_key(name) {
-            true => self.kid(leaf, structure, name).is_some_and(|kid| self.is_refused(&kid, default)),
+        let is_misfit = |name: &String, default: &Value| match disjunct.fields.contains_key(name) {
+            true => {
+                self.field_constraints(disjunct, structure, name).is_some_and(|field| self.is_refused(&field, default))
+            }
             false => misfits.contains(name),
         };
         wanted
             .extend(defaults.iter().filter(|(name, default)| is_misfit(name, default)).map(|(name, _)| name.as_str()));
         if let Some(Pin::Field(name, _)) = pin {
-            if leaf.absent.contains(name) {
+            if disjunct.absent.contains(name) {
                 return Answer::default();
             }
             wanted.push(name);
         }
-        // One field that cannot be there decides it, whatever is unknown of the others.
+        // One impossible field decides the answer, even if other fields are unknown.
         let mut unknown = None;
         for name in wanted {
             if map.contains_key(name) && !matches!(pin, Some(Pin::Field(pinned, _)) if pinned == name) {
                 continue;
             }
             if is_resource && is_meta(name) && pin_of(pin, name).is_none() && kw::property(structure, name).is_none() {
-                // The metadata of an embedded resource may be missing.
+                // An embedded resource can lack metadata, so it has to be written.
                 if kw::embedded(structure) && name == "metadata" {
                     map.insert(name.to_owned(), json!({"name": "x"}));
                 }
                 continue;
             }
-            let Some(kid) = self.kid(leaf, structure, name) else {
-                // This may be the metadata of an embedded resource, of which the server keeps all fields, named or not. If
-                // it is not, the validator sees the field pruned.
+            let Some(field) = self.field_constraints(disjunct, structure, name) else {
+                // This may be the metadata of an embedded resource, where the server keeps all fields, described or
+                // not. If it is not, the validator reports the field as pruned.
                 match pin_of(pin, name).cloned().or_else(|| matches!(name, "name" | "namespace").then(|| json!("x"))) {
                     Some(value) if OBJECT_META.contains(&name) => drop(map.insert(name.to_owned(), value)),
                     None if OBJECT_META.contains(&name) => {
@@ -189,7 +196,7 @@ impl<'s> Solver<'s> {
                 continue;
             };
             if let Some(value) = pin_of(pin, name) {
-                match self.fits(&kid, value, 1) {
+                match self.fits(&field, value, 1) {
                     Some(true) => {}
                     Some(false) => return Answer::default(),
                     None => return Answer::open("a pattern that cannot be evaluated"),
@@ -198,13 +205,13 @@ impl<'s> Solver<'s> {
                 map.insert(name.to_owned(), value.clone());
                 continue;
             }
-            if let Some(default) = kw::default_of(&kid.holds[0])
-                && self.fits(&kid, &self.defaulted(&kid, default), 0) == Some(true)
+            if let Some(default) = kw::default_of(&field.holds[0])
+                && self.fits(&field, &self.defaulted(&field, default), 0) == Some(true)
             {
                 map.insert(name.to_owned(), default.clone());
                 continue;
             }
-            let answer = self.solve(&kid, None, 1);
+            let answer = self.solve(&field, None, 1);
             let Some(value) = answer.values.into_iter().next() else {
                 match answer.open {
                     Some(why) => drop(unknown.get_or_insert(why)),
@@ -213,7 +220,7 @@ impl<'s> Solver<'s> {
                 continue;
             };
             weight += kw::weight(&value);
-            if weight > LARGEST || !self.spend(kw::weight(&value) / WEIGHED) {
+            if weight > MAX_WEIGHT || !self.spend(kw::weight(&value) / WEIGHED) {
                 return Answer::open(TOO_LARGE);
             }
             map.insert(name.to_owned(), value);
@@ -221,24 +228,24 @@ impl<'s> Solver<'s> {
         if let Some(why) = unknown {
             return Answer::open(why);
         }
-        // Every custom resource has these; here they are not written out.
+        // Every custom resource has these fields; they are not written here.
         let given: &[&str] = if constraints.is_resource { &["apiVersion", "kind", "metadata"] } else { &[] };
         let present = |map: &Map<String, Value>| {
             let is_filled_in = |name: &&&str| !map.contains_key(**name) && !given.contains(name);
             let is_given = |name: &&&str| !map.contains_key(**name);
             (map.len() + filled.iter().filter(is_filled_in).count() + given.iter().filter(is_given).count()) as i64
         };
-        if leaf.max.is_some_and(|max| present(&map) > max) {
+        if disjunct.max.is_some_and(|max| present(&map) > max) {
             return Answer::default();
         }
-        if leaf.min > MADE_UP {
+        if disjunct.min > MADE_UP {
             return Answer::open("an object with too many fields to build");
         }
         let mut open = None;
-        // What every resource may have beside its properties.
+        // Every embedded resource can have metadata, even if its schema does not describe it.
         if kw::embedded(structure)
-            && present(&map) < leaf.min
-            && !leaf.absent.contains("metadata")
+            && present(&map) < disjunct.min
+            && !disjunct.absent.contains("metadata")
             && kw::property(structure, "metadata").is_none()
         {
             map.entry("metadata").or_insert_with(|| json!({"name": "x"}));
@@ -246,18 +253,18 @@ impl<'s> Solver<'s> {
         let made_up = (1..=MADE_UP).map(|n| format!("k{n}"));
         let extra = properties.into_iter().flat_map(|p| p.keys()).cloned().chain(made_up);
         for name in extra {
-            if present(&map) >= leaf.min {
+            if present(&map) >= disjunct.min {
                 break;
             }
-            if map.contains_key(&name) || leaf.absent.contains(&name) || filled.contains(name.as_str()) {
+            if map.contains_key(&name) || disjunct.absent.contains(&name) || filled.contains(name.as_str()) {
                 continue;
             }
-            let Some(kid) = self.kid(leaf, structure, &name) else { continue };
-            let answer = self.solve(&kid, None, 1);
+            let Some(field) = self.field_constraints(disjunct, structure, &name) else { continue };
+            let answer = self.solve(&field, None, 1);
             match answer.values.into_iter().next() {
                 Some(value) => {
                     weight += kw::weight(&value);
-                    if weight > LARGEST {
+                    if weight > MAX_WEIGHT {
                         return Answer::open(TOO_LARGE);
                     }
                     map.insert(name, value);
@@ -265,20 +272,20 @@ impl<'s> Solver<'s> {
                 None => open = open.or(answer.open),
             }
         }
-        if present(&map) < leaf.min {
+        if present(&map) < disjunct.min {
             return Answer { values: Vec::new(), open };
         }
         Answer::of(Value::Object(map))
     }
 
-    /// What is known of the value under `name`. None: no such field can be.
-    fn kid(&self, leaf: &Disjunct<'s>, structure: &Part<'s>, name: &str) -> Option<Constraints<'s>> {
+    /// The constraints on the field `name`. None: the object cannot have such a field.
+    fn field_constraints(&self, disjunct: &Disjunct<'s>, structure: &Part<'s>, name: &str) -> Option<Constraints<'s>> {
         let own = structure.inside(|s| kw::property(s, name).or_else(|| kw::additional(s)));
         let own = own.or_else(|| kw::preserves(structure).then(|| Part::Ref(&ANY)));
         let own =
             own.or_else(|| (kw::embedded(structure) && name != "metadata" && is_meta(name)).then(|| Part::Ref(&TEXT)))?;
         let null = kw::flag(&own, "nullable") || kw::is_unknown(&own);
-        let (holds, fails) = leaf.kids.get(name).cloned().unwrap_or_default();
+        let (holds, fails) = disjunct.fields.get(name).cloned().unwrap_or_default();
         Some(Constraints { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
     }
 }
@@ -302,16 +309,16 @@ const OBJECT_META: [&str; 15] = [
     "uid",
 ];
 
-/// Items of a set or of a list of type `map` that differ in a number.
+/// Generates items of a set or of a list of type `map` that differ only in a number.
 struct Numbered<'k> {
     like: Value,
-    /// The keys that identify items of a list of type `map`; none in a set.
+    /// The key that identifies the items of a list of type `map`; None for a set.
     key: Option<&'k str>,
     next: u32,
 }
 
 impl Numbered<'_> {
-    /// The next item, where it is taken and differs from those before it that were not made in this way.
+    /// The next item, if it is accepted and differs from the items in `before` that were not generated here.
     fn next(&mut self, before: &[Value], is_taken: impl Fn(&Value) -> bool) -> Option<Value> {
         let varied = |value: &Value| match value {
             Value::String(text) => Some(json!(format!("{text}{}", self.next))),
@@ -327,9 +334,9 @@ impl Numbered<'_> {
             None => varied(&self.like)?,
         };
         self.next += 1;
-        let told_by =
+        let identity =
             |item: &Value| self.key.map_or_else(|| item.clone(), |key| item.get(key).cloned().unwrap_or_default());
-        let is_new = !before.iter().take(MADE_UP as usize).any(|other| told_by(other) == told_by(&item));
+        let is_new = !before.iter().take(MADE_UP as usize).any(|other| identity(other) == identity(&item));
         (is_new && is_taken(&item)).then_some(item)
     }
 }

@@ -1,4 +1,4 @@
-//! Finding a value that some schemas take and others refuse, or finding that there is none.
+//! Finds a value that some schemas accept and others refuse, or finds out that there is none.
 
 mod build;
 mod embedded;
@@ -13,34 +13,34 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::automaton::Budget;
-use super::constraints::{Constraints, Disjunct, Part, leaves};
+use super::constraints::{Constraints, Disjunct, Part, disjuncts};
 use super::keywords::{self as kw, Kinds};
 use super::numbers;
 use super::rules::Means;
 use super::strings::{self, StringSet, Subset, subset_within};
 use gantry_schema::{Patterns, Schema};
 
-/// How deep values are built at most.
+/// The maximum depth of a value that is built.
 const DEPTH: usize = 64;
-/// The largest value that is built, by its weight. No API server stores an object of that size.
-pub const LARGEST: u64 = 4 << 20;
-/// What is remembered of values, and of compiled schemas, by weight: past that it is found out again.
+/// The maximum weight in bytes of a value that is built. No API server stores an object of that size.
+pub const MAX_WEIGHT: u64 = 4 << 20;
+/// The maximum weight of cached values and compiled schemas; past that they are computed again.
 const REMEMBERED: u64 = 32 << 20;
-/// So many numbers that are made cost a step.
+/// The number of candidate numbers that cost one step.
 const NUMBERS: u64 = 4;
-/// So many sets that a text is checked against cost a step.
+/// The number of sets that a text is checked against in one step.
 const CHECKED: u64 = 4;
-/// What a value in a schema weighs once it is compiled, at most.
+/// The maximum weight of a compiled schema for each JSON value in it.
 const COMPILED: u64 = 256;
-/// How many steps of the validator take as long as one of ours.
-pub const STEPS_OF_JUDGES: u64 = 4;
+/// The number of validator steps that take as long as one step of the solver.
+pub const VALIDATOR_STEPS_PER_STEP: u64 = 4;
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// Values that fit, the simplest first.
+    /// Values that fit, simplest first.
     pub values: Vec<Value>,
-    /// Why there may be values that were not found. None: where there are no values, there are none at all.
+    /// Why there may be values that were not found. None: if `values` is empty, no value fits.
     pub open: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Answer {
     }
 }
 
-/// A part of the value that is given.
+/// A part that the value must contain.
 #[derive(Clone, Copy, Debug)]
 pub enum Pin<'v> {
     Field(&'v str, &'v Value),
@@ -67,7 +67,7 @@ pub enum Pin<'v> {
 }
 
 impl Pin<'_> {
-    /// Whether the given part is in `value`, which may have more where defaults fill in what is missing.
+    /// Whether `value` contains the part, apart from defaults that were added to it.
     fn is_in(self, value: &Value) -> bool {
         match self {
             Self::Field(name, part) => value.get(name).is_some_and(|found| kw::contains_all(found, part)),
@@ -76,31 +76,32 @@ impl Pin<'_> {
     }
 }
 
-/// A schema to ask, or that it cannot be asked.
+/// A compiled schema; None if it does not compile.
 type Compiled = Option<Rc<Schema>>;
 
-/// Names of fields, and what each is filled in with.
+/// Names of fields with their defaults.
 type Defaults = Rc<Vec<(String, Value)>>;
 
-/// Solves, within limits, and remembers.
+/// Solves constraints within limits, and caches the results.
 pub struct Solver<'s> {
     steps: Cell<u64>,
     depth: Cell<usize>,
     compiled: RefCell<HashMap<*const Value, Compiled>>,
-    /// The made-up schema that was asked last: many values are held to one and the same.
+    /// The built schema that was used last: it is often checked for many values in a row.
     latest: RefCell<Option<(Rc<Value>, Compiled)>>,
     simplest: RefCell<HashMap<(*const Value, bool, bool), Answer>>,
-    /// What the answers in `simplest` weigh, and the schemas in `compiled`.
+    /// The total weight of the answers in `simplest` and the schemas in `compiled`.
     remembered: Cell<u64>,
     defaults: RefCell<HashMap<*const Value, Defaults>>,
     misfits: RefCell<HashMap<*const Value, Rc<[String]>>>,
     subsets: RefCell<HashMap<(StringSet, StringSet), Subset>>,
     patterns: Patterns,
-    /// Invariant: a schema that is asked about may not live shorter than those that were.
+    /// Makes `'s` invariant: the caches use addresses of schemas as keys, so all schemas must live as long as the
+    /// solver.
     schemas: PhantomData<Cell<&'s Value>>,
 }
 
-/// Brings the depth back down when a level ends.
+/// Decrements the depth when a level ends.
 struct Level<'a>(&'a Cell<usize>);
 
 impl Drop for Level<'_> {
@@ -110,8 +111,8 @@ impl Drop for Level<'_> {
 }
 
 impl<'s> Solver<'s> {
-    /// A solver that takes `steps` steps at most; after them everything is open. Patterns are compiled once for all that
-    /// have them.
+    /// A solver that uses at most `steps` steps; after that everything is open. `patterns` is a shared cache of
+    /// compiled patterns.
     pub fn new(steps: u64, patterns: &Patterns) -> Self {
         Self {
             steps: Cell::new(steps),
@@ -128,34 +129,34 @@ impl<'s> Solver<'s> {
         }
     }
 
-    /// Takes `steps`; false once nothing is left.
+    /// Takes `steps`; false if none are left.
     pub fn spend(&self, steps: u64) -> bool {
         let left = self.steps.get();
         self.steps.set(left.saturating_sub(steps));
         left > steps
     }
 
-    /// What questions about rules may use.
+    /// Calls `ask` with the steps and patterns that questions about rules can use.
     pub fn with_means<T>(&self, ask: impl FnOnce(&Means<'_>) -> T) -> T {
         ask(&Means { spend: &|steps| self.spend(steps), patterns: &self.patterns })
     }
 
-    /// Patterns, each compiled once for all that have them.
+    /// The shared cache of compiled patterns.
     pub fn patterns(&self) -> &Patterns {
         &self.patterns
     }
 
-    /// Steps that are left.
+    /// The number of steps left.
     pub fn left(&self) -> u64 {
         self.steps.get()
     }
 
-    /// Whether the schema takes the value, rules apart. None: not known.
+    /// Whether the schema accepts the value, ignoring rules. None: unknown.
     pub fn takes(&self, part: &Part<'s>, value: &Value) -> Option<bool> {
         if !self.spend(2) {
             return None;
         }
-        // Compiling takes longer the larger the schema is.
+        // The time to compile a schema grows with its size.
         let compile = |schema: &Value| {
             let is_paid = self.spend(kw::size(schema) as u64);
             is_paid.then(|| Schema::compile_structure(schema, &self.patterns).ok().map(Rc::new)).flatten()
@@ -184,14 +185,14 @@ impl<'s> Solver<'s> {
             }
         };
         let schema = schema?;
-        let most = self.left().saturating_mul(STEPS_OF_JUDGES);
+        let most = self.left().saturating_mul(VALIDATOR_STEPS_PER_STEP);
         let mut left = most;
         let answer = schema.accepts_value_within(value, &mut left);
-        self.spend((most - left) / STEPS_OF_JUDGES);
+        self.spend((most - left) / VALIDATOR_STEPS_PER_STEP);
         answer
     }
 
-    /// Whether there is room to remember something of this weight.
+    /// Reserves room in the cache for something of this weight, if there is any.
     fn remember(&self, weight: u64) -> bool {
         let all = self.remembered.get().saturating_add(weight);
         if all <= REMEMBERED {
@@ -200,7 +201,7 @@ impl<'s> Solver<'s> {
         all <= REMEMBERED
     }
 
-    /// Whether the value fits all that is known but for the structure. None: not known.
+    /// Whether the value satisfies the constraints, except the first `from` schemas of `holds`. None: unknown.
     fn fits(&self, constraints: &Constraints<'s>, value: &Value, from: usize) -> Option<bool> {
         let mut known = true;
         for (part, wanted) in
@@ -215,13 +216,13 @@ impl<'s> Solver<'s> {
         known.then_some(true)
     }
 
-    /// Up to `want` values that fit `constraints`; `pin` fixes a part of them.
+    /// Up to `want` values that satisfy `constraints` and contain `pin`.
     pub fn solve(&self, constraints: &Constraints<'s>, pin: Option<Pin>, want: usize) -> Answer {
         if !self.spend(5) {
-            return Answer::open("the limit of steps is reached");
+            return Answer::open("the step limit was reached");
         }
         if self.depth.get() >= DEPTH {
-            return Answer::open("the schema is nested too deep");
+            return Answer::open("the schema is nested too deeply");
         }
         self.depth.set(self.depth.get() + 1);
         let _level = Level(&self.depth);
@@ -253,13 +254,13 @@ impl<'s> Solver<'s> {
         }
         if let Some(options) = options {
             let mut values = numbers::enum_values(options, constraints, kinds);
-            // A null may pass an `enum` below `allOf` that does not name it.
+            // A null can pass an `enum` below `allOf` that does not list it.
             if constraints.null && !values.values.contains(&Value::Null) {
                 values.values.push(Value::Null);
             }
             let mut answer = self.among(constraints, &values.values, want);
             if answer.values.is_empty() && !values.are_all {
-                answer.open.get_or_insert_with(|| "multipleOf beyond what is tried".to_owned());
+                answer.open.get_or_insert_with(|| "multipleOf beyond the values tried".to_owned());
             }
             return answer;
         }
@@ -294,11 +295,11 @@ impl<'s> Solver<'s> {
                         None => true,
                     };
                     if found.values.is_empty() && !numbers.are_all && is_open() {
-                        found.open.get_or_insert_with(|| "multipleOf beyond what is tried".to_owned());
+                        found.open.get_or_insert_with(|| "multipleOf beyond the values tried".to_owned());
                     }
                     found
                 }
-                kind => self.by_leaves(constraints, kind, pin, left),
+                kind => self.by_disjuncts(constraints, kind, pin, left),
             };
             answer.values.extend(of_kind.values);
             answer.open = answer.open.or(of_kind.open);
@@ -306,7 +307,7 @@ impl<'s> Solver<'s> {
         answer
     }
 
-    /// Those of `values` that fit.
+    /// The first `want` of `values` that satisfy the constraints.
     fn among(&self, constraints: &Constraints<'s>, values: &[Value], want: usize) -> Answer {
         let mut answer = Answer::default();
         for value in values {
@@ -319,7 +320,7 @@ impl<'s> Solver<'s> {
                 None => answer.open = Some("a pattern that cannot be evaluated".to_owned()),
             }
             if self.left() == 0 {
-                answer.open = Some("the limit of steps is reached".to_owned());
+                answer.open = Some("the step limit was reached".to_owned());
                 break;
             }
             if answer.values.len() >= want {
@@ -329,38 +330,38 @@ impl<'s> Solver<'s> {
         answer
     }
 
-    fn by_leaves(&self, constraints: &Constraints<'s>, kind: Kinds, pin: Option<Pin>, want: usize) -> Answer {
+    fn by_disjuncts(&self, constraints: &Constraints<'s>, kind: Kinds, pin: Option<Pin>, want: usize) -> Answer {
         let mut answer = Answer::default();
         let whole;
         let constraints = match constraints.holds.first() {
             Some(structure) if kind == Kinds::OBJECT && kw::embedded(structure) => {
                 let mut with_meta = constraints.clone();
-                with_meta.holds.push(Part::Ref(&embedded::ASKED));
+                with_meta.holds.push(Part::Ref(&embedded::CONSTRAINTS));
                 whole = with_meta;
                 &whole
             }
             _ => constraints,
         };
         let spend = |steps| self.spend(steps);
-        let walked = leaves(constraints, kind, &spend, &mut |leaf| {
+        let walked = disjuncts(constraints, kind, &spend, &mut |disjunct| {
             if !self.spend(5) {
-                answer.open = Some("the limit of steps is reached".to_owned());
+                answer.open = Some("the step limit was reached".to_owned());
                 return false;
             }
             let mut found = match kind {
-                Kinds::STRING => self.text(&leaf),
-                Kinds::ARRAY => self.array(&leaf, constraints, pin),
-                _ => self.object(&leaf, constraints, pin),
+                Kinds::STRING => self.text(&disjunct),
+                Kinds::ARRAY => self.array(&disjunct, constraints, pin),
+                _ => self.object(&disjunct, constraints, pin),
             };
-            if found.is_nothing() && leaf.opaque.is_some() {
-                found.open = leaf.opaque.map(str::to_owned);
+            if found.is_nothing() && disjunct.opaque.is_some() {
+                found.open = disjunct.opaque.map(str::to_owned);
             }
             for value in found.values {
-                // The structure is followed as it is built; all else is asked again.
+                // The value was built along the structure; everything else is checked again.
                 let full = self.defaulted(constraints, &value);
                 match self.fits(constraints, &full, usize::from(kind != Kinds::STRING)) {
                     Some(true) => answer.values.push(value),
-                    _ => found.open = Some(leaf.opaque.unwrap_or("no example could be built").to_owned()),
+                    _ => found.open = Some(disjunct.opaque.unwrap_or("no example could be built").to_owned()),
                 }
             }
             if answer.open.is_none() {
@@ -374,7 +375,7 @@ impl<'s> Solver<'s> {
         answer
     }
 
-    /// The fields that are filled in where they are missing, and with what.
+    /// The fields of the structure that have a default.
     fn defaults(&self, structure: &Part<'s>) -> Defaults {
         let read = |schema: &Value| -> Defaults {
             let fields = kw::properties(schema).into_iter().flatten();
@@ -390,7 +391,7 @@ impl<'s> Solver<'s> {
         }
     }
 
-    /// The fields that are filled in with what their own schemas refuse.
+    /// The fields whose default is refused by their own schema.
     fn misfits(&self, structure: &Part<'s>) -> Rc<[String]> {
         let is_misfit = |name: &str, default: &Value| {
             structure.property(name).is_some_and(|own| {
@@ -414,12 +415,12 @@ impl<'s> Solver<'s> {
         misfits
     }
 
-    /// Whether a default does not fit what is known of its field.
+    /// Whether a default violates the constraints on its field.
     fn is_refused(&self, field: &Constraints<'s>, default: &Value) -> bool {
         self.fits(field, &self.defaulted(field, default), 0) == Some(false)
     }
 
-    /// The value with the defaults of its own fields, which are there when it is judged.
+    /// The value with the defaults of its own fields, as the server validates it.
     fn defaulted(&self, constraints: &Constraints<'s>, value: &Value) -> Value {
         let mut value = value.clone();
         if let (Some(map), Some(structure)) = (value.as_object_mut(), constraints.holds.first()) {
@@ -432,13 +433,14 @@ impl<'s> Solver<'s> {
         value
     }
 
-    /// Whether every string of `live` is in `desired`. The same two sets meet in many places of a schema.
+    /// Whether every string of `live` is in `desired`. Cached, because the same two sets occur in many places of a
+    /// schema.
     fn subset(&self, live: &StringSet, desired: &StringSet) -> Subset {
         let question = (live.clone(), desired.clone());
         if let Some(known) = self.subsets.borrow().get(&question) {
             return known.clone();
         }
-        // The search is paid for, and none is begun that could not be.
+        // The search is charged to this solver, so its budget is what is left here.
         let most = strings::STEPS.min(self.left().saturating_mul(strings::STEPS_PER_UNIT));
         let mut budget = Budget::sharing(most, &self.patterns);
         let answer = subset_within(live, desired, &mut budget);
@@ -447,35 +449,35 @@ impl<'s> Solver<'s> {
         answer
     }
 
-    fn text(&self, leaf: &Disjunct<'s>) -> Answer {
+    fn text(&self, disjunct: &Disjunct<'s>) -> Answer {
         let mut why = None;
         let mut pool = Vec::new();
         let nothing = [StringSet::empty()];
-        let refused = if leaf.not_text.is_empty() { &nothing[..] } else { &leaf.not_text[..] };
+        let refused = if disjunct.not_text.is_empty() { &nothing[..] } else { &disjunct.not_text[..] };
         for set in refused {
-            match self.subset(&leaf.text, set) {
+            match self.subset(&disjunct.text, set) {
                 Subset::Yes => return Answer::default(),
                 Subset::No(text) => pool.push(text),
                 Subset::Unknown(reason) => why = Some(reason),
             }
         }
-        // One text may be outside of all sets; if not, a longer one might.
+        // One of the texts may be outside all sets; if not, a longer one might be.
         for text in pool.clone() {
             pool.extend((0..10).flat_map(|n| [format!("{text}{n}"), format!("{text}{}", (b'a' + n) as char)]));
         }
         let is_outside = |text: &String| {
-            self.spend(1 + leaf.not_text.len() as u64 / CHECKED)
-                && leaf.text.contains_by(text, &self.patterns) == Ok(true)
-                && leaf.not_text.iter().all(|set| set.contains_by(text, &self.patterns) == Ok(false))
+            self.spend(1 + disjunct.not_text.len() as u64 / CHECKED)
+                && disjunct.text.contains_by(text, &self.patterns) == Ok(true)
+                && disjunct.not_text.iter().all(|set| set.contains_by(text, &self.patterns) == Ok(false))
         };
         match pool.into_iter().find(is_outside) {
             Some(text) => Answer::of(Value::String(text)),
-            None => Answer::open(why.unwrap_or_else(|| "several conditions on a string at once".to_owned())),
+            None => Answer::open(why.unwrap_or_else(|| "several constraints on a string at once".to_owned())),
         }
     }
 }
 
-/// The fields of every resource, which no schema needs to describe.
+/// Whether this is a field that every resource has and that no schema has to describe.
 pub fn is_meta(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
 }

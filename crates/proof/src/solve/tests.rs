@@ -1,4 +1,4 @@
-//! Demands on a value, and what is found.
+//! Constraints on a value, and the values found.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Pin, Solver};
 use crate::constraints::{Constraints, Part};
 use gantry_schema::{Patterns, Schema};
 
-/// What takes a value, and what refuses it.
+/// Constraints from a schema that accepts a value and one that refuses it.
 fn constraints<'s>(holds: &'s Value, fails: &'s Value) -> Constraints<'s> {
     let null = holds["nullable"] == json!(true);
     Constraints { holds: vec![Part::Ref(holds)], fails: vec![Part::Ref(fails)], null, ..Constraints::default() }
@@ -76,7 +76,7 @@ fn where_there_is_none_that_is_certain() {
         (typed("boolean", json!({})), json!({"enum": [false, true]})),
         (typed("array", json!({"items": text(json!({})), "maxItems": 1})), typed("array", json!({"maxItems": 2}))),
         (object(json!({"required": ["a", "b"]})), object(json!({"required": ["b"]}))),
-        // A default is there whenever the object is judged.
+        // A default is always present when the object is validated.
         (object(json!({"properties": {"a": text(json!({"default": "x"}))}})), object(json!({"required": ["a"]}))),
         (
             object(json!({"allOf": [{"required": ["a"]}, {"not": {"required": ["a"]}}]})),

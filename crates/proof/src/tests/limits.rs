@@ -1,4 +1,4 @@
-//! What is too large to find out is undecided, and says which limit it met.
+//! Whatever exceeds a limit is undecided, and the reason names the limit.
 
 use super::*;
 use gantry_schema::Schema;
@@ -30,7 +30,7 @@ fn a_value_has_a_greatest_weight() {
     for least in [5 << 20, 1 << 50] {
         assert_eq!(of_node(&long(least), &long(least + 1)).0, Undecided);
     }
-    // Each text is built, ten thousand of them are not.
+    // A single text is built; a list of ten thousand is not.
     assert_eq!(of_node(&lists(1, 9999, long(1000)), &lists(1, 9999, long(1001))).0, Undecided);
 }
 
@@ -42,12 +42,12 @@ fn a_witness_that_is_too_large_to_print_is_left_out() {
     let [node] = &proof.nodes[..] else { panic!("{} nodes", proof.nodes.len()) };
     assert_eq!((node.verdict, node.witnesses.len()), (Narrowing, 0));
     assert!(node.reason.ends_with("an object that shows it is too large to print"), "{}", node.reason);
-    // One that is shown has a message that can be read.
+    // A witness that is shown has a message of readable length.
     let values: Vec<String> = (0..3000).map(|n| format!("value{n}")).collect();
     let proof = judge(&whole(&of(&values)), &whole(&of(&values[1..])));
     let witness = &proof.nodes[0].witnesses[0];
     assert_eq!(witness.object["spec"]["f"], values[0]);
-    assert_eq!(witness.message.chars().count(), MESSAGE + 1);
+    assert_eq!(witness.message.chars().count(), MAX_MESSAGE + 1);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn the_validator_takes_its_steps_from_the_same_account() {
     let mut steps = 500;
     assert_eq!(schema.accepts_value_within(&json!(999), &mut steps), None);
     assert_eq!(steps, 0);
-    // What is wrong for certain needs no more steps.
+    // An object that is certainly invalid needs no more steps.
     assert_eq!(schema.accepts_value_within(&json!("a"), &mut 500), Some(false));
 }
 
@@ -118,7 +118,7 @@ fn many_rules_are_compared_within_the_limit() {
     assert_eq!(judge(&whole(&of("!=")), &whole(&more)).verdict, Equal);
 }
 
-/// What the limit leaves out in one direction and not in the other is not called safe.
+/// A node that only one direction reaches within the limit is not reported as safe.
 #[test]
 fn a_node_that_was_not_reached_is_undecided() {
     let side = |rules: Value| {

@@ -1,4 +1,4 @@
-//! One table for each group of keywords: what the change of a field is, both ways.
+//! One table for each group of keywords: the verdict on a field's change, in both directions.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ fn judge(live: &Value, desired: &Value) -> Proof {
     prove(&version(live), &version(desired), Limits::default())
 }
 
-/// Judges a field's change, and its change back.
+/// Checks the verdicts on a field's change and on the reverse change.
 fn both_ways(rows: &[(Value, Value, Verdict, Verdict)]) {
     let mut wrong = Vec::new();
     for (live, desired, there, back) in rows {
@@ -78,7 +78,7 @@ fn bounds() {
             Equal,
             Equal,
         ),
-        // The server cuts a fraction before it compares it with an integer: -0.5 counts as 0, and 98.5 as 98.
+        // The server truncates a fraction before it compares it with an integer: -0.5 counts as 0, and 98.5 as 98.
         (
             json!({"type": "number", "enum": [0, 2]}),
             json!({"type": "number", "enum": [0, 2], "minimum": 0}),
@@ -163,7 +163,7 @@ fn required_fields_and_defaults() {
             Narrowing,
             Narrowing,
         ),
-        // Where the field must be given, a default changes nothing that live takes.
+        // If the field is required, a default changes no object that live accepts.
         (
             object(json!(["a"]), plain()),
             object(json!(["a"]), json!({"type": "string", "default": "x"})),
@@ -246,7 +246,7 @@ fn lists() {
         (list(json!({})), map(json!(["a"])), Narrowing, Widening),
         (map(json!(["a", "b"])), map(json!(["a"])), Narrowing, Widening),
         (of_texts("atomic"), of_texts("set"), Narrowing, Widening),
-        // An item without a type may be a null, which a default replaces.
+        // An item without a type can be a null, which a default replaces.
         (
             json!({"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": true}}),
             json!({"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": true, "default": 1}}),
@@ -339,7 +339,7 @@ fn rules() {
     ]);
 }
 
-/// The server refuses to read a text whose format it accepts: a rule that looks at it ends in an error.
+/// The server cannot convert some strings whose format it accepts: a rule that looks at one ends in an error.
 #[test]
 fn a_rule_cannot_read_every_text_that_its_format_accepts() {
     let ruled = |field: &Value, rule: &str| {
@@ -412,7 +412,7 @@ fn past_the_limit_nothing_is_guessed() {
     assert!(proof.reason.contains("limit"), "{}", proof.reason);
 }
 
-/// Each of these was called safe once.
+/// Regressions: each of these was once reported as safe.
 #[test]
 fn what_looks_alike_and_is_not() {
     let filled_in = || json!({"type": "object", "properties": {"b": {"type": "string", "default": "x"}}});
@@ -437,29 +437,29 @@ fn what_looks_alike_and_is_not() {
         schema
     };
     both_ways(&[
-        // Kept as they are, the fields below are filled in no more.
+        // The fields below are kept, but no longer defaulted.
         (json!({"type": "object", "properties": {"a": filled_in()}}), anything(), Incomparable, DataLoss),
         (json!({"type": "object", "additionalProperties": filled_in()}), anything(), Incomparable, DataLoss),
         (json!({"type": "object", "additionalProperties": {"type": "string"}}), anything(), Widening, Narrowing),
         // A null matches every pattern, and the list needs an item that does not.
         (items(true), items(false), Narrowing, Widening),
-        // Embedded resources have metadata, whether the schema says so or not.
+        // Embedded resources have metadata, whether or not the schema describes it.
         (embedded(json!({})), embedded(json!({"maxProperties": 3})), Narrowing, Widening),
-        // The metadata may have the name that is asked for.
+        // The metadata can have the required name.
         (
             named(json!({"type": "string"})),
             named(json!({"type": "string", "default": "2024-01-01T00:00:00Z"})),
             Narrowing,
             Narrowing,
         ),
-        // No integer is 1.5, and so none is taken.
+        // No integer is 1.5, so none is accepted.
         (
             json!({"type": "integer", "minimum": 1.5, "maximum": 1}),
             json!({"type": "number", "minimum": 1.5, "maximum": 1}),
             Widening,
             Narrowing,
         ),
-        // The texts of the format that come to mind are all short names.
+        // The typical strings of the format are all short names.
         (spaced(json!({"type": "string"})), spaced(json!({"type": "string", "pattern": "^x"})), Narrowing, Widening),
     ]);
 }
@@ -477,7 +477,7 @@ fn a_set_has_no_more_items_than_there_are_values() {
     ]);
 }
 
-/// Neither side describes what is inside, however deep.
+/// Neither side describes the contents, at any depth.
 #[test]
 fn what_nobody_describes_ends() {
     let kept = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -517,6 +517,6 @@ fn the_share_of_a_crd_follows_from_the_counts() {
     assert_eq!(steps(1, 1), Limits::default().steps);
     assert!(steps(10, 1) >= steps(100, 1) && steps(100, 1) >= steps(1_000, 1));
     assert!(steps(100_000, 1) > 0 && steps(1, 10) < steps(1, 1));
-    // However many versions a CRD has, together they take no more than its share.
+    // All versions of a CRD together get no more than its share.
     assert!(steps(1, 1_000) * 1_000 <= steps(1, 3) * 3);
 }

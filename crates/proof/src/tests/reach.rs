@@ -1,8 +1,8 @@
-//! Which values a whole object can have in it, and what is around them.
+//! Which values a whole object can contain, and what surrounds them.
 
 use super::*;
 
-/// What makes a place unreachable decides it: a null is no example of an object, and one field that cannot be is enough.
+/// An unreachable place is decided: a null is not an example of an object, and one impossible field is enough.
 #[test]
 fn what_cannot_be_reached_is_decided_around_a_null() {
     let without = |rest: Value| {
@@ -19,7 +19,7 @@ fn what_cannot_be_reached_is_decided_around_a_null() {
     }
 }
 
-/// One key stands for all, and there may be room for another one only.
+/// One key represents all others, but a constraint may allow only a specific key.
 #[test]
 fn keys_that_an_object_has_to_have_are_tried() {
     let map = |text: Value| {
@@ -30,7 +30,7 @@ fn keys_that_an_object_has_to_have_are_tried() {
     both_ways(&[(live, desired, Narrowing, Widening)]);
 }
 
-/// Whichever key an entry has, nothing is there if what is around the map cannot be.
+/// If the value around the map is impossible, no key makes the entry reachable.
 #[test]
 fn an_entry_of_what_cannot_be_is_not_reached_by_any_key() {
     let side = |text: Value| {
@@ -40,14 +40,14 @@ fn an_entry_of_what_cannot_be_is_not_reached_by_any_key() {
     both_ways(&[(side(json!({"type": "string"})), side(json!({"type": "string", "maxLength": 1})), Equal, Widening)]);
 }
 
-/// The keys that an `enum` has are keys that an entry may have.
+/// An entry can have the keys that occur in an `enum`.
 #[test]
 fn an_entry_may_have_the_key_that_an_enum_gives_it() {
     let side = |most: u32, key: &str| json!({"type": "object", "enum": [{}, {key: 7}], "additionalProperties": {"type": "integer", "maximum": most}});
     both_ways(&[(side(9, "k"), side(5, "k"), Narrowing, Widening), (side(9, "k"), side(8, "k"), Equal, Widening)]);
 }
 
-/// A key may come from further above, and from inside of an `enum`.
+/// A key can come from a schema further up, or from inside an `enum`.
 #[test]
 fn an_entry_may_have_the_key_that_something_around_its_map_gives_it() {
     let side = |most: u32, around: &Value| {
@@ -65,7 +65,7 @@ fn an_entry_may_have_the_key_that_something_around_its_map_gives_it() {
     }
 }
 
-/// Of an object with an `enum` there are no others, whatever its fields would allow.
+/// An object with an `enum` has no other values, whatever its fields would allow.
 #[test]
 fn a_field_has_the_values_of_its_object_s_enum() {
     let side = |least: u32| {
@@ -75,7 +75,7 @@ fn a_field_has_the_values_of_its_object_s_enum() {
     both_ways(&[(side(0), side(4), Equal, Widening), (side(0), side(5), Narrowing, Widening)]);
 }
 
-/// A field that is filled in with what its own schema refuses has to be written.
+/// A field whose default is refused by its own schema has to be written.
 #[test]
 fn a_default_that_does_not_fit_is_written_over() {
     let side = |most: u32| {
@@ -86,7 +86,7 @@ fn a_default_that_does_not_fit_is_written_over() {
     both_ways(&[(side(9), side(4), Narrowing, Widening)]);
 }
 
-/// What the server asks of every embedded resource decides what can be in one.
+/// The server's constraints on every embedded resource determine what one can contain.
 #[test]
 fn an_embedded_resource_has_a_kind_and_metadata_that_the_server_takes() {
     let resource = |meta: Value, most: u32| {
@@ -121,7 +121,7 @@ fn an_embedded_resource_has_a_kind_and_metadata_that_the_server_takes() {
     }
 }
 
-/// The server cuts a bound to an integer before it compares it with one: `minimum: 1.5` takes 1.
+/// The server truncates a bound before it compares it with an integer: `minimum: 1.5` accepts 1.
 #[test]
 fn a_rule_meets_the_integers_that_a_fraction_s_bound_lets_through() {
     let side = |rules: Value| {
@@ -131,7 +131,7 @@ fn a_rule_meets_the_integers_that_a_fraction_s_bound_lets_through() {
     both_ways(&[(side(json!([])), side(json!([{"rule": "!has(self.a)"}])), Narrowing, Widening)]);
 }
 
-/// A null stays where no schema names its field, and is dropped where one does that is not nullable.
+/// A null is kept if no schema names its field, and dropped if a schema that is not nullable does.
 #[test]
 fn a_null_is_dropped_by_a_schema_that_only_names_its_field() {
     let side =
@@ -143,14 +143,14 @@ fn a_null_is_dropped_by_a_schema_that_only_names_its_field() {
     ]);
 }
 
-/// Of an integer and a number, only the one is bounded by `int32`.
+/// `int32` bounds integers, but not numbers.
 #[test]
 fn a_format_means_what_its_type_makes_of_it() {
     let side = |kind: &str| json!({"type": kind, "format": "int32", "enum": [1, 2_147_483_648_u64], "minimum": 0});
     both_ways(&[(side("integer"), side("number"), Widening, Narrowing)]);
 }
 
-/// Without a type, a format lets texts pass and no objects.
+/// Without a type, a format accepts strings but not objects.
 #[test]
 fn a_format_without_a_type_refuses_objects() {
     let format = json!({"x-kubernetes-preserve-unknown-fields": true, "format": "uri"});
@@ -194,7 +194,7 @@ fn what_an_open_node_took_is_judged_there_once() {
     assert!(proof.steps < 10_000, "{}", proof.steps);
 }
 
-/// An open node that goes on to take what it took says nothing of what is below.
+/// If an open node still accepts what it accepted, that does not decide the nodes below.
 #[test]
 fn below_an_open_node_that_breaks_nothing_itself_all_is_judged() {
     let anything =
@@ -208,7 +208,7 @@ fn below_an_open_node_that_breaks_nothing_itself_all_is_judged() {
     assert_eq!((nodes, proof.verdict), (vec![("^.spec.a", Narrowing)], Narrowing));
 }
 
-/// What breaks is said where live has a node: a map that it does not describe is none, and a default hides nothing.
+/// Breaks are reported where live has a node: a map that it does not describe is not one, and a default hides nothing.
 #[test]
 fn what_is_described_below_an_open_node_is_judged_there() {
     let open = |rest: Value| {
@@ -242,7 +242,7 @@ fn what_is_described_below_an_open_node_is_judged_there() {
     }
 }
 
-/// A default is not only another value: with it the object around may be refused, or be another one to its rules.
+/// A default is more than a different value: it can make the enclosing object invalid, or change what its rules see.
 #[test]
 fn a_default_that_has_the_object_refused_breaks_more_than_behaviour() {
     let object = |rest: Value, b: Option<Value>| {
@@ -279,7 +279,7 @@ fn a_default_that_has_the_object_refused_breaks_more_than_behaviour() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Nor does another default say what becomes of what else changed there.
+/// A changed default does not decide what else changed at the same node.
 #[test]
 fn a_default_decides_nothing_of_what_changed_beside_it() {
     let of = |x: Value| json!({"type": "object", "properties": {"s": x}});

@@ -1,4 +1,4 @@
-//! What shows a verdict: witnesses, and how they are come by.
+//! The witnesses that show a verdict, and how they are found.
 
 use super::*;
 use super::{DataLoss, Narrowing, Undecided, Widening};
@@ -36,7 +36,7 @@ fn a_field_that_goes_is_shown_where_nothing_else_is_refused() {
     assert_eq!(node.verdict, DataLoss, "{node:#?}");
 }
 
-/// Two rules that undo each other's repairs, defaults that rules ask for, and an `enum` below `allOf`.
+/// Two rules that undo each other's repairs, defaults that rules require, and an `enum` below `allOf`.
 #[test]
 fn a_witness_is_built_where_rules_ask_for_much_around_it() {
     let text = |default: &str| json!({"type": "string", "default": default});
@@ -68,7 +68,7 @@ fn a_witness_is_built_where_rules_ask_for_much_around_it() {
     assert_eq!(proof.nodes[0].path, "^.spec.f.items.als.wait");
 }
 
-/// What has more items than are thought up one by one is built where they are alike, or differ in a number alone.
+/// A list with too many items to solve one by one is built if the items are equal or differ only in a number.
 #[test]
 fn a_bound_on_a_long_list_is_shown() {
     let list = |more: Value| {
@@ -125,7 +125,7 @@ fn a_large_schema_that_differs_everywhere_is_decided_in_few_steps() {
     assert!(proof.nodes.iter().all(|node| !node.witnesses.is_empty()), "within {} steps", limits.steps);
 }
 
-/// What the target refuses beside a default says nothing of the default, whatever letters are in its words.
+/// A refusal of something else shows nothing about a default, even if the message happens to contain the field's name.
 #[test]
 fn a_refusal_beside_a_default_is_no_witness_of_it() {
     let side = |least: u32, field: Value| {
@@ -141,7 +141,7 @@ fn a_refusal_beside_a_default_is_no_witness_of_it() {
     assert_eq!(shown, [Difference::Defaulted], "{node:#?}");
 }
 
-/// An update changes one value; what is around it is taken by both sides, whatever their rules ask for.
+/// An update changes one value; both sides accept what surrounds it, whatever their rules require.
 #[test]
 fn a_field_that_may_not_change_any_more_is_shown_by_an_update_of_it_alone() {
     let text = |rules: Value| json!({"type": "string", "x-kubernetes-validations": rules});
@@ -187,7 +187,7 @@ fn an_object_of_one_optional_field_may_not_change_any_more() {
     assert!(proof.nodes[0].witnesses[0].old_object.is_some());
 }
 
-/// Behind the key of a map, too, a refusal of something else is no witness.
+/// Inside a map too, a refusal of something else is not a witness.
 #[test]
 fn a_witness_in_a_map_is_refused_at_the_node_that_it_is_for() {
     let side = |least: u32, most: u32| {
@@ -207,7 +207,7 @@ fn a_witness_in_a_map_is_refused_at_the_node_that_it_is_for() {
     }
 }
 
-/// What a node of `allOf` and its kin refuses has no path in the server's words, and a place all the same.
+/// A refusal by a branch of `allOf`, `anyOf` or `oneOf` has no path in the server's message, but it has a place.
 #[test]
 fn a_refusal_by_a_branch_is_a_witness_of_its_node_alone() {
     let side = |most: u32, branch: Value| {

@@ -1,22 +1,22 @@
-//! Whole objects taken through both sides by the validator.
+//! Validates whole objects against both sides.
 
 use serde_json::Value;
 
-use super::Judges;
+use super::Sides;
 use super::route::Route;
-use crate::solve::{LARGEST, STEPS_OF_JUDGES, Solver};
+use crate::solve::{MAX_WEIGHT, Solver, VALIDATOR_STEPS_PER_STEP};
 use crate::{Difference, Version, Witness, keywords as kw};
 use gantry_schema::Step;
 use gantry_schema::{Processed, Schema};
 
-/// So many bytes of an object cost a step: it is copied and gone through some times.
+/// The number of bytes of an object that cost one step: it is copied and traversed several times.
 const WEIGHED: u64 = 256;
 
-/// One side: what it makes of objects.
+/// One side of the comparison, with its compiled schema.
 pub struct Side<'v> {
     pub version: &'v Version<'v>,
     pub schema: Schema,
-    /// Whether the version has rules, which the solver does not know.
+    /// Whether the version has rules, which the solver ignores.
     has_rules: bool,
 }
 
@@ -39,14 +39,14 @@ fn has_rules(schema: &Value) -> bool {
 /// A witness, and where the difference is.
 pub(super) struct Confirmed {
     pub witness: Witness,
-    /// None where that is not known.
+    /// None if that is unknown.
     pub at: Option<Vec<Step>>,
-    /// Whether the difference is at the end of the way that was asked about, or below; a refusal only where the node at the
-    /// end refuses, and none below it.
+    /// Whether the difference is at the end of the path in question or below it. A refusal counts only if the node at
+    /// the end of the path refuses, not one below it.
     pub is_there: bool,
 }
 
-impl Judges<'_> {
+impl Sides<'_> {
     fn process(
         &self,
         solver: &Solver,
@@ -57,36 +57,37 @@ impl Judges<'_> {
     ) -> Processed {
         let is_dropped = side.version.status_subresource && !via_status;
         let schema = side.schema.clone().with_status_subresource(is_dropped);
-        let most = solver.left().saturating_mul(STEPS_OF_JUDGES);
+        let most = solver.left().saturating_mul(VALIDATOR_STEPS_PER_STEP);
         let mut left = most;
         let processed = schema.process_within(object, old, &mut left);
-        solver.spend((most - left) / STEPS_OF_JUDGES);
+        solver.spend((most - left) / VALIDATOR_STEPS_PER_STEP);
         if is_dropped && object.get("status").is_none() {
-            // A status that was dropped is filled in again when the object is read.
+            // A dropped status is defaulted again when the object is read.
             side.schema.default(object);
         }
         processed
     }
 
-    /// Takes a candidate through both sides. Of several refusals the one by the node at the end of `way` counts.
+    /// Validates a candidate against both sides. If there are several errors, the one of the node at the end of `route`
+    /// counts.
     pub(super) fn confirm(
         &self,
         solver: &Solver,
         object: &Value,
         old: Option<&Value>,
         via_status: bool,
-        way: &Route<'_>,
+        route: &Route<'_>,
     ) -> Result<Confirmed, Unconfirmed> {
         if !solver.spend(if self.source.has_rules || self.target.has_rules { 200 } else { 20 }) {
             return Err(Unconfirmed::Limit);
         }
-        // Defaults may fill in far more than is written.
+        // Defaults can add far more than is written.
         let filled = [&self.source, &self.target].map(|side| side.schema.filled_weight(object)).into_iter().max();
-        if filled.is_some_and(|weight| weight > 4 * LARGEST || !solver.spend(weight / WEIGHED)) {
+        if filled.is_some_and(|weight| weight > 4 * MAX_WEIGHT || !solver.spend(weight / WEIGHED)) {
             return Err(Unconfirmed::TooLarge);
         }
         if let Some(old) = old {
-            // The object before is one that both sides take: else the refusal is of that one.
+            // Both sides must accept the old object; otherwise the refusal is not caused by the update.
             let (mut before, mut after) = (old.clone(), old.clone());
             if !self.process(solver, &self.source, &mut before, None, via_status).outcome.is_accepted()
                 || !self.process(solver, &self.target, &mut after, None, via_status).outcome.errors.is_empty()
@@ -106,7 +107,7 @@ impl Judges<'_> {
         if !taken.pruned.is_empty() || via_status && !self.is_created(solver, object) {
             return Err(Unconfirmed::Refused);
         }
-        // Where a null was dropped, the object was not what the source keeps.
+        // If a null was dropped, the source does not keep the object as it is.
         if !kw::contains_all(&here, object) {
             return Err(Unconfirmed::Refused);
         }
@@ -115,13 +116,13 @@ impl Judges<'_> {
         let errors = &judged.outcome.errors;
         let mut is_there = true;
         let (desired, message, at) = if let Some(first) = errors.first() {
-            let error = errors.iter().find(|error| way.is_refused_by(error)).unwrap_or(first);
-            is_there = way.is_refused_by(error);
+            let error = errors.iter().find(|error| route.is_refused_by(error)).unwrap_or(first);
+            is_there = route.is_refused_by(error);
             (Difference::Refused, error.to_string(), Some(error.at.clone()))
         } else if let Some(undecided) = judged.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
         } else if let Some(first) = judged.pruned.first() {
-            let pruned = judged.pruned.iter().find(|pruned| way.leads_to(&pruned.at)).unwrap_or(first);
+            let pruned = judged.pruned.iter().find(|pruned| route.leads_to(&pruned.at)).unwrap_or(first);
             (Difference::Pruned, format!("{} is dropped", pruned.path), Some(pruned.at.clone()))
         } else if !kw::contains_all(&there, object) {
             (Difference::Pruned, "a value is dropped".to_owned(), None)
@@ -131,19 +132,19 @@ impl Judges<'_> {
         } else {
             return Err(Unconfirmed::Taken);
         };
-        is_there &= at.as_ref().is_none_or(|at| way.leads_to(at));
+        is_there &= at.as_ref().is_none_or(|at| route.leads_to(at));
         let witness = Witness { object: object.clone(), old_object: old.cloned(), desired, message, via_status };
         Ok(Confirmed { witness, at, is_there })
     }
 
-    /// Whether the object can come to be at all before its status is written.
+    /// Whether the object can be created before its status is written.
     fn is_created(&self, solver: &Solver, object: &Value) -> bool {
         let mut created = object.clone();
         self.process(solver, &self.source, &mut created, None, false).outcome.is_accepted()
     }
 }
 
-/// What is filled in differently, in words, and where.
+/// Which default differs, in words, and where.
 fn defaulted(live: &Processed, desired: &Processed) -> (String, Option<Vec<Step>>) {
     let is_in = |processed: &Processed, at: &[Step]| processed.defaulted.iter().any(|known| known.at == at);
     let added = desired.defaulted.iter().find(|after| !is_in(live, &after.at));
@@ -158,12 +159,12 @@ fn defaulted(live: &Processed, desired: &Processed) -> (String, Option<Vec<Step>
     }
 }
 
-/// Why a candidate is no witness.
+/// Why a candidate is not a witness.
 pub(super) enum Unconfirmed {
     Limit,
     TooLarge,
     Refused,
-    /// By the source's rules, most likely: what refuses the object, in the server's words.
+    /// Probably refused by the source's rules; with the validation error.
     RefusedByRules(String),
     Undecided(String),
     Taken,
@@ -172,12 +173,12 @@ pub(super) enum Unconfirmed {
 impl Unconfirmed {
     pub fn words(self) -> String {
         match self {
-            Self::Limit => "the limit of steps is reached".to_owned(),
-            Self::TooLarge => "the objects tried are too large with their defaults".to_owned(),
-            Self::Refused => "the objects tried are refused today".to_owned(),
-            Self::RefusedByRules(error) => format!("the objects tried are refused by today's rules: {error}"),
+            Self::Limit => "the step limit was reached".to_owned(),
+            Self::TooLarge => "the objects tried are too large after defaulting".to_owned(),
+            Self::Refused => "the objects tried are already refused today".to_owned(),
+            Self::RefusedByRules(error) => format!("the objects tried are already refused by today's rules: {error}"),
             Self::Undecided(reason) => reason,
-            Self::Taken => "the objects tried pass".to_owned(),
+            Self::Taken => "the objects tried are still accepted".to_owned(),
         }
     }
 }

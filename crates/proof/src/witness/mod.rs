@@ -1,7 +1,7 @@
-//! From a value that may differ to a whole custom resource that does.
+//! Turns a value that may differ into a whole custom resource that does.
 //!
-//! What the solver finds is a candidate. It becomes a witness when the validator, which judges as the API server does,
-//! has taken the whole object through both sides and the difference is there.
+//! The values that the solver finds are candidates. A candidate becomes a witness when the validator, which validates
+//! as the API server does, has run the whole object through both sides and confirmed the difference.
 
 mod judge;
 mod route;
@@ -21,36 +21,36 @@ pub use judge::Side;
 use judge::{Confirmed, Unconfirmed};
 use route::Route;
 
-/// Both sides, ready to judge whole objects.
-pub struct Judges<'v> {
+/// Both sides, compiled to validate whole objects.
+pub struct Sides<'v> {
     pub source: Side<'v>,
     pub target: Side<'v>,
     pub repairs: Repairs<'v>,
 }
 
-/// Who has to take what is around a value.
+/// Which sides must accept what surrounds a value.
 #[derive(Clone, Copy)]
 enum Around {
-    /// The source.
+    /// Only the source.
     Taken,
-    /// The target, too, rules apart: then what it refuses is the value.
+    /// The target as well, ignoring rules: then it is the value that the target refuses.
     TakenByBoth,
 }
 
-/// What became of a candidate.
-pub enum Tried {
+/// The result of settling an obligation.
+pub enum Settled {
     Confirmed(Box<Witness>),
-    /// There is no whole object with this value in it.
+    /// No whole object can contain such a value.
     Unreachable,
     Open(String),
 }
 
-/// Keys that are tried beside the one that represents all others.
+/// The maximum number of keys that are tried in addition to the representative one.
 const KEYS: usize = 8;
 
-impl<'v> Judges<'v> {
-    /// Tries to make a witness of an obligation.
-    pub fn settle<'s>(&self, solver: &Solver<'s>, obligation: &Obligation<'s>) -> Tried {
+impl<'v> Sides<'v> {
+    /// Tries to build a witness for an obligation.
+    pub fn settle<'s>(&self, solver: &Solver<'s>, obligation: &Obligation<'s>) -> Settled {
         let mut open = obligation.open.clone();
         for candidate in &obligation.values {
             let old = candidate
@@ -63,7 +63,7 @@ impl<'v> Judges<'v> {
                 Some(_) => continue,
             };
             match self.try_value(solver, obligation, obligation.value_path.as_deref(), &candidate.value, old) {
-                Ok(Some(witness)) => return Tried::Confirmed(Box::new(witness)),
+                Ok(Some(witness)) => return Settled::Confirmed(Box::new(witness)),
                 Ok(None) => {}
                 Err(why) => {
                     open.get_or_insert(why);
@@ -72,35 +72,37 @@ impl<'v> Judges<'v> {
             if let Some(old) = &candidate.old
                 && let Some(witness) = self.try_update(solver, obligation, old, &candidate.value)
             {
-                return Tried::Confirmed(Box::new(witness));
+                return Settled::Confirmed(Box::new(witness));
             }
         }
         self.settle_from_above(solver, obligation, open)
     }
 
-    /// The values found do not fit into a whole object, or what is around them differs: asks for the value together
-    /// with what is around it, level by level up to the whole object.
+    /// Called if no whole object contains the values found, or if such objects show no difference: solves for the value
+    /// together with what surrounds it, level by level up to the whole object.
     fn settle_from_above<'s>(
         &self,
         solver: &Solver<'s>,
         obligation: &Obligation<'s>,
         mut open: Option<String>,
-    ) -> Tried {
+    ) -> Settled {
         let mut wanted = obligation.refused.as_ref().map_or_else(|| json!({}), |refused| json!({"not": refused}));
         let mut level = obligation.value_path.as_deref();
-        // What cannot be with some keys may be with others, and metadata has fields that no schema needs to name.
+        // What is impossible with some keys may be possible with others, and metadata has fields that no schema has to
+        // name.
         let mut are_all_keys = !obligation.value_path.as_deref().is_some_and(leads_to_metadata);
-        // No schema without a type refuses a null, so that a list is not asked for an item that is one.
+        // A schema without a type cannot refuse a null, so the search cannot require a list with a null item.
         let is_null_item = obligation.values.iter().any(|candidate| candidate.value.is_null())
             && obligation.value_path.as_ref().is_some_and(|value_path| matches!(value_path.step, Step::Item));
         while let Some(value_path) = level {
             let below = wanted;
-            // A null would do for all but the last. A type would say so, and be taken for the structure.
+            // A null satisfies everything except the last constraint. A `type` would exclude it too, but would be taken
+            // for the structure.
             let no_null = json!([{"not": {"enum": [null]}}]);
             let around = |name: &str| json!({"required": [name], "properties": {name: below}, "allOf": no_null});
             wanted = match &value_path.step {
                 Step::Field(name) => around(name),
-                // One key represents all that nothing mentions.
+                // One key represents all keys that nothing mentions.
                 Step::Entry(name) => {
                     let named = named(value_path);
                     are_all_keys &= named.len() <= KEYS && !value_path.above.as_deref().is_some_and(leads_to_metadata);
@@ -116,22 +118,22 @@ impl<'v> Judges<'v> {
                 solver.solve(&constraints, None, 2)
             };
             let answer = asked(&wanted);
-            // What is not known of the value itself stays unknown, whatever is around it.
+            // What is unknown about the value itself stays unknown, whatever surrounds it.
             if answer.is_nothing() && is_null_item {
-                open.get_or_insert_with(|| "no list around a null was found".to_owned());
+                open.get_or_insert_with(|| "no list with a null item was found".to_owned());
                 break;
             }
             if answer.is_nothing() {
                 if are_all_keys {
-                    return Tried::Unreachable;
+                    return Settled::Unreachable;
                 }
                 open.get_or_insert_with(|| "other keys were not tried".to_owned());
             }
-            // Any value will not do where it is not known what the target refuses.
+            // If it is unknown what the target refuses, an arbitrary value shows nothing.
             let is_telling = obligation.refused.is_some() || obligation.effect == Effect::Pruned;
             for value in answer.values.iter().filter(|_| is_telling) {
                 match self.try_value(solver, obligation, value_path.above.as_deref(), value, None) {
-                    Ok(Some(witness)) => return Tried::Confirmed(Box::new(witness)),
+                    Ok(Some(witness)) => return Settled::Confirmed(Box::new(witness)),
                     Ok(None) => {}
                     Err(why) => {
                         open.get_or_insert(why);
@@ -141,10 +143,10 @@ impl<'v> Judges<'v> {
             open = open.or(answer.open);
             level = value_path.above.as_deref();
         }
-        Tried::Open(open.unwrap_or_else(|| "no whole object that shows it was found".to_owned()))
+        Settled::Open(open.unwrap_or_else(|| "no whole object was found that shows it".to_owned()))
     }
 
-    /// A witness with `value` at the end of `value_path`. None: no object can have it there.
+    /// A witness with `value` at the end of `value_path`. None: no object can have the value there.
     fn try_value<'s>(
         &self,
         solver: &Solver<'s>,
@@ -154,44 +156,44 @@ impl<'v> Judges<'v> {
         old: Option<Value>,
     ) -> Result<Option<Witness>, String> {
         let Some(object) = self.embed(solver, value_path, value, Around::Taken)? else { return Ok(None) };
-        let way = Route::of(obligation.value_path.as_deref());
+        let route = Route::of(obligation.value_path.as_deref());
         let is_update = old.is_some();
-        let mut found = self.confirm_any(solver, obligation, &way, object, old)?;
-        // A refusal for something else says nothing of this node.
+        let mut found = self.confirm_any(solver, obligation, &route, object, old)?;
+        // A refusal for another reason shows nothing about this node.
         let field = obligation.path.rsplit('.').next().unwrap_or_default();
         let is_else = |found: &Confirmed| {
             found.witness.desired == Difference::Refused
                 && match obligation.effect {
                     Effect::Refused => !found.is_there,
-                    Effect::Defaulted => found.at.as_ref().is_some_and(|at| !way.leads_through(at, field)),
+                    Effect::Defaulted => found.at.as_ref().is_some_and(|at| !route.leads_through(at, field)),
                     Effect::Pruned => !found.is_there,
                 }
         };
         if is_else(&found)
             && !is_update
             && let Ok(Some(object)) = self.embed(solver, value_path, value, Around::TakenByBoth)
-            && let Ok(other) = self.confirm_any(solver, obligation, &way, object, None)
+            && let Ok(other) = self.confirm_any(solver, obligation, &route, object, None)
         {
             found = other;
         }
         if is_else(&found)
-            && let Some(object) = self.repaired(solver, obligation, &way, &found.witness.object, &self.target)
+            && let Some(object) = self.repaired(solver, obligation, &route, &found.witness.object, &self.target)
         {
-            found = self.confirm_any(solver, obligation, &way, object, None)?;
+            found = self.confirm_any(solver, obligation, &route, object, None)?;
         }
-        // Where the target refuses every object with something that the source asks for, no other witness can be had.
+        // If every object is refused elsewhere, that refusal still serves as a witness, but not for a default.
         if is_else(&found) && obligation.effect == Effect::Defaulted {
-            return Err(format!("the objects tried are refused for something else: {}", found.witness.message));
+            return Err(format!("the objects tried are refused for another reason: {}", found.witness.message));
         }
-        // That something else is filled in does not show that anything is refused or dropped.
+        // A different default does not show that anything is refused or dropped.
         if found.witness.desired == Difference::Defaulted && obligation.effect != Effect::Defaulted {
-            return Err("in the objects tried only other values are filled in".to_owned());
+            return Err("the objects tried only get different defaults".to_owned());
         }
-        Ok(Some(self.shrunk(solver, found, &way)))
+        Ok(Some(self.shrunk(solver, found, &route)))
     }
 
-    /// A witness that is an update of nothing but the value at the end of the obligation's way, in an object that both sides
-    /// take.
+    /// A witness that is an update: it changes only the value at the end of the obligation's path, in an object that
+    /// both sides accept.
     fn try_update<'s>(
         &self,
         solver: &Solver<'s>,
@@ -199,33 +201,33 @@ impl<'v> Judges<'v> {
         old: &Value,
         value: &Value,
     ) -> Option<Witness> {
-        let way = Route::of(obligation.value_path.as_deref());
+        let route = Route::of(obligation.value_path.as_deref());
         for around in [Around::TakenByBoth, Around::Taken] {
             let Ok(Some(mut before)) = self.embed(solver, obligation.value_path.as_deref(), old, around) else {
                 continue;
             };
-            // What one side's rules ask for, the other side's may undo.
+            // Repairs for one side's rules can break the other side's, so both are repaired in turn.
             for side in [None, Some(&self.source), Some(&self.target), Some(&self.source)] {
                 if let Some(side) = side {
-                    match self.repaired(solver, obligation, &way, &before, side) {
+                    match self.repaired(solver, obligation, &route, &before, side) {
                         Some(repaired) => before = repaired,
                         None => continue,
                     }
                 }
-                let Some(after) = way.replaced(&before, old, value) else { break };
+                let Some(after) = route.replaced(&before, old, value) else { break };
                 let via_status = self.is_via_status(&after, obligation);
-                if let Ok(found) = self.confirm(solver, &after, Some(&before), via_status, &way)
+                if let Ok(found) = self.confirm(solver, &after, Some(&before), via_status, &route)
                     && found.witness.desired == Difference::Refused
                     && found.is_there
                 {
-                    return Some(self.shrunk(solver, found, &way));
+                    return Some(self.shrunk(solver, found, &route));
                 }
             }
         }
         None
     }
 
-    /// A whole object that has `value` at the obligation's place. None: the source takes none with this value.
+    /// A whole object that has `value` at the end of the path `level`. None: the source accepts no such object.
     fn embed<'s>(
         &self,
         solver: &Solver<'s>,
@@ -241,9 +243,9 @@ impl<'v> Judges<'v> {
             };
             let mut answer = solver.solve(&value_path.constraints, Some(pin), 1);
             if let (Around::TakenByBoth, Some(taken)) = (around, answer.values.first()) {
-                let asked = asked_beside(value_path, taken);
+                let asked = target_constraints(value_path, taken);
                 if !solver.spend(kw::size(&asked) as u64) {
-                    return Err("the limit of steps is reached".to_owned());
+                    return Err("the step limit was reached".to_owned());
                 }
                 let mut constraints = Constraints::clone(&value_path.constraints);
                 constraints.holds.push(Part::own(asked));
@@ -259,7 +261,7 @@ impl<'v> Judges<'v> {
         Ok(Some(self.resource(value)))
     }
 
-    /// The object as one would write it: kind, version and name first.
+    /// The object as a user would write it: version, kind and name first.
     fn resource(&self, value: Value) -> Value {
         let mut map = Map::new();
         map.insert("apiVersion".to_owned(), json!(self.source.version.api_version));
@@ -280,52 +282,52 @@ impl<'v> Judges<'v> {
         &self,
         solver: &Solver,
         obligation: &Obligation,
-        way: &Route<'_>,
+        route: &Route<'_>,
         object: Value,
         old: Option<Value>,
     ) -> Result<Confirmed, String> {
         let via_status = self.is_via_status(&object, obligation);
-        let why = match self.confirm(solver, &object, old.as_ref(), via_status, way) {
+        let why = match self.confirm(solver, &object, old.as_ref(), via_status, route) {
             Ok(found) => return Ok(found),
             Err(why) => why,
         };
-        // A rule of the source refuses it: other fields around the value may satisfy it.
+        // If a rule of the source refuses the object, other values around the candidate may satisfy the rule.
         if old.is_none()
             && matches!(why, Unconfirmed::RefusedByRules(_))
-            && let Some(object) = self.repaired(solver, obligation, way, &object, &self.source)
+            && let Some(object) = self.repaired(solver, obligation, route, &object, &self.source)
         {
-            return self.confirm(solver, &object, None, via_status, way).map_err(Unconfirmed::words);
+            return self.confirm(solver, &object, None, via_status, route).map_err(Unconfirmed::words);
         }
         Err(why.words())
     }
 
-    /// The object with other fields around the value, so that no rule of `side` refuses it.
+    /// The object with changes around the value that make it pass all rules of `side`.
     fn repaired(
         &self,
         solver: &Solver,
         obligation: &Obligation,
-        way: &Route<'_>,
+        route: &Route<'_>,
         object: &Value,
         side: &Side<'v>,
     ) -> Option<Value> {
         let refused =
             obligation.refused.as_ref().map(|refused| Schema::compile_structure(refused, solver.patterns()).ok());
         let field = obligation.path.rsplit('.').next().unwrap_or_default();
-        let in_doubt = |value: &Value| match (&refused, obligation.effect) {
+        let still_differs = |value: &Value| match (&refused, obligation.effect) {
             (Some(Some(refused)), _) => refused.accepts_value(value) == Some(false),
             (Some(None), _) => false,
             (None, Effect::Pruned) => true,
             (None, Effect::Defaulted) => value.get(field).is_none(),
             (None, Effect::Refused) => true,
         };
-        // What a rule refuses is kept to the letter; else it is enough that some value at the place is refused.
+        // A value that a rule refuses is kept exactly; otherwise it is enough that some value at this place is refused.
         let is_exact = obligation.refused.is_none() && obligation.effect == Effect::Refused;
-        let pinned = is_exact.then(|| way.keys());
-        let kept = Kept { pinned: pinned.as_deref(), serves: &|object: &Value| way.ends_at(object, &in_doubt) };
+        let pinned = is_exact.then(|| route.keys());
+        let kept = Kept { pinned: pinned.as_deref(), serves: &|object: &Value| route.ends_at(object, &still_differs) };
         self.repairs.run(side.version.schema, true, object, &kept, &|steps| solver.spend(steps))
     }
 
-    /// Whether the value is in a status that only the status subresource writes.
+    /// Whether the value is in a status that is written only through the status subresource.
     fn is_via_status(&self, object: &Value, obligation: &Obligation) -> bool {
         let both = self.source.version.status_subresource && self.target.version.status_subresource;
         both && object.get("status").is_some()
@@ -335,15 +337,15 @@ impl<'v> Judges<'v> {
     }
 }
 
-/// What the target asks of a value on the way to a node but for what is on that way: of the fields that are there or
-/// have to be.
-fn asked_beside(around: &ValuePath<'_>, value: &Value) -> Value {
+/// The target's constraints on a value on the path to a node, except on what the path leads to. Only fields that are
+/// present or required are included.
+fn target_constraints(around: &ValuePath<'_>, value: &Value) -> Value {
     let target = around.target;
     let pinned = match &around.step {
         Step::Field(name) | Step::Entry(name) => Some(name.as_str()),
         Step::Item => None,
     };
-    // Every resource has its kind, version and metadata.
+    // Every resource has a kind, a version and metadata.
     let is_given = |name: &str| (around.constraints.is_resource || kw::embedded(target)) && is_meta(name);
     let required: Vec<&str> = kw::names(target, "required").filter(|name| !is_given(name)).collect();
     let there = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
@@ -359,7 +361,8 @@ fn asked_beside(around: &ValuePath<'_>, value: &Value) -> Value {
     asked
 }
 
-/// The schema as what is asked of a value whose structure another one gives: without what makes it a structure itself.
+/// The schema as a constraint on a value whose structure another schema determines: without the keywords that would
+/// make it a structure itself.
 fn demands(schema: &Value) -> Value {
     let Value::Object(schema) = schema else { return schema.clone() };
     let is_kept = |keyword: &str, value: &Value| match keyword {
@@ -380,15 +383,14 @@ fn demands(schema: &Value) -> Value {
     kept.collect()
 }
 
-/// Whether the last step of `value_path` is the one to the metadata of a resource.
+/// Whether the last step of `value_path` leads to the metadata of a resource.
 fn leads_to_metadata(value_path: &ValuePath) -> bool {
     let is_resource = value_path.constraints.is_resource
         || value_path.constraints.holds.first().is_some_and(|part| kw::embedded(part));
     is_resource && matches!(&value_path.step, Step::Field(name) if name == "metadata")
 }
 
-/// The keys that an object may have to have for what is known of it, or of what is around it; without the fields of its
-/// structure.
+/// The keys that the constraints on an object, or on a value around it, mention, except the fields of its structure.
 fn named(value_path: &ValuePath) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut level = Some(value_path);
@@ -412,7 +414,7 @@ fn names_in_schema(schema: &Value, is_structure: bool, names: &mut BTreeSet<Stri
     if let Some(not) = kw::get(schema, "not") {
         names_in_schema(not, false, names);
     }
-    // What is below a structure is known at its own level.
+    // The names below a structure are collected at their own level.
     if !is_structure {
         for (name, field) in kw::properties(schema).into_iter().flatten() {
             names.insert(name.clone());

@@ -1,4 +1,4 @@
-//! The way from a whole object down to the node of an obligation.
+//! The path from a whole object down to the node of an obligation.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ impl<'d> Route<'d> {
         Route(steps)
     }
 
-    /// The same way for the repair of rules.
+    /// The same path for the repair of rules.
     pub fn keys(&self) -> Vec<Key> {
         let key = |step: &&Step| match step {
             Step::Field(name) => Key::Field(name.clone()),
@@ -31,12 +31,12 @@ impl<'d> Route<'d> {
         self.0.iter().map(key).collect()
     }
 
-    /// Whether a value at the end of the way is as wanted, whichever item or key it is under.
+    /// Whether `wanted` holds for any value at the end of the path, under any item or key.
     pub fn ends_at(&self, object: &Value, wanted: &dyn Fn(&Value) -> bool) -> bool {
         any_at(object, &self.0, wanted)
     }
 
-    /// The object with `value` in place of the first value at the end of the way that is `old`.
+    /// The object with the first value at the end of the path that equals `old` replaced by `value`.
     pub fn replaced(&self, object: &Value, old: &Value, value: &Value) -> Option<Value> {
         let mut object = object.clone();
         let place = first_at(&mut object, &self.0, &|found| found == old)?;
@@ -44,18 +44,18 @@ impl<'d> Route<'d> {
         Some(object)
     }
 
-    /// Whether a place is the end of the way itself or in this field of it.
+    /// Whether a place is the end of the path, or is in its field `field`.
     pub fn leads_through(&self, place: &[Place], field: &str) -> bool {
         self.rest(place).is_some_and(|rest| rest.first().is_none_or(|step| *step == Place::from(field)))
     }
 
-    /// Whether a place is the end of the way or below it.
+    /// Whether a place is the end of the path or below it.
     pub fn leads_to(&self, place: &[Place]) -> bool {
         self.rest(place).is_some()
     }
 
-    /// Whether it is the node at the end of the way that refuses, and none below it. What the node says of values below in
-    /// `allOf` and its kin, or in a rule, is its own.
+    /// Whether the error comes from the node at the end of the path and not from a node below it. Errors of the node's
+    /// own `allOf`, `anyOf`, `oneOf`, `not` or rules count as the node's, even if they concern values below.
     pub fn is_refused_by(&self, error: &FieldError) -> bool {
         let is_own = match &error.by {
             RefusedBy::Keyword(steps) => nodes(steps) <= self.0.len(),
@@ -64,12 +64,12 @@ impl<'d> Route<'d> {
         is_own && self.leads_to(&error.at)
     }
 
-    /// What of a place is left at the end of the way.
+    /// The rest of a place after the end of the path. None: the path does not lead there.
     fn rest<'p>(&self, place: &'p [Place]) -> Option<&'p [Place]> {
         let (on_way, rest) = place.split_at_checked(self.0.len())?;
         let fits = |(step, place): (&&Step, &Place)| match (step, place) {
             (Step::Field(name), Place::Key(key)) => name == key,
-            // One key represents all that no property has.
+            // One key represents all keys without a property.
             (Step::Entry(_), Place::Key(_)) | (Step::Item, Place::Index(_)) => true,
             _ => false,
         };
@@ -77,7 +77,7 @@ impl<'d> Route<'d> {
     }
 }
 
-/// How many nodes the steps to a keyword go down from the root.
+/// The number of nodes below the root on the path to a keyword.
 fn nodes(mut steps: &[Place]) -> usize {
     let mut nodes = 0;
     loop {
@@ -90,22 +90,22 @@ fn nodes(mut steps: &[Place]) -> usize {
     }
 }
 
-fn first_at<'v>(value: &'v mut Value, way: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> Option<&'v mut Value> {
-    let Some((step, way)) = way.split_first() else { return wanted(value).then_some(value) };
+fn first_at<'v>(value: &'v mut Value, route: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> Option<&'v mut Value> {
+    let Some((step, route)) = route.split_first() else { return wanted(value).then_some(value) };
     match (step, value) {
-        (Step::Field(name), Value::Object(map)) => first_at(map.get_mut(name)?, way, wanted),
-        (Step::Entry(_), Value::Object(map)) => map.values_mut().find_map(|value| first_at(value, way, wanted)),
-        (Step::Item, Value::Array(items)) => items.iter_mut().find_map(|value| first_at(value, way, wanted)),
+        (Step::Field(name), Value::Object(map)) => first_at(map.get_mut(name)?, route, wanted),
+        (Step::Entry(_), Value::Object(map)) => map.values_mut().find_map(|value| first_at(value, route, wanted)),
+        (Step::Item, Value::Array(items)) => items.iter_mut().find_map(|value| first_at(value, route, wanted)),
         _ => None,
     }
 }
 
-fn any_at(value: &Value, way: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> bool {
-    let Some((step, way)) = way.split_first() else { return wanted(value) };
+fn any_at(value: &Value, route: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> bool {
+    let Some((step, route)) = route.split_first() else { return wanted(value) };
     match (step, value) {
-        (Step::Field(name), Value::Object(map)) => map.get(name).is_some_and(|value| any_at(value, way, wanted)),
-        (Step::Entry(_), Value::Object(map)) => map.values().any(|value| any_at(value, way, wanted)),
-        (Step::Item, Value::Array(items)) => items.iter().any(|value| any_at(value, way, wanted)),
+        (Step::Field(name), Value::Object(map)) => map.get(name).is_some_and(|value| any_at(value, route, wanted)),
+        (Step::Entry(_), Value::Object(map)) => map.values().any(|value| any_at(value, route, wanted)),
+        (Step::Item, Value::Array(items)) => items.iter().any(|value| any_at(value, route, wanted)),
         _ => false,
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     fn a_way_leads_to_its_end_and_what_is_below() {
         let field = |name: &str| Step::Field(name.to_owned());
         let steps = [field("spec"), Step::Item, field("x")];
-        let way = Route(steps.iter().collect());
+        let route = Route(steps.iter().collect());
         for (steps, leads_to, leads_through) in [
             (json!(["spec", 0, "x"]), true, true),
             (json!(["spec", 0, "x", "a"]), true, true),
@@ -142,27 +142,27 @@ mod tests {
             (json!(["status", 0, "x"]), false, false),
             (json!([]), false, false),
         ] {
-            assert_eq!(way.leads_to(&place(&steps)), leads_to, "{steps}");
-            assert_eq!(way.leads_through(&place(&steps), "a"), leads_through, "{steps}");
+            assert_eq!(route.leads_to(&place(&steps)), leads_to, "{steps}");
+            assert_eq!(route.leads_through(&place(&steps), "a"), leads_through, "{steps}");
         }
         let root = Route(Vec::new());
         assert!(root.leads_through(&place(&json!(["a", "b"])), "a") && !root.leads_through(&place(&json!(["b"])), "a"));
         assert!(root.leads_to(&[]));
     }
 
-    /// Keys of maps may hold dots and brackets, and what follows them is still distinguished.
+    /// Map keys can contain dots and brackets; the steps after them are still distinguished.
     #[test]
     fn a_way_through_a_map_leads_to_one_field_of_its_values() {
         let field = |name: &str| Step::Field(name.to_owned());
         let steps = [field("spec"), Step::Entry("k".to_owned()), field("x")];
-        let way = Route(steps.iter().collect());
+        let route = Route(steps.iter().collect());
         for (steps, expected) in [
             (json!(["spec", "a.b[0]", "x"]), true),
             (json!(["spec", "x", "y"]), false),
             (json!(["spec", "a"]), false),
             (json!(["status", "a", "x"]), false),
         ] {
-            assert_eq!(way.leads_to(&place(&steps)), expected, "{steps}");
+            assert_eq!(route.leads_to(&place(&steps)), expected, "{steps}");
         }
     }
 }

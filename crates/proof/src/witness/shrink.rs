@@ -1,22 +1,22 @@
-//! Witnesses without what they do not need.
+//! Shrinks witnesses: removes the parts that they do not need.
 
 use serde_json::Value;
 
-use super::Judges;
+use super::Sides;
 use super::judge::Confirmed;
 use super::route::Route;
 use crate::Witness;
 use crate::solve::{Solver, is_meta};
 use gantry_schema::Step;
 
-/// Attempts to make a witness smaller.
+/// The maximum number of attempts to make a witness smaller.
 const SHRINKS: usize = 40;
-/// Longer lists are long for a reason; they stay or go as a whole.
+/// Longer lists are long for a reason; they are kept or removed as a whole.
 const LONGEST: usize = 64;
 
-impl Judges<'_> {
-    /// The witness without what it does not need.
-    pub(super) fn shrunk(&self, solver: &Solver, mut found: Confirmed, way: &Route<'_>) -> Witness {
+impl Sides<'_> {
+    /// The witness without the parts that it does not need.
+    pub(super) fn shrunk(&self, solver: &Solver, mut found: Confirmed, route: &Route<'_>) -> Witness {
         if found.witness.old_object.is_some() {
             return found.witness;
         }
@@ -28,7 +28,7 @@ impl Judges<'_> {
             let Some(part) = parts.get(next) else { break };
             let smaller = part.left_out(&found.witness.object);
             tries -= 1;
-            match self.confirm(solver, &smaller, None, found.witness.via_status, way) {
+            match self.confirm(solver, &smaller, None, found.witness.via_status, route) {
                 Ok(less)
                     if less.witness.desired == found.witness.desired
                         && less.witness.message == found.witness.message =>
@@ -42,7 +42,7 @@ impl Judges<'_> {
     }
 }
 
-/// A field or an item that might be left out.
+/// A field or an item that could be removed.
 struct Removable {
     around: Vec<Step>,
     step: Step,
@@ -68,8 +68,8 @@ impl Removable {
     }
 }
 
-/// Collects the fields and items that might be left out, outer ones first. What holds the difference stays, and what
-/// one item did not allow the same one again does not.
+/// Collects the fields and items that could be removed, outer ones first. Parts that contain the difference are kept.
+/// An item equal to the one before it is skipped: if one cannot be removed, neither can the other.
 struct Walk<'w> {
     /// Where the difference is, if that is known.
     at: Option<&'w [Step]>,
@@ -77,7 +77,7 @@ struct Walk<'w> {
 }
 
 impl Walk<'_> {
-    /// `here` is the way to `value`.
+    /// `here` is the path to `value`.
     fn below(&mut self, value: &Value, here: &mut Vec<Step>, is_root: bool) {
         let around = self.parts.len();
         let mut own = Vec::new();
@@ -98,7 +98,7 @@ impl Walk<'_> {
         self.parts.splice(around..around, own);
     }
 
-    /// The part that `step` leads to, after those inside of it.
+    /// The part that `step` leads to, after the parts inside it.
     fn part(&mut self, step: Step, inner: &Value, here: &mut Vec<Step>) -> Option<Removable> {
         here.push(step);
         self.below(inner, here, false);

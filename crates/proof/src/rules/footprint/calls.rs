@@ -1,11 +1,11 @@
-//! What functions look at, and lookups in maps that a rule writes down.
+//! The footprint of function calls, and of lookups in map literals.
 
 use super::place::kind;
-use super::{Case, Looker, Place, Term};
+use super::{Case, FootprintReader, Place, Term};
 use gantry_schema::cel::ast::{Call, Expr, Literal, MacroKind, Step};
 
-impl<'a> Looker<'a, '_> {
-    /// `{'a': 1, 'b': 2}[place]`: one of finitely many constants, chosen by which of the keys the value is.
+impl<'a> FootprintReader<'a, '_> {
+    /// `{'a': 1, 'b': 2}[place]`: one of finitely many constants, selected by the key that the value equals.
     pub(super) fn looked_up(&mut self, map: &Expr, steps: &[Step]) -> Term<'a> {
         let constants = |entries: &[(Expr, Expr, bool)]| -> Option<Vec<Literal>> {
             let entry = |(key, value, optional): &(Expr, Expr, bool)| match (key, value) {
@@ -21,11 +21,11 @@ impl<'a> Looker<'a, '_> {
                 Term::Place(place) => keys.iter().for_each(|key| self.constant(&place, key, false)),
                 Term::Absent => return Term::Absent,
                 Term::Constant(_) | Term::Decided => {}
-                _ => self.gap("a map that is made by the rule"),
+                _ => self.gap("a map that it builds"),
             }
             return Term::Decided;
         }
-        self.gap("a selection that is not followed");
+        self.gap("a selection that is not supported");
         Term::Unknown
     }
 
@@ -56,7 +56,7 @@ impl<'a> Looker<'a, '_> {
         if terms.iter().all(|term| matches!(term, Term::Constant(_) | Term::Decided)) {
             return Term::Decided;
         }
-        self.looked.texts.extend(examples(&call.function).iter().map(|text| (*text).to_owned()));
+        self.footprint.texts.extend(examples(&call.function).iter().map(|text| (*text).to_owned()));
         let argument = text(call.args.get(1));
         let mut terms = terms.into_iter();
         match (call.function.as_str(), terms.next(), argument) {
@@ -98,8 +98,8 @@ impl<'a> Looker<'a, '_> {
         Term::Unknown
     }
 
-    /// `place.find("^([^/]+)").endsWith(text)` and its like as a pattern of the place: what is found is all up to a
-    /// character.
+    /// `place.find("^([^/]+)").endsWith(text)` and similar calls as a pattern of the place: `find` returns everything
+    /// up to a character.
     fn found(&mut self, find: &Call, function: &str, text: &str) -> Option<Place<'a>> {
         let [target, Expr::Literal(Literal::String(pattern))] = &find.args[..] else { return None };
         let inner = pattern.strip_prefix('^')?;
@@ -121,10 +121,10 @@ impl<'a> Looker<'a, '_> {
         Some(place)
     }
 
-    /// A text in one case that is compared with a constant, as a pattern of the text itself.
+    /// Records a comparison of an upper- or lower-cased string with a constant, as a pattern of the string itself.
     pub(super) fn cased(&mut self, place: &Place<'a>, case: Case, text: &str, around: impl Fn(&str) -> String) {
         let has_it = |c: char| if case == Case::Upper { !c.is_ascii_lowercase() } else { !c.is_ascii_uppercase() };
-        // A text in small letters is never found in one in large letters.
+        // An upper-case string never contains a lower-case letter, and vice versa.
         if text.chars().all(has_it) {
             let either = |c: char| match c.is_ascii_alphabetic() {
                 true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
@@ -136,7 +136,7 @@ impl<'a> Looker<'a, '_> {
     }
 }
 
-/// Texts on which a function makes a difference, for guesses.
+/// Strings for which a function has different results, for guesses.
 fn examples(function: &str) -> &'static [&'static str] {
     match function {
         "isIP" | "ip" | "ip.isCanonical" => &["127.0.0.1", "::1", "::0001"],

@@ -1,4 +1,4 @@
-//! Reading a rule for what it looks at.
+//! Computes the footprint of a rule: what it looks at.
 
 mod calls;
 mod normal;
@@ -13,22 +13,22 @@ use crate::keywords as kw;
 use gantry_schema::cel::ast::{Expr, Literal, Macro, MacroKind, Operator, Step};
 use gantry_schema::cel::{parse_rule, unescape};
 use normal::normal;
-use place::{Place, filled_in, is_absent, item, kind, plain, value};
+use place::{Place, defaults_at, is_absent, item, kind, plain, value};
 use shape::{is_of_each, is_paired, uncounted};
 use variables::mentions;
 
-/// What an expression is, as far as it matters here.
+/// The kind of an expression, as far as it matters here.
 enum Term<'a> {
-    /// Decided by what is recorded already: a truth value, or one of finitely many constants.
+    /// Determined by what is already recorded: a boolean, or one of finitely many constants.
     Decided,
     Constant(Literal),
     Place(Place<'a>),
-    /// A place that no object of live has: reading it fails, whatever else there is.
+    /// A place that no object of live has: reading it always fails.
     Absent,
     Size(Place<'a>),
-    /// A text with all its ASCII letters large, or small.
+    /// A string with all ASCII letters in upper or lower case.
     Cased(Place<'a>, Case),
-    /// How many items of a list fit a condition that is recorded already.
+    /// The number of items of a list that satisfy a condition that is already recorded.
     Count(Place<'a>),
     /// Anything else.
     Unknown,
@@ -40,60 +40,60 @@ enum Case {
     Lower,
 }
 
-struct Looker<'a, 'l> {
+struct FootprintReader<'a, 'l> {
     root: Place<'a>,
     is_root: bool,
-    /// Whether the rule is of a shape in which items of its list may be compared with each other.
+    /// Whether the rule has a shape in which the items of its list can be compared with each other.
     is_paired: bool,
-    looked: &'l mut Footprint,
-    /// Variables of macros, with the list or map that they run over.
+    footprint: &'l mut Footprint,
+    /// Variables of macros, with the elements that they stand for.
     scope: Vec<(String, Place<'a>)>,
 }
 
-/// Gaps that leave out no place that the rule looks at.
-const FIXED: &str = "an item at a fixed place";
-const LOOKED_FOR: &str = "a value that is looked for in another";
+/// Unsupported features that do not hide any place from the view.
+const FIXED: &str = "an item at a fixed index";
+const LOOKED_FOR: &str = "a search for one value in another";
 
 impl Footprint {
-    /// Whether the view has every place that the rule looks at, even if not all that it looks at there.
+    /// Whether the view contains every place that the rule looks at, even if not everything it looks at there.
     pub fn has_every_place(&self) -> bool {
         self.unsupported.iter().all(|gap| gap == FIXED || gap == LOOKED_FOR)
     }
 }
 
-/// Looks through the rule of a node that live describes by `live` and desired by `desired`.
+/// The footprint of a rule of the node that live describes by `live` and desired by `desired`.
 ///
-/// `keeps` says that fields that `live` does not describe are kept because of what is around the node.
+/// `keeps`: whether the schema around the node keeps fields that `live` does not describe.
 ///
 /// # Errors
-/// The rule cannot be read.
+/// The rule does not parse.
 pub fn footprint(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root: bool) -> Result<Footprint, String> {
-    let mut looked = Footprint::default();
-    let Some(expr) = parse_rule(rule)? else { return Ok(looked) };
+    let mut footprint = Footprint::default();
+    let Some(expr) = parse_rule(rule)? else { return Ok(footprint) };
     let expr = uncounted(expr);
     let is_paired = is_paired(&expr);
-    looked.is_paired = is_paired;
-    looked.is_hereditary = is_paired || is_of_each(&expr);
-    let root = Place { way: Vec::new(), schema: live, desired: Some(desired), keeps };
-    let mut looker = Looker { root, is_root, is_paired, looked: &mut looked, scope: Vec::new() };
-    looker.truth(&normal(expr));
+    footprint.is_paired = is_paired;
+    footprint.is_hereditary = is_paired || is_of_each(&expr);
+    let root = Place { path: Vec::new(), schema: live, desired: Some(desired), keeps };
+    let mut reader = FootprintReader { root, is_root, is_paired, footprint: &mut footprint, scope: Vec::new() };
+    reader.truth(&normal(expr));
     if is_paired {
-        // Whatever fails of it fails for two of the items.
-        looked.view.kept = 2;
+        // If a list fails it, two of its items fail it.
+        footprint.view.kept = 2;
     }
-    Ok(looked)
+    Ok(footprint)
 }
 
-impl<'a> Looker<'a, '_> {
+impl<'a> FootprintReader<'a, '_> {
     fn gap(&mut self, why: impl Into<String>) {
-        self.looked.unsupported.insert(why.into());
+        self.footprint.unsupported.insert(why.into());
     }
 
     fn view(&mut self, place: &Place<'_>) -> &mut View {
-        self.looked.view.at(&place.way)
+        self.footprint.view.at(&place.path)
     }
 
-    /// An expression that has to be a truth value.
+    /// Records an expression that has to be a boolean.
     fn truth(&mut self, expr: &Expr) {
         match self.term(expr) {
             Term::Decided | Term::Constant(_) | Term::Absent => {}
@@ -101,7 +101,7 @@ impl<'a> Looker<'a, '_> {
                 self.view(&place);
             }
             Term::Place(_) | Term::Size(_) | Term::Cased(..) | Term::Count(_) | Term::Unknown => {
-                self.gap("an expression that is not compared with a constant")
+                self.gap("an expression that it does not compare with a constant")
             }
         }
     }
@@ -110,7 +110,7 @@ impl<'a> Looker<'a, '_> {
         match expr {
             Expr::Literal(literal) => {
                 if let Literal::String(text) = literal {
-                    self.looked.texts.insert(text.clone());
+                    self.footprint.texts.insert(text.clone());
                 }
                 Term::Constant(literal.clone())
             }
@@ -123,7 +123,7 @@ impl<'a> Looker<'a, '_> {
                     Term::Place(place)
                 }
                 None => {
-                    self.gap("a selection that is not followed");
+                    self.gap("a selection that is not supported");
                     Term::Unknown
                 }
             },
@@ -168,7 +168,7 @@ impl<'a> Looker<'a, '_> {
                     match self.term(result) {
                         Term::Decided | Term::Constant(_) | Term::Absent => {}
                         Term::Place(place) if kind(place.schema) == "boolean" => {}
-                        _ => self.gap("a condition between values"),
+                        _ => self.gap("a conditional between values"),
                     }
                 }
                 Term::Decided
@@ -178,7 +178,7 @@ impl<'a> Looker<'a, '_> {
                 for (item, _) in items {
                     self.term(item);
                 }
-                self.gap("a list that is made by the rule");
+                self.gap("a list that it builds");
                 Term::Unknown
             }
             Expr::Map(entries) => {
@@ -186,7 +186,7 @@ impl<'a> Looker<'a, '_> {
                     self.term(key);
                     self.term(value);
                 }
-                self.gap("a map that is made by the rule");
+                self.gap("a map that it builds");
                 Term::Unknown
             }
             Expr::Call(call) => self.call(call),
@@ -194,15 +194,15 @@ impl<'a> Looker<'a, '_> {
         }
     }
 
-    /// What the condition always is, because no object of live has the fields that it asks for: nothing that is beside
-    /// it can change that.
+    /// The constant value of a condition on fields that no object of live has. The rest of the expression cannot change
+    /// it.
     fn known(&mut self, expr: &Expr) -> Option<bool> {
         match expr {
             Expr::Literal(Literal::Bool(value)) => Some(*value),
             Expr::Has { operand, field } => {
                 let step = [Step::Field { name: field.clone(), optional: false }];
                 let owner = self.place(operand)?;
-                // Of an object that is not there nothing can be asked, not even that.
+                // On an absent object even `has()` fails.
                 if is_absent(&owner) || !self.is_given(operand) {
                     return None;
                 }
@@ -222,7 +222,7 @@ impl<'a> Looker<'a, '_> {
         }
     }
 
-    /// Whether there is such a value in every object that live takes.
+    /// Whether every object that live accepts has this value.
     fn is_given(&mut self, expr: &Expr) -> bool {
         let Expr::Path { root, steps } = expr else { return matches!(expr, Expr::Variable(_)) };
         let mut place = self.place(root).filter(|_| self.is_given(root));
@@ -244,7 +244,7 @@ impl<'a> Looker<'a, '_> {
     fn has(&mut self, operand: &Expr, field: &str) -> Term<'a> {
         let step = [Step::Field { name: field.to_owned(), optional: false }];
         match self.place(operand).and_then(|place| self.follow(place, &step)) {
-            // The object around it decides whether it can be evaluated at all.
+            // The enclosing object determines whether the expression can be evaluated at all.
             Some(place) if is_absent(&place) => {
                 if let Some(owner) = self.place(operand).filter(|owner| !is_absent(owner)) {
                     self.view(&owner);
@@ -253,7 +253,7 @@ impl<'a> Looker<'a, '_> {
             Some(place) => {
                 self.view(&place);
             }
-            None => self.gap("a selection that is not followed"),
+            None => self.gap("a selection that is not supported"),
         }
         Term::Decided
     }
@@ -294,7 +294,7 @@ impl<'a> Looker<'a, '_> {
                     self.view(&place).sizes.insert(size);
                 }
             }
-            // So many items decide, and one more.
+            // This many items decide, plus one.
             (Term::Count(place), Term::Constant(Literal::Int(count)))
             | (Term::Constant(Literal::Int(count)), Term::Count(place)) => {
                 self.view(&place).kept += usize::try_from(count.clamp(0, 100)).unwrap_or(0) + 1;
@@ -306,8 +306,8 @@ impl<'a> Looker<'a, '_> {
                 self.cased(&place, case, &text, |text| format!(r"\A{text}\z"));
             }
             (Term::Place(left), Term::Place(right)) => self.compared_with(&left, &right, is_order),
-            (Term::Size(_), _) | (_, Term::Size(_)) => self.gap("sizes that are not compared with a constant"),
-            _ => self.gap("values that are not compared with a constant"),
+            (Term::Size(_), _) | (_, Term::Size(_)) => self.gap("a size that it does not compare with a constant"),
+            _ => self.gap("a value that it does not compare with a constant"),
         }
     }
 
@@ -317,18 +317,18 @@ impl<'a> Looker<'a, '_> {
             (_, Literal::Null) | ("boolean", Literal::Bool(_)) => {}
             ("string" | "int-or-string", Literal::String(text)) => {
                 if is_order {
-                    self.gap("an order of texts");
+                    self.gap("the order of strings");
                 }
                 self.view(place).words.insert(text.clone());
             }
             ("integer" | "int-or-string", Literal::Int(number)) => {
                 self.view(place).integers.insert(*number);
                 if is_order && number_or_text {
-                    self.gap("an order of what may be a text");
+                    self.gap("the order of values that can be strings");
                 }
             }
             ("number", Literal::Double(number)) => self.view(place).fractions.push(*number),
-            #[allow(clippy::cast_precision_loss)] // A neighbour of the constant serves as well.
+            #[allow(clippy::cast_precision_loss)] // A neighbour of the constant is as good.
             ("number", Literal::Int(number)) => self.view(place).fractions.push(*number as f64),
             _ => self.gap("a constant of another type"),
         }
@@ -338,24 +338,24 @@ impl<'a> Looker<'a, '_> {
         let kinds = (kind(left.schema), kind(right.schema));
         let is_scalar = |kind: &str| matches!(kind, "string" | "integer" | "number" | "boolean");
         if kinds.0 != kinds.1 || !is_scalar(kinds.0) || is_order && kinds.0 == "string" {
-            self.gap("whole values that are compared with each other");
+            self.gap("a comparison of whole values");
         }
-        // Values of several items that are compared with one another are more than two.
-        let last_list = |place: &Place<'_>| place.way.iter().rposition(|key| !matches!(key, Key::Field(_)));
+        // Comparing values of several items with each other involves more than two values.
+        let last_list = |place: &Place<'_>| place.path.iter().rposition(|key| !matches!(key, Key::Field(_)));
         let (a, b) = (last_list(left), last_list(right));
-        if a != b || a.is_some_and(|end| left.way[..=end] != right.way[..=end]) {
-            self.gap("values of different items that are compared with each other");
+        if a != b || a.is_some_and(|end| left.path[..=end] != right.path[..=end]) {
+            self.gap("a comparison of values in different items");
         }
         if plain(left.schema) != plain(right.schema) {
-            self.gap("values of different schemas that are compared with each other");
+            self.gap("a comparison of values with different schemas");
         }
-        // What is filled in on one side may be equal to what is written on the other.
+        // A default of one place can equal a written value of the other.
         for place in [left, right] {
             for schema in [Some(self.root.schema), self.root.desired].into_iter().flatten() {
-                filled_in(schema, &place.way).into_iter().for_each(|default| self.view(place).tell(default));
+                defaults_at(schema, &place.path).into_iter().for_each(|default| self.view(place).add_value(default));
             }
         }
-        self.looked.pairs.push((left.way.clone(), right.way.clone()));
+        self.footprint.pairs.push((left.path.clone(), right.path.clone()));
     }
 
     /// `value in list`
@@ -369,7 +369,7 @@ impl<'a> Looker<'a, '_> {
                         self.cased(&place.clone(), *case, &text, |text| format!(r"\A{text}\z"));
                     }
                     (Term::Constant(_) | Term::Decided | Term::Absent, Term::Constant(_)) => {}
-                    _ => self.gap("a list that is made by the rule"),
+                    _ => self.gap("a list that it builds"),
                 }
             }
             return Term::Decided;
@@ -382,13 +382,13 @@ impl<'a> Looker<'a, '_> {
                 self.view(&place).kept += 1;
                 match item(place) {
                     Some(item) => self.constant(&item, &constant, false),
-                    None => self.gap("a list without items"),
+                    None => self.gap("a list whose items are not described"),
                 }
             }
             (Term::Constant(Literal::String(key)), Some(place)) => {
                 let is_map = self.entry(place, &key).is_some();
                 if !is_map {
-                    self.gap("a field that is looked for by name");
+                    self.gap("a search for a field by name");
                 }
             }
             (_, place) => {
@@ -404,7 +404,7 @@ impl<'a> Looker<'a, '_> {
         Term::Decided
     }
 
-    /// A macro over a list or map; `is_counted` says that only the number of items that it lets pass is looked at.
+    /// Records a macro over a list or map. `is_counted`: only the number of items that pass it matters.
     fn run_over(&mut self, of: &Macro, is_counted: bool) -> Term<'a> {
         let target = self.place(&of.target);
         if target.is_none() {
@@ -415,12 +415,12 @@ impl<'a> Looker<'a, '_> {
             MacroKind::ExistsOne => 2,
             MacroKind::Filter if is_counted => 1,
             _ => {
-                self.gap("a macro that makes a list");
+                self.gap("a macro that builds a list");
                 2
             }
         };
         let (Some(target), [variable]) = (target, &of.variables[..]) else {
-            self.gap("a macro over what is not a list of the object");
+            self.gap("a macro over something other than a list or map of the object");
             return Term::Unknown;
         };
         if is_absent(&target) {
@@ -430,23 +430,23 @@ impl<'a> Looker<'a, '_> {
         let element = match kind(target.schema) {
             "array" => item(target.clone()),
             _ => value(target.clone()).map(|_| Place {
-                way: target.way.iter().cloned().chain([Key::Name]).collect(),
+                path: target.path.iter().cloned().chain([Key::Name]).collect(),
                 schema: &kw::TEXT,
                 desired: None,
                 keeps: false,
             }),
         };
         let Some(element) = element else {
-            self.gap("a macro over what is not a list of the object");
+            self.gap("a macro over something other than a list or map of the object");
             return Term::Unknown;
         };
-        // Inside of a macro over another list, an item would have to be kept for each item there.
-        let is_within = |place: &Place<'_>| target.way.starts_with(&place.way);
+        // Inside a macro over another list, an item would have to be kept for each item of that list.
+        let is_within = |place: &Place<'_>| target.path.starts_with(&place.path);
         let is_mentioned = |(name, place): &(String, Place<'_>)| !is_within(place) && mentions(&of.body, name);
-        if self.is_paired && target.way.is_empty() {
+        if self.is_paired && target.path.is_empty() {
             self.view(&target).is_paired |= self.scope.iter().any(is_mentioned);
         } else if self.scope.iter().any(is_mentioned) {
-            self.gap("items of two lists that are compared with each other");
+            self.gap("a comparison of items of two lists");
             self.view(&target).kept += 1;
         }
         self.view(&element);

@@ -1,13 +1,14 @@
-//! Rules in a form in which more of them can be read: what is done to a choice is done to each of its values.
+//! Rewrites rules into a normal form in which more of them can be analysed: operations on a conditional are applied to
+//! each of its values.
 //!
-//! `(has(self.a) ? self.a : '').startsWith('x')` becomes `has(self.a) ? self.a.startsWith('x') : ''.startsWith('x')`, and
-//! what is asked of each item of a list that the rule writes down is asked of each of them by itself. The result looks at
-//! the same things as the rule; it is read, never evaluated.
+//! `(has(self.a) ? self.a : '').startsWith('x')` becomes `has(self.a) ? self.a.startsWith('x') : ''.startsWith('x')`,
+//! and macros over list literals are unrolled. The result has the same footprint as the rule; it is analysed, never
+//! evaluated.
 
 use super::variables::replaced;
 use gantry_schema::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
 
-/// Choices that are spread, and items that are written out, at most; what is left stays as it is.
+/// The maximum number of conditionals and items that are expanded; the rest stay unchanged.
 const SPREAD: usize = 64;
 
 /// The rule in normal form.
@@ -82,7 +83,7 @@ impl Normal {
         exprs.into_iter().map(|expr| self.of(expr)).collect()
     }
 
-    /// What `made` makes of the operands, for each value of those that are choices.
+    /// `made(operands)`, with conditionals among the operands expanded.
     fn each(&mut self, operands: Vec<Expr>, made: &dyn Fn(Vec<Expr>) -> Expr) -> Expr {
         let operands = self.all(operands);
         match operands.iter().position(|operand| matches!(operand, Expr::Conditional { .. })) {
@@ -95,7 +96,7 @@ impl Normal {
         }
     }
 
-    /// The choice between what `made` makes of its values.
+    /// The conditional with `made` applied to each of its values.
     fn spread(&mut self, choice: Expr, made: &dyn Fn(Expr) -> Expr) -> Expr {
         let Expr::Conditional { cases, otherwise } = choice else { return made(choice) };
         if self.left == 0 {
@@ -108,7 +109,7 @@ impl Normal {
         }
     }
 
-    /// Whether the macro counts what of a list that the rule writes down fits a condition.
+    /// Whether the macro counts the items of a list literal that satisfy a condition.
     fn is_of_constants(&self, of: &Macro) -> bool {
         matches!(&of.target, Expr::List(items) if items.iter().all(|(item, optional)| !optional && is_movable(item)) && items.len() <= self.left)
             && matches!(of.kind, MacroKind::ExistsOne | MacroKind::Filter)
@@ -116,7 +117,8 @@ impl Normal {
             && of.filter.is_none()
     }
 
-    /// What [`Self::is_of_constants`] counts is decided by the condition on each of the items: no one of them alone.
+    /// An expression with the same footprint as a macro that [`Self::is_of_constants`]: the conditions on all items
+    /// decide it together.
     fn counted(&mut self, of: &Macro) -> Expr {
         let (Expr::List(items), [variable]) = (&of.target, &of.variables[..]) else {
             return Expr::Macro(Box::new(of.clone()));
@@ -150,7 +152,7 @@ impl Normal {
     }
 }
 
-/// What has to be there for a path with optional steps (`self.?a.b`) to have a value, field by field; `None` for any other
+/// The `has()` conditions under which a path with optional steps (`self.?a.b`) has a value; `None` for any other
 /// expression.
 fn chain(expr: &Expr) -> Option<Vec<Expr>> {
     let Expr::Path { root, steps } = expr else { return None };
@@ -168,7 +170,7 @@ fn chain(expr: &Expr) -> Option<Vec<Expr>> {
     (first..steps.len()).map(asked).collect()
 }
 
-/// The path with all its steps taken.
+/// The path without optional steps.
 fn plain(expr: &Expr) -> Expr {
     let Expr::Path { root, steps } = expr else { return expr.clone() };
     let taken = |step: &Step| match step {
@@ -178,7 +180,7 @@ fn plain(expr: &Expr) -> Expr {
     Expr::Path { root: root.clone(), steps: steps.iter().map(taken).collect() }
 }
 
-/// Whether the expression means the same wherever it is: macros cannot bind what it mentions.
+/// Whether the expression means the same everywhere: no macro can bind its variables.
 fn is_movable(expr: &Expr) -> bool {
     let is_fixed = |step: &Step| match step {
         Step::Field { .. } => true,

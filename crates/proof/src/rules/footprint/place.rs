@@ -1,28 +1,28 @@
-//! Where a path in a rule leads.
+//! Resolves paths in rules.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{FIXED, Looker};
+use super::{FIXED, FootprintReader};
 use crate::keywords as kw;
 use crate::rules::view::Key;
 use gantry_schema::cel::ast::{Expr, Literal, Step};
 use gantry_schema::cel::unescape;
 use gantry_schema::{self as schema, Sense};
 
-/// Where a value is: the path to it from the node, and its schema.
+/// A place below the node: the path to it, and its schemas.
 #[derive(Clone, Debug)]
 pub(super) struct Place<'a> {
-    pub way: Vec<Key>,
+    pub path: Vec<Key>,
     pub schema: &'a Value,
-    /// What desired says of this place, where it says anything.
+    /// Desired's schema of this place, if any.
     pub desired: Option<&'a Value>,
     /// Whether fields that live does not describe are kept here.
     pub keeps: bool,
 }
 
-impl<'a> Looker<'a, '_> {
+impl<'a> FootprintReader<'a, '_> {
     /// The place that a chain of selections leads to.
     pub(super) fn place(&mut self, expr: &Expr) -> Option<Place<'a>> {
         match expr {
@@ -57,8 +57,8 @@ impl<'a> Looker<'a, '_> {
                 }
                 Step::Index { index: Expr::Variable(key), optional: false } => {
                     let (_, bound) = self.scope.iter().rev().find(|(name, _)| name == key)?;
-                    let (last, map) = bound.way.split_last()?;
-                    if *last != Key::Name || map != place.way {
+                    let (last, map) = bound.path.split_last()?;
+                    if *last != Key::Name || map != place.path {
                         return None;
                     }
                     value(place)?
@@ -70,10 +70,10 @@ impl<'a> Looker<'a, '_> {
     }
 
     fn field(&mut self, place: Place<'a>, name: &str) -> Option<Place<'a>> {
-        let is_resource = place.way.is_empty() && self.is_root || kw::embedded(place.schema);
-        if place.way.is_empty() && self.is_root && name == "metadata" {
+        let is_resource = place.path.is_empty() && self.is_root || kw::embedded(place.schema);
+        if place.path.is_empty() && self.is_root && name == "metadata" {
             return Some(Place {
-                way: vec![Key::Field(name.to_owned())],
+                path: vec![Key::Field(name.to_owned())],
                 schema: metadata(),
                 desired: None,
                 keeps: false,
@@ -81,11 +81,11 @@ impl<'a> Looker<'a, '_> {
         }
         let desired = place.desired.and_then(|desired| kw::property(desired, name));
         if let Some(schema) = kw::property(place.schema, name) {
-            let mut way = place.way;
-            way.push(Key::Field(name.to_owned()));
-            return Some(Place { way, schema, desired, keeps: false });
+            let mut path = place.path;
+            path.push(Key::Field(name.to_owned()));
+            return Some(Place { path, schema, desired, keeps: false });
         }
-        // What live does not describe it drops, so that no object has it, unless desired fills it in.
+        // Live drops a field that it does not describe, so no object has it, unless desired defaults it.
         let is_dropped = kw::additional(place.schema).is_none()
             && !kw::preserves(place.schema)
             && !place.keeps
@@ -97,16 +97,16 @@ impl<'a> Looker<'a, '_> {
         self.entry(place, name)
     }
 
-    /// The value of a map under a fixed key. The entry has to be kept.
+    /// The value of a map under a fixed key. The view must keep this entry.
     pub(super) fn entry(&mut self, place: Place<'a>, key: &str) -> Option<Place<'a>> {
-        let way = place.way.clone();
+        let path = place.path.clone();
         let value = value(place)?;
-        let map = self.looked.view.at(&way);
+        let map = self.footprint.view.at(&path);
         map.kept += 1;
         map.sought += 1;
         map.sought_keys.insert(key.to_owned());
         map.keys.get_or_insert_default().words.insert(key.to_owned());
-        // What the rule asks of this value is asked of the values of all keys, which does no harm.
+        // What the rule checks on this value is recorded for the values of all keys, which does no harm.
         Some(value)
     }
 }
@@ -127,10 +127,10 @@ pub(super) fn kind(schema: &Value) -> &str {
     }
 }
 
-/// The values that defaults on the way to a place put there.
-pub(super) fn filled_in<'s>(root: &'s Value, way: &[Key]) -> Vec<&'s Value> {
+/// The values that defaults on the path to a place put there.
+pub(super) fn defaults_at<'s>(root: &'s Value, path: &[Key]) -> Vec<&'s Value> {
     let (mut schema, mut filled) = (root, Vec::new());
-    for key in way {
+    for key in path {
         let below = match key {
             Key::Field(name) => kw::property(schema, name),
             Key::Item => kw::get(schema, "items"),
@@ -153,14 +153,14 @@ pub(super) fn filled_in<'s>(root: &'s Value, way: &[Key]) -> Vec<&'s Value> {
     filled
 }
 
-/// What a schema asks of a value.
+/// The keywords of a schema that constrain a value.
 pub(super) fn plain(schema: &Value) -> BTreeMap<&str, &Value> {
     let is_said = |key: &str| key == "default" || schema::is_left_out(key, Sense::Objects);
     let entries = schema.as_object().into_iter().flatten();
     entries.filter(|(key, _)| !is_said(key)).map(|(key, value)| (key.as_str(), value)).collect()
 }
 
-/// What represents all places that no object of live has.
+/// Represents all places that no object of live has.
 static ABSENT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::Null);
 
 fn absent(place: Place<'_>) -> Place<'_> {
@@ -175,15 +175,15 @@ pub(super) fn item(place: Place<'_>) -> Option<Place<'_>> {
     let schema = place.schema.get("items")?;
     let desired = place.desired.and_then(|desired| desired.get("items"));
     let keeps = place.keeps || kw::preserves(place.schema);
-    let mut way = place.way;
-    way.push(Key::Item);
-    Some(Place { way, schema, desired, keeps })
+    let mut path = place.path;
+    path.push(Key::Item);
+    Some(Place { path, schema, desired, keeps })
 }
 
 pub(super) fn value(place: Place<'_>) -> Option<Place<'_>> {
     let schema = place.schema.get("additionalProperties").filter(|values| values.is_object())?;
     let desired = place.desired.and_then(|desired| desired.get("additionalProperties"));
-    let mut way = place.way;
-    way.push(Key::Value);
-    Some(Place { way, schema, desired, keeps: false })
+    let mut path = place.path;
+    path.push(Key::Value);
+    Some(Place { path, schema, desired, keeps: false })
 }

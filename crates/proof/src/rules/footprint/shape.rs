@@ -1,23 +1,23 @@
-//! Shapes of rules for which few items of a list decide.
+//! Shapes of rules for which a few items of a list decide.
 
 use super::variables::{mentions, replaced};
 use gantry_schema::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator};
 
-/// Whether the rule asks something of each item of `self`, one by one.
+/// Whether the rule checks each item of `self` separately.
 pub(super) fn is_of_each(expr: &Expr) -> bool {
     matches!(expr, Expr::Macro(of) if of.kind == MacroKind::All && is_self(&of.target) && of.filter.is_none()
         && !mentions(&of.body, "self") && !mentions(&of.body, "oldSelf"))
 }
 
-/// Whether the rule asks of each item of `self` something that compares it with all others, once:
-/// `self.all(a, self.exists_one(b, …))`, perhaps where a condition on `a` holds.
+/// Whether the rule compares each item of `self` with all items exactly once: `self.all(a, self.exists_one(b, …))`,
+/// possibly under a condition on `a`.
 ///
 /// A list without some of its items passes where the whole list does, provided that each item passes alone; and if a
 /// list fails, two of its items fail. For let `a` be an item, `m` how many items fit it, and the rule `F(a, m = 1)`,
 /// which is no less true the more `m = 1` is. Without other items `m` shrinks. If it shrinks from 1 to 0, `a` does not
-/// fit itself, and then passing alone says `F(a, false)`. And if `F(a, m = 1)` fails, then `m` is 0 or at least 2: either
-/// `a` does not fit itself, and fails alone, or `a` and another item that fits it fail together. For an inner `all` both
-/// are plain.
+/// fit itself, and then passing alone says `F(a, false)`. And if `F(a, m = 1)` fails, then `m` is 0 or at least 2:
+/// either `a` does not fit itself, and fails alone, or `a` and another item that fits it fail together. For an inner
+/// `all` both are plain.
 pub(super) fn is_paired(expr: &Expr) -> bool {
     let Expr::Macro(of) = expr else { return false };
     of.kind == MacroKind::All
@@ -27,9 +27,9 @@ pub(super) fn is_paired(expr: &Expr) -> bool {
         && inner(&of.body) == Some(1)
 }
 
-/// The rule with what it counts said by `all` and `exists_one`, where that is the same: `size(self.filter(i,
-/// size(self.filter(j, j == i)) > 1)) == 0` says that each item is like no other, as `self.all(i, self.exists_one(j, j ==
-/// i))` does. The result is read, never evaluated.
+/// The rule with counts replaced by `all` and `exists_one`, if that is equivalent: `size(self.filter(i,
+/// size(self.filter(j, j == i)) > 1)) == 0` means that no two items are equal, as does `self.all(i, self.exists_one(j,
+/// j == i))`. The result is only analysed, never evaluated.
 pub(super) fn uncounted(expr: Expr) -> Expr {
     let of_each = |of: &Macro| {
         let body = of_others(negated(of.body.clone()), &of.variables);
@@ -51,7 +51,8 @@ pub(super) fn uncounted(expr: Expr) -> Expr {
     }
 }
 
-/// Counts of items that are like the item of a macro around: an item is like itself, so that there is one at least.
+/// Replaces counts of items that equal the item of the enclosing macro: an item equals itself, so the count is at least
+/// one.
 fn of_others(expr: Expr, variables: &[String]) -> Expr {
     let again = |expr: Expr| of_others(expr, variables);
     match expr {
@@ -66,7 +67,7 @@ fn of_others(expr: Expr, variables: &[String]) -> Expr {
         },
         expr => match (count(&expr), variables) {
             (Some((of, Operator::Equal | Operator::LessEqual, 1) | (of, Operator::Less, 2)), [item])
-                if is_self(&of.target) && is_likeness(&of.body, &of.variables, item) =>
+                if is_self(&of.target) && is_equality(&of.body, &of.variables, item) =>
             {
                 Expr::Macro(Box::new(Macro { kind: MacroKind::ExistsOne, ..of.clone() }))
             }
@@ -75,7 +76,7 @@ fn of_others(expr: Expr, variables: &[String]) -> Expr {
     }
 }
 
-/// `size(list.filter(x, …))` that is compared with a number, the count on the left.
+/// A comparison of `size(list.filter(x, …))` with a number, with the count on the left.
 fn count(expr: &Expr) -> Option<(&Macro, Operator, i64)> {
     let Expr::Binary { first, rest } = expr else { return None };
     let [(operator, second)] = &rest[..] else { return None };
@@ -99,7 +100,7 @@ fn is_count(call: &Call) -> bool {
     call.function == "size" && matches!(&call.args[..], [Expr::Macro(of)] if is_filter(of))
 }
 
-/// The operator with its sides changed.
+/// The operator for swapped operands.
 fn turned(operator: Operator) -> Operator {
     match operator {
         Operator::Less => Operator::Greater,
@@ -110,7 +111,7 @@ fn turned(operator: Operator) -> Operator {
     }
 }
 
-/// What is true where the expression is not. A comparison is turned round.
+/// The negated expression. A comparison is inverted.
 fn negated(expr: Expr) -> Expr {
     let operator = match &expr {
         Expr::Not(operand) => return (**operand).clone(),
@@ -133,11 +134,11 @@ fn negated(expr: Expr) -> Expr {
     }
 }
 
-/// Whether a condition on an item and another one says that parts of them are equal: each item is like itself then.
-fn is_likeness(condition: &Expr, variables: &[String], item: &str) -> bool {
+/// Whether a condition on two items means that parts of them are equal, which every item satisfies with itself.
+fn is_equality(condition: &Expr, variables: &[String], item: &str) -> bool {
     let [other] = variables else { return false };
     match condition {
-        Expr::And(operands) => operands.iter().all(|operand| is_likeness(operand, variables, item)),
+        Expr::And(operands) => operands.iter().all(|operand| is_equality(operand, variables, item)),
         Expr::Binary { first, rest } => match &rest[..] {
             [(Operator::Equal, second)] => {
                 let of_item = |expr: &Expr| replaced(expr, other, &Expr::Variable(item.to_owned()));
@@ -154,8 +155,8 @@ pub(super) fn is_self(expr: &Expr) -> bool {
     matches!(expr, Expr::Variable(name) if name == "self")
 }
 
-/// How many macros over `self` the expression has, each of them where the expression is no less true when they are. None:
-/// it mentions `self` in another way.
+/// The number of macros over `self` in the expression, all in positions where the expression is monotonic in them.
+/// None: it mentions `self` in another way.
 fn inner(expr: &Expr) -> Option<usize> {
     match expr {
         Expr::Macro(of) if is_self(&of.target) => {

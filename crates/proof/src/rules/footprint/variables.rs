@@ -1,4 +1,4 @@
-//! Variables of an expression: where they are used, and other values in their place.
+//! Variables of an expression: finds and substitutes them.
 
 use gantry_schema::cel::ast::{Call, Expr, Macro, Step};
 

@@ -1,4 +1,4 @@
-//! Lists, those without twins among them.
+//! Representative lists, including sets and lists of type `map`, which have no twins.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use super::super::view::View;
 use super::{Representatives, bound};
 use crate::keywords as kw;
 
-/// Items of a list that has no twins are compared in lists of up to so many.
+/// The maximum length of lists whose items are checked for twins.
 const DISTINCT: usize = 4;
 
-/// What no two items of a list may have in common, since the list is a set or a map.
+/// What no two items of a set or of a list of type `map` may have in common.
 enum Twins<'a> {
     /// The items themselves.
     Items,
@@ -18,7 +18,7 @@ enum Twins<'a> {
 }
 
 impl<'a> Twins<'a> {
-    /// `None` where twins are allowed.
+    /// `None` if twins are allowed.
     fn of(list: &'a Value) -> Option<Self> {
         let items = kw::get(list, "items")?;
         match list.get("x-kubernetes-list-type").and_then(Value::as_str)? {
@@ -34,15 +34,15 @@ impl<'a> Twins<'a> {
         }
     }
 
-    /// The view with enough values of each kind for lists of so many items that are alike and no twins.
+    /// The view with enough values of each kind for lists of `most` items that are of the same kind but not twins.
     fn apart(&self, items: &View, most: usize) -> View {
         let mut view = items.clone();
-        let tell = |view: &mut View| view.compared_with = view.compared_with.max(most.saturating_sub(1));
+        let add_value = |view: &mut View| view.compared_with = view.compared_with.max(most.saturating_sub(1));
         match self {
-            Twins::Items => tell(&mut view),
+            Twins::Items => add_value(&mut view),
             Twins::Fields(keys) => {
                 for key in keys {
-                    tell(view.fields.entry((*key).to_owned()).or_default());
+                    add_value(view.fields.entry((*key).to_owned()).or_default());
                 }
             }
         }
@@ -74,14 +74,15 @@ impl Representatives<'_> {
         let items = items_of(item_view);
         let is_list = |list: &Value| twins.as_ref().is_none_or(|twins| !twins.are_in(list));
         if view.is_paired && most == 2 {
-            // Fields are compared with the same field of the other item: the first item may have the first of each kind.
+            // Fields are compared with the same field of the other item, so the first item needs only the first value
+            // of each kind.
             let first = items_of(&item_view.without_compared());
             let mut lists = self.pairs(&first, &items, least);
             lists.retain(is_list);
             return lists;
         }
         if view.is_paired {
-            self.miss("items that are compared with each other in long lists");
+            self.miss("comparisons between the items of long lists");
         }
         let once = matches!(twins, Some(Twins::Items));
         let chosen = self.selections(items.len(), least, most, once).into_iter();
@@ -90,7 +91,7 @@ impl Representatives<'_> {
         self.kept(lists.filter(is_list))
     }
 
-    /// Lists of up to two items.
+    /// All lists of up to two items.
     fn pairs(&mut self, first: &[Value], second: &[Value], least: usize) -> Vec<Value> {
         let mut lists = Vec::new();
         if least == 0 {
@@ -102,7 +103,7 @@ impl Representatives<'_> {
         if first.len().saturating_mul(second.len()) > self.most {
             self.miss("too many combinations of items");
         }
-        // Twins first: what compares items mostly wants them to differ.
+        // Twins first: most rules that compare items require them to differ.
         let twins = first.iter().map(|item| (item, item));
         let others = first.iter().flat_map(|one| second.iter().map(move |other| (one, other)));
         let both = twins.chain(others.take(self.most)).map(|(one, other)| json!([one, other]));
@@ -110,7 +111,7 @@ impl Representatives<'_> {
         lists
     }
 
-    /// Choices of `least` to `most` out of `count` things, the order without meaning; each at most once if `once`.
+    /// Selections of `least` to `most` out of `count` things, regardless of order; each at most once if `once`.
     pub(super) fn selections(&mut self, count: usize, least: usize, most: usize, once: bool) -> Vec<Vec<usize>> {
         let mut all: Vec<Vec<usize>> = Vec::new();
         let mut layer: Vec<Vec<usize>> = vec![Vec::new()];
@@ -129,7 +130,7 @@ impl Representatives<'_> {
             }
             if next.len() >= self.most {
                 self.miss("too many combinations of items");
-                // Some of each: the same thing several times, and otherwise few of the many.
+                // Keep some of each: the same thing several times, and a sample of the others.
                 if !once {
                     all.extend((0..count).map(|index| vec![index; most.max(2)]));
                 }
@@ -141,7 +142,7 @@ impl Representatives<'_> {
     }
 }
 
-/// Keeps `count` of the things, spread over all of them.
+/// Keeps about `count` of the things, evenly spread.
 fn thin<T>(things: &mut Vec<T>, count: usize) {
     let every = things.len().div_ceil(count.max(1)).max(1);
     let mut index = 0;

@@ -1,4 +1,4 @@
-//! Representatives: for each kind of value that rules can distinguish, one value.
+//! Representatives: one value for each kind of value that rules can distinguish.
 
 mod lists;
 mod numbers;
@@ -13,24 +13,25 @@ use super::view::View;
 use crate::automaton::Budget;
 use crate::keywords as kw;
 
-/// Items at most in lists that are made for a size.
+/// The maximum number of items in lists that are built for a size.
 pub(super) const ITEMS: u64 = 12;
 
-/// What all values of one question may weigh together.
+/// The maximum total weight of all values of one question.
 const ROOM: u64 = 96 << 20;
-/// Values of an `enum` that are compared with those of another one, at most.
+/// The maximum number of comparisons between the values of two enums.
 const COMPARED: usize = 1_000_000;
 
-/// Makes representatives.
+/// Builds representatives.
 pub struct Representatives<'a> {
     pub budget: &'a mut Budget,
-    /// Texts that the rules mention.
+    /// Strings that the rules mention.
     pub texts: &'a BTreeSet<String>,
-    /// Whether a view does not say all, so that these texts are worth a try.
+    /// Whether the view is incomplete, so that these strings are tried too.
     pub is_guessing: bool,
-    /// Values of one place at most; of more combinations some are made, and then nothing is proven.
+    /// The maximum number of values of one place. If there are more combinations, only some are built and nothing is
+    /// proven.
     pub most: usize,
-    /// What all values may still weigh.
+    /// The weight that is left for values.
     room: u64,
     /// Why there may be values without a representative.
     pub missing: Option<String>,
@@ -64,9 +65,9 @@ impl<'t> Representatives<'t> {
         self.missing.get_or_insert_with(|| why.into());
     }
 
-    /// Values that represent all that `schema` accepts, as far as `view` distinguishes them, the simplest first.
+    /// Values that represent all that `schema` accepts, as far as `view` distinguishes them, simplest first.
     ///
-    /// What the schema demands of fields that nothing looks at is left out.
+    /// Required fields that nothing looks at are left out.
     pub fn values(&mut self, schema: &Value, view: &View) -> Vec<Value> {
         let mut values = allowed(schema).unwrap_or_else(|| self.of_kind(schema, view));
         if kw::flag(schema, "nullable") && !values.contains(&Value::Null) {
@@ -98,21 +99,21 @@ impl<'t> Representatives<'t> {
         }
     }
 
-    /// The lengths of lists and maps that have to be tried.
+    /// The minimum and maximum length of the lists or maps that have to be tried.
     fn lengths(&mut self, view: &View, min: Option<u64>, max: Option<u64>) -> (usize, usize) {
         let beyond = view.sizes.last().map_or(0, |size| size + 1);
         let min = min.unwrap_or(0);
         let most = (view.kept as u64).max(beyond).max(min);
         let most = max.map_or(most, |max| most.min(max));
         if most > ITEMS {
-            self.miss("long lists");
+            self.miss("lists or maps that are too long to try");
         }
         let cut = |n: u64| usize::try_from(n.min(ITEMS)).unwrap_or(0);
         (cut(min), cut(most))
     }
 }
 
-/// The schema and those below its `allOf`, which ask for more.
+/// The schema and those below its `allOf`.
 fn parts(schema: &Value) -> Vec<&Value> {
     let mut parts = vec![schema];
     let mut at = 0;
@@ -123,7 +124,7 @@ fn parts(schema: &Value) -> Vec<&Value> {
     parts
 }
 
-/// The values that an `enum` leaves, if there is one.
+/// The values that all `enum`s allow, if there is one.
 fn allowed(schema: &Value) -> Option<Vec<Value>> {
     let mut enums = parts(schema).into_iter().map(|part| kw::list(part, "enum")).filter(|list| !list.is_empty());
     let first = enums.next()?.to_vec();
@@ -135,7 +136,7 @@ fn allowed(schema: &Value) -> Option<Vec<Value>> {
                 .filter(|value| value.as_str().is_some_and(|text| allowed.contains(text)))
                 .collect();
         }
-        // More values than there are do no harm.
+        // Values that another `enum` excludes do no harm.
         match left.len().saturating_mul(list.len()) {
             ..=COMPARED => left.into_iter().filter(|value| list.contains(value)).collect(),
             _ => left,

@@ -1,4 +1,4 @@
-//! Numbers.
+//! Representative numbers.
 
 use serde_json::{Value, json};
 
@@ -28,11 +28,11 @@ impl Representatives<'_> {
             .flat_map(near)
             .collect();
         numbers.retain(|n| takes(&json!(n)));
-        // The small ones first, and positive ones before negative ones.
+        // Small numbers first, and positive ones before negative ones.
         numbers.sort_by_key(|n| (n.unsigned_abs(), *n < 0));
         numbers.dedup();
         if view.integers.is_empty() {
-            // Nothing looks at the value itself; so many can differ.
+            // No rule looks at the value itself, so this many different values are enough.
             numbers.truncate(view.compared_with + 1);
         }
         numbers.into_iter().map(Value::from).collect()
@@ -43,7 +43,7 @@ impl Representatives<'_> {
             self.miss("multipleOf");
         }
         let mut marks: Vec<f64> = view.fractions.clone();
-        // For an integer a bound is cut to one.
+        // For an integer, the server truncates the bound.
         marks.extend(bounds(schema).into_iter().flat_map(|bound| [bound, bound.trunc()]));
         marks.push(0.0);
         marks.sort_by(f64::total_cmp);
@@ -70,14 +70,14 @@ impl Representatives<'_> {
         numbers.iter().filter_map(written).take(most).collect()
     }
 
-    /// Whether the server takes a value without regard to rules; what cannot be asked may be taken.
+    /// Whether the server accepts a value, ignoring rules; true if that is unknown.
     fn takes(&self, schema: &Value) -> impl Fn(&Value) -> bool + use<> {
         let schema = Schema::compile_structure(schema, &self.budget.patterns()).ok();
         move |value| schema.as_ref().is_none_or(|schema| schema.accepts_value(value) != Some(false))
     }
 }
 
-/// The bounds of a number, those below `allOf` among them.
+/// The bounds of a number, including those below `allOf`.
 fn bounds(schema: &Value) -> Vec<f64> {
     let of = |part| ["minimum", "maximum"].map(|key| kw::get(part, key).and_then(Value::as_f64));
     parts(schema).into_iter().flat_map(of).flatten().collect()

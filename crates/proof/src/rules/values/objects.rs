@@ -1,4 +1,4 @@
-//! Objects with fields, and maps.
+//! Representative objects and maps.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::texts::no_shorter;
 use super::{Representatives, bound};
 use crate::strings::StringSet;
 
-/// Choices of fields at most, in all combinations together.
+/// The maximum number of field choices in all combinations together.
 const CHOSEN: usize = 400_000;
 
 impl Representatives<'_> {
@@ -16,9 +16,9 @@ impl Representatives<'_> {
         let required: Vec<&str> =
             schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         if view.keys.is_some() || view.items.is_some() {
-            self.miss("an object that is looked at as a map");
+            self.miss("an object that a rule uses as a map");
         }
-        // For each field that is looked at: absence, or one of its values.
+        // For each field in the view: absent, or one of its values.
         let mut choices: Vec<(&String, Vec<Option<Value>>)> = Vec::new();
         for (name, view) in &view.fields {
             let Some(field) = properties.and_then(|properties| properties.get(name)) else { continue };
@@ -32,7 +32,7 @@ impl Representatives<'_> {
             let fields = choices.iter().zip(chosen);
             Value::Object(fields.filter_map(|((name, all), at)| Some(((*name).clone(), all[at].clone()?))).collect())
         };
-        // An object with very many fields has fewer combinations of them made.
+        // The more fields an object has, the fewer combinations are built.
         let chosen = combinations(&counts, self.most.min(CHOSEN / counts.len().max(1)));
         if chosen.len() < counts.iter().fold(1, |all, count| all.saturating_mul(*count)) {
             self.miss("too many combinations of values");
@@ -43,7 +43,7 @@ impl Representatives<'_> {
     pub(super) fn maps(&mut self, schema: &Value, of: &Value, view: &View) -> Vec<Value> {
         let nothing = View::default();
         let keys_view = view.keys.as_deref().unwrap_or(&nothing);
-        // Of the keys that are looked for one each will do; the rest are examples for macros, which may have other keys.
+        // One entry is enough for each key that is looked up; the rest are examples for macros and can have other keys.
         let asked = view.kept.saturating_sub(view.sought);
         let counted = View { kept: asked + view.sought_keys.len(), sizes: view.sizes.clone(), ..View::default() };
         let (least, most) = self.lengths(&counted, bound(schema, "minProperties"), bound(schema, "maxProperties"));
@@ -69,15 +69,15 @@ impl Representatives<'_> {
         let maps = chosen.filter_map(|chosen| {
             let map: Map<String, Value> =
                 chosen.iter().map(|index| (entries[*index].0.clone(), entries[*index].1.clone())).collect();
-            // Two values under one key are no map.
+            // A map cannot have two values under one key.
             (map.len() == chosen.len()).then_some(Value::Object(map))
         });
         self.kept(maps)
     }
 }
 
-/// Ways to choose one of each of so many options, by index: all of them, or where these are more than `most` those in
-/// which one or two are not the first, as many as there may be.
+/// Combinations of one option each, by index: all of them, or if there are more than `most`, the first `most` of those
+/// in which at most two options are not the first.
 fn combinations(counts: &[usize], most: usize) -> Vec<Vec<usize>> {
     if counts.contains(&0) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Texts: one for each set of patterns that a text may match.
+//! Representative strings: one for each combination of patterns that a string can match.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::constraints::add_text;
 use crate::keywords as kw;
 use crate::strings::{self, StringSet};
 
-/// Kinds of text at one place at most.
+/// The maximum number of kinds of strings at one place.
 const CELLS: usize = 48;
 
 impl Representatives<'_> {
@@ -16,13 +16,13 @@ impl Representatives<'_> {
         let set = text_set(schema);
         let mut patterns: Vec<String> = view.patterns.iter().cloned().collect();
         for size in &view.sizes {
-            // Below the size, at it, above it.
+            // Shorter, of this size, longer.
             patterns.push(no_shorter(*size));
             patterns.push(no_shorter(size + 1));
         }
         let special = ["date", "date-time", "datetime", "duration", "byte"];
         if set.formats.iter().any(|format| special.contains(&format.as_str())) && !patterns.is_empty() {
-            self.miss("a text that rules see as a time or as bytes");
+            self.miss("a string that rules see as a time or as bytes");
         }
         let mut found = self.words(&set, view);
         found.extend(self.unreadable(schema, &set));
@@ -37,28 +37,28 @@ impl Representatives<'_> {
         found.into_iter().map(Value::String).collect()
     }
 
-    /// A text whose format the server accepts, and which it fails to read for a rule: it checks the format in one way and
-    /// converts the text in another (`UnstructuredToVal` of apiextensions' `cel/values.go`). A rule that looks at it ends
-    /// in an error.
+    /// A string whose format the server accepts but which it cannot convert for a rule: validation and conversion
+    /// (`UnstructuredToVal` in apiextensions' `cel/values.go`) use different parsers. A rule that looks at such a
+    /// string ends in an error.
     fn unreadable(&mut self, schema: &Value, set: &StringSet) -> Option<String> {
         let candidates: &[&str] = match kw::get(schema, "format").and_then(Value::as_str)? {
-            // The letters in lower case, an offset of more than a day, something behind a second `t`.
+            // Lower-case letters, an offset of more than a day, text after a second `t`.
             "date-time" => {
                 &["2024-01-01t00:00:00Z", "2024-01-01T00:00:00z", "2024-01-01T00:00:00+99:00", "2024-01-01T00:00:00Ztt"]
             }
-            // What the alphabet for URLs does not have.
+            // Characters that the URL-safe alphabet lacks.
             "byte" => &["++++", "////", "A+==", "A/=="],
             _ => return None,
         };
         let patterns = self.budget.patterns();
         let found = candidates.iter().find(|text| set.contains_by(text, &patterns) == Ok(true));
         if found.is_none() {
-            self.miss("a text that rules cannot read, though it has its format");
+            self.miss("a string that rules cannot read although it has its format");
         }
         found.map(|text| (*text).to_owned())
     }
 
-    /// The texts that values are compared with as a whole, as far as the set has them.
+    /// The members of the set among the strings that whole values are compared with.
     pub(super) fn words(&mut self, set: &StringSet, view: &View) -> Vec<String> {
         let mut found = Vec::new();
         let patterns = self.budget.patterns();
@@ -72,10 +72,9 @@ impl Representatives<'_> {
         found
     }
 
-    /// Members of each part of `set` that the patterns distinguish, and that are none of `but`: `each` of them, or all
-    /// there are.
+    /// Members of each part of `set` that the patterns distinguish, excluding `but`: up to `each` of every part.
     pub(super) fn cells(&mut self, set: &StringSet, patterns: &[String], each: usize, but: &[String]) -> Vec<String> {
-        // A part is identified by the patterns that it matches; it does not match the others.
+        // A part is identified by the patterns that its members match.
         let mut parts: Vec<(Vec<bool>, String)> = match self.member(set, patterns, &[], but) {
             Ok(Some(text)) => vec![(Vec::new(), text)],
             Ok(None) => return Vec::new(),
@@ -84,7 +83,7 @@ impl Representatives<'_> {
                 return Vec::new();
             }
         };
-        // What the rules mention, alone and with something around it, spares most searches.
+        // The strings that the rules mention, alone or with something around them, make most searches unnecessary.
         let around = |text: &String| [text.clone(), format!("a{text}"), format!("{text}a"), format!("a.{text}/a")];
         let shared = self.budget.patterns();
         let pool = self.texts.iter().take(64).flat_map(around).filter(|text| !but.contains(text));
@@ -99,7 +98,7 @@ impl Representatives<'_> {
             pool.retain_mut(|(text, part)| one.contains_by(text, &shared).map(|matches| part.push(matches)).is_ok());
             let mut split = Vec::with_capacity(parts.len() + 1);
             for (part, text) in parts {
-                // The text that is known is on one side.
+                // The known string is on one side.
                 let side = one.contains_by(&text, &shared);
                 for matches in [false, true] {
                     let mut part = part.clone();
@@ -120,7 +119,7 @@ impl Representatives<'_> {
                 }
             }
             if split.len() > CELLS {
-                self.miss("too many kinds of text");
+                self.miss("too many kinds of strings");
                 split.truncate(CELLS);
             }
             parts = split;
@@ -156,7 +155,7 @@ impl Representatives<'_> {
     }
 }
 
-/// The strings that a schema of a text takes.
+/// The strings that a schema accepts.
 fn text_set(schema: &Value) -> StringSet {
     let mut set = StringSet::default();
     parts(schema).into_iter().for_each(|part| add_text(part, &mut set));
@@ -166,8 +165,8 @@ fn text_set(schema: &Value) -> StringSet {
     set
 }
 
-/// A pattern of texts of that length or more. Nothing may be repeated more than a thousand times at once; what would be
-/// repeated too often for any machine is left to be found too large.
+/// A pattern that matches strings of at least this length. RE2 allows at most 1000 repetitions at once, so longer
+/// lengths are split. A length that no automaton can handle is left as it is and is rejected as too large later.
 pub(super) fn no_shorter(length: u64) -> String {
     const ONCE: u64 = 1_000;
     let (times, rest) = match length {
