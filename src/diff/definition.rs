@@ -16,6 +16,8 @@ const MOST_LINES: usize = 10;
 const MOST_FIELDS: usize = 8;
 /// A field is one line if its schema fits into so many bytes.
 const ONE_LINE: usize = 100;
+/// How deep in a schema its fields are.
+const FIELDS_ONLY: usize = 2;
 /// A longer description is cut off.
 const LONGEST_DESCRIPTION: usize = 100;
 /// Items of items of items are not looked into.
@@ -87,13 +89,16 @@ pub fn field(page: &mut Page, kind: LineKind, lead: Lead, path: &str, node: &Val
     };
     let mut node = node.clone();
     without_descriptions(&mut node);
-    if let Some(flow) = yaml::one_line(&node, ONE_LINE) {
+    if let Some(flow) = yaml::one_line(&node, ONE_LINE, usize::MAX) {
         let line = lead.line(&format!("{}: {flow}{description}", yaml::scalar(path)));
         return page.change_as_it_is(kind, vec![line]);
     }
     let mut lines = yaml::block(lead, Some(path), &node);
     if lines.len() > MOST_LINES {
-        lines = outline(lead, path, &node, 0);
+        lines = match yaml::one_line(&node, ONE_LINE, FIELDS_ONLY) {
+            Some(flow) => vec![lead.line(&format!("{}: {flow}", yaml::scalar(path)))],
+            None => outline(lead, path, &node, 0),
+        };
     }
     if let Some(first) = lines.first_mut() {
         first.push_str(&description);

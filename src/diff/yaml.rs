@@ -95,19 +95,15 @@ pub fn item(lead: Lead, value: &Value) -> Vec<String> {
     if !value.is_object() && !value.is_array() {
         return block(lead, None, value);
     }
-    let one_line = [usize::MAX, 3, 2].into_iter().find_map(|deepest| flow_within(value, WIDE, deepest));
+    let one_line = [usize::MAX, 3, 2].into_iter().find_map(|deepest| one_line(value, WIDE, deepest));
     one_line.map_or_else(|| block(lead, None, value), |flow| vec![lead.line(&flow)])
 }
 
-fn flow_within(value: &Value, max: usize, deepest: usize) -> Option<String> {
+/// A value in flow style, if that is no longer than `max` bytes; of it only a mark for what is deeper than `deepest`.
+pub fn one_line(value: &Value, max: usize, deepest: usize) -> Option<String> {
     let mut flow = String::new();
     push_flow(&mut flow, value, max, deepest);
     (flow.len() <= max && !flow.contains('\n')).then_some(flow)
-}
-
-/// A value in flow style, if that is no longer than `max` bytes.
-pub fn one_line(value: &Value, max: usize) -> Option<String> {
-    flow_within(value, max, usize::MAX)
 }
 
 /// A line that stands for a whole value.

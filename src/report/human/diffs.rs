@@ -63,9 +63,14 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
         pen.blank()?;
         pen.line(&format!("{APPROXIMATE} is computed by gantry, without the server's defaults and admission:"))?;
     }
-    for (reason, objects) in reasons {
-        let what = format!("{}: {}", text::count(objects, "object"), text::sanitize(reason));
-        pen.wrapped("  ", 2, &text::cut(&what, 300))?;
+    let reasons: Vec<String> = reasons
+        .into_iter()
+        .map(|(reason, objects)| {
+            text::cut(&format!("{}: {}", text::count(objects, "object"), text::sanitize(reason)), 300).into_owned()
+        })
+        .collect();
+    if !reasons.is_empty() {
+        pen.wrapped("  ", 2, &reasons.join("; "))?;
     }
     pen.blank()
 }
