@@ -495,7 +495,7 @@ fn a_revision_that_is_not_there_is_explained() {
     check("git:mian").code(1).says("there is no commit \"mian\" in this repository").says("did you mean \"main\"?");
     check("git:HEAD~5").code(1).says("there is no commit \"HEAD~5\"");
     check("git:HEAD^{tree}").code(1).says("\"HEAD^{tree}\" is a tree, not a commit");
-    check("git:--output=x").code(2).says("none begins with -");
+    check("git:--output=x").code(2).says("a revision does not start with -");
     check("git:-h").code(2);
     check("git:main..topic").code(2).says("a range of commits");
     check("git:main:../x").code(2).says("does not start at the root");
