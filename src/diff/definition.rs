@@ -1,5 +1,5 @@
-//! What changes in the schema of a CRD, short: the same field in each of many places is one change, and a new field with all
-//! that is below it is its first fields.
+//! A short diff of the schema of a CRD: the same change in many places is shown once, and a large new field is shown
+//! with its first fields only.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,18 @@ use super::yaml::{self, Lead};
 use super::{Line, LineKind};
 use crate::text;
 
-/// So many lines of a field that is new or gone are shown; of a longer one the fields.
+/// The maximum number of lines for an added or removed field. A longer one is shown as an outline.
 const MOST_LINES: usize = 10;
-/// So many fields of one that is new or gone are named.
+/// The maximum number of fields in an outline.
 const MOST_FIELDS: usize = 8;
-/// A longer description is cut off.
+/// The maximum length of a description in characters; a longer one is truncated.
 const LONGEST_DESCRIPTION: usize = 100;
-/// Items of items of items are no longer looked into.
+/// The maximum nesting of items in an outline.
 const DEEPEST: usize = 3;
-/// So many of the other places of a change are named.
+/// The maximum number of other places of a change that are named.
 const NAMED: usize = 3;
 
-/// The changes that were shown, and where else they are.
+/// The changes that were shown, and the other places where they occur.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The index of each in `shown`.
@@ -31,7 +31,7 @@ pub struct Seen {
 
 #[derive(Debug)]
 struct Shown {
-    /// How many lines the page had behind it.
+    /// The number of lines on the page after the change was shown.
     end: usize,
     depth: usize,
     others: usize,
@@ -39,7 +39,7 @@ struct Shown {
 }
 
 impl Seen {
-    /// Whether a change was shown already, at another place. `what` is all that makes it the same change.
+    /// Whether a change was already shown at another place; if so, records this place. `what` identifies the change.
     pub fn is_again(&mut self, what: &str, place: impl FnOnce() -> String) -> bool {
         let Some(shown) = self.known.get(what).and_then(|index| self.shown.get_mut(*index)) else { return false };
         shown.others += 1;
@@ -49,15 +49,15 @@ impl Seen {
         true
     }
 
-    /// A change was shown for the first time, and nothing but it since.
+    /// Records a change that was just shown for the first time. Its lines must be the last ones on the page.
     pub fn shown(&mut self, what: String, depth: usize, page: &Page) {
         self.known.insert(what, self.shown.len());
         self.shown.push(Shown { end: page.len(), depth, others: 0, named: Vec::new() });
     }
 
-    /// Says of each change where else it is, behind its lines.
-    pub fn tell(self, lines: &mut Vec<Line>) {
-        // From the last to the first, so that the places of the others stay what they are.
+    /// Adds a note with the other places after the lines of each change.
+    pub fn add_notes(self, lines: &mut Vec<Line>) {
+        // Insert from the last to the first, so the earlier positions stay valid.
         for Shown { end, depth, others, named } in self.shown.into_iter().rev().filter(|shown| shown.others > 0) {
             let named = text::cut(&named.join(", "), 120).into_owned();
             let more = if others > NAMED { ", …" } else { "" };
@@ -68,7 +68,7 @@ impl Seen {
     }
 }
 
-/// A field that is there on one side only, as lines: what describes it and what it consists of, as far as that is short.
+/// Writes a field that exists on one side only: its lines or, if there are too many, an outline.
 pub fn field(page: &mut Page, kind: LineKind, lead: Lead, key: &str, node: &Value) {
     let all = yaml::block(lead, Some(key), node).len();
     let mut described = node.clone();
@@ -87,7 +87,7 @@ pub fn field(page: &mut Page, kind: LineKind, lead: Lead, key: &str, node: &Valu
     page.change_as_it_is(kind, lines);
 }
 
-/// Takes the descriptions out of a schema. A field that is called `description` is a field, and a default is data.
+/// Removes the descriptions from a schema, but not a field named `description`, and nothing in a default.
 fn without_descriptions(node: &mut Value) {
     let Some(map) = node.as_object_mut() else { return };
     if map.get("description").is_some_and(Value::is_string) {
@@ -108,7 +108,7 @@ fn without_descriptions(node: &mut Value) {
 fn first_line(text: &str) -> String {
     let first = text.trim_start().lines().next().unwrap_or_default().trim_end();
     let cut = text::cut(first, LONGEST_DESCRIPTION);
-    // Not the one character, which a text has to be quoted for.
+    // Use three dots instead of '…', which would require quotes.
     match cut.strip_suffix('…').filter(|_| cut != first) {
         Some(start) => format!("{start}..."),
         None if first.len() < text.trim().len() => format!("{first} ..."),
@@ -116,7 +116,7 @@ fn first_line(text: &str) -> String {
     }
 }
 
-/// What a node is and which fields it has, without what is in these.
+/// The keywords of a node and the types of its fields, without what is below the fields.
 fn outline(lead: Lead, key: &str, node: &Value, depth: usize) -> Vec<String> {
     let Some(map) = node.as_object().filter(|map| depth < DEEPEST && !map.is_empty()) else {
         return vec![yaml::summary(lead, Some(key), node)];
@@ -145,7 +145,7 @@ fn outline(lead: Lead, key: &str, node: &Value, depth: usize) -> Vec<String> {
     lines
 }
 
-/// The type of a node alone, and of its items.
+/// Only the type of a node and of its items.
 fn kind_of(node: &Value) -> Value {
     const TELLING: [&str; 4] = ["type", "format", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"];
     let Some(map) = node.as_object() else { return node.clone() };

@@ -1,33 +1,33 @@
-//! The lines that are kept: changes, two lines around them, and the lines that they are in.
+//! Selects the lines to show: changes, two lines around them, and their parents.
 
 use std::collections::VecDeque;
 
 use super::{Line, LineKind};
 use crate::text;
 
-/// Lines around a change.
+/// The number of context lines before and after a change.
 const CONTEXT: usize = 2;
-/// A longer field is folded to its first and last lines.
+/// The maximum number of lines for one field. A longer one is folded to its first and last lines.
 const LONGEST_FIELD: usize = 10;
 const FIRST: usize = 4;
 const LAST: usize = 3;
-/// A longer line is cut off.
+/// The maximum length of a line in characters; a longer one is truncated.
 const LONGEST_LINE: usize = 240;
 
-/// What is written line by line, of which the page keeps what matters.
+/// Receives all lines and keeps those to show.
 pub struct Page {
     lines: Vec<Line>,
-    /// Everything is wanted: nothing is folded or cut off.
+    /// Whether everything is requested: then nothing is folded or truncated.
     pub all: bool,
-    /// How many lines there were.
+    /// The number of lines so far.
     number: usize,
     /// The number of the last line that was kept.
     last: usize,
     /// The last lines that were not kept.
     before: VecDeque<(usize, String)>,
-    /// The lines that the next one is in.
+    /// The parents of the next line.
     around: Vec<(usize, String)>,
-    /// How many lines after a change are still to be kept.
+    /// The number of lines after a change that are still to be kept.
     after: usize,
 }
 
@@ -36,7 +36,7 @@ impl Page {
         Page { lines: Vec::new(), all, number: 0, last: 0, before: VecDeque::new(), around: Vec::new(), after: 0 }
     }
 
-    /// A line that is the same on both sides.
+    /// Adds a line that is the same on both sides.
     pub fn context(&mut self, line: String) {
         self.number += 1;
         if self.after > 0 {
@@ -50,13 +50,13 @@ impl Page {
         }
     }
 
-    /// A line that is the same on both sides, and that the next ones are in until [`Page::leave`].
+    /// Adds a line that is the same on both sides, and is the parent of the next ones until [`Page::leave`].
     pub fn enter(&mut self, line: String) {
         self.context(line.clone());
         self.around.push((self.number, line));
     }
 
-    /// The next lines are in the last one, which is kept already.
+    /// Makes the last line, which was kept already, the parent of the next ones.
     pub fn enter_kept(&mut self) {
         self.around.push((self.number, String::new()));
     }
@@ -65,7 +65,7 @@ impl Page {
         self.around.pop();
     }
 
-    /// Lines of one field that are there on one side only.
+    /// Adds the lines of one field that exist on one side only.
     pub fn change(&mut self, kind: LineKind, lines: Vec<String>) {
         if lines.is_empty() {
             return;
@@ -83,13 +83,13 @@ impl Page {
                 let note = format!("{}# … {}", " ".repeat(indent), text::count(folded, "more line"));
                 self.keep(kind, note, self.number);
             }
-            // What is folded is not missing.
+            // Folded lines do not count as missing.
             self.last = self.number;
         }
         self.after = CONTEXT;
     }
 
-    /// Lines that are folded already.
+    /// Adds lines on one side only that are already folded.
     pub fn change_as_it_is(&mut self, kind: LineKind, lines: Vec<String>) {
         self.catch_up();
         for line in lines {
@@ -99,25 +99,25 @@ impl Page {
         self.after = CONTEXT;
     }
 
-    /// How many lines are kept.
+    /// The number of lines that are kept.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Something to say of what the page is at.
+    /// Adds a note at the current position.
     pub fn note(&mut self, note: String) {
         self.catch_up();
         self.number += 1;
         self.keep(LineKind::Note, note, self.number);
     }
 
-    /// What is said at the end, of the whole object.
+    /// Ends the page with notes about the whole object.
     pub fn close(mut self, notes: impl IntoIterator<Item = String>) -> Vec<Line> {
         self.lines.extend(notes.into_iter().map(|text| Line { is: LineKind::Note, text }));
         self.lines
     }
 
-    /// Keeps the lines that a change needs before it.
+    /// Keeps the context and parent lines before a change.
     fn catch_up(&mut self) {
         let last = self.last;
         let mut missing: Vec<(usize, String)> = self.before.drain(..).collect();
@@ -131,7 +131,7 @@ impl Page {
 
     fn keep(&mut self, is: LineKind, text: String, number: usize) {
         let is_inside = self.around.iter().any(|(around, _)| *around == self.last);
-        // From a line into what is below it nothing is missing that anybody looks for.
+        // A gap directly below a parent line needs no mark.
         if self.last > 0 && number > self.last + 1 && !is_inside {
             let indent = " ".repeat(indent_of(&text));
             self.lines.push(Line { is: LineKind::Note, text: format!("{indent}# …") });

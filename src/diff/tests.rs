@@ -68,7 +68,7 @@ fn items_are_matched_by_their_key_and_not_by_their_place() {
 }
 
 #[test]
-fn the_schema_says_what_tells_items_apart() {
+fn the_schema_defines_the_keys_of_items() {
     let schema = json!({"properties": {"spec": {"properties": {"rules": {"x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["port", "protocol"], "items": {"properties": {"protocol": {"default": "TCP"}}}}}}}});
     let live = json!({"spec": {"rules": [{"port": 1, "weight": 1}, {"port": 2, "protocol": "UDP", "weight": 1}]}});
@@ -147,7 +147,7 @@ fn descriptions_of_a_crd_are_counted_and_its_fields_are_shown() {
                 field["description"] = json!("what it is");
             }
         }
-        // A field of that name is a field, and a default is data.
+        // A field named `description` and a default are not descriptions.
         properties["description"] =
             json!({"type": "object", "default": {"description": if described { "b" } else { "a" }}});
         for (key, value) in more.as_object().unwrap() {
@@ -235,7 +235,7 @@ fn the_same_field_at_many_places_of_a_crd_is_shown_once() {
       schema:
 "
     );
-    // Where there is one version, it is not said again; what differs at one of the places is shown there.
+    // With one version, its name is not repeated; a place that differs is shown separately.
     let mut other = next.clone();
     other["source"]["properties"]["prefix"]["type"] = json!("integer");
     let diff = compare(&crd(&[("v1", live.clone())]), &crd(&[("v1", other)]), Schema::Deduced, true, false);
@@ -245,7 +245,7 @@ fn the_same_field_at_many_places_of_a_crd_is_shown_once() {
         shown.contains("#         # source\n+         prefix:\n") && shown.contains("+           type: integer\n"),
         "{shown}"
     );
-    // Everything is everything.
+    // With all lines, nothing is merged.
     let all = text(&compare(&crd(&[("v1", live)]), &crd(&[("v1", next)]), Schema::Deduced, true, true));
     assert_eq!(
         (all.matches("prefix:").count(), all.matches("maxLength: 20").count(), all.contains("the same")),
@@ -255,7 +255,7 @@ fn the_same_field_at_many_places_of_a_crd_is_shown_once() {
 }
 
 #[test]
-fn a_large_new_field_of_a_crd_is_its_first_fields() {
+fn a_large_new_field_of_a_crd_is_shown_with_its_first_fields() {
     let text_field = json!({"type": "string", "description": "one\ntwo"});
     let fields: serde_json::Map<String, Value> = (0..20).map(|n| (format!("f{n:02}"), text_field.clone())).collect();
     let item = json!({"type": "object", "required": ["f00"], "properties": fields});

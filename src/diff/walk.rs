@@ -1,4 +1,4 @@
-//! Both trees at once.
+//! Walks the live and the next tree together.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{Line, LineKind};
 use crate::merge::{Schema, Shape};
 use crate::text;
 
-/// What tells the items of a list apart, where the kind's schema does not say: the lists of the built-in kinds.
+/// The keys that identify the items of a list if the kind's schema does not define them, from lists of built-in kinds.
 const KEYS: [&[&str]; 12] = [
     &["containerPort", "protocol"],
     &["port", "protocol"],
@@ -27,14 +27,15 @@ const KEYS: [&[&str]; 12] = [
     &["key"],
     &["id"],
 ];
-/// How much of a text that two lines have in common is left out of both, and how much of it is kept.
+/// A common start of two lines is shortened if it is longer than both numbers together. `KEPT` is the number of common
+/// characters that are kept before the difference.
 const COMMON: usize = 80;
 const KEPT: usize = 30;
 
-/// Which part of a CRD is being compared: its descriptions are counted.
+/// The part of a CRD that is compared. Descriptions in it are only counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Somewhere else.
+    /// Not in a CRD, or in a part of it without schemas.
     Other,
     Crd,
     Schema,
@@ -59,7 +60,7 @@ impl Place {
         matches!(self, Place::Schema | Place::Schemas)
     }
 
-    /// What a step down from here adds to the path of a field.
+    /// The part that a step down adds to the path of a field.
     fn step(self, key: &str) -> Option<String> {
         match (self, key) {
             (Place::Schemas, key) => Some(key.to_owned()),
@@ -97,12 +98,12 @@ pub fn changes(live: &Value, next: &Value, schema: Schema<'_, Value>, is_crd: bo
         number => Some(format!("# {number} descriptions changed")),
     };
     let mut lines = page.close(None);
-    seen.tell(&mut lines);
+    seen.add_notes(&mut lines);
     lines.extend(note.map(|text| Line { is: LineKind::Note, text }));
     lines
 }
 
-/// Everything is added; only long texts are folded.
+/// All lines of an object as added lines; only long texts are folded.
 pub fn whole(next: &Value, all: bool) -> Vec<Line> {
     let mut page = Page::new(all);
     added(&mut page, Lead::default(), None, next);
@@ -134,11 +135,11 @@ fn added(page: &mut Page, lead: Lead, key: Option<&str>, value: &Value) {
     }
 }
 
-/// Where lines begin on either side.
+/// The start of lines on either side.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sides {
     depth: usize,
-    /// Dashes that no line of this side has had yet.
+    /// Pending dashes: those that the next line of this side starts with.
     live: usize,
     next: usize,
 }
@@ -164,16 +165,17 @@ impl Sides {
 struct Walk {
     page: Page,
     descriptions: usize,
-    /// Within a CRD: the version, if there are several, and the field.
+    /// In a CRD: the version, if there are several, and the path of the field.
     path: Vec<String>,
     has_versions: bool,
-    /// In the schema of a CRD, of which not everything is wanted: where its lines begin, and the path that was said last.
+    /// In the schema of a CRD, unless all lines are requested: the start of its lines, and the path that was shown
+    /// last.
     flat: Option<(Sides, String)>,
     seen: Seen,
 }
 
 impl Walk {
-    /// Two values at the same path. Answers the dashes that are left.
+    /// Compares two values at the same path. Returns the sides with the pending dashes.
     fn value(
         &mut self,
         at: Sides,
@@ -240,15 +242,15 @@ impl Walk {
         self.page.change(LineKind::Added, added);
     }
 
-    /// Where the lines of a change begin. In the schema of a CRD they are not in the lines of all that they are in, but below
-    /// its path.
+    /// The start of the lines of a change. In the schema of a CRD, a change is shown below its path instead of its
+    /// parent lines.
     fn located(&mut self, at: Sides) -> Sides {
-        let Some((flat, said)) = &mut self.flat else { return at };
+        let Some((flat, last)) = &mut self.flat else { return at };
         let path = path_text(self.path.iter().map(String::as_str));
-        if path != *said {
+        if path != *last {
             let shown = if path.is_empty() { "at the top" } else { &path };
             self.page.note(format!("{}# {shown}", "  ".repeat(flat.depth)));
-            *said = path;
+            *last = path;
         }
         *flat
     }
@@ -265,7 +267,7 @@ impl Walk {
         let mut keys: Vec<&str> = live.keys().chain(next.keys()).map(String::as_str).collect();
         keys.sort_by_key(|key| yaml::order(key));
         keys.dedup();
-        // What an item is called says what the rest belongs to.
+        // Show an unchanged name of an item first, so the reader knows which item the other lines belong to.
         if is_item {
             let is_short = |value: &Value| !value.is_object() && !value.is_array();
             let stays =
@@ -283,11 +285,11 @@ impl Walk {
                 self.descriptions += 1;
                 continue;
             }
-            // Of a schema, the path says what is around a change.
+            // In a schema, the path replaces the context of a change.
             if self.flat.is_some() && live == next {
                 continue;
             }
-            // The header says which object it is.
+            // The header identifies the object.
             if at.depth == 0 && live == next && matches!(key, "apiVersion" | "kind" | "metadata") {
                 continue;
             }
@@ -326,7 +328,7 @@ impl Walk {
         }
     }
 
-    /// A change of a field in the schema of a CRD, or of what a field is: shown once, wherever else it is.
+    /// Shows a change of a field or of a keyword in the schema of a CRD once, even if it occurs at several places.
     fn definition(
         &mut self,
         key: &str,
@@ -396,7 +398,7 @@ impl Walk {
         }
     }
 
-    /// Items with a merge key, in any order: `pairs` has the place among the live ones of each of the next.
+    /// Compares items with a merge key, in any order. `pairs` has the live index of each next item.
     fn keyed(
         &mut self,
         at: Sides,
@@ -434,7 +436,7 @@ impl Walk {
         }
     }
 
-    /// Items of which only their order says which is which.
+    /// Compares items that are identified only by their order.
     fn listed(&mut self, at: Sides, live: &[Value], next: &[Value], schema: Schema<'_, Value>, place: Place) {
         let texts = |items: &[Value]| items.iter().map(Value::to_string).collect::<Vec<_>>();
         for part in lines::parts(&texts(live), &texts(next)) {
@@ -462,7 +464,7 @@ impl Walk {
         let at = if is_one_sided { self.located(at).item() } else { at.item() };
         match (live, next) {
             (Some(live), Some(next)) => {
-                // Of the items of a CRD above its schemas, versions have names.
+                // Outside of its schemas, the named items of a CRD are its versions.
                 let version = (place == Place::Crd && self.has_versions).then(|| next["name"].as_str()).flatten();
                 let depth = self.path.len();
                 self.path.extend(version.map(|version| format!("{version}:")));
@@ -479,7 +481,7 @@ impl Walk {
         if self.page.all { yaml::block(lead, None, item) } else { yaml::item(lead, item) }
     }
 
-    /// A text of several lines, line by line.
+    /// Compares a multi-line text by line.
     fn text(&mut self, at: Sides, head: Option<String>, live: &str, next: &str) {
         let marks = [live, next].map(yaml::block_mark);
         let line = |dashes: usize, mark: &str| at.lead(dashes).line(&yaml::with(head.clone(), mark));
@@ -506,7 +508,7 @@ impl Walk {
         self.page.leave();
     }
 
-    /// Of two long lines what they begin with alike is left out, so that the difference is seen.
+    /// Shortens the common start of two long lines, so the difference is visible.
     fn cut_common(&self, mut removed: Vec<String>, mut added: Vec<String>) -> (Vec<String>, Vec<String>) {
         if let ([removed], [added], false) = (&mut removed[..], &mut added[..], self.page.all) {
             let indent = removed.len() - removed.trim_start().len();
@@ -523,7 +525,7 @@ impl Walk {
     }
 }
 
-/// `v1: spec.rules[].host`
+/// The text of a path, such as `v1: spec.rules[].host`.
 fn path_text<'s>(steps: impl Iterator<Item = &'s str>) -> String {
     let mut text = String::new();
     for step in steps {
@@ -539,14 +541,14 @@ fn path_text<'s>(steps: impl Iterator<Item = &'s str>) -> String {
     text
 }
 
-/// What an item of a list is called.
+/// The name of a list item.
 fn name(item: &Value) -> String {
     let named = KEYS.iter().find_map(|keys| item.get(keys[0]));
     let text = named.and_then(Value::as_str).map(str::to_owned);
     text.unwrap_or_else(|| named.unwrap_or(item).to_string())
 }
 
-/// Finds for each of the next items the live one with the same key; `None` where some have none, or share one.
+/// Finds the live item with the same key for each next item; `None` if an item has no key, or two items share one.
 fn pairs(live: &[Value], next: &[Value], key: impl Fn(&Value) -> Option<String>) -> Option<Vec<Option<usize>>> {
     let index = |items: &[Value]| {
         let mut found = BTreeMap::new();

@@ -1,19 +1,18 @@
-//! Values as block YAML, the way `kubectl` writes it: items of a list are not indented, and texts of several lines are
-//! blocks.
+//! Values as block YAML in the style of `kubectl`: list items are not indented, and multi-line texts are block scalars.
 
 use serde_json::{Map, Value};
 
 use crate::text;
 
-/// Words that some YAML reader takes for something else than a string.
+/// Words that some YAML parsers do not read as a string.
 const NO_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
-/// What does not change is shown on a line of about this length.
+/// The approximate maximum length of the line for an unchanged value.
 const SHORT: usize = 60;
-/// A new item of more lines than this is put on one line if it is no longer than that.
+/// An added or removed item with more than `LOW` lines is written on one line if that has at most `WIDE` characters.
 const LOW: usize = 3;
 const WIDE: usize = 200;
 
-/// Where a line begins: how deep, and after how many dashes of lists.
+/// The start of a line: its depth, and the number of list dashes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lead {
     pub depth: usize,
@@ -25,18 +24,18 @@ impl Lead {
         format!("{}{}{text}", "  ".repeat(self.depth.saturating_sub(self.dashes)), "- ".repeat(self.dashes))
     }
 
-    /// The lines after the one that has the dashes.
+    /// For the lines after the one with the dashes.
     pub fn rest(self) -> Self {
         Lead { dashes: 0, ..self }
     }
 
-    /// The members of a map.
+    /// For the members of a map.
     pub fn inside(self) -> Self {
         Lead { depth: self.depth + 1, dashes: 0 }
     }
 }
 
-/// The lines of a member of a map, or of an item of a list (no key).
+/// The lines of a map member, or of a list item (without a key).
 pub fn block(lead: Lead, key: Option<&str>, value: &Value) -> Vec<String> {
     let mut out = Vec::new();
     push(&mut out, lead, key, value);
@@ -82,7 +81,7 @@ pub fn with(key: Option<String>, value: &str) -> String {
     key.map_or_else(|| value.to_owned(), |key| format!("{key} {value}"))
 }
 
-/// How a block begins, which says what of line breaks at its end belongs to the text.
+/// The header of a block scalar, which defines whether trailing line breaks belong to the text.
 pub fn block_mark(text: &str) -> &'static str {
     match (text.ends_with('\n'), text.ends_with("\n\n")) {
         (_, true) => "|+",
@@ -91,7 +90,7 @@ pub fn block_mark(text: &str) -> &'static str {
     }
 }
 
-/// A new or removed item of a list: on one line if it is a long one that fits there.
+/// The lines of an added or removed list item: one line if it has several lines and fits.
 pub fn item(lead: Lead, value: &Value) -> Vec<String> {
     let lines = block(lead, None, value);
     let has_text = |lines: &[String]| lines.iter().any(|line| line.ends_with(['|', '-', '+']));
@@ -102,11 +101,11 @@ pub fn item(lead: Lead, value: &Value) -> Vec<String> {
     if one.len() <= WIDE { vec![lead.line(&one)] } else { lines }
 }
 
-/// A line that stands for a whole value.
+/// One line that represents a whole value.
 pub fn summary(lead: Lead, key: Option<&str>, value: &Value) -> String {
     let value = match value {
         Value::Object(map) if key.is_none() && map.len() > 1 && short(value, SHORT).len() > SHORT => {
-            // What an item is called says which it is.
+            // The name identifies the item.
             let name = map.get("name").and_then(Value::as_str).filter(|name| name.len() <= SHORT);
             let name = name.map(|name| format!("name: {}, ", in_flow(name))).unwrap_or_default();
             format!("{{{name}…}} # {}", text::count(map.len(), "field"))
@@ -155,27 +154,27 @@ fn flow(out: &mut String, value: &Value, max: usize) {
             }
             out.push(']');
         }
-        // A value by itself is outside of any flow collection.
+        // A top-level value is not in a flow collection.
         Value::String(text) if out.is_empty() => out.push_str(&scalar(text)),
         Value::String(text) => out.push_str(&in_flow(text)),
         value => out.push_str(&value.to_string()),
     }
 }
 
-/// The members in an order that does not depend on who wrote the object: what names it first.
+/// The members in a fixed order, which does not depend on the writer of the object: those that identify it come first.
 pub fn ordered(map: &Map<String, Value>) -> Vec<(&str, &Value)> {
     let mut members: Vec<(&str, &Value)> = map.iter().map(|(key, value)| (key.as_str(), value)).collect();
     members.sort_by_key(|(key, _)| order(key));
     members
 }
 
-/// Sorts the members of a map.
+/// The sort key of a map member.
 pub fn order(key: &str) -> (usize, &str) {
     const FIRST: [&str; 4] = ["apiVersion", "kind", "metadata", "name"];
     (FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len()), key)
 }
 
-/// A string, quoted where some reader would take it for something else.
+/// A string, quoted if some parser would not read it as a string.
 pub fn scalar(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { text::yaml_quoted(text.chars()) }
 }
