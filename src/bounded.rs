@@ -1,4 +1,4 @@
-//! Files that people name, read whole: never longer than they can be, and never for ever.
+//! Reads whole files that users name, with a limit on their size and on the time to read them.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -6,18 +6,18 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// No configuration and no credential that a person wrote is longer; what is longer is another kind of file.
+/// The default size limit in bytes. No configuration or credential that a person wrote is larger.
 pub const MOST_BYTES: u64 = 4 << 20;
 
-/// How long a pipe may take. A shell's `<(…)` is one, and what runs in it may log in somewhere first.
+/// The time limit for reading a pipe. A shell's `<(…)` is a pipe, and the command in it may have to log in first.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The whole of a file, which may be a pipe.
+/// Reads a file or a pipe of up to [`MOST_BYTES`] bytes.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_up_to(path, MOST_BYTES)
 }
 
-/// The whole of a file that may have so many bytes.
+/// Reads a file or a pipe of up to `most` bytes.
 pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let kind = std::fs::metadata(path)?.file_type();
     if kind.is_dir() {
@@ -28,7 +28,7 @@ pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
     let (send, receive) = mpsc::channel();
     let file = path.to_owned();
-    // A thread that waits for ever in `open` or `read` ends with the process.
+    // A thread that blocks forever in `open` or `read` ends with the process.
     thread::Builder::new().spawn(move || {
         let _ = send.send(read_here(&file, most));
     })?;
@@ -49,7 +49,7 @@ fn read_here(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     std::fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         let mebibytes = most >> 20;
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is longer than {mebibytes} MiB")));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is larger than {mebibytes} MiB")));
     }
     Ok(bytes)
 }

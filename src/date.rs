@@ -1,4 +1,4 @@
-//! A day, without a time and without a zone: when a waiver ends.
+//! A day without a time and a time zone, such as the end of a waiver.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -12,13 +12,13 @@ use jiff::tz::Offset;
 pub struct Date(civil::Date);
 
 impl Date {
-    /// Reads `2026-11-21`.
+    /// Parses a date such as `2026-11-21`.
     pub fn parse(text: &str) -> Option<Self> {
-        // Other forms of ISO 8601 are read as well, but are not written that way.
+        // jiff also accepts other forms of ISO 8601; comparing with the output excludes them.
         text.parse().ok().map(Date).filter(|date| date.0.year() >= 0 && date.to_string() == text)
     }
 
-    /// The day of this moment in UTC.
+    /// The day of a point in time, in UTC.
     pub fn of(time: SystemTime) -> Self {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let seconds = i64::try_from(since.as_secs()).ok();

@@ -1,6 +1,6 @@
-//! A hash that is the same on every machine and in every version, for names and identities that are made up here.
+//! A hash that is the same on every machine and in every version, for generated names and identities.
 
-/// FNV-1a with 128 bits. Not against an adversary: who can write the folder needs no collision.
+/// FNV-1a with 128 bits. It does not resist attacks: an attacker who can write the folder does not need a collision.
 pub fn fnv128(bytes: &[u8]) -> u128 {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

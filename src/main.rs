@@ -1,4 +1,4 @@
-//! Collects the surroundings of the process, calls the library, ends with its exit code.
+//! Collects the environment of the process, calls the library, and exits with its exit code.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -27,12 +27,12 @@ fn main() -> ExitCode {
         let writes = Arc::new(Writes::default());
         let written = Arc::clone(&writes);
         tokio::spawn(async move {
-            // The first interrupt asks the run to end between two objects; the second one ends it where it is.
+            // The first interrupt stops the run between two objects; the second one ends the process immediately.
             let mut interrupts = Interrupts::new();
             interrupts.next().await;
             let _ = interrupt.send(true);
             interrupts.next().await;
-            // Over what is left of the progress line.
+            // Erase the progress line first.
             let line = if io::stderr().is_terminal() { "\r\u{1b}[2K" } else { "" };
             eprintln!("{line}error: {written}");
             std::process::exit(1);
@@ -63,12 +63,12 @@ fn main() -> ExitCode {
         };
         run(cli, &mut host).await
     });
-    // A plugin or a request that still hangs must not keep the process.
+    // A plugin or a request that still hangs must not keep the process alive.
     runtime.shutdown_background();
     ExitCode::from(code as u8)
 }
 
-/// The command line. As a plugin of kubectl it is called what the user typed.
+/// Parses the command line. As a kubectl plugin, the program shows the name that the user typed: `kubectl gantry`.
 fn parse() -> Cli {
     let program = std::env::args_os().next().map(PathBuf::from);
     let is_plugin = program.as_deref().and_then(Path::file_stem).is_some_and(|name| name == "kubectl-gantry");
@@ -77,8 +77,8 @@ fn parse() -> Cli {
     Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
 }
 
-/// The files, pipes and connections that the smallest run opens at the same time, and some more: where they are not to
-/// be had, tokio panics at its signals, and what fails later fails for a reason that nobody would guess.
+/// The number of files, pipes and connections that the smallest run has open at the same time, and some more. If they
+/// are not available, tokio panics when it sets up signals, and later failures are hard to explain.
 const FILES: usize = 32;
 
 fn enough_files() -> io::Result<()> {
@@ -88,27 +88,27 @@ fn enough_files() -> io::Result<()> {
     Ok(())
 }
 
-/// The threads that wait for the network, at most. What takes processor time has threads of its own (`gantry::parallel`).
+/// The maximum number of threads that wait for the network. CPU-bound work has separate threads (`gantry::parallel`).
 const WORKERS: usize = 4;
-/// Longer than any run.
+/// A duration that is longer than any run.
 const FOREVER: Duration = Duration::from_secs(1 << 32);
-/// For the start of one thread.
+/// The time limit for starting one thread.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The runtime with all the threads that it cannot do without.
+/// Starts the runtime with all the threads that it needs.
 fn start() -> io::Result<Runtime> {
     let refused = || io::Error::new(io::ErrorKind::WouldBlock, "no more threads can be started");
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.enable_all().thread_stack_size(STACK).thread_keep_alive(FOREVER);
-    // Where its own variable is set, tokio goes by that.
+    // If this variable is set, tokio uses its value.
     if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
         builder.worker_threads(processors().min(WORKERS));
     }
-    // tokio panics where the system refuses it a thread, and would wait for those that it has.
+    // tokio panics if the system refuses a thread, and would then wait for the threads that it has.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |_| std::process::exit(cannot_start(&refused()))));
     let runtime = builder.build()?;
-    // With one thread that is there for work that blocks, such work waits where no more can be had.
+    // Start one thread for blocking work now: if no more threads can be started later, such work waits for this one.
     let blocking = async { tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(|| ())).await };
     let started = runtime.block_on(blocking);
     std::panic::set_hook(hook);
@@ -121,7 +121,7 @@ fn start() -> io::Result<Runtime> {
     }
 }
 
-/// Says why, and gives the exit code.
+/// Prints the reason and returns the exit code.
 fn cannot_start(error: &io::Error) -> i32 {
     eprintln!("error: cannot start: {error}");
     if cfg!(unix) {
@@ -130,7 +130,7 @@ fn cannot_start(error: &io::Error) -> i32 {
     1
 }
 
-/// Ctrl-C, and what the system sends to end a process. One that comes between two looks is not lost.
+/// Ctrl-C, and the signal that the system sends to end a process. A signal between two calls of `next` is not lost.
 #[cfg(unix)]
 struct Interrupts(Option<[tokio::signal::unix::Signal; 2]>);
 

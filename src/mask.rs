@@ -1,8 +1,8 @@
-//! Keeps secret texts out of words about them, also where somebody altered the words: percent-encoded, with escapes, in
-//! base64 or hexadecimal, as a list of bytes, cut off, or split over lines.
+//! Removes secret texts from messages, even if they are altered: percent-encoded, escaped, in base64 or hexadecimal, as
+//! a list of bytes, truncated, or split over lines.
 //!
-//! The words are read as they are and again with what is encoded in them decoded; in each reading the texts are looked
-//! for twice: as they stand, and by letters and digits alone, so that nothing put in between hides them.
+//! A message is searched as it is, and again after decoding. Each time, the secret texts are searched twice: exactly,
+//! and by letters and digits only, so characters in between do not hide them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -11,27 +11,28 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 const HIDDEN: &str = "[hidden]";
-/// A text with fewer letters and digits is looked for only as it stands.
+/// The minimum number of letters and digits of a piece at the start or the end of a text. A text with fewer is only
+/// searched exactly.
 const SHORTEST_PIECE: usize = 8;
-/// A piece of its middle is looked for if it has as many.
+/// The minimum number of letters and digits of a piece from the middle of a text.
 const SHORTEST_MIDDLE: usize = 12;
-/// Of a longer text the middle is not looked for.
+/// The maximum length of a text, in bytes, whose middle is searched.
 const LONGEST: usize = 64 << 10;
-/// What is encoded may be encoded again.
+/// The maximum number of searches of a message: a text may be encoded several times.
 const READINGS: usize = 4;
 
-/// Texts to be looked for in words.
+/// The texts to remove from messages.
 #[derive(Debug, Default)]
 pub struct Mask {
     exact: BTreeSet<Vec<u8>>,
-    /// How many bytes they have.
+    /// The lengths of the exact texts in bytes.
     lengths: BTreeSet<usize>,
-    /// Letters and digits of each, and how many of them a piece has at least.
+    /// The letters and digits of each text, and the minimum length of a piece.
     pieces: BTreeMap<Vec<u8>, usize>,
 }
 
 impl Mask {
-    /// Looks for a text as it stands, and where each character is encoded.
+    /// Adds a text that is searched exactly, also with encoded characters.
     pub fn add_exact(&mut self, text: &[u8]) {
         if !text.is_empty() {
             self.lengths.insert(text.len());
@@ -39,7 +40,7 @@ impl Mask {
         }
     }
 
-    /// Looks for a text and its pieces, and for what it is in other encodings.
+    /// Adds a text that is searched exactly, in pieces and in other encodings.
     pub fn add(&mut self, text: &[u8]) {
         self.add_exact(text);
         self.add_pieces(text);
@@ -57,7 +58,7 @@ impl Mask {
     fn add_pieces(&mut self, text: &[u8]) {
         let piece: Vec<u8> = text.iter().copied().filter(is_kept).collect();
         if piece.len() >= SHORTEST_PIECE {
-            // `https://` begins more than one text.
+            // Many texts start with `https://`, so a piece must be longer than that.
             let scheme = text.windows(3).position(|three| three == b"://");
             let scheme = scheme.map_or(0, |end| text[..end].iter().filter(|byte| is_kept(byte)).count());
             let least = if scheme < SHORTEST_PIECE { SHORTEST_PIECE.max(scheme + 4) } else { SHORTEST_PIECE };
@@ -65,7 +66,7 @@ impl Mask {
         }
     }
 
-    /// Words without the texts.
+    /// The message without the texts.
     pub fn hidden(&self, words: &str) -> String {
         if self.exact.is_empty() && self.pieces.is_empty() {
             return words.to_owned();
@@ -104,7 +105,7 @@ impl Mask {
         }
         let kept = reading.kept();
         let mut found = vec![false; kept.bytes.len()];
-        // Where every so many letters and digits stand.
+        // The positions of all sequences of letters and digits of this length.
         let index = |length: usize| {
             let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
             for (at, part) in kept.bytes.windows(length).enumerate() {
@@ -114,7 +115,7 @@ impl Mask {
         };
         let (edges, mut middles) = (index(SHORTEST_PIECE), index(SHORTEST_MIDDLE));
         for (piece, least) in &self.pieces {
-            // A middle that is found is covered wherever it stands, and need not be looked for again.
+            // All positions of a piece are covered at once, so it need not be searched again.
             let windows = if piece.len() <= LONGEST { &piece[..] } else { &[] };
             for (from, part) in windows.windows(SHORTEST_MIDDLE).enumerate() {
                 for at in middles.remove(part).unwrap_or_default() {
@@ -146,19 +147,19 @@ impl Mask {
     }
 }
 
-/// The part of `words` around `at` that is the part of `piece` around `from`.
+/// The range of `words` around `at` that equals the part of `piece` around `from`.
 fn common(piece: &[u8], from: usize, words: &[u8], at: usize) -> Range<usize> {
     let before = piece[..from].iter().rev().zip(words[..at].iter().rev()).take_while(|(one, other)| one == other);
     let behind = piece[from..].iter().zip(&words[at..]).take_while(|(one, other)| one == other);
     at - before.count()..at + behind.count()
 }
 
-/// Letters, digits, and all that is no ASCII.
+/// Whether the byte is a letter, a digit, or not ASCII.
 fn is_kept(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii()
 }
 
-/// What base64 of something that holds the text has of it alone, where the text starts `offset` bytes into three.
+/// The part of a base64 text that depends only on `text`, if that starts at `offset` in a group of three bytes.
 fn base64_within(text: &[u8], offset: usize) -> Vec<u8> {
     let whole = STANDARD.encode([&[0, 0][..offset.min(2)], text].concat()).into_bytes();
     let end = (offset + text.len()) * 8 / 6;
@@ -166,7 +167,7 @@ fn base64_within(text: &[u8], offset: usize) -> Vec<u8> {
     whole.get(start..end).unwrap_or_default().to_vec()
 }
 
-/// Words as bytes, each with the place in the words that it comes from.
+/// A message as bytes, each with its byte range in the original message.
 struct Reading {
     bytes: Vec<u8>,
     places: Vec<(usize, usize)>,
@@ -192,7 +193,7 @@ impl Reading {
         }
     }
 
-    /// Letters and digits alone.
+    /// Only the letters and digits.
     fn kept(&self) -> Self {
         let mut kept = Self::empty();
         for (byte, place) in self.bytes.iter().zip(&self.places).filter(|(byte, _)| is_kept(byte)) {
@@ -201,7 +202,7 @@ impl Reading {
         kept
     }
 
-    /// With each encoded character decoded once.
+    /// The message with each encoded character decoded once.
     fn decoded(&self) -> Self {
         let mut decoded = Self::empty();
         let mut at = 0;
@@ -215,7 +216,7 @@ impl Reading {
     }
 }
 
-/// What the words begin with, if that is encoded, and how many bytes of them it takes.
+/// Decodes an encoded character or list at the start. Returns the bytes and the length of their encoding.
 fn decode(words: &[u8]) -> Option<(Vec<u8>, usize)> {
     match words {
         [b'%', rest @ ..] => Some((vec![u8::try_from(number(rest.get(..2)?, 16)?).ok()?], 3)),
@@ -262,7 +263,7 @@ fn decode(words: &[u8]) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// `[104 117 110]`, as Go prints bytes; it may be cut off.
+/// Decodes a list such as `[104 117 110]`, as Go prints bytes. It may be truncated.
 fn list_of_bytes(words: &[u8]) -> Option<(Vec<u8>, usize)> {
     let end = 1 + words[1..]
         .iter()
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_found_whatever_was_done_to_it() {
+    fn a_text_is_found_in_every_encoding() {
         let percent: String = TEXT.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let some_percent = TEXT.replace('/', "%2F").replace('ä', "%C3%A4");
         let escapes: String = TEXT.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
@@ -341,7 +342,7 @@ mod tests {
             for after in ["", "x", "\"}"] {
                 let words = STANDARD.encode(format!("{before}{TEXT}{after}"));
                 let shown = shown(&words);
-                // Two characters at each end may hold some bits of the text.
+                // Two characters at each end may contain some bits of the text.
                 let inside =
                     words.trim_end_matches('=').len() - shown.replace("[hidden]", "").trim_end_matches('=').len();
                 assert!(inside + 3 >= TEXT.len() * 4 / 3, "{words}: {shown}");

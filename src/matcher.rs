@@ -1,7 +1,7 @@
-//! Which objects a rule of the configuration is about: kapp's resource matchers.
+//! kapp's resource matchers, which select the objects that a rule of the configuration applies to.
 //!
-//! Source: "Resource matchers" and "Paths" in kapp's documentation of its Config. What cannot be said yet, since the namespace
-//! of an object or most of it is not known, is neither a match nor none.
+//! Source: "Resource matchers" and "Paths" in kapp's documentation of its Config. If the namespace or the content of an
+//! object is not known yet, the result of a matcher can be undecided.
 
 use std::cell::OnceCell;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::resource::{ObjectRef, RawObject};
 
-/// The API groups whose kinds kapp does not count as custom resources.
+/// The API groups whose kinds kapp does not treat as custom resources.
 const BUILT_IN: &[&str] = &[
     "",
     "admissionregistration.k8s.io",
@@ -52,15 +52,15 @@ pub enum Matcher {
         api_version: String,
         kind: String,
     },
-    /// An empty namespace is that of cluster-scoped objects.
+    /// An empty namespace matches cluster-scoped objects.
     Name {
         kind: String,
         namespace: String,
         name: String,
     },
-    /// It has all of these annotations.
+    /// The object has all of these annotations.
     Annotations(Vec<String>),
-    /// It is in one of these namespaces, or in any where none is named.
+    /// The object is in one of these namespaces or, without names, in any namespace.
     Namespaces(Vec<String>),
     CustomResource,
     EmptyField(Vec<Part>),
@@ -78,13 +78,13 @@ pub enum Part {
 /// The namespace of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope<'a> {
-    /// The manifest names none, and nobody has asked the cluster whether the kind is in one.
+    /// The manifest names none, and it is not known yet whether the kind is namespaced.
     Unknown,
     Cluster,
     In(&'a str),
 }
 
-/// An object that matchers look at. Its content is read when one of them needs it.
+/// An object for matchers. Its content is parsed when a matcher needs it.
 pub struct Facts<'a> {
     object: &'a ObjectRef,
     scope: Scope<'a>,
@@ -96,7 +96,7 @@ enum Content<'a> {
     Raw(&'a RawObject),
     Json(&'a str),
     Tree(&'a Value),
-    /// Nothing but its metadata is known.
+    /// Only its metadata is known.
     Metadata(&'a Value),
 }
 
@@ -109,12 +109,12 @@ impl<'a> Facts<'a> {
         Self::new(object, scope, Content::Raw(raw))
     }
 
-    /// A live object, as the server writes it.
+    /// A live object as JSON text from the server.
     pub fn of_json(object: &'a ObjectRef, json: &'a str) -> Self {
         Self::new(object, Scope::of(object), Content::Json(json))
     }
 
-    /// A live object, which is where its reference says.
+    /// A live object as a tree.
     pub fn of_live(object: &'a ObjectRef, tree: &'a Value) -> Self {
         Self::new(object, Scope::of(object), Content::Tree(tree))
     }
@@ -134,18 +134,18 @@ impl<'a> Facts<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Of an object whose namespace is filled in.
+    /// The scope of an object whose namespace has been resolved.
     pub fn of(object: &'a ObjectRef) -> Self {
         object.namespace.as_deref().map_or(Scope::Cluster, Scope::In)
     }
 }
 
-/// Whether kapp counts an object as a custom resource.
+/// Whether kapp treats an object as a custom resource.
 pub fn is_custom(object: &ObjectRef) -> bool {
     !BUILT_IN.contains(&object.group())
 }
 
-/// Whether one of the matchers fits; `None` where that cannot be said yet.
+/// Whether one of the matchers matches; `None` if that is not known yet.
 pub fn any(matchers: &[Matcher], facts: &Facts<'_>) -> Option<bool> {
     let mut answer = Some(false);
     for matcher in matchers {
@@ -159,7 +159,7 @@ pub fn any(matchers: &[Matcher], facts: &Facts<'_>) -> Option<bool> {
 }
 
 impl Matcher {
-    /// Whether it fits; `None` where that cannot be said yet.
+    /// Whether the object matches; `None` if that is not known yet.
     pub fn matches(&self, facts: &Facts<'_>) -> Option<bool> {
         let object = facts.object;
         Some(match self {
@@ -217,7 +217,7 @@ impl Matcher {
     }
 }
 
-/// Whether there is nothing at the path, or a list or mapping with nothing in it.
+/// Whether the value at the path is absent, null, or an empty list or mapping.
 fn is_empty(value: &Value, path: &[Part]) -> bool {
     let Some((part, rest)) = path.split_first() else {
         return match value {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_decides_only_where_it_does_not_matter() {
+    fn unknown_facts_leave_a_match_undecided_only_if_they_matter() {
         let web = object("apps/v1", "Deployment", None);
         let raw = RawObject::from_value(&json!({}));
         let facts = Facts::of_raw(&web, Scope::Unknown, &raw);
@@ -301,14 +301,14 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_field_is_absent_or_says_nothing() {
+    fn an_empty_field_is_absent_or_has_no_content() {
         let value =
             json!({"a": {"b": {}}, "text": "", "list": [{"x": []}, {}], "full": [{"x": 1}], "no": false, "null": null});
         let all = |first: &str| [key(first), Part::All, key("x")];
         assert!(is_empty(&value, &[key("a"), key("b")]) && is_empty(&value, &[key("gone"), key("x")]));
         assert!(is_empty(&value, &[key("null"), key("x")]) && is_empty(&value, &all("list")));
         assert!(is_empty(&value, &[key("list"), Part::Index(7)]) && !is_empty(&value, &[key("full"), Part::Index(0)]));
-        assert!(!is_empty(&value, &[key("text")]), "so it is for kapp");
+        assert!(!is_empty(&value, &[key("text")]), "kapp does the same");
         assert!(!is_empty(&value, &all("full")) && !is_empty(&value, &[key("no")]) && !is_empty(&value, &[key("a")]));
     }
 }

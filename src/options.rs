@@ -1,4 +1,4 @@
-//! Values that a flag, the environment and a configuration file give in the same words.
+//! Values with the same syntax in flags, the environment and configuration files.
 
 mod fleet;
 mod git;
@@ -12,7 +12,7 @@ use clap::ValueEnum;
 pub use fleet::{Shard, Waves};
 pub use git::{GitRevision, GitSpec};
 
-/// Where to go, as `--target` names it.
+/// The target that `--target` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetSpec {
     Kube,
@@ -33,14 +33,14 @@ pub enum Format {
     Html,
 }
 
-/// How commands answer that make no report.
+/// The output formats of commands without a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ListFormat {
     Human,
     Json,
 }
 
-/// How `gantry catalog` answers.
+/// The output formats of `gantry catalog`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CatalogFormat {
     Human,
@@ -49,12 +49,12 @@ pub enum CatalogFormat {
     Dot,
 }
 
-/// Which objects a diff shows line by line.
+/// The objects that a diff shows line by line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DiffKind {
-    /// Those that are there already; each that is created has one line.
+    /// Only existing objects; each created object has one line.
     Changes,
-    /// Those that are created, too.
+    /// Also created objects.
     Full,
 }
 
@@ -117,16 +117,16 @@ mod tests {
 /// What a deploy waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Wait {
-    /// Until everything that it wrote is ready
+    /// Until all objects that it wrote are ready
     True,
     /// Until the CRDs that it wrote are served
     Crds,
-    /// Not at all, but for CRDs whose objects it writes
+    /// Only until CRDs whose objects it writes are served
     False,
 }
 
 impl Wait {
-    /// The word for it.
+    /// The value of the flag.
     pub fn name(self) -> &'static str {
         match self {
             Wait::True => "true",
@@ -149,23 +149,23 @@ impl FromStr for Wait {
     }
 }
 
-/// When members of an app that the manifests no longer have are deleted.
+/// Whether to delete members of an app that are no longer in the manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Prune {
-    /// With the question before writing, on a terminal.
+    /// Ask on a terminal, together with the question before writing.
     Ask,
     Yes,
     No,
 }
 
-/// What `--prune` says: the same, and of an app of kapp that is taken over.
+/// The values of `--prune`: those of [`Prune`], and one for an app that is taken over from kapp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PruneFlag {
     /// Ask on a terminal, together with the question before writing
     Ask,
     Yes,
     No,
-    /// Yes, and also delete what the app of --from-kapp has and the manifests do not
+    /// Yes, and also delete objects of the app of --from-kapp that are not in the manifests
     Kapp,
 }
 
@@ -179,7 +179,7 @@ impl From<PruneFlag> for Prune {
     }
 }
 
-/// The most members that one deploy deletes.
+/// The maximum number of members that one deploy deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PruneMax {
     Number(usize),
@@ -188,7 +188,7 @@ pub enum PruneMax {
 }
 
 impl PruneMax {
-    /// Whether so many of so many members may be deleted.
+    /// Whether `deleted` of `members` members may be deleted.
     pub fn allows(self, deleted: usize, members: usize) -> bool {
         match self {
             PruneMax::Number(most) => deleted <= most,

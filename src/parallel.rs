@@ -1,16 +1,16 @@
-//! Work for processors: over many items on all cores, with the answers in the items' order, and apart from the threads that
+//! Runs CPU-bound work: over many items on all cores, with the results in order, and separately from the threads that
 //! wait for the network.
 
 use std::num::NonZero;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The stack of each thread, in bytes of address space: a schema may be nested as deeply as JSON is read, and it is walked by
-/// functions that call themselves. It takes a quarter of that without optimisation.
+/// The stack size of each thread, in bytes of address space. Recursive functions walk schemas, which can be as deeply
+/// nested as the JSON parser allows. In an unoptimised build, this needs a quarter of the stack.
 pub const STACK: usize = 16 << 20;
 
-/// `work` on a thread of its own, so that it holds up nobody who waits for the network or for Ctrl-C. `None` where the run
-/// ends before it is done.
+/// Runs `work` on a separate thread, so it does not block tasks that wait for the network or for Ctrl-C. `None` if the
+/// run ends before `work` is done.
 pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Some(done),
@@ -19,13 +19,14 @@ pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
     }
 }
 
-/// How many threads can run at the same time. The system is asked once: on Linux the answer takes a dozen files.
+/// The number of threads that can run at the same time. It is determined once, because on Linux this reads a dozen
+/// files.
 pub fn processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get))
 }
 
-/// `work` over all items, on all cores, the answers in the items' order.
+/// Runs `work` for all items on all cores. The results are in the order of the items.
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = processors().min(items.len());
     if threads <= 1 {
@@ -44,7 +45,7 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
             answers
         };
         let start = |_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, worker);
-        // Where no more threads may be started this one does all.
+        // If no thread can be started, this one does all the work.
         let workers: Vec<_> = (1..threads).map(start).map_while(Result::ok).collect();
         let mut answers = worker();
         for other in workers {

@@ -1,7 +1,7 @@
-//! What went wrong, said once: where, what, and the next step.
+//! Errors and notices for the user: the place, the message and the next step.
 //!
-//! A [`Problem`] is never a finding of a check. Findings are about the change that a user wants to make and
-//! live in [`crate::finding`]; a problem means that gantry itself could not go on.
+//! A [`Problem`] is never a finding of a check. Findings are about the change that a user wants to make and are in
+//! [`crate::finding`]; a problem means that gantry itself cannot continue.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct Location {
     /// The path as the user gave it (`-` for standard input).
     pub file: String,
     pub line: usize,
-    /// 0 where only the line is known.
+    /// 0 if only the line is known.
     pub column: usize,
 }
 
@@ -28,24 +28,25 @@ impl fmt::Display for Location {
     }
 }
 
-/// One thing that stops the run: the place (where there is one), what is wrong, what to do next.
+/// One problem: the place (if there is one), what is wrong, and what to do next.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     pub at: Option<Location>,
     pub message: String,
     pub help: Option<String>,
-    /// What a program that does not run wrote last. For those who see the problem, and for no record: it may hold anything.
+    /// The last log lines of a container that does not run. They are shown with the problem, but never stored, because
+    /// they can contain anything.
     pub log: Option<Box<Log>>,
 }
 
-/// The end of the log of a container, line by line, harmless to show.
+/// The end of the log of a container, in lines that are safe for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Log {
     /// The name of the Pod.
     pub pod: String,
     /// The name of the container.
     pub container: String,
-    /// Its last lines, at most ten, each cut to 400 characters.
+    /// Up to ten last lines, each truncated to 400 characters.
     pub lines: Vec<String>,
 }
 
@@ -76,13 +77,13 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why a run ended without a verdict. The variant decides the exit code.
+/// The reason why a run ended without a verdict. The variant determines the exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A usage or configuration error, found before any request (exit code 2).
     #[error("{}", join(.0))]
     Usage(Vec<Problem>),
-    /// Could not go on: unreadable manifests, no cluster, a request that failed (exit code 1).
+    /// The run could not continue: invalid manifests, no cluster, a failed request (exit code 1).
     #[error("{}", join(.0))]
     Failed(Vec<Problem>),
 }
@@ -109,7 +110,7 @@ fn join(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// The known name nearest to `word`, if one is near enough to be what was meant.
+/// The known name that is most similar to `word`, if one is similar enough to suggest.
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
     known
@@ -120,7 +121,7 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, name)| name)
 }
 
-/// `"eror" is not one of error, warn (did you mean "error"?)`
+/// A message such as `"eror" is not one of error, warn (did you mean "error"?)`.
 pub fn not_one_of(text: &str, choices: &[&str]) -> String {
     let near = did_you_mean(text, choices.iter().copied());
     let hint = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();

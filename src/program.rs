@@ -1,8 +1,7 @@
-//! Runs one program (a check of a team's own, a credential plugin): its answer comes out, and neither time nor memory is
-//! without a limit.
+//! Runs one program (a custom check, a credential plugin) and returns its output, with limits on time and memory.
 //!
-//! It runs in a process group (a job on Windows) of its own, which is ended as a whole: when the program has ended, when
-//! its time is up, when it says too much, and when nobody waits for it any more.
+//! The program runs in a separate process group (a job on Windows). The whole group is killed when the program has
+//! ended, when its time limit is reached, when its output is too long, and when the caller no longer waits for it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,30 +19,30 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{ChildStdin, ChildStdout};
 
-/// The end of what it says on standard error, as much as is kept.
+/// The number of bytes that are kept from the end of standard error.
 const KEPT: usize = 16 * 1024;
-/// How long the streams of a program that has ended are read on.
+/// How long the streams are still read after the program has ended.
 const AFTERWARDS: Duration = Duration::from_secs(2);
 
-/// A program, and what it runs in.
+/// A program and its environment.
 pub struct Program<'a> {
     /// The program and its arguments.
     pub command: &'a [String],
     pub working_directory: &'a Path,
     pub environment: &'a BTreeMap<String, String>,
     pub timeout: Duration,
-    /// The most bytes that it may answer.
+    /// The maximum length of its output in bytes.
     pub limit: usize,
 }
 
-/// Why there is no answer.
+/// The reason why there is no output.
 #[derive(Debug)]
 pub enum Failure {
     NotStarted(io::Error),
     TimedOut,
-    /// It answered more than the limit.
+    /// The output is longer than the limit.
     TooLong,
-    /// It ended with an exit code other than 0, or by a signal.
+    /// It ended with a non-zero exit code, or by a signal.
     Ended(ExitStatus),
     Broken(io::Error),
 }
@@ -51,11 +50,12 @@ pub enum Failure {
 /// Writes the input to the program.
 pub type Feed<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
 
-/// Makes a [`Feed`] of the program's standard input.
+/// Creates a [`Feed`] for the program's standard input.
 pub type Feeder<'a> = Box<dyn FnOnce(ChildStdin) -> Feed<'a> + Send + 'a>;
 
 impl Program<'_> {
-    /// What is started: a relative path is one from the working directory, a plain name is looked for in `PATH`.
+    /// The path of the program: a relative path is resolved against the working directory, and a plain name is looked
+    /// up in `PATH`.
     pub fn path(&self) -> PathBuf {
         let program = self.command.first().map(String::as_str).unwrap_or_default();
         match program.contains(['/', std::path::MAIN_SEPARATOR]) {
@@ -64,7 +64,7 @@ impl Program<'_> {
         }
     }
 
-    /// [`run`]s it.
+    /// Runs the program with [`run`].
     pub async fn run<'f>(
         &self,
         feed: impl FnOnce(ChildStdin) -> Feed<'f> + Send + 'f,
@@ -85,7 +85,7 @@ impl Program<'_> {
     }
 }
 
-/// Makes a command run with all that it starts in a group of its own.
+/// Makes a command run in a separate process group, together with the processes that it starts.
 pub fn as_group(command: &mut CommandWrap) {
     #[cfg(unix)]
     command.wrap(ProcessGroup::leader());
@@ -93,11 +93,11 @@ pub fn as_group(command: &mut CommandWrap) {
     command.wrap(JobObject);
 }
 
-/// Speaks with a running program through its standard input and output, where these are pipes.
+/// Exchanges data with a running program through its standard input and output, if these are pipes.
 pub type Talk<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
 
-/// Runs a command to its end. Answers what it wrote to standard output (`limit` bytes at most), or why it did not; and
-/// the end of what it wrote to standard error, where that is a pipe.
+/// Runs a command to its end. Returns its standard output (up to `limit` bytes) or the failure, and the end of its
+/// standard error, if that is a pipe.
 pub async fn run<'f>(
     command: CommandWrap,
     feed: Option<Feeder<'f>>,
@@ -111,7 +111,7 @@ pub async fn run<'f>(
             let feeding = async {
                 let Some(feed) = feed else { return Ok(()) };
                 match feed(stdin.ok_or_else(missing)?).await {
-                    // It need not read all of it.
+                    // The program need not read all of its input.
                     Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Broken(error)),
                     _ => Ok(()),
                 }
@@ -123,8 +123,8 @@ pub async fn run<'f>(
     (ended.map(|()| answer), said)
 }
 
-/// Runs a command to its end while `talk` speaks with it. Answers whether all went well, and the end of what it wrote to
-/// standard error, where that is a pipe.
+/// Runs a command to its end while `talk` exchanges data with it. Returns whether it succeeded, and the end of its
+/// standard error, if that is a pipe.
 pub async fn converse<'f>(
     mut command: CommandWrap,
     timeout: Duration,
@@ -145,12 +145,12 @@ fn missing() -> Failure {
     Failure::Broken(io::Error::other("a stream of the program is missing"))
 }
 
-/// A running program with all that it has started.
+/// A running program with all processes that it started.
 struct Group(Box<dyn ChildWrapper>);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Whatever is left of it; there may be nothing.
+        // Kill the remaining processes. An error means that there are none.
         let _ = self.0.start_kill();
     }
 }
@@ -165,7 +165,7 @@ async fn attend<'f>(
     let stderr = group.0.stderr().take();
     let ending = async {
         let status = group.0.wait().await.map_err(Failure::Broken)?;
-        // What it left behind would keep the streams open.
+        // Remaining processes would keep the streams open.
         let _ = group.0.start_kill();
         Ok(status)
     };
@@ -178,7 +178,7 @@ async fn attend<'f>(
             }
             talked = &mut talk => match talked {
                 Ok(()) => keep.await,
-                // A program that failed has closed its output, and standard error says why.
+                // A program that failed has closed its output; standard error has the reason.
                 Err(failure @ Failure::Broken(_)) => {
                     let _ = tokio::time::timeout(AFTERWARDS, keep).await;
                     Err(failure)
@@ -196,7 +196,8 @@ async fn attend<'f>(
             }
             ended = &mut ending => {
                 let status = ended?;
-                // A process that left its group (a daemon) may hold the streams for ever. What the program itself wrote is there.
+                // A process that left the group (a daemon) may keep the streams open forever. The program's own output
+                // is already there.
                 tokio::time::timeout(AFTERWARDS, talking).await.unwrap_or(Ok(()))?;
                 status
             }
@@ -205,13 +206,13 @@ async fn attend<'f>(
     if status.success() { Ok(()) } else { Err(Failure::Ended(status)) }
 }
 
-/// All of the stream, if that is not more than `limit` bytes.
+/// Reads the whole stream; fails if it is longer than `limit` bytes.
 async fn read_up_to(from: impl AsyncRead + Unpin, limit: usize, into: &mut Vec<u8>) -> Result<(), Failure> {
     from.take(limit as u64 + 1).read_to_end(into).await.map_err(Failure::Broken)?;
     if into.len() > limit { Err(Failure::TooLong) } else { Ok(()) }
 }
 
-/// The last bytes of the stream, if there is one.
+/// Keeps the last bytes of the stream, if there is one.
 async fn keep_end(from: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) -> Result<(), Failure> {
     let Some(mut from) = from else { return Ok(()) };
     let mut buffer = [0; 8 * 1024];
@@ -232,9 +233,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_program_that_ends_while_it_is_read_has_said_why() {
+    async fn the_reason_of_a_program_that_ends_while_it_is_read_is_kept() {
         let command = CommandWrap::with_new("sh", |command| {
-            // The reason comes after the end of its output.
+            // The reason is written after the output is closed.
             command.args(["-c", "exec >&-; sleep 0.2; echo the reason >&2; exit 1"]);
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         });

@@ -1,9 +1,9 @@
-//! RBAC rules as the API server's own authorizer reads them.
+//! RBAC rules with the semantics of the API server's authorizer.
 //!
-//! A rule is a product: every verb on every resource of every group, or on every URL. An [`Atom`] is one element of it,
-//! so that an atom is either covered by a single rule or by none.
+//! A rule is a product: every verb on every resource of every group, or on every URL. An [`Atom`] is one element of
+//! this product, so a single rule covers an atom completely or not at all.
 //!
-//! Source of what covers what: <https://kubernetes.io/docs/reference/access-authn-authz/rbac/>, and `RuleAllows` and
+//! Sources: <https://kubernetes.io/docs/reference/access-authn-authz/rbac/>, and `RuleAllows` and
 //! `Covers` in `k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac` and `k8s.io/component-helpers/auth/rbac/validation`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// The group of Roles, ClusterRoles and their bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
-/// In a rule: every verb, group, resource or URL.
+/// The wildcard in a rule: every verb, group, resource or URL.
 pub const ALL: &str = "*";
 
 /// A rule of a Role or ClusterRole.
@@ -31,19 +31,19 @@ pub struct PolicyRule {
     pub verbs: Vec<String>,
 }
 
-/// `null` is how Go writes a list that was never made.
+/// Deserializes `null` as the default: Go writes a nil list as `null`.
 pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// One right, as small as rights get.
+/// A single permission that cannot be divided.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Atom {
     Resource {
         group: String,
-        /// The plural name; with a subresource `pods/log`.
+        /// The plural name, with a subresource if any: `pods/log`.
         resource: String,
-        /// `None`: whatever its name.
+        /// The name of the object; `None` for any name.
         name: Option<String>,
         verb: String,
     },
@@ -60,7 +60,7 @@ impl Atom {
         }
     }
 
-    /// Every verb on every resource, and on every URL: what it takes to write an aggregation rule.
+    /// Every verb on every resource and on every URL: the permissions that writing an aggregation rule requires.
     pub fn everything() -> [Atom; 2] {
         let all = || ALL.to_owned();
         [
@@ -71,7 +71,7 @@ impl Atom {
 }
 
 impl PolicyRule {
-    /// What the rule is the product of.
+    /// The atoms of the rule.
     pub fn atoms(&self) -> Vec<Atom> {
         let mut atoms = Vec::new();
         let names: Vec<Option<&String>> = match self.resource_names.as_slice() {
@@ -92,12 +92,12 @@ impl PolicyRule {
         atoms
     }
 
-    /// Whether this rule allows that request, and allows granting the right to others.
+    /// Whether this rule allows the request, and allows granting the permission to others.
     pub fn covers(&self, atom: &Atom) -> bool {
         self.covers_with(atom, |name| self.resource_names.iter().any(|own| own == name))
     }
 
-    /// The same for a caller that has a faster way to find a name among `resourceNames`.
+    /// Like [`PolicyRule::covers`], for a caller that can look up a name in `resourceNames` faster.
     pub fn covers_with(&self, atom: &Atom, is_named: impl Fn(&str) -> bool) -> bool {
         let has = |set: &[String], wanted: &str| set.iter().any(|one| one == ALL || one == wanted);
         if !has(&self.verbs, atom.verb()) {
@@ -121,10 +121,10 @@ impl PolicyRule {
 }
 
 type Verbs<'a> = BTreeSet<&'a str>;
-/// Verbs by name; `None`: whatever the name.
+/// Verbs by object name; `None` for any name.
 type ByName<'a> = BTreeMap<Option<&'a str>, Verbs<'a>>;
 
-/// The fewest rights that grant all of `atoms`, in as few rules as possible: none of these could be left out.
+/// A minimal set of rules that grants all of `atoms` and nothing else. No rule can be left out.
 pub fn rules_for(atoms: &BTreeSet<Atom>) -> Vec<PolicyRule> {
     let mut by_resource: BTreeMap<(&str, &str), ByName<'_>> = BTreeMap::new();
     let mut by_url: BTreeMap<&str, Verbs<'_>> = BTreeMap::new();
@@ -141,7 +141,7 @@ pub fn rules_for(atoms: &BTreeSet<Atom>) -> Vec<PolicyRule> {
     }
     let mut rules = Vec::new();
     for ((group, resource), names) in by_resource {
-        // Names with the same verbs go together.
+        // Group names with the same verbs.
         let mut by_verbs: BTreeMap<Verbs<'_>, Vec<&str>> = BTreeMap::new();
         for (name, verbs) in names {
             match name {
@@ -163,7 +163,7 @@ pub fn rules_for(atoms: &BTreeSet<Atom>) -> Vec<PolicyRule> {
     rules
 }
 
-/// Adds a rule, or its resource to one that says the same of another.
+/// Adds a rule, or adds its resource to a rule that is otherwise equal.
 fn add(rules: &mut Vec<PolicyRule>, group: &str, resource: &str, names: &[&str], verbs: &Verbs<'_>) {
     let rule = PolicyRule {
         api_groups: vec![group.to_owned()],
@@ -191,7 +191,7 @@ fn irredundant(atoms: &BTreeSet<Atom>) -> Vec<&Atom> {
         }
         Atom::Url { url, verb } => url.contains(ALL) || verb == ALL,
     };
-    // Only what is wide covers anything but itself, and that is little.
+    // Only wide atoms cover others, and there are few of them.
     let wide: Vec<(&Atom, PolicyRule)> = atoms.iter().filter(is_wide).map(|atom| (atom, rule_of(atom))).collect();
     atoms.iter().filter(|atom| !wide.iter().any(|(other, rule)| other != atom && rule.covers(atom))).collect()
 }
@@ -211,7 +211,7 @@ fn rule_of(atom: &Atom) -> PolicyRule {
     }
 }
 
-/// Verbs as people write them: reading before writing.
+/// Sorts verbs in the usual order: reading before writing.
 pub fn in_order<'a>(verbs: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     const ORDER: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
     let mut verbs: Vec<&str> = verbs.into_iter().collect();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_covers_what_the_server_says_it_covers() {
+    fn a_rule_covers_the_same_as_in_the_server() {
         let all = rule(json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}));
         let named = rule(json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": ["a"]}));
         let logs = rule(json!({"apiGroups": [""], "resources": ["*/log"], "verbs": ["get"]}));

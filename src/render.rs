@@ -1,7 +1,7 @@
-//! Manifests that a program makes of a folder (`--render`): `kustomize build {dir}`, `helm template {dir}`.
+//! Renders manifests from a folder with a program (`--render`): `kustomize build {dir}`, `helm template {dir}`.
 //!
-//! The command is the user's: it comes from the command line, the environment, the user's own configuration file or one of
-//! `-c`, never from what comes with the manifests. It is started directly and not by a shell.
+//! The command belongs to the user: it comes from the command line, the environment, the user's own configuration file
+//! or one of `-c`, never from files that come with the manifests. It is started directly, without a shell.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use crate::problem::Problem;
 use crate::program::{self, Failure};
 use crate::text;
 
-/// What stands for the folder.
+/// The placeholder for the folder.
 const DIR: &str = "{dir}";
-/// A renderer may fetch what it builds on.
+/// The time limit. A renderer may download its bases.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// The longest answer.
+/// The maximum length of the output in bytes.
 const MOST_BYTES: usize = 256 << 20;
-/// Of what it says on standard error, so many characters of the end are shown.
+/// The number of characters that are shown from the end of standard error.
 const SHOWN: usize = 1000;
 
 /// A program that renders folders.
@@ -33,14 +33,14 @@ pub struct Render {
 impl std::str::FromStr for Render {
     type Err = String;
 
-    /// Splits the command as a POSIX shell would, without doing anything else of what a shell does.
+    /// Splits the command like a POSIX shell, without any other processing of a shell.
     fn from_str(command: &str) -> Result<Self, String> {
-        let words = shlex::split(command).ok_or_else(|| format!("{command:?} has a quote that is not closed"))?;
+        let words = shlex::split(command).ok_or_else(|| format!("{command:?} has an unclosed quote"))?;
         match words.first() {
             None => Err("the command is empty".into()),
             Some(program) if program.contains(DIR) => Err(format!("{command:?} names no program before {DIR}")),
             _ if !words.iter().any(|word| word.contains(DIR)) => {
-                Err(format!("{command:?} does not say where the folder goes: write {DIR} in its place"))
+                Err(format!("{command:?} has no placeholder for the folder: add {DIR}"))
             }
             _ => Ok(Render { words }),
         }
@@ -48,7 +48,7 @@ impl std::str::FromStr for Render {
 }
 
 impl Render {
-    /// What it makes of a folder. `from` is the folder (or the commit and folder) as the user knows it.
+    /// Renders a folder. `from` is the name of the folder (or of the commit and folder) that is shown to the user.
     pub async fn run(&self, folder: &OsStr, working_directory: &Path, from: &str) -> Result<Source, Problem> {
         let mut words = self.words.iter().map(|word| with_folder(word, folder));
         let program = words.next().unwrap_or_default();
@@ -68,7 +68,7 @@ impl Render {
 
     fn failed(&self, failure: &Failure, said: &str, from: &str) -> Problem {
         let program = format!("{:?}, which renders {from},", shown(self.words.first().map_or("", String::as_str)));
-        // Why it failed comes last.
+        // The reason for a failure is usually at the end.
         let start = said.char_indices().rev().nth(SHOWN - 1).map_or(0, |(start, _)| start);
         let lines: Vec<&str> = said[start..].lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let said = text::sanitize(&lines.join(" | ")).into_owned();
@@ -93,8 +93,8 @@ impl Render {
     }
 }
 
-/// What a folder that is rendered begins with: a code host can show that beside a change, and no folder. Of a folder that has
-/// none of these it is the folder itself.
+/// The main file of a rendered folder, or the folder itself if it has none. Findings point to the file, because a code
+/// host can show a finding next to a file, but not next to a folder.
 fn entry(folder: &OsStr, working_directory: &Path) -> PathBuf {
     let folder = Path::new(folder);
     let known = ["kustomization.yaml", "kustomization.yml", "Kustomization", "Chart.yaml", "helmfile.yaml"];
@@ -102,12 +102,13 @@ fn entry(folder: &OsStr, working_directory: &Path) -> PathBuf {
     files.into_iter().find(|file| working_directory.join(file).is_file()).unwrap_or_else(|| folder.to_owned())
 }
 
-/// A word with the folder in its place. What the folder is called is never looked at: it stays one argument.
+/// Replaces the placeholder in a word with the folder. The name of the folder is not interpreted: it stays one
+/// argument.
 fn with_folder(word: &str, folder: &OsStr) -> OsString {
     let mut parts = word.split(DIR);
     let mut whole = OsString::from(parts.next().unwrap_or_default());
     for part in parts {
-        // A folder called `-x` is no option.
+        // A folder named `-x` must not become an option.
         if whole.is_empty() && folder.to_string_lossy().starts_with('-') {
             whole.push("./");
         }
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_words_of_which_one_has_the_folder() {
+    fn a_command_has_a_placeholder_for_the_folder() {
         let render: Render = "sh -c 'cat \"$1\"/*.yaml' render {dir}".parse().unwrap();
         assert_eq!(render.words, ["sh", "-c", "cat \"$1\"/*.yaml", "render", "{dir}"]);
         for wrong in ["", " ", "kustomize build", "{dir}", "a 'b {dir}"] {

@@ -1,7 +1,7 @@
-//! Objects as they travel: raw JSON with the few facts that every step needs beside it.
+//! Objects as raw JSON, with references and resources.
 //!
-//! Typed views are only for looking (see `docs/architecture.md`): a typed struct drops the keywords that it does
-//! not know, and what was checked would not be what is applied.
+//! Typed views are read-only (see `docs/architecture.md`): a typed struct drops keywords that it does not know, so the
+//! applied object would not be the checked one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 pub use gantry_schema::Step;
 
-/// Which object: the four parts that name it. `apiVersion` is part of the reference as in Kubernetes' own
-/// `ObjectReference`, but two references to the same group, kind, namespace and name are the same object.
+/// A reference to an object. As in Kubernetes' own `ObjectReference`, `apiVersion` is part of it, but two references
+/// with the same group, kind, namespace and name refer to the same object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
@@ -50,7 +50,7 @@ impl ObjectRef {
         self.kind == "CustomResourceDefinition" && self.group() == "apiextensions.k8s.io"
     }
 
-    /// Whether this is a Secret, whose values no output may hold.
+    /// Whether this is a Secret, whose values no output may contain.
     pub fn is_secret(&self) -> bool {
         self.kind == "Secret" && self.group().is_empty()
     }
@@ -59,13 +59,13 @@ impl ObjectRef {
         self.kind == "Namespace" && self.group().is_empty()
     }
 
-    /// What makes it the same object whatever version it is written at: group, kind, namespace, name.
+    /// The parts that identify the object at any version: group, kind, namespace, name.
     pub fn identity(&self) -> (&str, &str, Option<&str>, &str) {
         (self.group(), &self.kind, self.namespace.as_deref(), &self.name)
     }
 }
 
-/// `customresourcedefinition/samples.test.example.com`, `deployment.apps/web -n prod`: kubectl's way to say it.
+/// The notation of kubectl: `customresourcedefinition/samples.test.example.com`, `deployment.apps/web -n prod`.
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind.to_lowercase())?;
@@ -80,7 +80,7 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// Where the API server serves a kind: what discovery (or the CRD itself) says.
+/// The API resource of a kind, from discovery or from the CRD.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resource {
     pub group: String,
@@ -91,7 +91,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// CustomResourceDefinitions themselves, the one kind that needs no discovery.
+    /// The resource of CustomResourceDefinitions, the only kind that needs no discovery.
     pub fn crd() -> Self {
         Resource {
             group: "apiextensions.k8s.io".into(),
@@ -102,7 +102,7 @@ impl Resource {
         }
     }
 
-    /// A kind of Kubernetes' own at v1.
+    /// The resource of a built-in kind at v1.
     pub fn built_in(group: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
         Resource { group: group.into(), version: "v1".into(), kind: kind.into(), plural: plural.into(), namespaced }
     }
@@ -135,28 +135,28 @@ impl Resource {
     }
 }
 
-/// An object as compact JSON text, exactly as it was written or as the server sent it.
+/// An object as compact JSON text, with exactly the content of the manifest or of the server's response.
 ///
-/// Text and not a tree, because a tree costs five times as much memory and most objects are looked at once.
+/// It is text, because a tree needs five times as much memory, and most objects are read only once.
 #[derive(Clone)]
 pub struct RawObject(Text);
 
 #[derive(Clone)]
 enum Text {
     Held(Arc<str>),
-    /// Made from what it was read from whenever it is asked for.
+    /// Made from its source at each access.
     Made(Arc<dyn Fn() -> String + Send + Sync>),
 }
 
 impl RawObject {
-    /// `json` must be one JSON object that nests at most [`gantry_yaml::MAX_DEPTH`] levels deep; the loader and the
-    /// targets make sure of it.
+    /// `json` must be one JSON object that is nested at most [`gantry_yaml::MAX_DEPTH`] levels deep. The loader and the
+    /// targets ensure this.
     pub fn new(json: impl Into<Arc<str>>) -> Self {
         RawObject(Text::Held(json.into()))
     }
 
-    /// An object whose JSON is not kept: `make` gives the same at each call, and takes as long as reading it did. For one of
-    /// very many.
+    /// An object whose JSON is not kept in memory, for very many objects. `make` must return the same JSON at each
+    /// call; it takes as long as parsing the object did.
     pub fn made_when_asked(make: impl Fn() -> String + Send + Sync + 'static) -> Self {
         RawObject(Text::Made(Arc::new(make)))
     }
@@ -172,7 +172,7 @@ impl RawObject {
         }
     }
 
-    /// The text, where it is held and need not be made.
+    /// The text, if it is kept in memory.
     pub fn held(&self) -> Option<&str> {
         match &self.0 {
             Text::Held(json) => Some(json),
@@ -180,7 +180,7 @@ impl RawObject {
         }
     }
 
-    /// The text to keep: that of an object whose JSON is held is shared.
+    /// The shared text; it is made first if it is not kept in memory.
     pub fn text(&self) -> Arc<str> {
         match &self.0 {
             Text::Held(json) => Arc::clone(json),
@@ -190,7 +190,7 @@ impl RawObject {
 
     /// The object as a tree, built at each call.
     pub fn value(&self) -> Value {
-        // The loader's own bound on nesting takes the place of serde_json's 128 levels.
+        // The loader has its own limit on nesting, so serde_json's limit of 128 levels is disabled.
         let json = self.json();
         let mut reader = serde_json::Deserializer::from_str(&json);
         reader.disable_recursion_limit();
@@ -207,7 +207,7 @@ impl fmt::Debug for RawObject {
     }
 }
 
-/// Metadata that the server keeps. A manifest that sets it (an exported object) does not say how it should be.
+/// Metadata that the server maintains. It is ignored in manifests, where it comes from exported objects.
 pub const SERVER_METADATA: [&str; 8] = [
     "uid",
     "resourceVersion",
@@ -219,7 +219,7 @@ pub const SERVER_METADATA: [&str; 8] = [
     "managedFields",
 ];
 
-/// An object as it is in the target, with what pins it.
+/// A live object of the target, with its UID and resource version.
 #[derive(Debug, Clone)]
 pub struct Live {
     pub raw: RawObject,

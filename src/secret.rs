@@ -1,7 +1,7 @@
-//! Keeps the values of a Secret out of words about it, and out of what is handed to programs.
+//! Removes the values of a Secret from messages about it, and from the input of programs.
 //!
-//! The API server's own validation is careful with them, its decoding is not (`expected string, got …`), and what an
-//! admission webhook or a check of one's own says is its author's choice.
+//! The API server's validation does not quote them, but its decoding does (`expected string, got …`), and an admission
+//! webhook or a custom check can write any message.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,26 +11,26 @@ use crate::mask::Mask;
 use crate::text;
 
 const HIDDEN: &str = "[hidden]";
-/// The same as the base64 that `data` holds.
+/// [`HIDDEN`] in base64, for `data`.
 const HIDDEN_DATA: &str = "W2hpZGRlbl0=";
-/// What of a Secret is no secret. Any other member may be a misspelt `data` or `stringData`.
+/// The members of a Secret that are not secret. Any other member may be a misspelt `data` or `stringData`.
 pub(crate) const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
-/// A shorter value is part of too many words to be taken out of them.
+/// The minimum length of a value that is removed. A shorter one occurs in too many words.
 const SHORTEST: usize = 3;
-/// A line of a longer value that may be quoted by itself.
+/// The minimum length of a line of a longer value that is removed separately.
 const SHORTEST_LINE: usize = 8;
 
-/// The message without what is below `data` and `stringData` of the manifest, as it is, decoded or encoded.
+/// The message without the values of `data` and `stringData` of the manifest, whether unchanged, decoded or encoded.
 pub fn without_values(message: &str, manifest: &str) -> String {
     Values::of([manifest]).taken_out(message)
 }
 
-/// The values of objects, to be looked for in texts.
+/// The values of objects, to remove from texts.
 #[derive(Debug, Default)]
 pub struct Values(Mask);
 
 impl Values {
-    /// Reads what is in objects (JSON) beside what names them.
+    /// Collects the values of objects (JSON), except in the members that are not secret.
     pub fn of(objects: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut mask = Mask::default();
         for object in objects {
@@ -41,22 +41,22 @@ impl Values {
         Values(mask)
     }
 
-    /// A message without them.
+    /// The message without the values.
     pub fn taken_out(&self, message: &str) -> String {
         let message = self.hidden(message);
-        // Whatever was got instead of what was expected is a value, even one that is too short to be looked for.
+        // The text after "got" is a value, even if it is too short to be removed otherwise.
         let causes =
             message.split("; ").map(|cause| cause.split_once(", got ").map_or(cause, |(expected, _)| expected));
         causes.collect::<Vec<_>>().join("; ")
     }
 
-    /// Text of any form with the values in it hidden, also where they are encoded, cut off or split.
+    /// Any text with the values hidden, even if they are encoded, truncated or split.
     pub fn hidden(&self, text: &str) -> String {
         self.0.hidden(text)
     }
 }
 
-/// Replaces the values of a Secret. Its keys stay, and it is still a Secret that an API server would take.
+/// Replaces the values of a Secret. Its keys stay, and an API server would still accept it.
 pub fn hide_values(secret: &mut Value) {
     let Some(secret) = secret.as_object_mut() else { return };
     for (key, value) in secret.iter_mut() {
@@ -69,10 +69,10 @@ pub fn hide_values(secret: &mut Value) {
     }
 }
 
-/// How base64 of what gzip made begins.
+/// The start of base64 of gzipped data.
 const GZIP: &str = "H4sI";
 
-/// Deploy tools keep the whole object that they applied in an annotation, as JSON or packed.
+/// Hides annotations in which deploy tools store the whole applied object, as JSON or compressed.
 fn hide_copies(metadata: &mut Value) {
     let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
     for (_, value) in annotations.into_iter().flatten() {
@@ -82,12 +82,13 @@ fn hide_copies(metadata: &mut Value) {
     }
 }
 
-/// Whether an annotation may hold a whole object.
+/// Whether an annotation may contain a whole object.
 pub(crate) fn may_be_copy(annotation: &str) -> bool {
     annotation.contains('{') || annotation.trim_start().starts_with(GZIP)
 }
 
-/// Moves `stringData` into `data`, as the API server does. Values that are no strings are left for the reader to find.
+/// Moves `stringData` into `data`, like the API server. If a value is not a string, nothing is moved, so validation can
+/// report it.
 pub(crate) fn fold_string_data(secret: &mut Value) {
     let Some(secret) = secret.as_object_mut() else { return };
     let Some(Value::Object(text)) = secret.get("stringData") else { return };
@@ -120,7 +121,7 @@ fn collect(value: &Value, into: &mut Mask) {
         Value::Object(map) => map.values().for_each(|value| collect(value, into)),
         Value::Array(items) => items.iter().for_each(|value| collect(value, into)),
         Value::String(text) => {
-            // A folded text of YAML has line breaks, which the API server leaves out.
+            // A folded YAML scalar has line breaks, which the API server ignores.
             let compact: String = text.split_whitespace().collect();
             let bytes = STANDARD.decode(&compact).ok();
             let is_base64 = bytes.is_some();
@@ -130,14 +131,14 @@ fn collect(value: &Value, into: &mut Mask) {
                 }
             }
             let decoded = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-            // What is in `stringData` reaches a webhook in `data`.
+            // A webhook receives the values of `stringData` in `data`.
             let encoded = STANDARD.encode(text);
             let encoded = encoded.trim_end_matches('=').to_owned();
             let compact = is_base64.then(|| compact.trim_end_matches('=').to_owned());
             for text in decoded.iter().chain(&compact).chain([text, &encoded]) {
                 let lines = text.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST_LINE);
                 lines.for_each(|line| into.add_exact(line.as_bytes()));
-                // As it stands, and as a message shows it: on one line, harmless, maybe quoted.
+                // Unchanged, and as messages show it: on one line, sanitized, possibly quoted.
                 let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let quoted = format!("{text:?}");
                 for shown in [text, quoted.trim_matches('"'), &text::sanitize(&line)] {

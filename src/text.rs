@@ -1,32 +1,32 @@
-//! Text for a terminal: made harmless, cut to a bound, counted in words.
+//! Text for a terminal: sanitizing, truncating, wrapping and counting.
 //!
-//! Whatever comes from a cluster or a manifest is untrusted. An escape sequence can clear the screen or retitle the
+//! Text from a cluster or a manifest is untrusted. An escape sequence can clear the screen or change the title of the
 //! window, a carriage return can overwrite a verdict, and a bidirectional override can show `deny` as `allow`.
-//! Every such character is shown as `\u{1b}` before it is printed, so that the reader sees that it was there.
+//! Every such character is escaped, for example as `\u{1b}`, so the reader can see it.
 
 use std::borrow::Cow;
 
 use gantry_schema::Step;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Makes text fit to be part of one line: line breaks and tabs are escaped too.
+/// Sanitizes text for a part of one line: line breaks and tabs are escaped too.
 ///
-/// The same as [`sanitize_line`]; the short name is the strict one.
+/// The same as [`sanitize_line`].
 pub fn sanitize(text: &str) -> Cow<'_, str> {
     escape(text, |c| !is_hostile(c))
 }
 
-/// Makes text fit to be part of one line: line breaks and tabs are shown as `\n`, `\r` and `\t`.
+/// Sanitizes text for a part of one line: line breaks and tabs are shown as `\n`, `\r` and `\t`.
 pub fn sanitize_line(text: &str) -> Cow<'_, str> {
     sanitize(text)
 }
 
-/// Makes text of several lines harmless: newlines and tabs stay, all else is escaped as in [`sanitize_line`].
+/// Sanitizes text of several lines: newlines and tabs stay, everything else is escaped as in [`sanitize_line`].
 pub fn sanitize_block(text: &str) -> Cow<'_, str> {
     escape(text, |c| matches!(c, '\n' | '\t') || !is_hostile(c))
 }
 
-/// A field as people write it: `spec.ports[0].port`.
+/// A field path such as `spec.ports[0].port`.
 pub fn field(steps: &[Step]) -> String {
     let mut text = String::new();
     for step in steps {
@@ -53,7 +53,7 @@ fn escape(text: &str, harmless: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Appends `c` the way [`sanitize`] shows it.
+/// Appends `c` in the escaped form of [`sanitize`].
 pub fn push_escaped(out: &mut String, c: char) {
     match c {
         '\n' => out.push_str("\\n"),
@@ -63,7 +63,7 @@ pub fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// Whether a terminal would do something else with `c` than show it in its place, or a reader of XML or HTML would refuse it.
+/// Whether a terminal would not simply display `c`, or an XML or HTML parser would refuse it.
 pub fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -77,12 +77,12 @@ pub fn is_hostile(c: char) -> bool {
         || is_noncharacter(c)
 }
 
-/// Whether Unicode keeps `c` from ever being a character. XML may not hold U+FFFE and U+FFFF, and HTML none of them.
+/// Whether `c` is a Unicode noncharacter. XML does not allow U+FFFE and U+FFFF, and HTML allows none of them.
 fn is_noncharacter(c: char) -> bool {
     matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe
 }
 
-/// Text as YAML writes it in double quotes, with hostile characters escaped.
+/// Text as a double-quoted YAML scalar, with hostile characters escaped.
 pub fn yaml_quoted(text: impl Iterator<Item = char>) -> String {
     let mut out = String::from("\"");
     for c in text {
@@ -101,10 +101,10 @@ pub fn yaml_quoted(text: impl Iterator<Item = char>) -> String {
     out
 }
 
-/// At most `max` characters of `text`; where something is left out the last one is `…`.
+/// At most `max` characters of `text`. If it is truncated, the last one is `…`.
 pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
     let mut boundaries = text.char_indices().map(|(at, _)| at);
-    // The byte where the last character to keep would begin, and whether more than `max` characters are there.
+    // The byte offset of the last character to keep, and whether there are more than `max` characters.
     let last = boundaries.by_ref().nth(max.saturating_sub(1));
     match (last, boundaries.next()) {
         _ if max == 0 => Cow::Borrowed(""),
@@ -113,7 +113,7 @@ pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
     }
 }
 
-/// A server's sentence; where it quotes something very long (a whole schema), what is before and behind that.
+/// A message of a server. If it quotes something very long (a whole schema), only its start and end.
 pub fn cut_quote(text: &str) -> Cow<'_, str> {
     const SHOWN: usize = 400;
     let mut starts = text.char_indices().map(|(at, _)| at);
@@ -122,7 +122,7 @@ pub fn cut_quote(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{} … {}", &text[..before], &text[behind..]))
 }
 
-/// `1 object`, `3 objects`. For words whose plural takes an `s`.
+/// A count such as `1 object` or `3 objects`, for words with a plural in `s`.
 pub fn count(number: usize, word: &str) -> String {
     match number {
         1 => format!("1 {word}"),
@@ -130,7 +130,7 @@ pub fn count(number: usize, word: &str) -> String {
     }
 }
 
-/// `1,234,567`
+/// A number with thousands separators, such as `1,234,567`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -143,12 +143,12 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
-/// How many terminal columns the text takes.
+/// The width of the text in terminal columns.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// As much of the text as fits in so many terminal columns; where something is left out it ends with `…`.
+/// The start of the text that fits in `columns` terminal columns. If it is truncated, it ends with `…`.
 pub fn cut_to_width(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -165,13 +165,13 @@ pub fn cut_to_width(text: &str, columns: usize) -> String {
     cut
 }
 
-/// The text with spaces behind it up to `columns` terminal columns.
+/// The text, padded with spaces to `columns` terminal columns.
 pub fn pad(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(width(text));
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// Rows with columns as wide as their widest text and two spaces between them, each text made harmless.
+/// Rows of sanitized texts. Each column is as wide as its widest text, with two spaces between columns.
 pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let shown: Vec<[String; N]> =
         rows.iter().map(|row| row.each_ref().map(|text| sanitize(text).into_owned())).collect();
@@ -184,8 +184,8 @@ pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     shown.iter().map(line).collect()
 }
 
-/// Breaks text into lines of at most `columns` terminal columns, at spaces only: a word that is longer stays whole, so
-/// that a command or a path can still be copied.
+/// Breaks text into lines of at most `columns` terminal columns, only at spaces. A longer word stays whole, so a
+/// command or a path can still be copied.
 pub fn wrap(text: &str, columns: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
@@ -202,11 +202,11 @@ pub fn wrap(text: &str, columns: usize) -> Vec<&str> {
     lines
 }
 
-/// The first line of `text` and what comes after the space it was broken at.
+/// The first line of `text`, and the rest after the space at which it was broken.
 fn split_line(text: &str, columns: usize) -> (&str, Option<&str>) {
     let mut best = None;
     for (at, _) in text.match_indices(' ') {
-        // Leading spaces are indentation and no place to break.
+        // Leading spaces are indentation; do not break there.
         if text[..at].trim().is_empty() {
             continue;
         }
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_what_is_long_both_ends_are_shown() {
+    fn both_ends_of_a_long_text_are_shown() {
         let of = |length: usize| "ä".repeat(length);
         assert_eq!(cut_quote(&of(800)), of(800));
         assert_eq!(cut_quote(&format!("{}x{}", of(400), of(400))), format!("{} … {}", of(400), of(400)));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn no_character_of_the_plane_gets_through_that_is_control_or_bidi() {
+    fn control_and_bidi_characters_never_get_through() {
         let all: String = (0..=0x2fff).filter_map(char::from_u32).collect();
         let shown = sanitize(&all);
         assert!(!shown.chars().any(is_hostile));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_said_in_words() {
+    fn counts_have_a_singular_and_a_plural() {
         assert_eq!(count(0, "object"), "0 objects");
         assert_eq!(count(1, "object"), "1 object");
         assert_eq!(count(3, "object"), "3 objects");

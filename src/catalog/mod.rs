@@ -1,7 +1,7 @@
-//! The catalogs of the configuration and those of a cluster, read: files, folders, what URLs serve, and what catalogd
-//! serves, as streams of blobs.
+//! Reads catalogs of the configuration and of a cluster (files, folders, URLs, and content that catalogd serves) as
+//! streams of blobs.
 //!
-//! What the blobs mean is `gantry-catalog`'s business. Nothing is kept here: a catalog may have 250 MB.
+//! `gantry-catalog` interprets the blobs. Nothing is kept in memory here, because a catalog may have 250 MB.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,9 +22,9 @@ use crate::problem::{Error, Location, Problem, Result};
 #[derive(Debug, Clone, Copy)]
 pub struct Catalogs<'a> {
     pub sources: &'a [CatalogSource],
-    /// Where relative paths start.
+    /// The folder that relative paths are resolved against.
     pub working_directory: &'a Path,
-    /// How long a server may say nothing.
+    /// The maximum time without data from a server.
     pub timeout: Duration,
 }
 
@@ -36,10 +36,10 @@ impl Catalogs<'_> {
     }
 }
 
-/// Parts of an answer that may wait for their reader.
+/// The number of parts of a response that are buffered for the reader.
 const WAITING_PARTS: usize = 16;
 
-/// Says which catalogs name a file that is not there, before anything is read or asked for.
+/// Reports catalogs that name a missing file, before anything is read or requested.
 pub fn check(sources: &[CatalogSource], working_directory: &Path) -> Result<()> {
     let problems: Vec<Problem> = sources
         .iter()
@@ -59,7 +59,8 @@ pub fn check(sources: &[CatalogSource], working_directory: &Path) -> Result<()> 
     if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
 }
 
-/// Reads a catalog to its end; `each` gets every blob. Answers what `each` worked on, and whether all was read.
+/// Reads a whole catalog and calls `each` with every blob. Returns the state of `each`, and an error if the catalog was
+/// not read completely.
 pub async fn read<T: Send + 'static>(
     source: &CatalogSource,
     working_directory: &Path,
@@ -91,7 +92,7 @@ pub async fn read<T: Send + 'static>(
     }
 }
 
-/// Reads what a cluster serves of a catalog, as [`read`] does.
+/// Like [`read`], for the content of a catalog that a cluster serves.
 pub async fn read_live<T: Send + 'static>(
     catalog: &ClusterCatalog,
     target: &Target,
@@ -109,15 +110,15 @@ pub async fn read_live<T: Send + 'static>(
     (state, read)
 }
 
-/// Why what is sent could not be read to its end.
+/// The reason why a catalog was not read completely.
 enum Unread {
-    /// It did not come.
+    /// The download failed.
     Download(Problem),
-    /// It is no catalog, or it broke off.
+    /// The content is not a valid catalog, or it is incomplete.
     Content(Problem),
 }
 
-/// Reads what `send` sends.
+/// Reads the parts that `send` sends.
 async fn streamed<T: Send + 'static, S: Future<Output = std::result::Result<(), Problem>>>(
     mut state: T,
     each: fn(&mut T, &Blob<'_>) -> std::result::Result<(), String>,
@@ -132,7 +133,7 @@ async fn streamed<T: Send + 'static, S: Future<Output = std::result::Result<(), 
     let (read, sent) = tokio::join!(reading, send(sender));
     match (read, sent) {
         (None, _) => (None, Err(Unread::Content(ended()))),
-        // Why nothing more came says more than that the text ends in its midst.
+        // The download error is more useful than the error about truncated content.
         (Some((state, _)), Err(problem)) => (Some(state), Err(Unread::Download(problem))),
         (Some((state, read)), Ok(())) => {
             let problem = |error: gantry_catalog::Error| Problem::new(format!("{}: {}", error.line, error.message));
@@ -178,7 +179,7 @@ fn placed(source: &CatalogSource, problem: Problem) -> Problem {
     }
 }
 
-/// What a download sends, as a reader on a thread of its own.
+/// A reader over the parts of a download, for use on a separate thread.
 struct Parts {
     receive: mpsc::Receiver<Part>,
     part: Vec<u8>,

@@ -1,8 +1,8 @@
 //! `catalogs`: where the metadata of packages comes from.
 //!
-//! Entries of several layers merge by name, and a later layer's keys win. The content of a catalog is named by the user's own
-//! file, `-c`, the project file or `--catalog`, never by a Config document among the manifests; a URL not by the project
-//! file: that would be a request to a place that a repository names.
+//! Entries of several layers merge by name, and a later layer's keys win. The user's own file, `-c`, the project file
+//! and `--catalog` can name the content of a catalog; a Config document among the manifests cannot. The project file
+//! cannot name a URL, because a repository must not choose where gantry sends requests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::problem::{Location, Problem, did_you_mean};
 
 /// The key of the list.
 pub(super) const CATALOGS: &str = "catalogs";
-/// The flag that adds to it.
+/// The flag that adds entries to the list.
 pub(super) const FLAG: &str = "--catalog";
 
 const KEYS: [&str; 7] = ["name", "path", "url", "caFile", "priority", "labels", "available"];
@@ -28,11 +28,11 @@ pub struct CatalogSource {
     pub name: String,
     /// Where its content is.
     pub content: CatalogContent,
-    /// Where several catalogs have a package, the one of the highest priority is taken.
+    /// If several catalogs have a package, the one with the highest priority is used.
     pub priority: i32,
-    /// What selectors of ClusterExtensions are about.
+    /// The labels that selectors of ClusterExtensions match.
     pub labels: BTreeMap<String, String>,
-    /// Whether anything can be installed from it.
+    /// Whether packages can be installed from it.
     pub available: bool,
     /// Where the file names its content; `None` for a flag.
     pub at: Option<Location>,
@@ -47,12 +47,12 @@ pub enum CatalogContent {
     Url {
         /// The address, http or https.
         url: String,
-        /// Certificates of those that may vouch for the server, as PEM.
+        /// The CA certificates that the server is verified with, as PEM.
         ca_file: Option<PathBuf>,
     },
 }
 
-/// Makes the paths of a document's list start at its folder.
+/// Resolves the relative paths in a document's list against the folder of the document.
 pub(super) fn start_at_folder(list: &mut Located, folder: &Path) {
     let LocatedData::List(items) = &mut list.data else { return };
     for item in items {
@@ -65,8 +65,8 @@ pub(super) fn start_at_folder(list: &mut Located, folder: &Path) {
     }
 }
 
-/// What is wrong with the list of one document, before it is merged with others: names that are there twice, and URLs where
-/// there may be none.
+/// The problems with the list of one document, before it is merged with others: duplicate names, and URLs in a document
+/// that must not name any.
 pub(super) fn check_document(list: &Located, may_name_urls: bool) -> Vec<Problem> {
     let (mut problems, mut seen) = (Vec::new(), BTreeMap::new());
     for (index, item) in items(list).iter().enumerate() {
@@ -90,7 +90,7 @@ pub(super) fn check_document(list: &Located, may_name_urls: bool) -> Vec<Problem
     problems
 }
 
-/// The list with the entries of all layers, if a layer has one.
+/// The list with the entries of all layers; `None` if no layer has one.
 pub(super) fn merge(layers: &[LayerData]) -> Option<Located> {
     let mut merged: Option<Located> = None;
     for list in layers.iter().filter_map(|layer| layer.lists.get(CATALOGS)) {
@@ -110,7 +110,7 @@ pub(super) fn merge(layers: &[LayerData]) -> Option<Located> {
     merged
 }
 
-/// A later entry of the same name. Content has one place: a later one takes the place of an earlier one.
+/// Merges a later entry of the same name. A catalog has one content: a later `path` or `url` replaces an earlier one.
 fn overlay(known: &mut Located, later: &Located) {
     let (LocatedData::Map(known_entries), LocatedData::Map(entries)) = (&mut known.data, &later.data) else { return };
     if entries.contains_key("path") {
@@ -124,7 +124,7 @@ fn overlay(known: &mut Located, later: &Located) {
     known.layer = later.layer;
 }
 
-/// The list that flags make: each is `NAME=PATH` or `NAME=URL`.
+/// The list that the flags define; each flag is `NAME=PATH` or `NAME=URL`.
 pub(super) fn of_flags(flags: &[String]) -> Result<Option<Located>, Problem> {
     let place = Place::Flag(FLAG);
     let located = |data| Located { data, layer: Layer::Flag, place: place.clone(), key: place.clone() };
@@ -189,7 +189,7 @@ fn entry(item: &Located, path: &str, problems: &mut Vec<Problem>) -> Option<Cata
         problems.push(Problem { help: help.map(Into::into), ..place.problem(message) });
     };
     if name.is_none() && item.get("name").is_none() {
-        wrong("", format!("{path} has no name"), Some("name it as its ClusterCatalog is named"));
+        wrong("", format!("{path} has no name"), Some("use the name of its ClusterCatalog"));
     }
     match (item.get("path"), item.get("url")) {
         (None, None) => wrong("", format!("{path} has neither path nor url"), None),
@@ -197,7 +197,7 @@ fn entry(item: &Located, path: &str, problems: &mut Vec<Problem>) -> Option<Cata
         _ => {}
     }
     if item.get("caFile").is_some() && item.get("url").is_none() {
-        wrong("caFile", format!("{path}.caFile: there is no url that it would be for"), None);
+        wrong("caFile", format!("{path}.caFile is set, but {path} has no url"), None);
     }
     if let Some(Err(why)) = url.as_deref().map(check_url) {
         wrong("url", format!("{path}.url: {why}"), None);
@@ -206,7 +206,7 @@ fn entry(item: &Located, path: &str, problems: &mut Vec<Problem>) -> Option<Cata
     let priority =
         value("priority").map(|value| value.as_i64().and_then(|number| i32::try_from(number).ok()).ok_or(value));
     if let Some(Err(value)) = &priority {
-        wrong("priority", format!("{path}.priority: {value} is not a whole number of 32 bits"), None);
+        wrong("priority", format!("{path}.priority: {value} is not a 32-bit integer"), None);
     }
     let available = value("available").map(|value| value.as_bool().ok_or(value));
     if let Some(Err(value)) = &available {
@@ -245,15 +245,15 @@ fn entry(item: &Located, path: &str, problems: &mut Vec<Problem>) -> Option<Cata
     })
 }
 
-/// Whether it is an address that a request can be sent to, without anybody's password in it.
+/// Checks that the text is an http or https URL without credentials.
 fn check_url(text: &str) -> Result<(), String> {
     let url: http::Uri = text.parse().map_err(|_| "it is not a URL".to_owned())?;
     match (url.scheme_str(), url.authority()) {
         (Some("http" | "https"), Some(authority)) if authority.as_str().contains('@') => {
-            Err("a URL with a user name or password is not taken".into())
+            Err("a URL with a user name or password is not supported".into())
         }
         (Some("http" | "https"), Some(_)) => Ok(()),
-        _ => Err(format!("{text:?} is not a URL that begins with http:// or https://")),
+        _ => Err(format!("{text:?} is not a URL that starts with http:// or https://")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a check reads its own `config`.
 //!
 //! A check declares its keys by reading them through a [`ConfigReader`]: one function is the parser, the validator
-//! and, run over nothing, the JSON Schema. What nobody read is an unknown key.
+//! and, run on an empty configuration, the source of the JSON Schema. A key that is never read is an unknown key.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -20,17 +20,17 @@ pub struct KnownCheck {
     pub name: &'static str,
     /// One sentence.
     pub about: &'static str,
-    /// Reads every key that the check has, beside `mode`, which is read for all checks alike.
+    /// Reads every key of the check except `mode`, which all checks have.
     pub configure: fn(&mut ConfigReader<'_>),
 }
 
-/// A kind of check that a team writes for itself: the key of an entry of `preflightRules` that makes it one.
+/// A kind of custom check. An entry of `preflightRules` that has the kind's key defines a check of this kind.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownKind {
     pub key: &'static str,
     /// One sentence.
     pub about: &'static str,
-    /// Whether it runs a program: then a Config document among the manifests cannot define one.
+    /// Whether its checks run programs. If so, a Config document among the manifests cannot define one.
     pub runs_programs: bool,
     /// Reads every key below `key`.
     pub configure: fn(&mut ConfigReader<'_>),
@@ -50,7 +50,7 @@ impl Known {
     }
 }
 
-/// The configuration of one check, merged; each value knows its place.
+/// The merged configuration of one check. Each value keeps its place.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConfigMap(pub Option<Located>);
 
@@ -61,16 +61,16 @@ pub enum AmongManifests {
     Nothing,
     /// Make it stricter.
     Tighten,
-    /// Set it where no file of the team has an entry for the check, as kapp would read it; else make it stricter.
+    /// Set it, as in kapp, if no file of the team has an entry for the check; otherwise only make it stricter.
     Set,
 }
 
-/// A key as a check declared it.
+/// A key that a check declared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyDescription {
     pub name: &'static str,
-    /// The JSON Schema of the value. Where manifests may do something with the key, its words are in order: the
-    /// strictest comes first.
+    /// The JSON Schema of the value. If manifests may tighten or set the key, its `enum` is ordered from the strictest
+    /// word to the most lenient.
     pub schema: Value,
     pub among_manifests: AmongManifests,
 }
@@ -81,7 +81,7 @@ impl KeyDescription {
         self.schema["description"].as_str().unwrap_or_default()
     }
 
-    /// The allowed values in short: `error|warn`, or a type such as `boolean`.
+    /// The allowed values in short form: `error|warn`, or a type such as `boolean`.
     pub fn values(&self) -> String {
         match self.schema["enum"].as_array() {
             Some(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
@@ -89,12 +89,12 @@ impl KeyDescription {
         }
     }
 
-    /// How strict a word is: 0 is the strictest. `None` for what is not one of the words.
+    /// How strict a word is: 0 is the strictest. `None` if it is not one of the allowed words.
     pub(super) fn rank(&self, word: &str) -> Option<usize> {
         self.schema["enum"].as_array()?.iter().position(|known| known == word)
     }
 
-    /// The value that an absent key stands for, if there is one.
+    /// The default of the key, if it has one.
     pub fn default(&self) -> Option<String> {
         match &self.schema["default"] {
             Value::Null => None,
@@ -104,7 +104,7 @@ impl KeyDescription {
     }
 }
 
-/// Reads the keys of one check, each once, and collects what is wrong with them.
+/// Reads each key of one check once and collects the problems.
 pub struct ConfigReader<'a> {
     check: &'a str,
     /// The key of the entry whose mapping is read.
@@ -119,12 +119,12 @@ impl<'a> ConfigReader<'a> {
         Self::of_section(check, "config", config)
     }
 
-    /// Reads another mapping of a check's entry than its `config`.
+    /// Reads the mapping `section` of a check's entry instead of its `config`.
     pub fn of_section(check: &'a str, section: &'a str, config: &'a ConfigMap) -> Self {
         ConfigReader { check, section, config: config.0.as_ref(), keys: Vec::new(), problems: Vec::new() }
     }
 
-    /// Says so where a key that must be there is not.
+    /// Reports a problem if a required key is missing.
     pub fn required(&mut self, key: &str, help: &str) {
         if let Some(config) = self.config
             && config.get(key).is_none()
@@ -134,7 +134,7 @@ impl<'a> ConfigReader<'a> {
         }
     }
 
-    /// A word out of several, each standing for a value.
+    /// One of several words, each with its value.
     pub fn choice<T: Clone + PartialEq>(
         &mut self,
         key: &'static str,
@@ -153,7 +153,7 @@ impl<'a> ConfigReader<'a> {
         self.read(key, schema, find).unwrap_or(default)
     }
 
-    /// [`ConfigReader::choice`] of words of which the strictest comes first.
+    /// [`ConfigReader::choice`] with the words ordered from the strictest to the most lenient.
     pub fn strictness<T: Clone + PartialEq>(
         &mut self,
         key: &'static str,
@@ -175,26 +175,26 @@ impl<'a> ConfigReader<'a> {
             .unwrap_or(default)
     }
 
-    /// A whole number from 0.
+    /// A non-negative integer.
     pub fn integer(&mut self, key: &'static str, about: &str, default: u64) -> u64 {
         let schema = json!({"description": about, "type": "integer", "minimum": 0, "default": default});
-        self.read(key, schema, |value| value.as_u64().ok_or_else(|| format!("{value} is not a whole number from 0")))
+        self.read(key, schema, |value| value.as_u64().ok_or_else(|| format!("{value} is not a non-negative integer")))
             .unwrap_or(default)
     }
 
-    /// A whole number between two others, both included.
+    /// An integer in an inclusive range.
     pub fn number(&mut self, key: &'static str, about: &str, range: RangeInclusive<u64>, default: u64) -> u64 {
         let (least, most) = (*range.start(), *range.end());
         let schema =
             json!({"description": about, "type": "integer", "minimum": least, "maximum": most, "default": default});
         let parse = |value: &Value| {
             let number = value.as_u64().filter(|number| range.contains(number));
-            number.ok_or_else(|| format!("{value} is not a whole number from {least} to {most}"))
+            number.ok_or_else(|| format!("{value} is not an integer from {least} to {most}"))
         };
         self.read(key, schema, parse).unwrap_or(default)
     }
 
-    /// A string that must make sense to `parse`; its error says why it does not.
+    /// A string that `parse` accepts. The error of `parse` says why a string is invalid.
     pub fn parsed(
         &mut self,
         key: &'static str,
@@ -244,7 +244,7 @@ impl<'a> ConfigReader<'a> {
         .unwrap_or_default()
     }
 
-    /// A duration as Go writes it (`1h30m`), longer than nothing.
+    /// A positive duration in Go's notation (`1h30m`).
     pub fn duration(&mut self, key: &'static str, about: &str, default: Duration) -> Duration {
         let schema = json!({"description": about, "type": "string"});
         self.read(key, schema, |value| match value.as_str() {
@@ -254,7 +254,7 @@ impl<'a> ConfigReader<'a> {
         .unwrap_or(default)
     }
 
-    /// Any value, with the places of everything in it; `schema` says what is allowed. Report what is wrong with
+    /// Any value, with the place of each part; `schema` describes what is allowed. Report problems with
     /// [`ConfigReader::problem`].
     pub fn value(&mut self, key: &'static str, schema: Value) -> Option<&'a Located> {
         self.keys.push(KeyDescription { name: key, schema, among_manifests: AmongManifests::Nothing });
@@ -266,7 +266,8 @@ impl<'a> ConfigReader<'a> {
         self.config?.get(key)?.place.location()
     }
 
-    /// Says what is wrong with a value that [`ConfigReader::value`] gave; `path` begins with the key (`waivers[0].rule`).
+    /// Reports a problem with a value that [`ConfigReader::value`] returned; `path` starts with the key
+    /// (`waivers[0].rule`).
     pub fn problem(&mut self, path: &str, at: &Located, message: &str) {
         self.problems.push(at.place.problem(format!("{}: {message}", self.path(path))));
     }
@@ -286,12 +287,12 @@ impl<'a> ConfigReader<'a> {
         format!("{}[{}].{}.{key}", keys::RULES, self.check, self.section)
     }
 
-    /// The keys that were read, in that order.
+    /// The keys that were read, in the order in which they were read.
     pub fn keys(self) -> Vec<KeyDescription> {
         self.keys
     }
 
-    /// What was wrong: wrong values, and keys that nobody read.
+    /// Returns the problems: invalid values, and keys that were not read.
     pub fn finish(mut self) -> Result<(), Vec<Problem>> {
         let mut known: Vec<&str> = self.keys.iter().map(|key| key.name).collect();
         if self.section == "config" && !known.contains(&MODE) {
@@ -312,7 +313,7 @@ impl<'a> ConfigReader<'a> {
     }
 }
 
-/// The key that all checks have.
+/// The key that every check has.
 const MODE: &str = "mode";
 
 /// Reads `mode`.
@@ -323,7 +324,7 @@ pub(super) fn mode(reader: &mut ConfigReader<'_>) -> Mode {
 }
 
 impl KnownCheck {
-    /// Reads the whole configuration and gives the mode.
+    /// Reads the whole configuration and returns the mode.
     pub(super) fn read(&self, config: &ConfigMap) -> Result<Mode, Vec<Problem>> {
         let mut reader = ConfigReader::new(self.name, config);
         let mode = mode(&mut reader);
@@ -331,19 +332,19 @@ impl KnownCheck {
         reader.finish().map(|()| mode)
     }
 
-    /// The mode of a check that has nothing else to configure.
+    /// Reads the mode of a check that has no other key.
     pub(super) fn mode_alone(name: &str, config: &ConfigMap) -> Result<Mode, Vec<Problem>> {
         let mut reader = ConfigReader::new(name, config);
         let mode = mode(&mut reader);
         reader.finish().map(|()| mode)
     }
 
-    /// The keys of a check that has nothing else to configure than its mode.
+    /// The keys of a check that has no key but `mode`.
     pub(super) fn keys_of_mode_alone() -> Vec<KeyDescription> {
         KnownCheck { name: "", about: "", configure: |_| () }.keys()
     }
 
-    /// Every key that its `config` can have, `mode` first.
+    /// Every key that the check's `config` can have, `mode` first.
     pub fn keys(&self) -> Vec<KeyDescription> {
         let nothing = ConfigMap::default();
         let mut reader = ConfigReader::new(self.name, &nothing);
@@ -354,7 +355,7 @@ impl KnownCheck {
 }
 
 impl KnownKind {
-    /// Reads what makes the check called `name`.
+    /// Reads the section that defines the check `name`.
     pub(super) fn read(&self, name: &str, section: &ConfigMap) -> Result<(), Vec<Problem>> {
         let mut reader = ConfigReader::of_section(name, self.key, section);
         (self.configure)(&mut reader);

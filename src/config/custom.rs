@@ -1,9 +1,10 @@
-//! Checks of a team's own: entries of `preflightRules` that say themselves what is checked, by a program (`exec`) or an
-//! expression (`cel`).
+//! Custom checks: entries of `preflightRules` that define what is checked, with a program (`exec`) or an expression
+//! (`cel`).
 //!
-//! A program is run only where the user asks for it: in the user's own file, in a file of `-c`, and in the project file where
-//! that is allowed. The project file came with a folder, and manifests are data, often somebody else's: checking them must
-//! not run their programs. A check whose program is not run could not check.
+//! gantry runs a program only if the user asks for it: in the user's own file, in a file of `-c`, or in the project
+//! file if that is allowed. The project file is part of a repository, and manifests are data that others may have
+//! written: checking them must not run their programs. A check whose program is not run reports that it could not
+//! check.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -17,18 +18,18 @@ use super::merge::Merged;
 use super::origin::{Layer, Place};
 use crate::problem::{Location, Problem};
 
-/// How checks of one's own are called. The names of gantry's begin with a capital, so that none of them is ever taken.
+/// The pattern of a custom check's name. The names of built-in checks start with a capital, so the two never collide.
 pub(super) const NAME: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 pub(super) const LONGEST_NAME: usize = 63;
 
-/// What a check that can be selected is.
+/// What a selectable check is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Definition {
-    /// One of gantry's.
+    /// A built-in check.
     BuiltIn,
-    /// One that a team defines: the key of its kind, and where that is.
+    /// A custom check: the key of its kind, and the place of that key.
     Own { kind: &'static str, at: Option<Location> },
-    /// One that is a program, named at this place, which must not run.
+    /// A custom check whose program, named at this place, must not run.
     NotRun { at: Option<Location>, why: Withheld },
 }
 
@@ -37,7 +38,7 @@ pub enum Definition {
 pub enum Withheld {
     /// It came with the manifests.
     CameWithManifests,
-    /// The project file names it, and nobody has allowed that.
+    /// The project file names it, and `allowExec` is not set.
     NotAllowed,
 }
 
@@ -46,11 +47,11 @@ pub enum Withheld {
 pub struct CustomCheck {
     pub name: String,
     pub definition: Definition,
-    /// What is below the key of its kind.
+    /// The value of the key of its kind.
     pub config: ConfigMap,
 }
 
-/// Takes out of the layers what Config documents among the manifests define and what does not count, and says so.
+/// Removes the definitions of checks that Config documents among the manifests may not make. Returns a notice for each.
 pub(super) fn guard(layers: &mut [LayerData], known: &Known) -> Vec<Problem> {
     let is_defined = |name: &str| {
         let of_team = layers.iter().filter(|layer| layer.layer.is_of_team());
@@ -80,11 +81,8 @@ pub(super) fn guard(layers: &mut [LayerData], known: &Known) -> Vec<Problem> {
         }
         let message = format!("ignored: {:?} of the check {name:?}, because it is set by the manifests", kind.key);
         let help = match is_defined {
-            true => "only configuration files define what the check does",
-            false => {
-                "manifests are data, so gantry runs no program that they name; define the check in a config file \
-                (-c FILE)"
-            }
+            true => "a configuration file already defines what the check does",
+            false => "gantry never runs a program that manifests name; define the check in a config file (-c FILE)",
         };
         notices.push(place.problem(message).help(help));
         if !is_defined {
@@ -104,8 +102,8 @@ pub(super) fn rule<'l>(layer: &'l LayerData, name: &str) -> Option<&'l figment::
     }
 }
 
-/// The checks that the merged layers define, in the order in which they first appear, and what is wrong with them.
-/// `came_along` says that the project file is one of the manifests.
+/// The checks that the merged layers define, in the order in which they first appear, and the problems with them.
+/// `came_along` is true if the project file is one of the manifests.
 pub(super) fn read(
     merged: &Merged,
     layers: &[LayerData],
@@ -166,8 +164,8 @@ pub(super) fn read(
     (checks, problems)
 }
 
-/// Where the project file has a part of what makes a check, if it has one. A part is enough: whose program it is depends on
-/// all of them.
+/// The place where the project file sets a part of a check's definition, if it does. A part is enough: every part
+/// determines which program runs.
 fn of_project(node: &Located) -> Option<&Place> {
     match &node.data {
         LocatedData::Map(map) if !map.is_empty() => {
@@ -196,8 +194,7 @@ fn wrong_name(name: &str, kind: &KnownKind, section: &Located, known: &Known) ->
     Some(section.key.problem(message).help(help))
 }
 
-/// Makes a program that is named by a relative path start at the folder of its config file. A plain name is looked for in
-/// `PATH`.
+/// Resolves a program's relative path against the folder of its config file. A plain name is looked up in `PATH`.
 pub(super) fn start_at_folder(section: &mut Value, folder: &Path) {
     let Value::Dict(_, section) = section else { return };
     let Some(Value::Array(_, command)) = section.get_mut("command") else { return };
@@ -205,7 +202,7 @@ pub(super) fn start_at_folder(section: &mut Value, folder: &Path) {
         && program.contains(['/', std::path::MAIN_SEPARATOR])
     {
         let path: PathBuf = folder.join(&*program).components().filter(|part| *part != Component::CurDir).collect();
-        // Something must be left that distinguishes it from a name to look for.
+        // Keep a separator, so the program is not looked up in PATH.
         let path = if path.components().count() == 1 { Path::new(".").join(path) } else { path };
         *program = path.to_string_lossy().into_owned();
     }

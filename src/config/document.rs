@@ -1,7 +1,7 @@
-//! One Config document, checked key by key and made a layer.
+//! Reads one Config document, checks it key by key and turns it into a layer.
 //!
-//! gantry's own documents are strict: a key that nobody reads is a setting that its author believes in. kapp's
-//! documents hold much that is not gantry's; those keys are named once and left alone.
+//! gantry's own documents are strict: an unknown key is a setting that its author thinks is in effect. kapp's
+//! documents contain many keys that gantry does not read; one notice lists them.
 
 mod nodes;
 mod outside;
@@ -28,20 +28,20 @@ use outside::outside;
 pub(super) struct Text<'a> {
     pub layer: Layer,
     pub file: &'a str,
-    /// Counts from 1 within the file.
+    /// The number of the document in the file, from 1.
     pub document: usize,
     pub text: &'a str,
-    /// How many lines of the file come before it.
+    /// The number of lines in the file before the document.
     pub lines_before: usize,
-    /// The steps to the Config, where it is a member of a List.
+    /// The steps to the Config if it is a member of a List.
     pub within: &'a [Step],
-    /// Where relative paths in the document start.
+    /// The folder that relative paths in the document are resolved against.
     pub folder: &'a FilePath,
-    /// The folder that it came with and that it may not name a file to write outside of.
+    /// The folder of the project: the document may not name an output file or a target outside it.
     pub confined_to: Option<&'a FilePath>,
 }
 
-/// What a document gave.
+/// The result of reading a document.
 #[derive(Default)]
 pub(super) struct Reading {
     pub layers: Vec<LayerData>,
@@ -57,7 +57,7 @@ impl Reading {
     }
 }
 
-/// Reads one document. An empty one gives nothing.
+/// Reads one document. An empty document has no layer.
 pub(super) fn read(text: &Text<'_>) -> Reading {
     let mut reading = Reading::default();
     let at =
@@ -115,7 +115,7 @@ impl Reader<'_> {
         self.reading.problems.push(problem);
     }
 
-    /// Whether the document is a Config; says why not.
+    /// Whether the document is a Config; reports a problem if not.
     fn is_config(&mut self, root: &Node) -> bool {
         let word = |name: &str| entry(root, name).map(|entry| (&entry.value.span, text_of(&entry.value)));
         let (api_version, kind) = (word("apiVersion"), word("kind"));
@@ -132,14 +132,14 @@ impl Reader<'_> {
         match (api_version, kind) {
             (Some((span, Some(version))), Some((_, Some(KIND)))) => {
                 let help = did_you_mean(version, known).map_or(expected, |near| format!("did you mean {near:?}?"));
-                self.problem(span, format!("unknown apiVersion {version:?} of a Config"), Some(help));
+                self.problem(span, format!("unknown apiVersion {version:?} for a Config"), Some(help));
             }
             (Some((_, Some(version))), Some((span, Some(kind)))) if known.contains(&version) => {
                 let help = did_you_mean(kind, [KIND]).map_or(expected, |near| format!("did you mean {near:?}?"));
-                self.problem(span, format!("unknown kind {kind:?} of {version}"), Some(help));
+                self.problem(span, format!("unknown kind {kind:?} in {version}"), Some(help));
             }
             (Some((span, Some(version))), Some((_, Some(kind)))) => {
-                let message = format!("this is not a configuration but a {kind} of {version}");
+                let message = format!("this is not a configuration but a {kind} ({version})");
                 self.problem(span, message, Some(format!("pass manifests with -f; {expected}")));
             }
             _ => {
@@ -150,7 +150,7 @@ impl Reader<'_> {
         false
     }
 
-    /// The keys below `parent` (`""` for the document).
+    /// Reads the keys below `parent` (`""` for the document).
     fn mapping(&mut self, parent: &str, node: &Node) {
         let Some(entries) = entries(node) else {
             self.problem(&node.span, format!("{parent} is not a mapping"), None);
@@ -189,7 +189,7 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, key: &'static Key, entry: &Entry) {
-        // As elsewhere in Kubernetes, null is the same as not there.
+        // As elsewhere in Kubernetes, null means absent.
         if is_null(&entry.value) {
             return;
         }
@@ -217,7 +217,7 @@ impl Reader<'_> {
             return;
         }
         if key.kind == Kind::Waivers {
-            // Read from the merged tree, in which every value keeps its place.
+            // Waivers are read from the merged tree, which keeps the place of every value.
             let value = self.free(&[key.path.to_owned()], &entry.value);
             let place = self.place(&entry.value.span);
             return self.layer.set(key.path, value, place);
@@ -249,15 +249,16 @@ impl Reader<'_> {
     fn refused(&mut self, key: &Key, entry: &Entry) -> bool {
         if key.kind == Kind::Waivers && self.text.layer == Layer::Manifests {
             let message = format!("ignored: {} in a Config document among the manifests", key.path);
-            let help = "what you deploy may not decide what passes; set this in a configuration file (gantry.yaml, or \
-                -c FILE)";
+            let help = "manifests may not waive findings about themselves; set this in a configuration file \
+                (gantry.yaml, or -c FILE)";
             self.reading.notices.push(self.place(&entry.key_span).problem(message).help(help));
             return true;
         }
         let (message, help) = match (self.text.layer, key.reach) {
             (Layer::Manifests, Reach::Files | Reach::OwnFiles) => (
                 format!("a Config document among the manifests cannot set {:?}", key.path),
-                "what you deploy may not decide where and how; set this in a config file (gantry.yaml, or -c FILE)",
+                "manifests may not choose where and how they are deployed; set this in a config file (gantry.yaml, \
+                    or -c FILE)",
             ),
             (Layer::Project, Reach::OwnFiles) => (
                 format!("the project file cannot set {:?}", key.path),
@@ -300,7 +301,7 @@ impl Reader<'_> {
         };
         for Entry { key, value, key_span } in labels.iter().filter(|entry| !is_null(&entry.value)) {
             if key == PART_OF {
-                let help = Some("it says which app an object belongs to; use --app".to_owned());
+                let help = Some("it records which app an object belongs to; use --app".to_owned());
                 self.problem(key_span, format!("{path}: the label {key} is set by gantry"), help);
             } else if text_of(value).is_none() {
                 self.problem(&value.span, format!("{path}.{key}: {}", located::not_a_string(&value.to_value())), None);
@@ -311,7 +312,7 @@ impl Reader<'_> {
         self.layer.set(path, value, place);
     }
 
-    /// Any value with its places, without what is null.
+    /// Any value with the place of each part, without nulls.
     fn located(&self, key: &Span, node: &Node) -> Located {
         let data = match &node.data {
             Data::Scalar(value) => LocatedData::Scalar(value.clone()),
@@ -327,7 +328,7 @@ impl Reader<'_> {
         Located { data, layer: self.text.layer, place: self.place(&node.span), key: self.place(key) }
     }
 
-    /// A check's own configuration: any value; the check judges it.
+    /// A check's own configuration: any value. The check validates it later.
     fn free(&mut self, path: &[String], node: &Node) -> Value {
         match &node.data {
             Data::Scalar(value) => layer::value(value),
@@ -371,7 +372,7 @@ impl Reader<'_> {
             if let Some(near) = near.filter(|near| keys::is_of_kapp(near)) {
                 notice.help = Some(format!("did you mean {near:?} instead of {key:?}?"));
             } else if keys::below("").contains(&key.as_str()) {
-                notice.help = Some(format!("{key:?} is read only in documents of {API_VERSION}"));
+                notice.help = Some(format!("gantry reads {key:?} only in {API_VERSION} documents"));
             }
         }
         self.reading.notices.push(notice);

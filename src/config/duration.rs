@@ -1,10 +1,10 @@
-//! Durations as Go writes them (`30s`, `1h30m`, `1.5s`): what users of kubectl and kapp write.
+//! Durations in Go's notation (`30s`, `1h30m`, `1.5s`), as users of kubectl and kapp write them.
 
 use std::time::Duration;
 
 use gantry_schema::golang::duration;
 
-/// The duration that `text` names; `None` where it is none, has a sign, or is longer than 292 years.
+/// Parses a duration; `None` if the text is not a duration, has a sign, or is longer than 292 years.
 pub fn parse(text: &str) -> Option<Duration> {
     let nanos = if text.starts_with(['+', '-']) { None } else { duration::parse(text) };
     Some(Duration::from_nanos(nanos?.try_into().ok()?))
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn invalid_durations_are_refused() {
         for text in [
             "",
             "30",

@@ -20,10 +20,10 @@ const PREFIX: &str = "GANTRY_";
 /// Variables with this prefix belong to gantry's own tests.
 const TEST_PREFIX: &str = "GANTRY_TEST_";
 
-/// What the flags say. A flag that was not given is `None`, `false` or empty.
+/// The values of the flags. A flag that was not given is `None`, `false` or empty.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// Each value of `--preflight` as it was given, commas included.
+    /// Each value of `--preflight`, not yet split at commas.
     pub preflight: Vec<String>,
     pub warn_only: bool,
     pub target: Option<TargetSpec>,
@@ -42,8 +42,8 @@ pub struct Overrides {
     pub wait: Option<Wait>,
     pub logs: bool,
     pub ignore_failing_api_services: bool,
-    /// A duration as text.
     pub keep_going: bool,
+    /// A duration as text, as are the next two.
     pub apply_timeout: Option<String>,
     pub wait_timeout: Option<String>,
     pub wait_resource_timeout: Option<String>,
@@ -56,7 +56,7 @@ pub struct Overrides {
     pub catalogs: Vec<String>,
 }
 
-/// The names of checks that a flag or variable gave: exactly these run.
+/// The names of checks from a flag or variable: exactly these run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub names: Vec<String>,
@@ -71,8 +71,8 @@ impl Named {
     }
 }
 
-/// The layer of the environment, and the checks that it names. An empty variable is the same as none; one that is not
-/// UTF-8 would be left out without a word.
+/// The layer of the environment, and the checks that it names. An empty variable counts as unset. `unreadable` holds
+/// the variables that are not UTF-8; they are reported, because they would otherwise be ignored silently.
 pub(super) fn environment(
     variables: &BTreeMap<String, String>,
     unreadable: &BTreeMap<String, OsString>,
@@ -106,8 +106,8 @@ pub(super) fn environment(
     (reading, named)
 }
 
-/// Kubernetes gives each container the addresses of the Services around it; one named `gantry` or `gantry-…` makes
-/// variables that are not meant for us.
+/// Kubernetes sets variables with the addresses of the Services in a container's namespace. Those of a Service named
+/// `gantry` or `gantry-…` are not settings.
 fn is_service_link(name: &str) -> bool {
     let rest = &name[PREFIX.len() - 1..];
     let port =
@@ -165,7 +165,7 @@ impl Overrides {
         (!self.preflight.is_empty()).then(|| Named::new(&self.preflight, Place::Flag("--preflight")))
     }
 
-    /// What the flag of `key` says: `None` if it was not given, `Some(None)` if it cannot be written as text.
+    /// The value of the flag of `key`: `None` if it was not given, `Some(None)` if it is not valid UTF-8.
     fn value(&self, key: &Key) -> Option<Option<Value>> {
         let text = |text: &Option<String>| text.clone().map(|text| Some(text.into()));
         match key.path {

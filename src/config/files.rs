@@ -1,4 +1,4 @@
-//! Config files: where they are looked for, and how they become documents.
+//! Config files: where gantry looks for them, and how it splits them into documents.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,10 +11,10 @@ use crate::problem::Problem;
 use super::document::{self, Reading, Text};
 use super::origin::Layer;
 
-/// The file that is looked for from the working directory upwards.
+/// The name of the project file, which is looked up in the working directory and then in each parent.
 pub const PROJECT_FILE: &str = "gantry.yaml";
 
-/// The user's own file, where the environment says that configuration goes.
+/// The path of the user's own file, in the configuration folder that the environment defines.
 ///
 /// A folder may have a name that is not UTF-8.
 pub(super) fn user_file(
@@ -29,7 +29,7 @@ pub(super) fn user_file(
     let configuration = if windows {
         folder("APPDATA")?
     } else {
-        // A relative XDG_CONFIG_HOME is to be ignored, says the XDG specification.
+        // The XDG specification says to ignore a relative XDG_CONFIG_HOME.
         match folder("XDG_CONFIG_HOME").filter(|path| path.is_absolute()) {
             Some(path) => path,
             None => folder("HOME")?.join(".config"),
@@ -38,7 +38,8 @@ pub(super) fn user_file(
     Some(configuration.join("gantry").join("config.yaml"))
 }
 
-/// The nearest project file: its name relative to the working directory (`gantry.yaml`, `../gantry.yaml`), its path.
+/// The nearest project file: its name relative to the working directory (`gantry.yaml`, `../gantry.yaml`), and its
+/// path.
 pub(super) fn project_file(working_directory: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut name = PathBuf::from(PROJECT_FILE);
     for folder in working_directory.ancestors() {
@@ -51,9 +52,9 @@ pub(super) fn project_file(working_directory: &Path) -> Option<(PathBuf, PathBuf
     None
 }
 
-/// Reads every document of the file at `path`; `name` is what the user knows it by, relative to the working directory.
-/// A file that is not there is an error where the user named it (`-c`), else nothing.
-/// With `confined_to`, it names no file to write outside of that folder.
+/// Reads every document of the file at `path`; `name` is the path shown to the user, relative to the working directory.
+/// A missing file is an error only if the user named it (`-c`).
+/// With `confined_to`, the file may not name an output file or a target outside that folder.
 pub(super) fn read(layer: Layer, name: &Path, path: &Path, confined_to: Option<&Path>) -> Reading {
     let mut reading = Reading::default();
     let shown = name.display().to_string();
@@ -99,12 +100,12 @@ fn reason(error: &std::io::Error) -> String {
     }
 }
 
-/// How many line ends `text` has.
+/// The number of line feeds in `text`.
 pub(super) fn count_lines(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-/// The bytes of each document of a YAML stream. A line that begins with `---` starts a document wherever it is.
+/// The byte range of each document of a YAML stream. A line that starts with `---` always starts a document.
 fn documents(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let (mut start, mut at, mut directives) = (0, 0, false);

@@ -1,7 +1,7 @@
 //! The keys of a `gantry.dev` Config, in one table.
 //!
 //! The validator, the environment, the flags, `gantry config show` and the documentation's test all read this table.
-//! A new key is one row here and one field in [`super::raw::Raw`]; a test holds the two together.
+//! A new key is one row here and one field in [`super::raw::Raw`]; a test compares the two.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use super::located;
 
 /// `apiVersion` of gantry's own documents.
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
-/// `apiVersion` of kapp's documents, of which some keys are read.
+/// `apiVersion` of kapp's documents, some of whose keys gantry reads.
 pub const KAPP_API_VERSION: &str = "kapp.k14s.io/v1alpha1";
 /// `kind` of both.
 pub const KIND: &str = "Config";
 
-/// What is in every document beside the keys of the table.
+/// The keys that every document has in addition to those of the table.
 pub(super) const ENVELOPE: &[&str] = &["apiVersion", "kind", "metadata"];
 
 /// The key of the list of waivers.
@@ -31,7 +31,7 @@ pub(super) const WAIVERS: &str = "waivers";
 /// The keys of an entry of `preflightRules`.
 pub(super) const RULE_KEYS: &[&str] = &["name", "enabled", "config", "exec", "cel"];
 
-/// Those of them that hold a mapping of their own: the configuration of a check, and what makes a check of a team's own.
+/// The [`RULE_KEYS`] whose value is a mapping: the configuration of a check, and the definitions of custom checks.
 pub(super) const SECTIONS: &[&str] = &["config", "exec", "cel"];
 
 /// The name of the key that holds the checks.
@@ -40,10 +40,10 @@ pub(super) const RULES: &str = "preflightRules";
 /// The check that runs when no layer has `preflightRules`.
 pub const DEFAULT_CHECK: &str = "CRDUpgradeSafety";
 
-/// How references to versioned objects are found, in kapp's documents.
+/// The key in kapp's documents that defines how references to versioned objects are found.
 pub(super) const TEMPLATE_RULES: &str = "templateRules";
 
-/// The keys that kapp itself knows in its `Config` and that are left alone.
+/// The keys of kapp's `Config` that gantry ignores.
 pub(super) const KAPP_KEYS: &[&str] = &[
     "diffAgainstLastAppliedFieldExclusionRules",
     "labelScopingRules",
@@ -52,16 +52,16 @@ pub(super) const KAPP_KEYS: &[&str] = &[
     TEMPLATE_RULES,
 ];
 
-/// What a key holds.
+/// The type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Bool,
     /// What a deploy waits for: a boolean or a word.
     Wait,
-    /// A string that is not empty.
+    /// A non-empty string.
     Text,
     FieldManager,
-    /// A program and its arguments, as [`Render`] takes them.
+    /// A program and its arguments, in the syntax of [`Render`].
     Command,
     Namespace,
     /// A file; in a config file, relative to that file's folder.
@@ -71,14 +71,14 @@ pub enum Kind {
     Color,
     /// A list of `FORMAT` or `FORMAT=FILE`.
     Outputs,
-    /// A list of strings that are not empty.
+    /// A list of non-empty strings.
     Texts,
     Duration,
     /// The name of an app.
     App,
-    /// When members of an app that the manifests no longer have are deleted.
+    /// Whether to delete members of an app that are no longer in the manifests.
     Prune,
-    /// How many of them at most.
+    /// The maximum number or share of members to delete.
     PruneMax,
     /// The list of checks.
     Rules,
@@ -86,36 +86,37 @@ pub enum Kind {
     Waivers,
     /// Labels and their values.
     Labels,
-    /// Where the metadata of packages comes from: see [`super::catalogs`].
+    /// Where the metadata of packages comes from; see [`super::catalogs`].
     Catalogs,
-    /// A list of rules about objects, to which every layer adds: see [`super::lists`].
+    /// A list of rules about objects; the lists of all layers are concatenated. See [`super::lists`].
     Bindings,
 }
 
-/// Which config files may set a key. What comes from elsewhere must not redirect a deploy.
+/// Which config files may set a key. Configuration that others may have written must not redirect a deploy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Also the Config documents among the manifests: they are data, often somebody else's.
+    /// All, even Config documents among the manifests, which are data that others may have written.
     Manifests,
     /// Files, but not documents among the manifests.
     Files,
-    /// The user's own file and `-c`, but not the project file, which is picked up from the folder one stands in.
+    /// The user's own file and `-c`, but not the project file, which is read from the working directory without being
+    /// named.
     OwnFiles,
 }
 
 /// One key.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
-    /// `timeouts.request`.
+    /// The dotted path, such as `timeouts.request`.
     pub path: &'static str,
     pub kind: Kind,
     pub reach: Reach,
     pub default: Option<&'static str>,
-    /// The flag that sets it, if there is one.
+    /// The flag that sets it, if any.
     pub flag: Option<&'static str>,
 }
 
-/// Every key, in the order in which they are shown.
+/// Every key, in display order.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
     Key { path: RULES, kind: Kind::Rules, reach: Reach::Manifests, default: None, flag: None },
@@ -160,7 +161,7 @@ pub const KEYS: &[Key] = &[
     Key { path: "color", kind: Kind::Color, reach: Reach::Files, default: Some("auto"), flag: Some("--color") },
 ];
 
-/// The environment variable that names the checks as `--preflight` does.
+/// The environment variable that names the checks to run, like `--preflight`.
 pub const PREFLIGHT_VARIABLE: &str = "GANTRY_PREFLIGHT";
 
 /// The key at `path`.
@@ -168,7 +169,7 @@ pub(super) fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)
 }
 
-/// Whether the key of this name is read in kapp's documents, too.
+/// Whether gantry also reads this key in kapp's documents.
 pub(super) fn is_of_kapp(path: &str) -> bool {
     find(path).is_some_and(|key| matches!(key.kind, Kind::Rules | Kind::Labels | Kind::Bindings))
 }
@@ -188,7 +189,7 @@ pub(super) fn below(parent: &str) -> Vec<&'static str> {
 }
 
 impl Key {
-    /// `GANTRY_TIMEOUTS__REQUEST`; `None` for what one variable cannot say.
+    /// The environment variable, such as `GANTRY_TIMEOUTS__REQUEST`; `None` if one variable cannot hold the value.
     pub fn variable(&self) -> Option<String> {
         if matches!(self.kind, Kind::Rules | Kind::Waivers | Kind::Catalogs | Kind::Labels | Kind::Bindings) {
             return None;
@@ -207,7 +208,7 @@ impl Key {
         Some(name)
     }
 
-    /// The value that `text` (of a variable, a flag, the default) stands for.
+    /// Parses the text of a variable or a default.
     pub(super) fn read_text(&self, text: &str) -> Result<serde_json::Value, String> {
         let value = match self.kind {
             Kind::Bool => match text {
@@ -225,7 +226,7 @@ impl Key {
         Ok(value)
     }
 
-    /// Whether `value` is one that this key can have; if not, why.
+    /// Checks that `value` is valid for this key. The error says why it is not.
     pub(super) fn check(&self, value: &serde_json::Value) -> Result<(), String> {
         match self.kind {
             Kind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
@@ -271,7 +272,8 @@ impl Kind {
         }
     }
 
-    /// `text` of a file in `folder` (relative to the working directory), with its relative path made to start there.
+    /// Resolves the relative path in `text` against `folder`, the folder of the config file (relative to the working
+    /// directory).
     pub(super) fn below_folder(self, text: &str, folder: &Path) -> String {
         let join = |path: &str| folder.join(path).to_string_lossy().into_owned();
         match self {
@@ -301,7 +303,7 @@ pub(super) fn prune(text: &str) -> Result<Prune, String> {
     <Prune as clap::ValueEnum>::from_str(text, false).map_err(|_| not_one_of(text, &["ask", "yes", "no"]))
 }
 
-/// What a deploy waits for, as a file says it.
+/// Parses the value of `wait` in a file.
 pub(super) fn wait(value: &serde_json::Value) -> Result<Wait, String> {
     match value {
         serde_json::Value::Bool(true) => Ok(Wait::True),
@@ -311,7 +313,7 @@ pub(super) fn wait(value: &serde_json::Value) -> Result<Wait, String> {
     }
 }
 
-/// The same as a value of a file.
+/// The value that a file would have for `wait`.
 pub(super) fn wait_value(wait: Wait) -> serde_json::Value {
     match wait {
         Wait::True => true.into(),
@@ -320,7 +322,7 @@ pub(super) fn wait_value(wait: Wait) -> serde_json::Value {
     }
 }
 
-/// A duration of more than nothing.
+/// Parses a positive duration.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     match duration::parse(text) {
         Some(duration) if duration.is_zero() => Err(format!("{text:?} must be longer than zero")),
@@ -329,10 +331,10 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What [`namespace`] takes, but for its length.
+/// The pattern that [`namespace`] accepts, without the length limit.
 pub(super) const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
-/// Whether `text` can be the name of a namespace; if not, why.
+/// Checks that `text` is a valid name for a namespace. The error says why it is not.
 pub(super) fn namespace(text: &str) -> Result<(), String> {
     if is_dns_label(text) && !text.is_empty() {
         return Ok(());
@@ -348,7 +350,7 @@ fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// What a target is written as; `None` for a path that is not UTF-8.
+/// The text form of a target; `None` if its path is not UTF-8.
 pub(super) fn target_text(target: &TargetSpec) -> Option<String> {
     match target {
         TargetSpec::Kube => Some("kube".into()),
@@ -357,7 +359,7 @@ pub(super) fn target_text(target: &TargetSpec) -> Option<String> {
     }
 }
 
-/// What an output is written as; `None` for a path that is not UTF-8.
+/// The text form of an output; `None` if its path is not UTF-8.
 pub(super) fn output_text(output: &OutputSpec) -> Option<String> {
     let format = clap::ValueEnum::to_possible_value(&output.format)?.get_name().to_owned();
     match &output.file {

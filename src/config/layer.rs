@@ -1,7 +1,7 @@
-//! A layer: one place that settings come from, as a figment provider that remembers where each value stands.
+//! A layer: one source of settings, as a figment provider that records the place of each value.
 //!
-//! figment merges the layers and keeps for every value which provider gave it. The line is ours: each layer holds a
-//! [`Place`] for each path, so that the merged value leads back to `gantry.yaml:4:9`.
+//! figment merges the layers and records the provider of every value. It does not record lines, so each layer keeps a
+//! [`Place`] for each path. A merged value can thus be traced to `gantry.yaml:4:9`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use figment::{Metadata, Profile, Provider};
 use super::located::Located;
 use super::origin::{Layer, Place};
 
-/// The keys that lead to a value; list items count from 0, checks go by their name.
+/// The keys that lead to a value. List items have an index from 0; checks have their name.
 pub(super) type Path = Vec<String>;
 
 /// Where a key and its value are.
@@ -21,26 +21,26 @@ pub(super) struct Places {
     pub value: Place,
 }
 
-/// A JSON value as figment's. Every JSON value has one.
+/// Converts a JSON value to a figment value. The conversion never fails.
 pub(super) fn value(json: &serde_json::Value) -> Value {
     Value::serialize(json).unwrap_or(Value::Empty(Tag::Default, Empty::Unit))
 }
 
-/// Everything that one document, or the environment, or the flags, set.
+/// All settings of one document, of the environment, or of the flags.
 #[derive(Debug, Clone)]
 pub(super) struct LayerData {
     pub layer: Layer,
-    /// Tells the document from others of the same layer.
+    /// Distinguishes the document from others of the same layer.
     pub name: String,
     pub values: Dict,
     pub places: BTreeMap<Path, Places>,
-    /// The names in `preflightRules` in their order; `None` where the key is absent.
+    /// The names in `preflightRules` in their order; `None` if the key is absent.
     pub rules: Option<Vec<String>>,
-    /// The lists that are added to those of other layers, by their keys.
+    /// The lists that are merged with those of other layers, by key.
     pub lists: BTreeMap<&'static str, Located>,
-    /// Where kapp's document says how references to versioned objects are found.
+    /// The place of `templateRules` in kapp's document.
     pub templates: Option<Place>,
-    /// Where the document gives a check a program that is not run for coming from here.
+    /// The checks whose program is not run because this document defines it, with the place of the definition.
     pub not_run: BTreeMap<String, Place>,
 }
 
@@ -58,18 +58,18 @@ impl LayerData {
         }
     }
 
-    /// Whether it has an entry for the check.
+    /// Whether the layer has an entry for the check.
     pub fn has(&self, check: &str) -> bool {
         self.rules.iter().flatten().any(|name| name == check)
     }
 
-    /// Where the key is to which these steps lead.
+    /// The place of the key at these steps.
     pub fn place(&self, steps: &[&str]) -> Place {
         let path: Path = steps.iter().map(|step| (*step).to_owned()).collect();
         self.places.get(&path).map_or(Place::Default, |places| places.key.clone())
     }
 
-    /// Sets the value at a dotted path of the table of keys, from one place.
+    /// Sets the value at a dotted path. `place` is recorded for both the key and the value.
     pub fn set(&mut self, path: &str, value: Value, place: Place) {
         let steps: Path = path.split('.').map(str::to_owned).collect();
         let mut dict = &mut self.values;

@@ -1,7 +1,7 @@
-//! Lists of rules about objects, of which every layer may add some: those that gantry reads of kapp's Config, in its own
-//! documents, too.
+//! Lists of rules about objects: the lists of kapp's Config that gantry reads, in kapp's documents and in its own.
 //!
-//! Source of their form: kapp's documentation of its Config. Unlike other lists they add up, in the order of the layers.
+//! Their form follows kapp's documentation of its Config. Unlike other lists, the lists of all layers are concatenated,
+//! in the order of the layers.
 
 mod matchers;
 mod waits;
@@ -28,12 +28,12 @@ const MASK_RULES: &str = "diffMaskRules";
 const EXCLUSION_RULES: &str = "diffAgainstExistingFieldExclusionRules";
 const LABELS: &str = "additionalLabels";
 
-/// The keys of the lists that add up.
+/// The keys of the lists that are concatenated.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     keys::KEYS.iter().filter(|key| key.kind == Kind::Bindings).map(|key| key.path)
 }
 
-/// The list of this name with the items of all layers, if a layer has one.
+/// The list of this name with the items of all layers; `None` if no layer has one.
 pub(super) fn merge(layers: &[LayerData], name: &str) -> Option<Located> {
     let mut merged: Option<Located> = None;
     for list in layers.iter().filter_map(|layer| layer.lists.get(name)) {
@@ -50,31 +50,31 @@ pub(super) fn merge(layers: &[LayerData], name: &str) -> Option<Located> {
     merged
 }
 
-/// What the lists say.
+/// The rules of all lists.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     pub bindings: Bindings,
-    /// The first one that is about an object says when it is ready.
+    /// The first rule that matches an object determines when it is ready.
     pub waits: Vec<WaitRule>,
     pub rebases: Vec<RebaseRule>,
-    /// Fields whose values no diff shows.
+    /// Fields whose values are masked in diffs.
     pub masks: Vec<FieldRule>,
-    /// Fields that no diff is about.
+    /// Fields that are left out of diffs.
     pub unseen: Vec<FieldRule>,
-    /// Labels that every object gets.
+    /// Labels that are set on every object.
     pub labels: BTreeMap<String, String>,
-    /// Where a document of kapp says how references to versioned objects are found.
+    /// The place of `templateRules` in a document of kapp.
     pub templates: Option<Location>,
 }
 
-/// A field of some objects.
+/// A field of the objects that the matchers match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldRule {
     pub matchers: Vec<Matcher>,
     pub path: Vec<Part>,
 }
 
-/// Reads the lists of the merged tree; what is wrong with them comes with its line.
+/// Reads the lists of the merged tree. Each problem has its line.
 pub(super) fn read(tree: &Located, layers: &[LayerData]) -> (Rules, Vec<Problem>) {
     let mut reader = Reader { problems: Vec::new() };
     let groups = reader.list(tree, GROUP_BINDINGS, Reader::group_binding);
@@ -102,14 +102,14 @@ impl Reader {
         self.problems.push(place.problem(message));
     }
 
-    /// The items of the list of this name that can be read.
+    /// The valid items of the list of this name.
     fn list<T>(&mut self, tree: &Located, name: &str, read: impl Fn(&mut Self, &Located, &str) -> Option<T>) -> Vec<T> {
         let items = tree.get(name).map(items).unwrap_or_default();
         let named = items.iter().enumerate().map(|(index, item)| (item, format!("{name}[{index}]")));
         named.filter_map(|(item, path)| read(self, item, &path)).collect()
     }
 
-    /// Says so where it is not a mapping with these keys.
+    /// Reports a problem if the item is not a mapping or has an unknown key.
     fn mapping(&mut self, item: &Located, path: &str, known: &[&str]) -> Option<()> {
         let LocatedData::Map(_) = item.data else {
             self.problem(&item.place, format!("{path} is not a mapping"));
@@ -131,7 +131,7 @@ impl Reader {
         self.problems.push(item.place.problem(format!("{path} has no {key}")).help(help));
     }
 
-    /// A string that may be empty; `None` where there is none, or something else.
+    /// A string, which may be empty; `None` if the key is absent or its value is not a string.
     fn text(&mut self, item: &Located, path: &str, key: &str) -> Option<String> {
         let found = item.get(key)?;
         match found.to_value() {
@@ -143,7 +143,7 @@ impl Reader {
         }
     }
 
-    /// A string that has to be there.
+    /// A required string.
     fn needed(&mut self, item: &Located, path: &str, key: &str) -> Option<String> {
         if item.get(key).is_none() {
             self.problem(&item.place, format!("{path} has no {key}"));
@@ -162,7 +162,7 @@ impl Reader {
         }
     }
 
-    /// The list below a key, empty where there is none.
+    /// The list below a key, with the path of each item; empty if there is none.
     fn below<'a>(&mut self, item: &'a Located, path: &str, key: &str) -> Vec<(String, &'a Located)> {
         match item.get(key) {
             None => Vec::new(),
@@ -187,7 +187,6 @@ impl Reader {
         texts
     }
 
-    /// The resource matchers of a rule.
     fn group_binding(&mut self, item: &Located, path: &str) -> Option<GroupBinding> {
         self.mapping(item, path, &["name", "resourceMatchers"])?;
         let matchers = self.matchers(item, path);
@@ -203,7 +202,7 @@ impl Reader {
     fn rule_binding(&mut self, item: &Located, path: &str) -> Option<RuleBinding> {
         self.mapping(item, path, &["rules", "ignoreIfCyclical", "resourceMatchers"])?;
         if item.get("rules").is_none() {
-            self.missing(item, path, "rules", "a rule is like \"upsert after upserting apps.example.com/database\"");
+            self.missing(item, path, "rules", "example: \"upsert after upserting apps.example.com/database\"");
         }
         let mut rules = Vec::new();
         for (path, item) in self.below(item, path, "rules") {
@@ -225,7 +224,7 @@ impl Reader {
         self.mapping(item, path, &["path", "paths", "type", "sources", "ytt", "resourceMatchers"])?;
         if let Some(ytt) = item.get("ytt") {
             let problem = ytt.key.problem(format!("{path}.ytt: gantry does not run ytt overlays"));
-            self.problems.push(problem.help("name the fields that the cluster decides about: path, and type: copy"));
+            self.problems.push(problem.help("use path and type: copy to keep the live value of a field"));
             return None;
         }
         let matchers = self.matchers(item, path);
@@ -243,7 +242,7 @@ impl Reader {
             (None, None) => self.problem(&item.place, format!("{path} has no path")),
         }
         for (path, found, _) in paths.iter().filter(|(_, _, steps)| !matches!(steps.last(), Some(Part::Key(_)))) {
-            self.problem(&found.place, format!("{path}: the last step of a path is the name of a field"));
+            self.problem(&found.place, format!("{path}: the last step of the path must be a field name"));
         }
         let sources = match self.needed(item, path, "type")?.as_str() {
             "remove" => None,
@@ -290,7 +289,8 @@ impl Reader {
     }
 }
 
-/// What names an object and what the server keeps in it: no server-side apply writes that.
+/// Whether the path is one that server-side apply does not write: the identity of the object, or metadata that the
+/// server maintains.
 fn is_of_server(path: &[Part]) -> bool {
     let key = |part: Option<&Part>| match part {
         Some(Part::Key(key)) => Some(key.clone()),

@@ -1,4 +1,4 @@
-//! A value of the merged configuration, which knows where it comes from.
+//! A value of the merged configuration, with its origin.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::origin::{Layer, Place};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located {
     pub data: LocatedData,
-    /// The layer that gave it; of a mapping, the last one that added to it.
+    /// The layer that set the value; for a mapping, the last one that added to it.
     pub layer: Layer,
-    /// Where the value is.
+    /// The place of the value.
     pub place: Place,
-    /// Where its key is.
+    /// The place of its key.
     pub key: Place,
 }
 
@@ -60,7 +60,8 @@ impl Located {
     }
 }
 
-/// `namespace: n` is a boolean to every YAML reader in this field.
+/// The message for a value that is not a string. It suggests quotes for a scalar such as `namespace: n`, which YAML 1.1
+/// reads as a boolean.
 pub(super) fn not_a_string(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Bool(_) | serde_json::Value::Number(_) => format!("{value} is not a string; quote it"),

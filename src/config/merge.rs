@@ -1,4 +1,4 @@
-//! The layers merged into one tree in which every value knows where it comes from.
+//! Merges the layers into one tree that records the origin of every value.
 
 use figment::Figment;
 use figment::value::{Tag, Value};
@@ -11,7 +11,7 @@ use super::located::{Located, LocatedData};
 use super::origin::{Layer, Place};
 use super::raw::Raw;
 
-/// All layers as one.
+/// The result of merging all layers.
 pub(super) struct Merged {
     pub raw: Raw,
     pub tree: Located,
@@ -55,7 +55,7 @@ struct Origins<'a> {
 }
 
 impl Origins<'_> {
-    /// figment tags each value with the provider that gave it; the provider's layer knows the line.
+    /// figment tags each value with its provider; the layer of that provider has the line.
     fn origin(&self, tag: Tag, path: &Path) -> (Layer, Places) {
         let nowhere = Places { key: Place::Default, value: Place::Default };
         let Some(metadata) = self.figment.get_metadata(tag) else {

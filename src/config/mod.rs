@@ -4,10 +4,10 @@
 //! defaults ← user file ← gantry.yaml ← -c FILE… ← Configs among the manifests ← GANTRY_* ← flags
 //! ```
 //!
-//! [`document`] checks each document by itself, so that every mistake of every file is reported at once, with its line.
-//! [`merge`] lays the layers over each other with figment into a raw Config; [`Settings`] is what is left when
-//! everything in it has been found good. [`select`] decides which checks run. Nothing in here reads the process's
-//! environment or sends a request: the surroundings are handed in by [`Loader`].
+//! [`document`] checks each document separately, so all mistakes of all files are reported at once, with their lines.
+//! [`merge`] merges the layers with figment into a raw Config, and [`Settings`] is its validated form. [`select`]
+//! decides which checks run. This module does not read the process's environment and does not send requests: [`Loader`]
+//! holds the inputs.
 
 mod catalogs;
 mod check;
@@ -56,22 +56,22 @@ pub use settings::{Settings, Timeouts};
 pub use show::Setting;
 pub use waivers::Waiver;
 
-/// The surroundings that configuration is read from.
+/// The inputs that configuration is read from.
 #[derive(Debug, Clone, Default)]
 pub struct Loader {
     /// The process's environment.
     pub environment: BTreeMap<String, String>,
     /// The variables that are not UTF-8.
     pub unreadable_environment: BTreeMap<String, OsString>,
-    /// Where `gantry.yaml` is looked for, upwards; relative paths start here.
+    /// The folder that relative paths are resolved against. `gantry.yaml` is looked up here and then in each parent.
     pub working_directory: PathBuf,
-    /// The files of `-c`, in their order.
+    /// The files of `-c`, in order.
     pub files: Vec<PathBuf>,
     /// The flags.
     pub overrides: Overrides,
 }
 
-/// Valid settings and what the user should hear of them.
+/// Valid settings and notices about them for the user.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     pub settings: Settings,
@@ -79,8 +79,8 @@ pub struct Loaded {
 }
 
 impl Loader {
-    /// Reads, merges and validates all layers. `among_manifests` are the Config documents that the manifests hold;
-    /// `known` are the checks that there are.
+    /// Reads, merges and validates all layers. `among_manifests` are the Config documents among the manifests; `known`
+    /// are the available checks.
     pub fn load<'a>(&self, among_manifests: impl IntoIterator<Item = &'a Origin>, known: &Known) -> Result<Loaded> {
         let mut reading = self.read_files();
         reading.layers.insert(0, merge::defaults());
@@ -101,7 +101,7 @@ impl Loader {
         };
         let selection = select::select(named.as_ref(), &merged, &reading.layers, came_along, known);
         reading.problems.extend(selection.problems);
-        // What was weakened comes first, so that it is not among those that are only counted.
+        // Notices about weakened checks come first, because only the first notices are shown; the rest are counted.
         reading.notices.splice(..0, selection.notices);
         let (waivers, problems) = waivers::read(merged.tree.at(keys::WAIVERS));
         reading.problems.extend(problems);
@@ -118,8 +118,8 @@ impl Loader {
         Ok(Loaded { settings, notices: reading.notices })
     }
 
-    /// What makes the manifests, which is to be known before there are any. What is wrong with the configuration is said by
-    /// [`Loader::load`].
+    /// The program that renders the manifests. It must be known before the manifests exist; [`Loader::load`] reports
+    /// problems with the configuration later.
     pub(crate) fn render(&self) -> Option<Render> {
         let mut reading = self.read_files();
         reading.add(environment::environment(&self.environment, &self.unreadable_environment).0);
@@ -128,8 +128,8 @@ impl Loader {
         texts.map(str::to_owned).next()?.parse().ok()
     }
 
-    /// Reads the Config documents among the manifests, but for those of files that are configuration already. Answers
-    /// whether the project file is one of these: then it came with the manifests.
+    /// Reads the Config documents among the manifests, except those in files that are read as configuration already.
+    /// Returns whether the project file is among the manifests.
     fn read_among_manifests<'a>(
         &self,
         documents: impl IntoIterator<Item = &'a Origin>,
@@ -152,7 +152,7 @@ impl Loader {
         came_along
     }
 
-    /// Every file that configuration is read from, whether it is there or not.
+    /// Every file that configuration is read from, whether or not it exists.
     pub fn every_file(&self) -> impl Iterator<Item = PathBuf> {
         let user = files::user_file(&self.environment, &self.unreadable_environment, cfg!(windows));
         let project = files::project_file(&self.working_directory).map(|(_, path)| path);
@@ -166,7 +166,7 @@ impl Loader {
             reading.add(files::read(Layer::User, &path, &path, None));
         }
         if let Some((name, path)) = files::project_file(&self.working_directory) {
-            // Who names it with -c, too, vouches for it.
+            // A user who also names it with -c trusts it.
             let canonical = |path: &Path| path.canonicalize().ok();
             let is_named =
                 self.files.iter().any(|name| canonical(&self.working_directory.join(name)) == canonical(&path));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::problem::{Location, Problem};
 
-/// What kind of place a setting comes from; a later one wins over an earlier one.
+/// The source of a setting. A later layer overrides an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
     Default,
@@ -22,7 +22,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// Whether it is a file that the team or the user has chosen: the user file, the project file, `-c`.
+    /// Whether it is a file that the team or the user chose: the user file, the project file, `-c`.
     pub(super) fn is_of_team(self) -> bool {
         matches!(self, Layer::User | Layer::Project | Layer::File)
     }
@@ -42,21 +42,21 @@ impl fmt::Display for Layer {
     }
 }
 
-/// Where a value was given.
+/// The place where a value is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Nowhere: it is the default.
+    /// The built-in default.
     Default,
-    /// In a file.
+    /// A place in a file.
     File(Location),
-    /// By the environment variable of this name.
+    /// The environment variable of this name.
     Variable(String),
-    /// By this flag.
+    /// This flag.
     Flag(&'static str),
 }
 
 impl Place {
-    /// A problem with what is here.
+    /// A problem with the value at this place.
     pub fn problem(&self, message: impl fmt::Display) -> Problem {
         match self {
             Place::Default => Problem::new(message.to_string()),

@@ -1,7 +1,7 @@
-//! A Config as it is written, before it is validated.
+//! A Config before it is validated.
 //!
-//! figment fills [`Raw`] from the merged layers and schemars makes the JSON Schema of configuration files from it, so
-//! its comments are what a user's editor shows.
+//! figment fills [`Raw`] from the merged layers, and schemars generates the JSON Schema of configuration files from it.
+//! Editors show its doc comments to users.
 
 mod lists;
 mod matchers;
@@ -24,103 +24,106 @@ pub(super) struct Raw {
     #[serde(default)]
     #[schemars(with = "Option<Vec<RawRule>>")]
     pub preflight_rules: Option<BTreeMap<String, RawSwitch>>,
-    /// Findings that may pass, whichever check has them. Each needs a reason.
+    /// Findings of any check that may pass. Each waiver needs a reason.
     #[serde(default, rename = "waivers")]
     #[schemars(with = "Option<Vec<RawWaiver>>")]
     pub _waivers: Option<Value>,
-    /// Where the metadata of packages comes from. Entries of several files merge by name. Not allowed among the manifests.
+    /// Where the metadata of packages comes from. Entries of several files merge by name. Not allowed among the
+    /// manifests.
     #[serde(default, rename = "catalogs")]
     #[schemars(with = "Option<Vec<RawCatalog>>")]
     pub _catalogs: Option<Value>,
-    /// Change groups of all objects that the matchers fit. The lists of several files add up.
+    /// Change groups of the objects that match. The lists of several files are concatenated.
     #[serde(default, rename = "changeGroupBindings")]
     #[schemars(with = "Option<Vec<RawGroupBinding>>")]
     pub _change_group_bindings: Option<Value>,
-    /// Change rules of all objects that the matchers fit. The lists of several files add up.
+    /// Change rules of the objects that match. The lists of several files are concatenated.
     #[serde(default, rename = "changeRuleBindings")]
     #[schemars(with = "Option<Vec<RawRuleBinding>>")]
     pub _change_rule_bindings: Option<Value>,
-    /// When objects are ready that the matchers fit; the first rule that fits decides. The lists of several files add up.
+    /// When the objects that match are ready; the first rule that matches decides. The lists of several files are
+    /// concatenated.
     #[serde(default, rename = "waitRules")]
     #[schemars(with = "Option<Vec<RawWaitRule>>")]
     pub _wait_rules: Option<Value>,
-    /// Fields that the cluster decides about when an object is updated. The lists of several files add up.
+    /// Fields whose live value is kept when an object is updated. The lists of several files are concatenated.
     #[serde(default, rename = "rebaseRules")]
     #[schemars(with = "Option<Vec<RawRebaseRule>>")]
     pub _rebase_rules: Option<Value>,
-    /// Fields whose values no diff shows. The lists of several files add up.
+    /// Fields whose values are masked in diffs. The lists of several files are concatenated.
     #[serde(default, rename = "diffMaskRules")]
     #[schemars(with = "Option<Vec<RawFieldRule>>")]
     pub _diff_mask_rules: Option<Value>,
-    /// Fields that no diff is about. The lists of several files add up.
+    /// Fields that are left out of diffs. The lists of several files are concatenated.
     #[serde(default, rename = "diffAgainstExistingFieldExclusionRules")]
     #[schemars(with = "Option<Vec<RawFieldRule>>")]
     pub _exclusion_rules: Option<Value>,
-    /// Labels that every object gets.
+    /// Labels that are set on every object.
     #[serde(default, rename = "additionalLabels")]
     #[schemars(with = "Option<BTreeMap<String, String>>")]
     pub _additional_labels: Option<Value>,
-    /// Every finding of the run is a warning. "Could not check" stays an error.
+    /// Report every finding of the run as a warning. "Could not check" is still an error.
     pub warn_only: Option<bool>,
     /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster; or what to check
     /// against: git:REV[:PATH], the manifests of a commit.
     #[schemars(regex(pattern = r"^(kube|dir:.+)$"))]
     pub target: Option<String>,
-    /// The kubeconfig file. A relative path starts at the folder of the config file. Not allowed in gantry.yaml.
+    /// The kubeconfig file. A relative path is resolved against the folder of the config file. Not allowed in
+    /// gantry.yaml.
     #[schemars(length(min = 1))]
     pub kubeconfig: Option<String>,
     /// The context of the kubeconfig.
     #[schemars(length(min = 1))]
     pub context: Option<String>,
-    /// The user or service account that the requests are made as (impersonation). Not allowed in gantry.yaml.
+    /// The user or service account to impersonate. Not allowed in gantry.yaml.
     #[serde(rename = "as")]
     #[schemars(length(min = 1))]
     pub user: Option<String>,
-    /// The groups that the requests are made as, together with as. Not allowed in gantry.yaml.
+    /// The groups to impersonate, together with as. Not allowed in gantry.yaml.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     pub as_groups: Option<Vec<String>>,
-    /// The namespace of namespaced objects whose manifest names none.
+    /// The namespace for namespaced objects whose manifest does not name one.
     #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: Option<String>,
-    /// The name under which the cluster records who owns the applied fields.
+    /// The field manager that the cluster records as the owner of the applied fields.
     #[schemars(length(min = 1, max = 128))]
     pub field_manager: Option<String>,
     /// Take over fields that other field managers own.
     pub force_conflicts: Option<bool>,
-    /// Objects that are taken over from the tools that own them, as KIND/NAME: deployment.apps/web. * stands for any
-    /// characters and ? for one.
+    /// Objects to take over from the tools that own them, as KIND/NAME: deployment.apps/web. * matches any characters
+    /// and ? matches one.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     pub take_ownership: Option<Vec<String>>,
     /// The app that the objects belong to.
     #[schemars(length(min = 1, max = 246))]
     pub app: Option<String>,
-    /// The namespace that keeps the app's record; without it that of the run.
+    /// The namespace that holds the app's record. The default is the namespace of the run.
     #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub app_namespace: Option<String>,
-    /// Whether members of the app that the manifests no longer have are deleted: ask (on a terminal), yes or no.
+    /// Whether to delete members of the app that are no longer in the manifests: ask (on a terminal), yes or no.
     #[schemars(with = "Option<RawPrune>")]
     pub prune: Option<String>,
-    /// The most members that one deploy deletes, as a number or a share: 20, 50%.
+    /// The maximum number or share of members that one deploy deletes: 20, 50%.
     #[schemars(regex(pattern = r"^[0-9]+%?$"))]
     pub prune_max: Option<String>,
-    /// What a deploy waits for: true (until what it wrote is ready), crds (until its CRDs are served) or false (not at all,
-    /// but for CRDs whose objects it writes). Without it, true for a deploy of an app, else crds.
+    /// What a deploy waits for: true (until the objects it wrote are ready), crds (until its CRDs are served) or false
+    /// (only for CRDs whose objects it writes). The default is true for a deploy of an app, and crds otherwise.
     #[schemars(with = "Option<Value>", extend("enum" = [true, "crds", false]))]
     pub wait: Option<Value>,
-    /// Whether a deploy shows what the container wrote last that keeps an awaited object from being ready.
+    /// Whether a deploy shows the last log lines of the container that keeps an awaited object from being ready.
     pub logs: Option<bool>,
-    /// Whether APIServices are not awaited, and those whose API does not answer keep no namespace from being deleted.
+    /// Do not wait for APIServices, and delete a namespace even if the API of an APIService does not respond.
     pub ignore_failing_api_services: Option<bool>,
-    /// Whether a deploy goes on with what does not depend on an object that failed.
+    /// Whether a deploy continues with objects that do not depend on an object that failed.
     pub keep_going: Option<bool>,
     /// Time limits.
     pub timeouts: Option<RawTimeouts>,
-    /// A program that makes manifests of each folder of -f, with {dir} for the folder: kustomize build {dir}. Not allowed in
+    /// A program that renders each folder of -f; {dir} stands for the folder: kustomize build {dir}. Not allowed in
     /// gantry.yaml.
     pub render: Option<String>,
     /// Run the programs (exec) that gantry.yaml names as checks. Not allowed in gantry.yaml.
     pub allow_exec: Option<bool>,
-    /// Paths and kinds of value instead of values of objects, in every output.
+    /// Replace values of objects with their type in every output; paths are still shown.
     pub redact: Option<bool>,
     /// The formats of the report, each as FORMAT or FORMAT=FILE.
     #[schemars(
@@ -133,7 +136,7 @@ pub(super) struct Raw {
     pub color: Option<String>,
 }
 
-/// A catalog: one of path and url.
+/// A catalog, with either path or url.
 #[derive(JsonSchema)]
 #[schemars(rename = "Catalog", extend("not" = {"required": ["path", "url"]}))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -142,20 +145,21 @@ struct RawCatalog {
     /// The name of its ClusterCatalog.
     #[schemars(length(min = 1))]
     name: String,
-    /// A file-based catalog: a file, or a folder of files. A relative path starts at the folder of the config file.
+    /// A file-based catalog: a file, or a folder of files. A relative path is resolved against the folder of the config
+    /// file.
     #[schemars(length(min = 1))]
     path: Option<String>,
     /// The address of a catalog. Not allowed in gantry.yaml.
     #[schemars(regex(pattern = r"^https?://"))]
     url: Option<String>,
-    /// Certificates (PEM) of those that may vouch for the server of url.
+    /// The CA certificates (PEM) that the server of url is verified with.
     #[schemars(length(min = 1))]
     ca_file: Option<String>,
-    /// Of several catalogs that have a package, the one of the highest priority is taken.
+    /// If several catalogs have a package, the one with the highest priority is used.
     priority: Option<i32>,
-    /// What selectors of ClusterExtensions are about.
+    /// The labels that selectors of ClusterExtensions match.
     labels: Option<BTreeMap<String, String>>,
-    /// false: nothing can be installed from it.
+    /// Whether packages can be installed from it.
     available: Option<bool>,
 }
 
@@ -170,19 +174,19 @@ pub(super) struct RawTimeouts {
     /// How long to wait until an applied CRD is Established.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub established: Option<String>,
-    /// How long an object is tried again while a webhook does not answer.
+    /// How long to retry an object while a webhook does not answer.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub apply: Option<String>,
-    /// How long to wait until what was written is ready.
+    /// How long to wait until the written objects are ready.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub ready: Option<String>,
-    /// How long to wait until one object is ready; without it, as long as for all.
+    /// How long to wait until one object is ready. The default is the limit for all objects.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub resource: Option<String>,
-    /// How long to wait until what was deleted is gone.
+    /// How long to wait until the deleted objects are gone.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub delete: Option<String>,
-    /// How long a credential plugin that asks nobody may take.
+    /// How long a non-interactive credential plugin may run.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub credentials: Option<String>,
 }
@@ -209,12 +213,12 @@ enum RawColor {
     Never,
 }
 
-/// What figment leaves of an entry: the name is its key.
+/// An entry of `preflightRules` after figment merged it; its name is the key of the map.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSwitch {
     pub enabled: Option<bool>,
-    /// Read with the places of its values from the merged tree instead, and so are the other two.
+    /// Not used: this and the next two are read from the merged tree, which has the places of the values.
     #[serde(default, rename = "config")]
     pub _config: Map<String, Value>,
     #[serde(default, rename = "exec")]
@@ -223,7 +227,7 @@ pub(super) struct RawSwitch {
     pub _cel: Map<String, Value>,
 }
 
-/// Findings that may pass. In object, version, path and rule, * stands for any characters and ? for one.
+/// Findings that may pass. In object, version, path and rule, * matches any characters and ? matches one.
 #[derive(JsonSchema)]
 #[schemars(rename = "Waiver", extend("anyOf" = [
     {"required": ["object"]}, {"required": ["version"]}, {"required": ["path"]}, {"required": ["rule"]}
@@ -237,7 +241,7 @@ struct RawWaiver {
     /// The version of the CRD.
     #[schemars(length(min = 1))]
     version: Option<String>,
-    /// The field, as findings name it: ^.spec.pollInterval.
+    /// The field, as findings show it: ^.spec.pollInterval.
     #[schemars(length(min = 1))]
     path: Option<String>,
     /// The rule.
@@ -246,7 +250,7 @@ struct RawWaiver {
     /// Why the findings may pass; shown with each of them.
     #[schemars(length(min = 1))]
     reason: String,
-    /// The last day on which the waiver holds, as 2026-12-31 (UTC).
+    /// The last day on which the waiver is valid, as 2026-12-31 (UTC).
     #[schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
     expires: Option<String>,
 }
@@ -259,12 +263,12 @@ struct RawWaiver {
 struct RawRule {
     /// The name of the check.
     name: String,
-    /// false switches a check off that another file switched on, true on again.
+    /// false disables a check that another file enabled; true enables it again.
     enabled: Option<bool>,
     /// The configuration of the check.
     config: Option<Map<String, Value>>,
-    /// Makes it a check of one's own: a program. Not run from a Config document among the manifests.
+    /// Defines a custom check that runs a program. Not run from a Config document among the manifests.
     exec: Option<Map<String, Value>>,
-    /// Makes it a check of one's own: a CEL expression.
+    /// Defines a custom check that evaluates a CEL expression.
     cel: Option<Map<String, Value>>,
 }

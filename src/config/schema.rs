@@ -7,9 +7,9 @@ use super::custom;
 use super::keys::{API_VERSION, KAPP_API_VERSION, KEYS, KIND, Kind};
 use super::raw::Raw;
 
-/// The JSON Schema of a `gantry.dev` Config, with the configuration of each known check and of checks of one's own.
+/// The JSON Schema of a `gantry.dev` Config, with the configuration of each known check and of custom checks.
 ///
-/// Documents of kapp are not described: they hold much that is not gantry's.
+/// The schema does not describe kapp's documents, which have many keys that gantry does not read.
 pub fn schema(known: &Known) -> Value {
     let mut schema = json!({"$schema": null, "title": null, "description": null, "type": null});
     if let (Value::Object(ordered), Value::Object(own)) = (&mut schema, schemars::schema_for!(Raw).to_value()) {
@@ -37,7 +37,7 @@ pub fn schema(known: &Known) -> Value {
         set(&mut schema, &format!("/$defs/Timeouts/properties/{name}"), "default", json!(default));
     }
     let names: Vec<&str> = known.checks.iter().map(|check| check.name).collect();
-    // A name of one's own may be there without its definition, which another file has.
+    // An entry may name a custom check that another file defines.
     let own_name = json!({"pattern": custom::NAME, "maxLength": custom::LONGEST_NAME});
     set(&mut schema, "/$defs/PreflightRule/properties/name", "anyOf", json!([{"enum": names}, own_name]));
     let mut configs: Vec<Value> = known.checks.iter().map(config_of).collect();
@@ -62,16 +62,16 @@ fn set(schema: &mut Value, pointer: &str, key: &str, value: Value) {
     }
 }
 
-/// What is below the key of a kind of checks of one's own.
+/// Sets the schema of the value of a custom check kind's key.
 fn set_kind(schema: &mut Value, kind: &KnownKind) {
-    // None is required here: another file may have it.
+    // No key is required here, because another file may set it.
     let properties: Map<String, Value> = kind.keys().into_iter().map(|key| (key.name.to_owned(), key.schema)).collect();
     let section = format!("/$defs/PreflightRule/properties/{}", kind.key);
     set(schema, &section, "properties", Value::Object(properties));
     set(schema, &section, "additionalProperties", json!(false));
 }
 
-/// A check of one's own has one definition, no name of gantry's, and nothing to configure but its mode.
+/// A custom check has one definition, not the name of a built-in check, and only `mode` as configuration.
 fn config_of_own(names: &[&str]) -> Value {
     let mode = KnownCheck::keys_of_mode_alone();
     let keys: Map<String, Value> = mode.into_iter().map(|key| (key.name.to_owned(), key.schema)).collect();
@@ -85,7 +85,7 @@ fn config_of_own(names: &[&str]) -> Value {
     })
 }
 
-/// What `config` of one check may hold.
+/// The schema of the `config` of one check.
 fn config_of(check: &KnownCheck) -> Value {
     let keys: Map<String, Value> = check.keys().into_iter().map(|key| (key.name.to_owned(), key.schema)).collect();
     json!({

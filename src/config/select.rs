@@ -1,8 +1,8 @@
-//! Which checks run.
+//! Selects the checks that run.
 //!
-//! A flag (or variable) that names checks decides alone; without one the files decide; without files the default
-//! check runs. Whatever is wrong with a name or with a check's configuration is found here, before any request, also
-//! for checks that are off.
+//! If a flag (or variable) names checks, exactly those run; otherwise the files decide; without files, the default
+//! check runs. Unknown names and invalid configurations of checks are reported here, before any request, even for
+//! checks that are disabled.
 
 use crate::problem::{Problem, did_you_mean};
 
@@ -27,8 +27,8 @@ pub(super) struct Selection {
     pub notices: Vec<Problem>,
 }
 
-/// Selects among `known`. `named` is what the flag, or else the variable, names; `came_along` says that the project file is
-/// one of the manifests.
+/// Selects checks. `named` holds the names from the flag or, without it, the variable; `came_along` is true if the
+/// project file is one of the manifests.
 pub(super) fn select(
     named: Option<&Named>,
     merged: &Merged,
@@ -46,10 +46,10 @@ pub(super) fn select(
         }
         (None, rules) => {
             let rules = rules.as_deref().unwrap_or_default();
-            // Manifests that name another check do not replace the one that runs by itself.
+            // Manifests that name another check do not replace the default check.
             let of_team = layers.iter().any(|layer| layer.layer.is_of_team() && layer.rules.is_some());
-            let by_itself = (!of_team && !rules.iter().any(|name| name == DEFAULT_CHECK)).then(default_check);
-            by_itself.into_iter().chain(rules.iter().map(|name| by_files(name, merged, layers))).collect()
+            let default = (!of_team && !rules.iter().any(|name| name == DEFAULT_CHECK)).then(default_check);
+            default.into_iter().chain(rules.iter().map(|name| by_files(name, merged, layers))).collect()
         }
     };
     for check in &known.checks {
@@ -79,7 +79,7 @@ pub(super) fn select(
             selection.checks.push(SelectedCheck { name, mode, definition, config });
         }
     }
-    // In the order in which they were asked for.
+    // Checks run in the order in which they were named.
     let order = |check: &SelectedCheck| selection.switches.iter().position(|switch| switch.name == check.name);
     selection.checks.sort_by_key(order);
     selection.notices.extend(tighten::weakened(&selection.checks, merged, known));
@@ -87,7 +87,7 @@ pub(super) fn select(
     selection
 }
 
-/// The check that runs where no file says which ones do.
+/// The check that runs if no file selects checks.
 fn default_check() -> Switch {
     Switch { name: DEFAULT_CHECK.to_owned(), enabled: true, layer: Layer::Default, place: Place::Default }
 }
@@ -97,7 +97,7 @@ fn config_of(name: &str, merged: &Merged) -> ConfigMap {
     ConfigMap(rules.and_then(|rules| rules.get(name)?.get("config")).cloned())
 }
 
-/// Exactly the named ones run; configured ones are listed as off.
+/// Exactly the named checks run; other configured checks are listed as disabled.
 fn by_name(named: &Named, configured: &[String]) -> Vec<Switch> {
     let layer = match named.place {
         Place::Variable(_) => Layer::Environment,
@@ -114,11 +114,11 @@ fn by_files(name: &str, merged: &Merged, layers: &[LayerData]) -> Switch {
     let raw = merged.raw.preflight_rules.as_ref().and_then(|rules| rules.get(name));
     let enabled = raw.and_then(|rule| rule.enabled).unwrap_or(true);
     let rule = merged.tree.get(RULES).and_then(|rules| rules.get(name));
-    // Without `enabled`, the entry itself is what switches the check on.
+    // Without `enabled`, the entry itself enables the check.
     let (layer, place) = match rule {
         Some(rule) => match rule.get("enabled") {
             Some(enabled) => (enabled.layer, enabled.place.clone()),
-            // Manifests may name what is on already.
+            // If manifests name a check that a file already enables, the file enabled it.
             None if rule.layer == Layer::Manifests => {
                 let of_team = layers.iter().rev().filter(|layer| layer.layer.is_of_team());
                 let mut found =
@@ -188,7 +188,7 @@ impl Selection {
         }
     }
 
-    /// Fewer checks than somebody may believe is worth a word.
+    /// Adds notices if fewer checks run than the user may expect.
     fn notice_what_is_off(&mut self, layers: &[LayerData]) {
         for switch in self.switches.iter().filter(|switch| !switch.enabled && switch.layer == Layer::Manifests) {
             let message = format!("a Config document among the manifests disables the check {:?}", switch.name);
@@ -200,9 +200,9 @@ impl Selection {
             match &layer.rules {
                 Some(names) if names.is_empty() && inherited => {
                     let place = layer.places.get([RULES.to_owned()].as_slice());
-                    let message = format!("an empty {RULES} disables no inherited check");
+                    let message = format!("an empty {RULES} does not disable inherited checks");
                     let notice = place.map_or(Problem::new(message.clone()), |places| places.key.problem(message));
-                    self.notices.push(notice.help("write {name: …, enabled: false} for each"));
+                    self.notices.push(notice.help("write {name: …, enabled: false} for each check to disable"));
                 }
                 Some(names) => inherited |= !names.is_empty(),
                 None => {}

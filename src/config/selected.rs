@@ -1,4 +1,4 @@
-//! A check that runs, and whether one does.
+//! A check that runs, and whether a check is enabled.
 
 use super::check::ConfigMap;
 use super::custom::Definition;
@@ -11,11 +11,11 @@ pub struct SelectedCheck {
     pub name: String,
     pub mode: Mode,
     pub definition: Definition,
-    /// The entry's `config`; of a check that a team defines what makes it one (`exec`, `cel`).
+    /// The entry's `config`; for a custom check, its definition (`exec`, `cel`).
     pub config: ConfigMap,
 }
 
-/// Whether a check runs, and who said so.
+/// Whether a check is enabled, and the place that decides it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Switch {
     pub name: String,

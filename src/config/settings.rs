@@ -1,4 +1,4 @@
-//! The settings of a run: what comes of the merged configuration.
+//! The settings of a run: the validated form of the merged configuration.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::render::Render;
 /// The configuration of a run: merged, complete and valid.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The checks that run, in the order in which they were asked for.
+    /// The checks that run, in the order in which they were named.
     pub checks: Vec<SelectedCheck>,
     /// Every check that the files define, whether it runs or not, by name.
     pub custom_checks: Vec<CustomCheck>,
     /// Findings that may pass, in the order of the file.
     pub waivers: Vec<Waiver>,
-    /// Rules about objects, those of all layers.
+    /// The rules about objects of all layers.
     pub rules: Rules,
     /// Where the metadata of packages comes from.
     pub catalogs: Vec<CatalogSource>,
@@ -39,28 +39,28 @@ pub struct Settings {
     pub namespace: Option<String>,
     pub field_manager: String,
     pub force_conflicts: bool,
-    /// Patterns of objects that are taken over from the tools that own them.
+    /// Patterns of objects to take over from the tools that own them.
     pub take_ownership: Vec<String>,
     /// The app that the objects belong to.
     pub app: Option<String>,
-    /// The namespace that keeps the app's record.
+    /// The namespace that holds the app's record.
     pub app_namespace: Option<String>,
     pub prune: Option<Prune>,
     pub prune_max: Option<PruneMax>,
     /// What a deploy waits for.
     pub wait: Wait,
-    /// A deploy shows what the container wrote last that keeps an awaited object from being ready.
+    /// A deploy shows the last log lines of the container that keeps an awaited object from being ready.
     pub logs: bool,
-    /// APIServices are not awaited, and those whose API does not answer stop nothing.
+    /// gantry does not wait for APIServices, and one whose API does not respond blocks nothing.
     pub ignore_failing_api_services: bool,
-    /// A deploy goes on with what does not depend on an object that failed.
+    /// A deploy continues with objects that do not depend on an object that failed.
     pub keep_going: bool,
     /// Programs that the project file names may run.
     pub allow_exec: bool,
-    /// What makes the manifests.
+    /// The program that renders the manifests.
     pub render: Option<Render>,
     pub timeouts: Timeouts,
-    /// No output holds a value of an object.
+    /// No output contains a value of an object.
     pub redact: bool,
     pub output: Vec<OutputSpec>,
     pub color: ColorChoice,
@@ -75,21 +75,21 @@ pub struct Timeouts {
     pub request: Duration,
     /// Until an applied CRD is Established.
     pub established: Duration,
-    /// Until a webhook answers that keeps an object from being written.
+    /// Until a webhook answers, while its failure keeps an object from being written.
     pub apply: Duration,
-    /// Until what was written is ready, for all waits of a run together.
+    /// Until the written objects are ready, for all waits of a run together.
     pub ready: Duration,
-    /// Until one object is ready; `None` for no limit of its own.
+    /// Until one object is ready; `None` for no separate limit.
     pub resource: Option<Duration>,
-    /// Until what was deleted is gone.
+    /// Until the deleted objects are gone.
     pub delete: Duration,
-    /// Of a credential plugin that asks nobody.
+    /// Of a non-interactive credential plugin.
     pub credentials: Duration,
 }
 
 impl Settings {
-    /// The one step from raw to validated. Each document was checked already, so what fails here is a default or a
-    /// merge gone wrong.
+    /// Converts the raw configuration to validated settings. Each document was validated before, so an error here is a
+    /// bug in a default or in the merge.
     pub(super) fn new(
         merged: Merged,
         checks: Vec<SelectedCheck>,
@@ -109,7 +109,8 @@ impl Settings {
         };
         let target = raw.target.ok_or_else(missing("target"))?;
         let output = raw.output.ok_or_else(missing("output"))?;
-        // Who deploys an app wants to know that it runs. CRDs are awaited either way: what comes next may need them.
+        // A deploy of an app waits until the app runs. CRDs are awaited in any case, because later objects may need
+        // them.
         let by_default = if raw.app.is_some() { Wait::True } else { Wait::Crds };
         let color = raw.color.ok_or_else(missing("color"))?;
         Ok(Settings {

@@ -1,4 +1,4 @@
-//! `gantry config show`: the merged configuration, each value with the place that it comes from.
+//! `gantry config show`: the merged configuration, each value with its origin.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,16 +15,16 @@ use super::settings::Settings;
 /// One value of the merged configuration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setting {
-    /// `preflightRules[CRDUpgradeSafety].config.mode`.
+    /// The path, such as `preflightRules[CRDUpgradeSafety].config.mode`.
     pub path: String,
     pub value: Value,
-    /// `project file`.
+    /// The layer, such as `project file`.
     pub layer: String,
-    /// `gantry.yaml:4:11`, `GANTRY_COLOR`, `--color`; empty for a default.
+    /// The place, such as `gantry.yaml:4:11`, `GANTRY_COLOR` or `--color`; empty for a default.
     pub source: String,
 }
 
-/// Comments do not go further to the right than this, however long one line is.
+/// The maximum column at which comments are aligned. Longer lines have their comment directly after them.
 const MAX_COMMENT_COLUMN: usize = 56;
 
 /// A line of YAML and the comment after it.
@@ -34,7 +34,7 @@ struct Line {
 }
 
 impl Settings {
-    /// Every value in the order of the documentation, as data.
+    /// Every value as data, in the order of the documentation.
     pub fn list(&self) -> Vec<Setting> {
         let mut list = Vec::new();
         for switch in &self.switches {
@@ -57,7 +57,7 @@ impl Settings {
         list
     }
 
-    /// The merged configuration as a Config that can be loaded again, with the origin of each value behind it.
+    /// The merged configuration as a Config that can be loaded again, with the origin of each value in a comment.
     pub fn show(&self) -> String {
         let plain = |yaml: String| Line { yaml, comment: None };
         let mut lines = vec![plain(format!("apiVersion: {API_VERSION}")), plain(format!("kind: {KIND}"))];
@@ -88,7 +88,7 @@ impl Settings {
         align(&lines)
     }
 
-    /// What the entry of a check holds beside its name and its switch.
+    /// The sections of a check's entry: everything but `name` and `enabled`.
     fn sections(&self, switch: &Switch) -> impl Iterator<Item = (&'static str, &Located)> {
         let rule = self.tree.get(RULES).and_then(|rules| rules.get(&switch.name));
         SECTIONS.iter().filter_map(move |section| Some((*section, rule?.get(section)?)))
@@ -109,7 +109,7 @@ fn leaves(path: &str, node: &Located, list: &mut Vec<Setting>) {
     }
 }
 
-/// Writes `node` behind `head` (`key:` or `-`) with what is below it at `indent`.
+/// Writes `node` after `head` (`key:` or `-`), with its children at `indent`.
 fn write(head: &str, indent: usize, node: &Located, lines: &mut Vec<Line>) {
     let comment = Some(origin(node.layer, &node.place));
     let margin = " ".repeat(indent);
@@ -135,11 +135,12 @@ fn origin(layer: Layer, place: &Place) -> String {
         Place::File(location) => format!("{}:{}", location.file, location.line),
         other => other.to_string(),
     };
-    // A file name may hold anything; a comment ends with its line.
+    // A file name can contain any character, but a line feed would end the comment.
     sanitize(format!("{layer} {place}").trim_end()).into_owned()
 }
 
-/// A scalar as YAML: plain if it then reads as itself, else in quotes with what a terminal would obey escaped.
+/// A scalar as YAML: plain if a plain scalar parses to the same value, otherwise quoted with control characters
+/// escaped.
 fn scalar(value: &Value) -> String {
     if let Value::String(text) = value {
         let simple = |c: char| c.is_alphanumeric() || "-_./=+".contains(c);

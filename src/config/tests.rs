@@ -1,4 +1,4 @@
-//! The layers from end to end: files in, settings or problems out.
+//! Tests of the layers from end to end: files in, settings or problems out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn configure_exec(reader: &mut ConfigReader<'_>) {
     reader.duration("timeout", "How long.", Duration::from_secs(30));
 }
 
-/// A folder with config files, and what a load in it says.
+/// A folder with config files to load.
 struct Bed {
     folder: TempDir,
     loader: Loader,
@@ -186,7 +186,7 @@ fn without_any_layer_the_default_check_runs_with_defaults() {
     assert_eq!(source(&settings.list(), "fieldManager"), ("default", ""));
 }
 
-/// Takes the layers away from the top, and the next lower one shows.
+/// Removes the layers from the top; each time, the next lower layer takes effect.
 #[test]
 fn a_later_layer_wins_and_is_named() {
     let mut bed = Bed::new()
@@ -252,13 +252,13 @@ fn enabled_switches_inherited_checks_off_and_on() {
 }
 
 #[test]
-fn no_check_is_said_aloud() {
+fn running_no_check_is_reported() {
     for body in ["preflightRules: []\n", "preflightRules:\n- {name: CRDUpgradeSafety, enabled: false}\n"] {
         let loaded = Bed::new().file("gantry.yaml", body).load();
         assert!(loaded.settings.checks.is_empty());
         assert!(say(&loaded.notices[0]).starts_with("no preflight check runs"), "{:?}", loaded.notices);
     }
-    // Null is as good as nothing there.
+    // Null means absent.
     assert_eq!(Bed::new().file("gantry.yaml", "preflightRules:\n").checks(), ["CRDUpgradeSafety"]);
     let over = Bed::new()
         .file("gantry.yaml", "preflightRules: [{name: CRDUpgradeSafety}]\n")
@@ -266,7 +266,7 @@ fn no_check_is_said_aloud() {
     assert_eq!(over.checks(), ["CRDUpgradeSafety"]);
     assert_eq!(
         over.load().notices.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["b:3:1: an empty preflightRules disables no inherited check"]
+        ["b:3:1: an empty preflightRules does not disable inherited checks"]
     );
 }
 
@@ -323,7 +323,7 @@ fn a_wrong_check_configuration_is_told_with_its_line_even_when_the_check_is_off(
             "gantry.yaml:7:5: unknown key \"preflightRules[CRDUpgradeSafety].config.failmode\" | did you mean \"failMode\"?",
             "gantry.yaml:8:5: unknown key \"preflightRules[CRDUpgradeSafety].config.mood\" | did you mean \"mode\"?",
             "gantry.yaml:11:19: preflightRules[PermissionValidation].config.verbs: [\"get\",1] is not a list of strings",
-            "gantry.yaml:11:36: preflightRules[PermissionValidation].config.limit: -1 is not a whole number from 0",
+            "gantry.yaml:11:36: preflightRules[PermissionValidation].config.limit: -1 is not a non-negative integer",
             "gantry.yaml:11:46: preflightRules[PermissionValidation].config.deep: \"maybe\" is not true or false",
             "gantry.yaml:11:59: preflightRules[PermissionValidation].config.user: 3 is not a string",
             "gantry.yaml:11:72: preflightRules[PermissionValidation].config.patience: \"0s\" must be longer than zero",
@@ -379,13 +379,13 @@ fn what_is_no_config_is_refused_with_its_line() {
     ));
     assert!(
         problems[1]
-            .starts_with("c.yaml:3:13: this is not a configuration but a ConfigMap of v1 | pass manifests with -f")
+            .starts_with("c.yaml:3:13: this is not a configuration but a ConfigMap (v1) | pass manifests with -f")
     );
     assert_eq!(
         problems[2],
-        "c.yaml:6:13: unknown apiVersion \"gantry.dev/v1alpha2\" of a Config | did you mean \"gantry.dev/v1alpha1\"?"
+        "c.yaml:6:13: unknown apiVersion \"gantry.dev/v1alpha2\" for a Config | did you mean \"gantry.dev/v1alpha1\"?"
     );
-    assert_eq!(problems[3], "c.yaml:10:7: unknown kind \"config\" of gantry.dev/v1alpha1 | did you mean \"Config\"?");
+    assert_eq!(problems[3], "c.yaml:10:7: unknown kind \"config\" in gantry.dev/v1alpha1 | did you mean \"Config\"?");
     assert!(problems[4].starts_with("c.yaml:13:") || problems[4].starts_with("c.yaml:12:"), "{}", problems[4]);
     assert_eq!(problems.len(), 5);
 }
@@ -490,7 +490,7 @@ fn the_project_file_names_no_report_outside_of_its_folder() {
         let problems = Bed::new().file("gantry.yaml", &body).problems();
         let refused = format!("gantry.yaml:3:9: output: \"json={path}\" is outside the folder of this file");
         assert!(problems[0].starts_with(&refused), "{problems:?}");
-        // A file that is named is trusted.
+        // A file that the user names is trusted.
         let named = Bed::new().with("mine.yaml", &body).settings();
         assert_eq!(named.output.len(), 2, "{path}");
         let mut bed = Bed::new().file("gantry.yaml", &body);
@@ -541,5 +541,9 @@ fn paths_start_at_the_file_that_names_them() {
     assert_eq!(settings.target, TargetSpec::Dir(Path::new("..").join("live")));
     assert_eq!(settings.output[1].file, Some(Path::new("..").join("out/report.json")));
     bed.loader.overrides.target = Some(TargetSpec::Dir("live".into()));
-    assert_eq!(bed.settings().target, TargetSpec::Dir("live".into()), "but a flag's at the working directory");
+    assert_eq!(
+        bed.settings().target,
+        TargetSpec::Dir("live".into()),
+        "the path of a flag is relative to the working directory"
+    );
 }

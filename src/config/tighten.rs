@@ -1,8 +1,9 @@
-//! What a Config document among the manifests may do: add checks and make them stricter.
+//! Limits what a Config document among the manifests may do: add checks and make them stricter.
 //!
-//! Manifests are data, often somebody else's. Where a file of the team has an entry for a check, a document among them
-//! cannot weaken it. Where no file has one, it may set what kapp would read of it. What does not count is taken out of
-//! the layer before the layers are merged, so that everybody sees the configuration that counts, and a notice names it.
+//! Manifests are data that others may have written. If a file of the team has an entry for a check, a document among
+//! the manifests cannot weaken the check. If no file has one, the document may set the keys that kapp would read. Other
+//! settings are removed from the layer before the layers are merged, so the merged configuration is the effective one.
+//! A notice names each removed setting.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +23,8 @@ use crate::text;
 
 const FROM_FILES: &str = "set it in a configuration file (gantry.yaml, or -c FILE)";
 
-/// Takes out of the layers of the manifests what would weaken a check, and says so. `named` are the checks that the flag
-/// or the variable names.
+/// Removes settings that would weaken a check from the layers of the manifests. Returns a notice for each. `named` are
+/// the checks that the flag or the variable names.
 pub(super) fn tighten(layers: &mut [LayerData], named: Option<&Named>, known: &Known) -> Vec<Problem> {
     let mut checks = of_team(layers, known);
     let mut notices = Vec::new();
@@ -31,7 +32,7 @@ pub(super) fn tighten(layers: &mut [LayerData], named: Option<&Named>, known: &K
         for name in layer.rules.clone().unwrap_or_default() {
             let is_own = !known.has(&name);
             let check = checks.entry(name.clone()).or_default();
-            // A check that only manifests define is theirs alone.
+            // Manifests may configure a check that only they define.
             if is_own && check.team.is_none() {
                 continue;
             }
@@ -47,18 +48,18 @@ pub(super) fn tighten(layers: &mut [LayerData], named: Option<&Named>, known: &K
     notices
 }
 
-/// What the layers so far say of a check.
+/// The configuration of a check in the layers so far.
 #[derive(Default)]
-struct Standing {
-    /// Where a file of the team has its last entry for it, if one has.
+struct CheckState {
+    /// The place of the last entry for the check in a file of the team, if any.
     team: Option<Place>,
     enabled: Option<bool>,
     config: Dict,
     runs_program: bool,
 }
 
-fn of_team(layers: &[LayerData], known: &Known) -> BTreeMap<String, Standing> {
-    let mut checks: BTreeMap<String, Standing> = BTreeMap::new();
+fn of_team(layers: &[LayerData], known: &Known) -> BTreeMap<String, CheckState> {
+    let mut checks: BTreeMap<String, CheckState> = BTreeMap::new();
     for layer in layers.iter().filter(|layer| layer.layer.is_of_team()) {
         for name in layer.rules.iter().flatten() {
             let check = checks.entry(name.clone()).or_default();
@@ -80,14 +81,14 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// `enabled`
-    fn switch(&mut self, check: &mut Standing, named: Option<&Named>) {
+    /// Checks `enabled`.
+    fn switch(&mut self, check: &mut CheckState, named: Option<&Named>) {
         let rule = custom::rule(self.layer, self.name);
         let Some(enabled) = rule.and_then(|rule| rule.get("enabled")).and_then(Value::to_bool) else { return };
         let runs = check.enabled.unwrap_or(true);
         if let Some(team) = &check.team {
             match enabled {
-                _ if enabled == runs => self.take_out(&["enabled"]),
+                _ if enabled == runs => self.remove(&["enabled"]),
                 // The team does not want the program to run.
                 true if !check.runs_program => check.enabled = Some(true),
                 _ => {
@@ -102,17 +103,18 @@ impl Entry<'_> {
         }
     }
 
-    fn config(&mut self, check: &mut Standing, keys: &[KeyDescription]) {
+    /// Checks `config`.
+    fn config(&mut self, check: &mut CheckState, keys: &[KeyDescription]) {
         let rule = custom::rule(self.layer, self.name);
         let config = rule.and_then(|rule| rule.get("config")).and_then(Value::as_dict).cloned().unwrap_or_default();
         for (key, value) in config {
-            // An unknown key or word is reported where the configuration is read.
+            // Unknown keys and words are reported when the configuration is read.
             let Some(known) = keys.iter().find(|known| known.name == key) else { continue };
             let steps = ["config", key.as_str()];
             let default = || known.default().map(Value::from);
             let now = check.config.get(&key).cloned();
             if now.as_ref() == Some(&value) {
-                self.take_out(&steps);
+                self.remove(&steps);
                 continue;
             }
             let word = value.as_str().map(str::to_owned);
@@ -122,7 +124,7 @@ impl Entry<'_> {
             };
             if known.among_manifests == AmongManifests::Nothing {
                 if now.or_else(|| schema_default(known)).as_ref() == Some(&value) {
-                    self.take_out(&steps);
+                    self.remove(&steps);
                 } else {
                     self.ignore(&steps, &shown, FROM_FILES);
                 }
@@ -131,8 +133,8 @@ impl Entry<'_> {
             let rank = |value: &Value| value.as_str().and_then(|word| known.rank(word));
             let Some(rank_of_new) = rank(&value) else { continue };
             if now.as_ref().is_some_and(|now| rank(now).is_none()) {
-                // Something is wrong with the team's own word. It is not to be hidden.
-                self.take_out(&steps);
+                // The team's own value is invalid. Do not override it, so it is reported.
+                self.remove(&steps);
                 continue;
             }
             let weaker = now.or_else(default).as_ref().and_then(rank).is_some_and(|now| now < rank_of_new);
@@ -153,14 +155,14 @@ impl Entry<'_> {
         let mut path = vec![RULES, self.name];
         path.extend(steps);
         let message = format!(
-            "ignored: {what} of the check {:?}; a Config document among the manifests may only tighten",
+            "ignored: {what} of the check {:?}; a Config document among the manifests may only make a check stricter",
             self.name
         );
         self.notices.push(self.layer.place(&path).problem(message).help(help));
-        self.take_out(steps);
+        self.remove(steps);
     }
 
-    fn take_out(&mut self, steps: &[&str]) {
+    fn remove(&mut self, steps: &[&str]) {
         let Some(Value::Dict(_, rules)) = self.layer.values.get_mut(RULES) else { return };
         let Some((last, parents)) = steps.split_last() else { return };
         let mut dict = match rules.get_mut(self.name) {
@@ -189,7 +191,8 @@ fn configured_at(team: &Place) -> String {
     }
 }
 
-/// What the manifests have set lower than it is by itself, where nobody else has said anything.
+/// Notices about checks that the manifests make weaker than the default. This is allowed only if no file of the team
+/// configures the check.
 pub(super) fn weakened(checks: &[SelectedCheck], merged: &Merged, known: &Known) -> Vec<Problem> {
     let mut notices = Vec::new();
     for check in checks {

@@ -1,4 +1,4 @@
-//! `waivers`: findings that somebody has looked at and lets pass, each with a reason.
+//! `waivers`: findings that someone reviewed and accepted, each with a reason.
 
 use serde_json::Value;
 
@@ -11,8 +11,8 @@ use super::located::{Located, LocatedData};
 /// The keys of a waiver.
 pub(super) const WAIVER_KEYS: &[&str] = &["object", "version", "path", "rule", "reason", "expires"];
 
-/// Findings that may pass. What is absent fits everything; in each pattern `*` stands for any number of characters and
-/// `?` for one.
+/// Findings that may pass. An absent pattern matches everything; in each pattern, `*` matches any number of characters
+/// and `?` matches one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiver {
     /// The object's name, or `kind/name` as reports show it.
@@ -21,13 +21,13 @@ pub struct Waiver {
     pub path: Option<String>,
     pub rule: Option<String>,
     pub reason: String,
-    /// The last day on which it holds.
+    /// The last day on which it is valid.
     pub expires: Option<Date>,
-    /// Where it is.
+    /// The place of the waiver.
     pub at: Option<Location>,
 }
 
-/// Reads the merged list; what is wrong with it comes with its line.
+/// Reads the merged list. Each problem has its line.
 pub(super) fn read(list: Option<&Located>) -> (Vec<Waiver>, Vec<Problem>) {
     let mut problems = Vec::new();
     let waivers = match list.map(|list| (list, &list.data)) {

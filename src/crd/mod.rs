@@ -1,15 +1,15 @@
-//! CustomResourceDefinitions: what gantry reads of one, once, and shares.
+//! CustomResourceDefinitions: the parts that gantry needs, parsed once and shared.
 //!
 //! ```text
-//! JSON ─► read ─► Crd ──► Pair      a CRD, and the one that is to replace it
-//!           └──► Unreadable         what is wrong, and where
-//! steps                             where its parts are, for places in a manifest
+//! JSON ─► read ─► Crd ──► Pair      a live CRD and the desired one
+//!           └──► Unreadable         a problem, and its place
+//! steps                             the paths of its parts, for places in a manifest
 //! versions                          the order of versions, and which are served together
 //! ```
 //!
-//! Schemas stay text until somebody asks, and the text is the object's own: a CRD that was read takes little more memory
-//! than its names. Which keywords a schema has, and when two schemas say the same, [`gantry_schema`] knows
-//! ([`gantry_schema::keywords`], [`gantry_schema::same`]); what the API server refuses in a CRD, [`gantry_schema::crd`].
+//! Schemas stay text until they are needed, and the text is a slice of the object's text: a parsed CRD takes little
+//! more memory than its names. [`gantry_schema`] defines the keywords of schemas ([`gantry_schema::keywords`]), their
+//! equality ([`gantry_schema::same`]), and what the API server refuses in a CRD ([`gantry_schema::crd`]).
 
 mod pair;
 mod read;
@@ -32,32 +32,31 @@ use crate::resource::{RawObject, Resource};
 use gantry_schema::json::{self, Json};
 use gantry_schema::{Scale, Sense, gotext, same_schema};
 
-/// The version of the API that CRDs are written at.
+/// The `apiVersion` of CRDs.
 pub const API_VERSION: &str = "apiextensions.k8s.io/v1";
 
 /// A CRD.
 #[derive(Debug, Clone)]
 pub struct Crd {
     api_version: String,
-    /// `samples.test.example.com`
+    /// The name, such as `samples.test.example.com`.
     pub name: String,
     pub group: String,
     /// `Namespaced` or `Cluster`.
     pub scope: String,
     pub names: Names,
-    /// `None` where the CRD does not say.
+    /// `None` if the CRD does not have it.
     pub conversion: Option<Conversion>,
-    /// A leftover of CRDs from before 1.16: unknown fields of all objects are kept.
+    /// A legacy field from before Kubernetes 1.16: the server keeps unknown fields of all objects.
     pub preserve_unknown_fields: bool,
-    /// At least one.
+    /// The versions; at least one.
     pub versions: Vec<Version>,
-    /// As it is written; see [`Crd::stored_versions`].
+    /// The field `status.storedVersions`, without a default; see [`Crd::stored_versions`].
     pub status_stored_versions: Vec<String>,
     text: Arc<str>,
 }
 
-/// The names of a kind. The server fills in those that are missing; [`Names::singular`] and [`Names::list_kind`] do
-/// the same.
+/// The names of a kind. The server defaults missing ones; [`Names::singular`] and [`Names::list_kind`] do the same.
 #[derive(Debug, Clone)]
 pub struct Names {
     pub kind: String,
@@ -71,23 +70,23 @@ pub struct Names {
 #[derive(Debug, Clone)]
 pub struct Version {
     pub name: Arc<str>,
-    /// Index into `spec.versions`.
+    /// The index in `spec.versions`.
     pub index: usize,
     pub served: bool,
     pub storage: bool,
     pub deprecated: bool,
-    /// What the server says of a deprecated version, where it is not its own sentence.
+    /// The warning for a deprecated version, if it is not the server's default text; otherwise empty.
     pub deprecation_warning: String,
     pub status_subresource: bool,
     pub scale: Option<ScaleSubresource>,
-    /// The JSON paths that field selectors may name.
+    /// The JSON paths that field selectors can use.
     pub selectable_fields: Vec<String>,
-    /// The names of the columns that `kubectl get` shows besides its own.
+    /// The names of the additional columns of `kubectl get`.
     pub printer_columns: Vec<String>,
     schema: Option<Part>,
 }
 
-/// What the scale subresource reads. Of a path that is not given the text is empty.
+/// The paths of the scale subresource. An absent path is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScaleSubresource {
     pub spec_replicas_path: String,
@@ -97,15 +96,15 @@ pub struct ScaleSubresource {
 
 #[derive(Debug, Clone)]
 pub struct Conversion {
-    /// `None` where it is not given.
+    /// `None` if it is absent.
     pub strategy: Option<Strategy>,
     webhook: Option<Webhook>,
 }
 
-/// How objects get from one version to another.
+/// How objects are converted between versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// Objects differ between versions in `apiVersion` alone.
+    /// Only `apiVersion` changes between versions.
     None,
     Webhook,
 }
@@ -121,7 +120,7 @@ pub struct Webhook {
 pub struct ClientConfig {
     pub url: Option<String>,
     pub service: Option<ServiceReference>,
-    /// As it is written, in base64.
+    /// The base64 text from the CRD.
     pub ca_bundle: Option<String>,
 }
 
@@ -134,11 +133,11 @@ pub struct ServiceReference {
 }
 
 impl ServiceReference {
-    /// What the API server takes for a port that is not given.
+    /// The API server's default for an absent port.
     const HTTPS: i64 = 443;
 }
 
-/// A part of a text that is held once.
+/// A slice of a shared text.
 #[derive(Clone)]
 struct Part {
     whole: Arc<str>,
@@ -163,7 +162,7 @@ impl fmt::Debug for Part {
     }
 }
 
-/// Whether a CRD of this `apiVersion` is one that servers have today.
+/// Checks that the `apiVersion` of a CRD is `apiextensions.k8s.io/v1`.
 fn at_v1(api_version: &str) -> Result<(), Unreadable> {
     match api_version {
         API_VERSION => Ok(()),
@@ -172,13 +171,15 @@ fn at_v1(api_version: &str) -> Result<(), Unreadable> {
 }
 
 impl Crd {
+    /// Parses a CRD.
+    ///
     /// # Errors
-    /// Why it cannot be read as a CRD of `apiextensions.k8s.io/v1`.
+    /// It is not a valid CRD of `apiextensions.k8s.io/v1`.
     pub fn read(object: &RawObject) -> Result<Self, Unreadable> {
         Self::read_at_any_version(object).and_then(Crd::into_v1)
     }
 
-    /// The same of JSON text.
+    /// Parses a CRD from JSON text.
     ///
     /// # Errors
     /// As [`Crd::read`].
@@ -186,10 +187,11 @@ impl Crd {
         read::read(json.into()).and_then(Crd::into_v1)
     }
 
-    /// Also one that is written at `apiextensions.k8s.io/v1beta1`, where names, group, scope and versions are the same.
+    /// Parses a CRD at any version of the API. In `apiextensions.k8s.io/v1beta1`, names, group, scope and versions are
+    /// the same as in `v1`.
     ///
     /// # Errors
-    /// Why it cannot be read as a CRD.
+    /// It is not a valid CRD.
     pub fn read_at_any_version(object: &RawObject) -> Result<Self, Unreadable> {
         read::read(object.text())
     }
@@ -215,13 +217,13 @@ impl Crd {
         self.versions.iter().filter(|version| version.served)
     }
 
-    /// The version that objects are written at.
+    /// The storage version.
     pub fn storage(&self) -> Option<&Version> {
         self.versions.iter().find(|version| version.storage)
     }
 
-    /// The versions that objects in storage may be written at. Where the status does not say, it is the storage
-    /// version, as in the API server's own defaulting.
+    /// The versions that objects may be stored at. Without `status.storedVersions`, this is the storage version, as in
+    /// the API server's defaulting.
     pub fn stored_versions(&self) -> Vec<&str> {
         if self.status_stored_versions.is_empty() {
             return self.storage().map(|version| &*version.name).into_iter().collect();
@@ -229,12 +231,12 @@ impl Crd {
         self.status_stored_versions.iter().map(String::as_str).collect()
     }
 
-    /// Whether objects in storage may be written at the version.
+    /// Whether objects may be stored at the version.
     pub fn is_stored(&self, version: &str) -> bool {
         self.stored_versions().contains(&version)
     }
 
-    /// How objects are converted; `None` where the CRD does not say.
+    /// How objects are converted; `None` if the CRD does not define it.
     pub fn strategy(&self) -> Option<Strategy> {
         self.conversion.as_ref()?.strategy
     }
@@ -244,20 +246,20 @@ impl Crd {
         self.strategy() == Some(Strategy::Webhook)
     }
 
-    /// The webhook that converts, where one does and it is described.
+    /// The conversion webhook, if a webhook converts and the CRD describes it.
     pub fn webhook(&self) -> Option<&Webhook> {
         self.conversion.as_ref().filter(|_| self.converts_by_webhook())?.webhook.as_ref()
     }
 
-    /// The first version that has no schema and needs one. The server takes such a version only from a CRD that is live
-    /// with one already, a leftover of the API before `apiextensions.k8s.io/v1`.
+    /// The error for the first version without a schema. The server accepts such a version only if the live CRD already
+    /// has one without a schema, which can remain from the API before `apiextensions.k8s.io/v1`.
     pub fn lacks_schema(&self, live: Option<&Crd>) -> Option<Unreadable> {
         let bare = |crd: &Crd| crd.versions.iter().position(|version| version.schema.is_none());
         let first = bare(self).filter(|_| live.and_then(bare).is_none())?;
         self.versions.get(first).map(Version::without_schema)
     }
 
-    /// `samples.test.example.com`, as kubectl takes it.
+    /// The resource name for kubectl, such as `samples.test.example.com`.
     pub fn plural_and_group(&self) -> String {
         format!("{}.{}", self.names.plural, self.group)
     }
@@ -266,7 +268,7 @@ impl Crd {
         format!("{}/{version}", self.group)
     }
 
-    /// Where the objects are served at this version.
+    /// The API resource that serves the objects at this version.
     pub fn resource(&self, version: &str) -> Resource {
         Resource {
             group: self.group.clone(),
@@ -277,12 +279,12 @@ impl Crd {
         }
     }
 
-    /// Its kind at each version that it serves.
+    /// The API resource of each served version.
     pub fn resources(&self) -> impl Iterator<Item = Resource> {
         self.served_versions().map(|version| self.resource(&version.name))
     }
 
-    /// The annotations, read at each call. They may be long: `kubectl apply` keeps the whole CRD in one.
+    /// The annotations, parsed at each call. They may be long: `kubectl apply` stores the whole CRD in one.
     pub fn annotations(&self) -> BTreeMap<String, Value> {
         #[derive(Deserialize)]
         struct Metadata {
@@ -305,7 +307,7 @@ impl Names {
 }
 
 impl ScaleSubresource {
-    /// Its paths, by the names of their fields.
+    /// The paths, with the names of their fields.
     pub fn paths(&self) -> [(&'static str, &str); 3] {
         [
             ("specReplicasPath", &self.spec_replicas_path),
@@ -316,8 +318,8 @@ impl ScaleSubresource {
 }
 
 impl Version {
-    /// The schema as text. A version of `apiextensions.k8s.io/v1` always has one; one that came from an older
-    /// API may have none, which accepts everything, as the empty schema does.
+    /// The schema as text. A version of `apiextensions.k8s.io/v1` always has one; a version from an older API may have
+    /// none, and then accepts everything, like the empty schema.
     pub fn schema(&self) -> Option<&str> {
         self.schema.as_ref().map(Part::text)
     }
@@ -325,7 +327,7 @@ impl Version {
     /// The schema as a tree.
     ///
     /// # Errors
-    /// A schema that is no JSON.
+    /// The schema is not valid JSON.
     pub fn schema_value(&self) -> Result<Value, String> {
         match self.schema() {
             Some(text) => serde_json::from_str(text).map_err(|error| explain_json(&error)),
@@ -333,18 +335,18 @@ impl Version {
         }
     }
 
-    /// The error of a version that has no schema and needs one.
+    /// The error for a version that lacks a required schema.
     pub fn without_schema(&self) -> Unreadable {
         Unreadable { fault: Fault::NoSchema(self.name.to_string()), at: steps::version(self.index) }
     }
 
-    /// What the scale subresource reads; nothing where there is none.
+    /// The paths of the scale subresource; none without the subresource.
     pub fn scale_paths(&self) -> Scale {
         let paths = self.scale.as_ref().map(ScaleSubresource::paths).unwrap_or_default();
         Scale::with_paths(|name| paths.iter().find(|(known, _)| *known == name).map(|(_, path)| *path))
     }
 
-    /// Whether objects meet the same at both: texts for people do not count.
+    /// Whether both versions treat objects the same way. Texts for people, such as descriptions, are ignored.
     pub fn same_schema(&self, other: &Version) -> bool {
         match (self.schema(), other.schema()) {
             (None, None) => true,

@@ -1,4 +1,4 @@
-//! A CRD and the one that is to replace it.
+//! A live CRD and the desired CRD that replaces it.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use gantry_schema::json::{self, Json};
 use super::{Crd, Fault, Unreadable, Version};
 use crate::resource::RawObject;
 
-/// Which of the two CRDs.
+/// One of the two CRDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Live,
@@ -29,22 +29,22 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// A CRD, or why it cannot be read as one.
+/// A CRD, or the reason why it cannot be parsed.
 type Found = Result<Arc<Crd>, Unreadable>;
 
-/// The CRD of one change: as its manifest has it, and as it is live. Each is read once, when somebody first looks at it.
+/// The desired and the live CRD of one change. Each is parsed once, at the first access.
 #[derive(Debug)]
 pub struct Sides {
     pub desired_object: RawObject,
-    /// `None` where there is no live one.
+    /// `None` if there is no live CRD.
     pub live_object: Option<RawObject>,
-    /// At whatever version they are written.
+    /// Parsed at any version of the API, like `live`.
     desired: OnceLock<Found>,
     live: OnceLock<Found>,
     same_versions: OnceLock<Option<SameVersions>>,
 }
 
-/// Where two texts have `spec.versions` of the same value.
+/// The byte ranges of `spec.versions` in two texts, if their values are equal.
 #[derive(Debug)]
 struct SameVersions {
     live: Range<usize>,
@@ -62,13 +62,13 @@ impl Sides {
         }
     }
 
-    /// Whether `spec.versions`, which is most of a CRD, has the same value in both. Many releases change nothing but labels and
-    /// annotations; then nobody has to look at the schemas once more.
+    /// Whether `spec.versions`, which is most of a CRD, has the same value in both. Many releases change only labels
+    /// and annotations; then the schemas need not be compared.
     pub fn has_same_versions(&self) -> bool {
         self.same_versions().is_some()
     }
 
-    /// The texts of live and desired without those versions, where they are the same; an empty list is in their place.
+    /// The texts of live and desired with an empty list in place of the versions, if these are the same.
     pub fn without_same_versions(&self) -> Option<(String, String)> {
         let SameVersions { live, desired } = self.same_versions()?;
         let without = |crd: &RawObject, versions: &Range<usize>| {
@@ -85,37 +85,37 @@ impl Sides {
         found.as_ref()
     }
 
-    /// The desired one.
+    /// The desired CRD.
     ///
     /// # Errors
-    /// Why it cannot be read as a CRD of `apiextensions.k8s.io/v1`.
+    /// It is not a valid CRD of `apiextensions.k8s.io/v1`.
     pub fn desired(&self) -> Result<&Arc<Crd>, Unreadable> {
         at_v1(read(&self.desired, &self.desired_object))
     }
 
-    /// What the desired one defines, at whatever version of the API it is written.
+    /// The desired CRD at any version of the API, if it is valid.
     pub fn defined(&self) -> Option<&Arc<Crd>> {
         read(&self.desired, &self.desired_object).as_ref().ok()
     }
 
-    /// The live one, where there is one.
+    /// The live CRD, if there is one.
     ///
     /// # Errors
-    /// Why it cannot be read as a CRD of `apiextensions.k8s.io/v1`.
+    /// It is not a valid CRD of `apiextensions.k8s.io/v1`.
     pub fn live(&self) -> Option<Result<&Arc<Crd>, Unreadable>> {
         let live = self.live_object.as_ref()?;
         Some(at_v1(read(&self.live, live)))
     }
 
-    /// The live one, where there is one that can be read.
+    /// The live CRD, if there is a valid one.
     pub fn readable_live(&self) -> Option<&Arc<Crd>> {
         self.live()?.ok()
     }
 
-    /// Both, where one is to replace the other.
+    /// Both CRDs.
     ///
     /// # Errors
-    /// The side that cannot be read, or is not there.
+    /// The side that is invalid or missing.
     pub fn pair(&self) -> Result<CrdPair, Malformed> {
         let absent = || Err(Unreadable { fault: Fault::Missing, at: Vec::new() });
         let live = self.live().unwrap_or_else(absent).map_err(|error| Malformed { side: Side::Live, error })?;
@@ -148,7 +148,7 @@ fn same_versions(live: &str, desired: &str) -> Option<SameVersions> {
     is_same.then_some(same)
 }
 
-/// A CRD and the one that is to replace it.
+/// A live CRD and the desired CRD that replaces it.
 #[derive(Debug, Clone)]
 pub struct CrdPair {
     pub live: Arc<Crd>,
@@ -158,17 +158,17 @@ pub struct CrdPair {
 }
 
 impl CrdPair {
-    /// Reads both CRDs from their JSON.
+    /// Parses both CRDs from their JSON.
     ///
     /// # Errors
-    /// The side that cannot be read.
+    /// The side that is invalid.
     pub fn parse(live: &str, desired: &str) -> Result<Self, Malformed> {
         let read = |text, side| Crd::parse(text).map(Arc::new).map_err(|error| Malformed { side, error });
         let has_same_versions = same_versions(live, desired).is_some();
         Ok(CrdPair { live: read(live, Side::Live)?, desired: read(desired, Side::Desired)?, has_same_versions })
     }
 
-    /// Each version that both CRDs have: live's and desired's.
+    /// Each version that both CRDs have, as a pair of live and desired.
     pub fn common_versions(&self) -> impl Iterator<Item = (&Version, &Version)> {
         self.live.versions.iter().filter_map(|live| Some((live, self.desired.version(&live.name)?)))
     }

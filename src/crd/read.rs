@@ -1,4 +1,4 @@
-//! Reading a CRD: what its JSON says, as the API's Go types would hold it. `null` and the empty text are nothing.
+//! Parses a CRD from JSON with the semantics of the API's Go types: `null` and the empty string mean absent.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::resource::Step;
 
-/// Only what somebody needs is read; everything else of a CRD (its managed fields above all) is passed over.
+/// Only the fields that gantry needs; everything else in a CRD (especially its managed fields) is skipped.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
 struct Raw<'a> {
@@ -148,7 +148,7 @@ struct Status {
     stored_versions: Option<Vec<String>>,
 }
 
-/// Reads a CRD at whatever version it is written.
+/// Parses a CRD at any version of the API.
 pub(super) fn read(text: Arc<str>) -> Result<Crd, Unreadable> {
     let found = match serde_json::from_str::<Raw<'_>>(&text) {
         Ok(raw) => {
@@ -160,7 +160,8 @@ pub(super) fn read(text: Arc<str>) -> Result<Crd, Unreadable> {
             Err((head.unwrap_or_default().into_owned(), mistyped(&text)))
         }
     };
-    // The API version is reported first: a CRD of another one has other fields, and a word about those would mislead.
+    // Report a wrong API version first: a CRD at another version has other fields, so an error about them would
+    // mislead.
     found.map_err(|(api_version, unreadable)| super::at_v1(&api_version).err().unwrap_or(unreadable))
 }
 
@@ -254,7 +255,7 @@ fn service(raw: RawService) -> Result<ServiceReference, Unreadable> {
     })
 }
 
-/// Where something of another type is: found by reading once more, which only a CRD that cannot be read has to pay.
+/// Finds the value that has the wrong type by parsing the text again. Only an invalid CRD needs this.
 fn mistyped(text: &str) -> Unreadable {
     let mut reader = serde_json::Deserializer::from_str(text);
     match serde_path_to_error::deserialize::<_, Raw<'_>>(&mut reader) {

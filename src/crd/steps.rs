@@ -1,8 +1,8 @@
-//! Where the parts of a CRD are, as steps from its root.
+//! The paths of the parts of a CRD, as steps from its root.
 
 use crate::resource::Step;
 
-/// How many steps lead to the schema of a version.
+/// The number of steps to the schema of a version.
 pub const TO_SCHEMA: usize = 5;
 
 fn path<const N: usize>(keys: [&str; N]) -> Vec<Step> {
@@ -67,8 +67,8 @@ pub fn client_config(key: &str) -> Vec<Step> {
     path(["spec", "conversion", "webhook", "clientConfig", key])
 }
 
-/// The server validates a CRD in an older shape, in which what all versions have in common is said once, in `spec`: by what
-/// name there, and by what name in a version.
+/// The fields that the server moves from the versions to `spec` if all versions agree: it validates a CRD in an older
+/// form. Each entry is the name in `spec` and the name in a version.
 pub const OF_ALL_VERSIONS: [(&str, &str); 5] = [
     ("validation", "schema"),
     ("schema", "schema"),
@@ -77,7 +77,7 @@ pub const OF_ALL_VERSIONS: [(&str, &str); 5] = [
     ("selectableFields", "selectableFields"),
 ];
 
-/// What leads on from the schema of a version, for steps that lead into one.
+/// The steps below the schema of a version, if the path is in such a schema.
 pub fn below_schema(steps: &[Step]) -> Option<&[Step]> {
     let [spec, versions, Step::Index(_), name, keyword, below @ ..] = steps else { return None };
     let names = [(spec, "spec"), (versions, "versions"), (name, "schema"), (keyword, "openAPIV3Schema")];
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_of_a_version_is_told_from_all_else() {
+    fn only_paths_in_a_schema_have_steps_below_it() {
         let mut node = schema(3);
         assert_eq!(node.len(), TO_SCHEMA);
         assert_eq!(below_schema(&node), Some(&[][..]));

@@ -71,7 +71,7 @@ fn an_older_version_of_the_api_is_told_before_anything_else() {
         });
         let error = read(&crd).unwrap_err();
         assert_eq!(error.fault, Fault::ApiVersion("apiextensions.k8s.io/v1beta1".to_owned()), "{spec}");
-        // What it defines can be read all the same, where it is there.
+        // A CRD with all fields can still be read at any version.
         let defined = Crd::read_at_any_version(&RawObject::from_value(&crd));
         assert_eq!(defined.is_ok(), spec == base()["spec"], "{spec}");
     }
@@ -109,7 +109,7 @@ fn schemas_are_not_copied() {
 }
 
 #[test]
-fn a_webhook_is_one_only_where_it_converts() {
+fn a_webhook_is_returned_only_if_it_converts() {
     let crd = |strategy: &str| {
         let conversion = json!({"strategy": strategy, "webhook": {
             "conversionReviewVersions": ["v1"],
@@ -126,7 +126,7 @@ fn a_webhook_is_one_only_where_it_converts() {
 }
 
 #[test]
-fn each_side_of_a_change_answers_for_itself() {
+fn each_side_of_a_change_has_its_own_error() {
     let (good, old) = (base(), with(|crd| crd["apiVersion"] = json!("apiextensions.k8s.io/v1beta1")));
     let (good, old) = (RawObject::from_value(&good), RawObject::from_value(&old));
     let sides = Sides::new(old.clone(), Some(good.clone()));

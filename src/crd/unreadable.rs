@@ -1,33 +1,33 @@
-//! Why an object cannot be read as a CRD.
+//! The reason why an object cannot be parsed as a CRD.
 
 use std::fmt;
 
 use crate::resource::Step;
 use crate::text;
 
-/// What is wrong with a CRD, and where. What that means (not compared, not judged, not converted) says who reads it.
+/// A problem with a CRD, and its place. The caller adds the consequence (not compared, not validated, not converted).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
     pub fault: Fault,
-    /// From the root of the CRD.
+    /// The path from the root of the CRD.
     pub at: Vec<Step>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// It is written at this version of the API.
+    /// It has this `apiVersion`.
     ApiVersion(String),
-    /// There is nothing there, or an empty text.
+    /// The value is absent or an empty string.
     Missing,
     /// `spec.versions` is an empty list.
     NoVersions,
-    /// Something of another type is there, in the words of the JSON reader.
+    /// The value has the wrong type; the text is that of the JSON parser.
     Type(String),
     /// The version of this name has no schema.
     NoSchema(String),
-    /// Something other than an object is where the schema of `field` should be.
+    /// The schema of `field` is not an object.
     NotASchema { field: String, version: String },
-    /// A value that the keyword cannot have.
+    /// The value is invalid for the keyword.
     Value { keyword: String, field: String, value: String },
 }
 

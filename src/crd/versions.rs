@@ -1,10 +1,10 @@
-//! Versions in Kubernetes' own order, and which of them are served together.
+//! Kubernetes' order of versions, and the pairs of versions that are served together.
 
 use std::cmp::Ordering;
 
 use super::Crd;
 
-/// How mature a version is; the later, the higher.
+/// The maturity of a version, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Alpha,
@@ -24,7 +24,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// `v2beta1`: the stage, then the major number, then the minor one.
+/// Parses a version such as `v2beta1` into its stage, major number and minor number.
 fn parse(name: &str) -> Option<(Stage, u64, u64)> {
     let rest = name.strip_prefix('v')?;
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -40,16 +40,17 @@ fn parse(name: &str) -> Option<(Stage, u64, u64)> {
     Some((stage, major, number(minor)?))
 }
 
-/// A number from 1, without leading zeros.
+/// Parses a positive number without leading zeros.
 fn number(text: &str) -> Option<u64> {
     let fine = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     fine.then(|| text.parse().ok()).flatten()
 }
 
-/// Versions of which each is paired with each; of more, only with the next one: there would be too many pairs to compare.
+/// Up to this many versions, each is paired with each. Beyond it, each is paired only with the next one, because there
+/// would be too many pairs to compare.
 const PAIRED: usize = 20;
 
-/// Pairs of served versions, the lower one first: all of them, or where there are very many versions the neighbours.
+/// Pairs of served versions, the lower one first: all pairs or, with very many versions, only neighbours.
 pub fn some_served_pairs(crd: &Crd) -> Vec<(&str, &str)> {
     let served = served(crd);
     let reach = if served.len() > PAIRED { 1 } else { PAIRED };
@@ -68,7 +69,7 @@ fn served(crd: &Crd) -> Vec<&str> {
     served
 }
 
-/// Each of the versions with the next ones, so many at most.
+/// Pairs each version with up to `reach` versions after it.
 fn pairs<'c>(served: &[&'c str], reach: usize) -> Vec<(&'c str, &'c str)> {
     let with = |at: usize| served[at + 1..].iter().take(reach).map(move |higher| (served[at], *higher));
     (0..served.len()).flat_map(with).collect()

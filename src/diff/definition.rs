@@ -1,5 +1,5 @@
-//! What changes in the schema of a CRD, short: the same field in each of many places is one change, and a new field with all
-//! that is below it is its first fields.
+//! A short diff of the schema of a CRD: the same change at many places is shown once, and of a large new field only the first
+//! fields are shown.
 
 use std::collections::HashMap;
 
@@ -10,29 +10,29 @@ use super::yaml::{self, Lead};
 use super::{Line, LineKind};
 use crate::text;
 
-/// The most lines of a field that is new or gone; of a longer one only its fields are shown.
+/// The maximum number of lines of an added or removed field. Of a longer one only its fields are shown.
 const MOST_LINES: usize = 10;
-/// The most fields that are named of one that is new or gone.
+/// The maximum number of fields shown of an added or removed field.
 const MOST_FIELDS: usize = 8;
-/// A field is one line if its schema fits into so many bytes.
+/// The maximum length in bytes of a schema that is shown on one line.
 const ONE_LINE: usize = 100;
-/// How deep in a schema its fields are.
+/// The depth at which the fields of a schema are.
 const FIELDS_ONLY: usize = 2;
-/// A longer description is cut off.
+/// The maximum length of a description. A longer one is truncated.
 const LONGEST_DESCRIPTION: usize = 100;
-/// Items of items of items are not looked into.
+/// The maximum depth of nested items in an outline.
 const DEEPEST: usize = 3;
-/// How many of the other places of a change are named, and in how many bytes together.
+/// The maximum number of other places of a change that are listed, and their maximum length together.
 const NAMED: usize = 3;
 const NAMED_BYTES: usize = 120;
 
-/// The changes that were shown, and where else they are.
+/// The changes that were shown, and the other places with the same change.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The index of each in `shown`.
+    /// The index of each change in `shown`.
     known: HashMap<String, usize>,
     shown: Vec<Shown>,
-    /// The change that is being shown.
+    /// The change that is currently shown.
     current: String,
 }
 
@@ -46,7 +46,7 @@ struct Shown {
 }
 
 impl Seen {
-    /// Whether a change was shown already, at another place. `what` is all that makes it the same change.
+    /// Whether the change was already shown at another place. Two changes with the same `what` are the same change.
     pub fn is_again(&mut self, what: String, place: String) -> bool {
         let Some(shown) = self.known.get(&what).and_then(|index| self.shown.get_mut(*index)) else {
             self.current = what;
@@ -59,14 +59,14 @@ impl Seen {
         true
     }
 
-    /// The change that was asked about last is on the page now.
+    /// Records that the change last passed to [`Seen::is_again`] is now on the page.
     pub fn shown(&mut self, depth: usize, page: &Page) {
         self.known.insert(std::mem::take(&mut self.current), self.shown.len());
         self.shown.push(Shown { end: page.len(), depth, others: 0, named: Vec::new() });
     }
 
-    /// Adds after the lines of each change where else it is.
-    pub fn tell(self, lines: &mut Vec<Line>) {
+    /// Adds a note with the other places after the lines of each change.
+    pub fn add_notes(self, lines: &mut Vec<Line>) {
         // From the last to the first, so that the other indices stay valid.
         for Shown { end, depth, others, named } in self.shown.into_iter().rev().filter(|shown| shown.others > 0) {
             let mut places = named.join(", ");
@@ -79,8 +79,8 @@ impl Seen {
     }
 }
 
-/// A field that is there on one side only: what it consists of on one line if that is short, else its lines or its fields, and
-/// the first line of its description.
+/// A field that exists on one side only: its schema on one line if that is short, else its lines or an outline, and the first
+/// line of its description.
 pub fn field(page: &mut Page, kind: LineKind, lead: Lead, path: &str, node: &Value) {
     let all = yaml::block(lead, Some(path), node).len();
     let description = match node.get("description") {
@@ -110,7 +110,7 @@ pub fn field(page: &mut Page, kind: LineKind, lead: Lead, path: &str, node: &Val
     page.change_as_it_is(kind, lines);
 }
 
-/// Takes the descriptions out of a schema. A field that is called `description` is a field, and a default is data.
+/// Removes the descriptions from a schema, but not a field named `description`, nor data in a default.
 fn without_descriptions(node: &mut Value) {
     let Some(map) = node.as_object_mut() else { return };
     if map.get("description").is_some_and(Value::is_string) {
@@ -134,7 +134,7 @@ fn first_line(text: &str) -> String {
     if cut == first && first.len() < text.trim().len() { format!("{first} …") } else { cut.into_owned() }
 }
 
-/// What a node is and which fields it has, without what is in these.
+/// The keywords of a node and the types of its fields.
 fn outline(lead: Lead, key: &str, node: &Value, depth: usize) -> Vec<String> {
     let Some(map) = node.as_object().filter(|map| depth < DEEPEST && !map.is_empty()) else {
         return vec![yaml::summary(lead, Some(key), node)];
@@ -169,7 +169,7 @@ fn outline(lead: Lead, key: &str, node: &Value, depth: usize) -> Vec<String> {
     lines
 }
 
-/// The type of a node and of its items, and whether that is all there is to it.
+/// The type of a node and of its items, and whether the node has no other keywords.
 fn kind_of(node: &Value) -> (Value, bool) {
     const TELLING: [&str; 4] = ["type", "format", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"];
     let Some(map) = node.as_object() else { return (node.clone(), true) };

@@ -1,4 +1,4 @@
-//! Values that no output may hold, each replaced by a mark: the same value has the same mark in all objects of a run.
+//! Replaces values that no output may contain with marks. The same value has the same mark in all objects of a run.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::matcher::Part;
 use crate::secret::{self, Values};
 
-/// What of an object is hidden.
+/// The values of an object that are hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hiding {
     Nothing,
@@ -24,7 +24,7 @@ pub(crate) enum Hiding {
 pub(crate) struct Marks(HashMap<Vec<u8>, usize>);
 
 impl Marks {
-    /// Hides what is to be hidden in each of the objects, which are one at different times.
+    /// Hides values in the objects, which are different states of the same object.
     pub fn hide(&mut self, objects: &mut [&mut Value], hiding: Hiding) {
         match hiding {
             Hiding::Nothing => {}
@@ -62,7 +62,7 @@ impl Marks {
             match key.as_str() {
                 "metadata" => self.metadata(value, values),
                 "data" => self.leaves(value, &|value| match value {
-                    // As the same text has it in `stringData`.
+                    // Decode it, so the value has the same mark as in `stringData`.
                     Value::String(text) => (STANDARD.decode(text).unwrap_or_else(|_| text.clone().into()), "hidden"),
                     other => (other.to_string().into(), "hidden"),
                 }),
@@ -72,7 +72,7 @@ impl Marks {
         }
     }
 
-    /// Copies of the values may stand in annotations, and nobody knows where else.
+    /// Hides copies of the values in annotations and labels.
     fn metadata(&mut self, metadata: &mut Value, values: &Values) {
         for map in ["annotations", "labels"] {
             for value in metadata.get_mut(map).and_then(Value::as_object_mut).into_iter().flatten().map(|(_, v)| v) {
@@ -86,7 +86,7 @@ impl Marks {
         }
     }
 
-    /// Everything but what names the object.
+    /// Hides everything but the identity of the object.
     fn object(&mut self, object: &mut Value) {
         let kind = |value: &Value| match value {
             Value::String(_) => "string",
@@ -120,7 +120,7 @@ impl Marks {
         }
     }
 
-    /// `[hidden 3]`
+    /// The mark of a value, such as `[hidden 3]`.
     fn mark(&mut self, value: Vec<u8>, word: &str) -> String {
         let next = self.0.len() + 1;
         format!("[{word} {}]", self.0.entry(value).or_insert(next))

@@ -1,4 +1,4 @@
-//! Which items of two lists belong together.
+//! Matches the items of two lists by key.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::path;
 use crate::merge::{Item, Shape};
 use crate::text;
 
-/// The keys that tell items apart where the kind's schema names none: those of the built-in kinds.
+/// The keys of list items of the built-in kinds, used if the kind's schema declares none.
 const KEYS: [&[&str]; 12] = [
     &["containerPort", "protocol"],
     &["port", "protocol"],
@@ -26,16 +26,16 @@ const KEYS: [&[&str]; 12] = [
 
 /// Two lists whose items have keys.
 pub struct Matched {
-    /// For each of the next items, the index of the live one with the same key.
+    /// For each next item, the index of the live item with the same key.
     pub pairs: Vec<Option<usize>>,
-    /// What each of the next items is called.
+    /// The name of each next item.
     pub labels: Vec<String>,
-    /// What each of the live items is called.
+    /// The name of each live item.
     pub live_labels: Vec<String>,
 }
 
 impl Matched {
-    /// Matches the items by the merge keys of the schema, or by the usual ones. `None` where the items have no keys, or share one.
+    /// Matches by the merge keys of the schema, or else by [`KEYS`]. `None` if items lack the keys or two have the same.
     pub fn of(live: &[Value], next: &[Value], shape: &Shape<'_, Value>) -> Option<Self> {
         if let Shape::Keyed(keyed) = shape {
             let key = |item: &Value| match keyed.key(item)? {
@@ -67,7 +67,7 @@ impl Matched {
         Some(Matched { pairs, labels: labels(&next_keys), live_labels: labels(&live_keys) })
     }
 
-    /// `the order changed from a, b to b, a`, if items that stay changed places.
+    /// `the order changed from a, b to b, a`, if items that exist on both sides are in another order.
     pub fn order(&self) -> Option<String> {
         let stay: Vec<usize> = self.pairs.iter().flatten().copied().collect();
         if stay.is_sorted() {
@@ -84,14 +84,14 @@ impl Matched {
 
 type Keys = Vec<String>;
 
-/// The key of each item, and where each key is. `None` where an item has none, or two have the same.
+/// The key of each item, and the index of each key. `None` if an item has no key or two have the same.
 fn index(items: &[Value], key: impl Fn(&Value) -> Option<Keys>) -> Option<(Vec<Keys>, BTreeMap<Keys, usize>)> {
     let keys: Vec<Keys> = items.iter().map(key).collect::<Option<_>>()?;
     let index: BTreeMap<Keys, usize> = keys.iter().cloned().enumerate().map(|(at, key)| (key, at)).collect();
     (index.len() == keys.len()).then_some((keys, index))
 }
 
-/// A key as it is written in JSON, without its quotes.
+/// A string from its JSON text; any other JSON value as it is written.
 fn unquoted(json: &str) -> String {
     serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Which items of two lists are the same, in an order that both have.
+//! Finds the common items of two lists, in the same order.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,20 +6,20 @@ use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// So many items that differ are compared one with another. The time grows with their square, so that of more than this
-/// all are replaced.
+/// The maximum number of differing items that are compared. The time is quadratic, so if there are more, all of them
+/// count as replaced.
 const MOST_ITEMS: usize = 6_000;
 
-/// What becomes of a stretch of items.
+/// A range of items in both lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// As many in both.
+    /// The items are equal.
     Same(Range<usize>, Range<usize>),
-    /// Those of the first list make room for those of the second; either may be empty.
+    /// The items of the first list are replaced with those of the second; either range can be empty.
     Replaced(Range<usize>, Range<usize>),
 }
 
-/// Takes two lists apart.
+/// Divides two lists into equal and replaced ranges.
 pub fn parts<T: Eq + Hash>(live: &[T], next: &[T]) -> Vec<Part> {
     let start = live.iter().zip(next).take_while(|(one, other)| one == other).count();
     let (live_rest, next_rest) = (&live[start..], &next[start..]);
@@ -30,7 +30,7 @@ pub fn parts<T: Eq + Hash>(live: &[T], next: &[T]) -> Vec<Part> {
     if live_rest.len() + next_rest.len() > MOST_ITEMS {
         parts.push(Part::Replaced(start..start + live_rest.len(), start..start + next_rest.len()));
     } else {
-        // Numbers are compared at once, however long a line is.
+        // Replace items with numbers, because comparing long lines is slow.
         let mut numbers = HashMap::new();
         let mut number = |item| {
             let next = numbers.len();

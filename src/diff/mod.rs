@@ -1,18 +1,18 @@
-//! What changes in an object, as lines of YAML: live beside what the deploy would make of it.
+//! The changes of an object as lines of YAML: the live object compared with the result of the deploy.
 //!
-//! Pure: two trees and the merge keys of their kind go in, data comes out. The report carries it, and every output is made
-//! from that.
+//! These are pure functions of two trees and the merge keys of their kind. The result is part of the report, from which
+//! all outputs are made.
 //!
 //! ```text
-//! shown   what of an object is compared: no server metadata, no status
-//! hide    values that no output may hold, each replaced by a mark
-//! definition  what changes in the schema of a CRD, short
-//! walk    both trees at once: maps by key, lists by merge key, texts by line
-//! path    where a change is, and the heading that says so
-//! page    the lines that are kept: headings, changes, and what is around them where the order counts
-//! keys    which items of two lists belong together
-//! lines   which items of two lists are the same
-//! yaml    values as YAML
+//! shown       the compared parts of an object: no server metadata, no status
+//! hide        replaces values that no output may contain with marks
+//! definition  a short diff of the schema of a CRD
+//! walk        walks both trees: maps by key, lists by merge key, texts by line
+//! path        the path of a change, and the headings that show it
+//! page        selects the lines to show: headings, changes, and their context where the order matters
+//! keys        matches the items of two lists by key
+//! lines       finds the common items of two lists
+//! yaml        values as YAML
 //! ```
 
 mod definition;
@@ -36,20 +36,20 @@ pub(crate) use shown::shown;
 
 use crate::merge::Schema;
 
-/// Lines of one object, if not all of them are wanted.
+/// The maximum number of lines for one object, unless all are requested.
 const MOST_LINES: usize = 200;
 
 /// How a deploy would change one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Diff {
-    /// Why the server did not say what the object would become. The lines are then computed from the manifest and the live
-    /// object's managedFields, without the server's defaults and admission.
+    /// Why the result does not come from the server's dry run. The lines are then computed from the manifest and the
+    /// live object's managedFields, without the server's defaults and admission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approximate: Option<String>,
-    /// Empty for an object that is created, unless the diff is full.
+    /// The lines. Empty for an object that is created, unless the diff is full.
     pub lines: Vec<Line>,
-    /// How many more lines there are; verbose output has all of them.
+    /// The number of further lines; verbose output has all lines.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: usize,
 }
@@ -62,34 +62,33 @@ fn is_zero(number: &usize) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
-    /// Which side it is of.
+    /// The kind of the line.
     pub is: LineKind,
-    /// With its indentation.
+    /// The text, with its indentation.
     pub text: String,
 }
 
-/// What a line says.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum LineKind {
-    /// The same before and after: the path of the changes below it, or a line beside a change. An item of a list that does not
-    /// change is one line.
+    /// Unchanged: the path of the changes below it, or a line next to a change. An unchanged list item is one line.
     Context,
-    /// Of the live object only.
+    /// Only in the live object.
     Removed,
-    /// Of what it becomes only.
+    /// Only in the result of the deploy.
     Added,
-    /// Not of the object, but about it: a YAML comment.
+    /// A YAML comment about the object.
     Note,
 }
 
-/// Compares a live object with what it becomes, both as [`shown`] and with nothing in them that is to be hidden. `schema`
-/// says how the lists of the kind are merged.
+/// Compares a live object with the result of the deploy. [`shown`] must have been applied to both, and secret values
+/// must be hidden. `schema` defines how the lists of the kind are merged.
 pub(crate) fn compare(live: &Value, next: &Value, schema: Schema<'_, Value>, is_crd: bool, all: bool) -> Diff {
     finish(walk::changes(live, next, schema, is_crd, all), all)
 }
 
-/// A whole object that is created.
+/// The diff of an object that is created.
 pub(crate) fn whole(next: &Value, all: bool) -> Diff {
     finish(walk::whole(next, all), all)
 }

@@ -1,31 +1,31 @@
-//! The lines that are kept: headings, changes, and what is around a change where the order counts.
+//! Selects the lines to show: headings, changes, and the lines around a change where the order matters.
 
 use std::collections::VecDeque;
 
 use super::{Line, LineKind};
 use crate::text;
 
-/// Lines around a change.
+/// The number of context lines before and after a change.
 const CONTEXT: usize = 2;
-/// A longer field is folded to its first and last lines.
+/// The maximum number of lines of a field. A longer one is folded to its first and last lines.
 const LONGEST_FIELD: usize = 10;
 const FIRST: usize = 4;
 const LAST: usize = 3;
-/// A longer line is cut off.
+/// The maximum length of a line. A longer line is truncated.
 const LONGEST_LINE: usize = 240;
 
-/// What is written line by line, of which the page keeps what matters.
+/// Receives the lines in order and keeps those to show.
 pub struct Page {
     lines: Vec<Line>,
-    /// Nothing is folded or cut off.
+    /// Nothing is folded or truncated.
     pub all: bool,
-    /// Unchanged lines that may come before a change.
+    /// The last unchanged lines: the context of the next change.
     before: VecDeque<String>,
-    /// How many unchanged lines after a change are still to be kept.
+    /// The number of context lines still to keep after the last change.
     after: usize,
-    /// Lines were left out since the last one that was kept.
+    /// Lines were dropped since the last kept line.
     has_gap: bool,
-    /// There was no change yet in this text or list: the heading is all that has to be above the first one.
+    /// No change yet in this text or list: no gap is shown between the heading and the first change.
     is_first: bool,
 }
 
@@ -34,13 +34,13 @@ impl Page {
         Page { lines: Vec::new(), all, before: VecDeque::new(), after: 0, has_gap: false, is_first: true }
     }
 
-    /// The path of what follows. Nothing before it is around that.
+    /// Writes the path of the lines that follow, and ends the context of the lines before.
     pub fn heading(&mut self, line: String) {
         self.end_context();
         self.push(LineKind::Context, line);
     }
 
-    /// An unchanged line beside a change: of a text, or of a list whose order counts.
+    /// An unchanged line of a text, or of a list whose order matters.
     pub fn context(&mut self, line: String) {
         if self.after > 0 {
             self.after -= 1;
@@ -54,7 +54,7 @@ impl Page {
         }
     }
 
-    /// The next line is not of the same text or list.
+    /// Ends a text or list: its lines are not context of what follows.
     pub fn end_context(&mut self) {
         self.before.clear();
         self.after = 0;
@@ -62,7 +62,7 @@ impl Page {
         self.is_first = true;
     }
 
-    /// Lines of one field that are there on one side only.
+    /// Lines of one field that exist on one side only.
     pub fn change(&mut self, kind: LineKind, lines: Vec<String>) {
         if lines.is_empty() {
             return;
@@ -80,14 +80,14 @@ impl Page {
         self.after = CONTEXT;
     }
 
-    /// Lines of one field that are folded already.
+    /// Already folded lines of one field.
     pub fn change_as_it_is(&mut self, kind: LineKind, lines: Vec<String>) {
         self.catch_up();
         lines.into_iter().for_each(|line| self.push(kind, line));
         self.after = CONTEXT;
     }
 
-    /// How many lines are kept.
+    /// The number of kept lines.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
@@ -102,7 +102,7 @@ impl Page {
         self.lines
     }
 
-    /// Keeps the unchanged lines before a change.
+    /// Keeps the context lines before a change.
     fn catch_up(&mut self) {
         if self.has_gap && !self.is_first {
             let indent = self.before.front().map_or(0, |line| line.len() - line.trim_start_matches(' ').len());

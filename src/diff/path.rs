@@ -1,23 +1,23 @@
-//! Where in an object a change is: the steps to it, and how much of them a heading already says.
+//! The path of a change within an object, and the headings that show it.
 
 use super::page::Page;
 use crate::text;
 
-/// The steps from the top of an object to the value that is compared.
+/// The steps from the root of an object to the compared value.
 ///
-/// A change is shown below a heading with its path, `spec.template.spec.containers[web]:`. The next change needs a heading for
-/// those steps only that the last heading does not have.
+/// A change is shown below a heading with its path, `spec.template.spec.containers[web]:`. If the next change is below the
+/// same path, its heading has the remaining steps only.
 #[derive(Debug, Default)]
 pub struct Path {
     steps: Vec<Step>,
-    /// For each heading that the next line is below, the number of steps that it ends after.
+    /// The open headings, each as the number of steps that it and those above it cover.
     headings: Vec<usize>,
 }
 
 #[derive(Debug)]
 struct Step {
     text: String,
-    /// The steps below are fields of a schema: a path of their own.
+    /// The steps after this one are a field path within a schema.
     is_schema: bool,
 }
 
@@ -39,7 +39,7 @@ impl Path {
         self.steps.push(Step { text, is_schema: false });
     }
 
-    /// The path below is that of a field in the schema which was stepped into last.
+    /// Marks the last step as a schema: the steps after it are a field path.
     pub fn enter_schema(&mut self) {
         if let Some(last) = self.steps.last_mut() {
             last.is_schema = true;
@@ -56,7 +56,7 @@ impl Path {
         matches!(&self.steps[..], [step] if step.text == "metadata")
     }
 
-    /// Goes back to where there were so many steps.
+    /// Goes back to the first `len` steps.
     pub fn leave(&mut self, len: usize) {
         self.steps.truncate(len);
         while self.headings.last().is_some_and(|steps| *steps > len) {
@@ -64,12 +64,12 @@ impl Path {
         }
     }
 
-    /// Writes the headings that a change here needs, and answers how deep its lines are.
+    /// Writes the missing headings of a change at this path. Returns the depth of its lines.
     pub fn heading(&mut self, page: &mut Page) -> usize {
         self.heading_to(self.steps.len(), page)
     }
 
-    /// The same for a line that begins with the path within the schema.
+    /// Like [`Path::heading`], for a line that starts with the path within the schema.
     pub fn heading_of_schema(&mut self, page: &mut Page) -> usize {
         let start = self.start_of_schema();
         while self.headings.last().is_some_and(|steps| *steps > start) {
@@ -94,7 +94,7 @@ impl Path {
         self.steps.iter().position(|step| step.is_schema).map_or(0, |at| at + 1)
     }
 
-    /// `spec.rules[].host`: the path within the schema, and `field` of what it leads to.
+    /// The path within the schema, with `field` appended: `spec.rules[].host`.
     pub fn in_schema<'s>(&'s self, field: Option<&'s str>) -> String {
         joined(self.steps[self.start_of_schema()..].iter().map(|step| step.text.as_str()).chain(field))
     }
@@ -111,7 +111,7 @@ fn joined<'s>(steps: impl Iterator<Item = &'s str>) -> String {
     text
 }
 
-/// What an item is called in a path: its keys, `80/TCP`.
+/// The name of a list item in a path: its keys, `80/TCP`.
 pub fn label(keys: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
     let quoted = |key: &String| match !key.is_empty() && key.chars().all(is_plain) {

@@ -1,15 +1,15 @@
-//! What of an object a diff is about.
+//! The parts of an object that a diff shows.
 
 use serde_json::Value;
 
 use crate::resource::SERVER_METADATA;
 
-/// What kubectl keeps of a manifest in the object itself: the same thing a second time.
+/// The annotation in which kubectl stores a copy of the manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Membership of an app, which no manifest sets.
+/// The label for membership in an app, which no manifest sets.
 const PART_OF: &str = "applyset.kubernetes.io/part-of";
 
-/// The object without what the server keeps in it, and without nulls, which say nothing.
+/// The object without server metadata, status and nulls.
 pub(crate) fn shown(mut object: Value) -> Value {
     without_nulls(&mut object);
     let Some(members) = object.as_object_mut() else { return object };

@@ -1,4 +1,4 @@
-//! Both trees at once.
+//! Walks the live and the next tree together.
 
 use serde_json::{Map, Value};
 
@@ -12,14 +12,15 @@ use super::{Line, LineKind, note};
 use crate::merge::Schema;
 use crate::text;
 
-/// A longer beginning that two lines have in common is left out of both, but for its last characters.
+/// If two changed lines have more than `COMMON` characters in common at the start, only `KEPT` of them before the difference
+/// are shown.
 const COMMON: usize = 80;
 const KEPT: usize = 30;
 
-/// Which part of a CRD is being compared: its descriptions are counted.
+/// The part of a CRD that is compared. Changed descriptions of schemas are only counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Not in a CRD, or in a value below its schema.
+    /// Not part of a CRD, or a keyword value in its schema.
     Other,
     Crd,
     Schema,
@@ -66,19 +67,19 @@ pub fn changes(live: &Value, next: &Value, schema: Schema<'_, Value>, is_crd: bo
     walk.has_versions = versions.is_some_and(|versions| versions.len() > 1);
     walk.members(live, next, schema, place);
     let mut lines = walk.page.close();
-    walk.seen.tell(&mut lines);
+    walk.seen.add_notes(&mut lines);
     if walk.descriptions > 0 {
         lines.push(note(&format!("# {} changed", text::count(walk.descriptions, "description"))));
     }
     lines
 }
 
-/// Whether both are maps or both are lists, so that their parts are compared.
+/// Whether both values are maps or both are lists, so that their parts are compared.
 fn have_parts(live: &Value, next: &Value) -> bool {
     live.is_object() && next.is_object() || live.is_array() && next.is_array()
 }
 
-/// Everything is added; only long texts are folded.
+/// The whole object as added lines. Only long texts are folded.
 pub fn whole(next: &Value, all: bool) -> Vec<Line> {
     let mut page = Page::new(all);
     added(&mut page, Lead::default(), None, next);
@@ -114,14 +115,14 @@ struct Walk {
     page: Page,
     path: Path,
     descriptions: usize,
-    /// The version of a CRD that has several.
+    /// The current version of a CRD with several versions.
     version: Option<String>,
     has_versions: bool,
     seen: Seen,
 }
 
 impl Walk {
-    /// Two different values that [`have_parts`], at the same path.
+    /// Two different values at the same path that [`have_parts`].
     fn value(&mut self, live: &Value, next: &Value, schema: Schema<'_, Value>, place: Place) {
         if let (Value::Object(live), Value::Object(next)) = (live, next) {
             self.members(live, next, schema, place);
@@ -134,7 +135,7 @@ impl Walk {
         }
     }
 
-    /// The members of two maps: first those that are shown at the map itself, then those that changes are inside of.
+    /// The members of two maps: first the changed values, then the changed maps and lists, which have headings.
     fn members(
         &mut self,
         live: &Map<String, Value>,
@@ -148,7 +149,7 @@ impl Walk {
         let mut nested = Vec::new();
         for key in keys {
             let (live, next) = (live.get(key), next.get(key));
-            // The header has the namespace, which a manifest in a folder may leave out.
+            // The header shows the namespace; a manifest in a folder can leave it out.
             if live == next || key == "namespace" && self.path.is_metadata() {
                 continue;
             }
@@ -163,7 +164,7 @@ impl Walk {
         }
         for (key, live, next) in nested {
             let schema = schema.member(key).unwrap_or(Schema::Deduced);
-            // `enum`, `default` and the like: one change of the field, which the path ends at.
+            // A keyword with a list or map, such as `enum` or `default`: one change of the field that the path leads to.
             let is_keyword = place == Place::Schema && place.member(key) == Place::Other;
             if is_keyword && self.is_again(key, Some(live), Some(next), place) {
                 continue;
@@ -179,7 +180,7 @@ impl Walk {
         }
     }
 
-    /// Steps into a member. Within a schema the path is that of fields.
+    /// Steps into a member. Within a schema, the path is a field path.
     fn step(&mut self, key: &str, place: Place) {
         match (place, key) {
             (Place::Schemas, key) => self.path.step(key.to_owned()),
@@ -195,7 +196,7 @@ impl Walk {
         }
     }
 
-    /// A member that is there on one side only, or whose value is replaced.
+    /// A member that exists on one side only, or whose value is replaced.
     fn member(&mut self, key: &str, live: Option<&Value>, next: Option<&Value>, place: Place) {
         if place.is_schema() && self.is_again(key, live, next, place) {
             return;
@@ -226,7 +227,7 @@ impl Walk {
         }
     }
 
-    /// Whether the same change of a field, or of what a field is, was shown at another place of the CRD.
+    /// Whether the same change was already shown at another place of the CRD.
     fn is_again(&mut self, key: &str, live: Option<&Value>, next: Option<&Value>, place: Place) -> bool {
         if self.page.all {
             return false;
@@ -253,7 +254,7 @@ impl Walk {
         }
         let mut stays = vec![false; live.len()];
         matched.pairs.iter().flatten().for_each(|index| stays[*index] = true);
-        // Those that are gone are shown where they were.
+        // Removed items are shown at their old place.
         let mut gone = live.iter().enumerate().filter(|(index, _)| !stays[*index]).peekable();
         for ((item, pair), label) in next.iter().zip(&matched.pairs).zip(&matched.labels) {
             let Some(index) = *pair else {
@@ -271,7 +272,7 @@ impl Walk {
         self.page.end_context();
     }
 
-    /// Items of which only their order says which is which: those around a change are shown.
+    /// Items without keys, where the order matters: unchanged items around a change are shown.
     fn listed(&mut self, live: &[Value], next: &[Value], schema: Schema<'_, Value>, place: Place) {
         let texts = |items: &[Value]| items.iter().map(Value::to_string).collect::<Vec<_>>();
         let parts = lines::parts(&texts(live), &texts(next));
@@ -307,9 +308,9 @@ impl Walk {
         self.page.end_context();
     }
 
-    /// An item that is there on both sides.
+    /// An item that exists on both sides.
     fn both(&mut self, label: &str, live: &Value, next: &Value, schema: Schema<'_, Value>, place: Place) {
-        // The lists of a CRD above its schemas that have names are those of its versions.
+        // Of the lists in a CRD outside of its schemas, only `versions` has maps as items.
         let is_version = place == Place::Crd && self.has_versions;
         if is_version {
             self.version = next["name"].as_str().map(str::to_owned);
@@ -329,7 +330,7 @@ impl Walk {
         self.page.change(kind, lines);
     }
 
-    /// Where the items of the list at the path begin. Items are not indented below their key.
+    /// The start of item lines of the list at this path. Items are not indented below their key.
     fn lead_of_item(&mut self) -> Lead {
         Lead { depth: self.path.heading(&mut self.page), dashes: 1 }
     }
@@ -358,7 +359,7 @@ impl Walk {
         self.page.end_context();
     }
 
-    /// Leaves out what two long lines begin with alike, so that the difference is seen.
+    /// Shortens the common start of two long lines, so that the difference is visible.
     fn cut_common(&self, mut removed: Vec<String>, mut added: Vec<String>) -> (Vec<String>, Vec<String>) {
         if let ([removed], [added], false) = (&mut removed[..], &mut added[..], self.page.all) {
             let indent = removed.len() - removed.trim_start().len();

@@ -1,18 +1,17 @@
-//! Values as block YAML, the way `kubectl` writes it: items of a list are not indented, and texts of several lines are
-//! blocks.
+//! Values as block YAML in the style of `kubectl`: list items are not indented, and multi-line texts are block scalars.
 
 use serde_json::{Map, Value};
 
 use crate::text;
 
-/// Words that some YAML reader takes for something else than a string.
+/// Words that some YAML parsers do not read as a string.
 const NO_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
-/// What does not change is shown on a line of about this length.
+/// The approximate maximum length of the line for an unchanged value.
 const SHORT: usize = 60;
-/// A new or removed item of a list is one line if that has no more bytes than this.
+/// An added or removed list item is written on one line if that has at most this many bytes.
 const WIDE: usize = 230;
 
-/// Where a line begins: how deep, and after how many dashes of lists.
+/// The start of a line: its depth, and the number of list dashes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lead {
     pub depth: usize,
@@ -24,18 +23,18 @@ impl Lead {
         format!("{}{}{text}", "  ".repeat(self.depth.saturating_sub(self.dashes)), "- ".repeat(self.dashes))
     }
 
-    /// The lines after the one that has the dashes.
+    /// For the lines after the one with the dashes.
     pub fn rest(self) -> Self {
         Lead { dashes: 0, ..self }
     }
 
-    /// The members of a map.
+    /// For the members of a map.
     pub fn inside(self) -> Self {
         Lead { depth: self.depth + 1, dashes: 0 }
     }
 }
 
-/// The lines of a member of a map, or of an item of a list (no key).
+/// The lines of a map member, or of a list item (without a key).
 pub fn block(lead: Lead, key: Option<&str>, value: &Value) -> Vec<String> {
     let mut out = Vec::new();
     push(&mut out, lead, key, value);
@@ -81,7 +80,7 @@ pub fn with(key: Option<String>, value: &str) -> String {
     key.map_or_else(|| value.to_owned(), |key| format!("{key} {value}"))
 }
 
-/// How a block begins, which says what of line breaks at its end belongs to the text.
+/// The header of a block scalar, which defines whether trailing line breaks belong to the text.
 pub fn block_mark(text: &str) -> &'static str {
     match (text.ends_with('\n'), text.ends_with("\n\n")) {
         (_, true) => "|+",
@@ -90,7 +89,7 @@ pub fn block_mark(text: &str) -> &'static str {
     }
 }
 
-/// A new or removed item of a list: one line if it fits there, perhaps without what is deep inside of it.
+/// The lines of an added or removed list item: one line if it fits, leaving out deeply nested values if necessary.
 pub fn item(lead: Lead, value: &Value) -> Vec<String> {
     if !value.is_object() && !value.is_array() {
         return block(lead, None, value);
@@ -99,18 +98,18 @@ pub fn item(lead: Lead, value: &Value) -> Vec<String> {
     one_line.map_or_else(|| block(lead, None, value), |flow| vec![lead.line(&flow)])
 }
 
-/// A value in flow style, if that is no longer than `max` bytes; of it only a mark for what is deeper than `deepest`.
+/// The value in flow style, if it has at most `max` bytes. Values nested deeper than `deepest` are replaced by a mark.
 pub fn one_line(value: &Value, max: usize, deepest: usize) -> Option<String> {
     let mut flow = String::new();
     push_flow(&mut flow, value, max, deepest);
     (flow.len() <= max && !flow.contains('\n')).then_some(flow)
 }
 
-/// A line that stands for a whole value.
+/// One line that represents a whole value.
 pub fn summary(lead: Lead, key: Option<&str>, value: &Value) -> String {
     let value = match value {
         Value::Object(map) if key.is_none() && map.len() > 1 && short(value, SHORT).len() > SHORT => {
-            // What an item is called says which it is.
+            // The name identifies the item.
             let name = map.get("name").and_then(Value::as_str).filter(|name| name.len() <= SHORT);
             let name = name.map(|name| format!("name: {}, ", in_flow(name))).unwrap_or_default();
             format!("{{{name}…}} # {}", text::count(map.len(), "field"))
@@ -136,7 +135,7 @@ fn short(value: &Value, max: usize) -> String {
     out
 }
 
-/// Lists and maps that are deeper than `deepest` have only a mark in them.
+/// Appends flow style. Values nested deeper than `deepest` are replaced by a mark.
 fn push_flow(out: &mut String, value: &Value, max: usize, deepest: usize) {
     if out.len() > max {
         return;
@@ -162,27 +161,27 @@ fn push_flow(out: &mut String, value: &Value, max: usize, deepest: usize) {
             }
             out.push(']');
         }
-        // A value by itself is outside of any flow collection.
+        // A top-level value is not in a flow collection.
         Value::String(text) if out.is_empty() => out.push_str(&scalar(text)),
         Value::String(text) => out.push_str(&in_flow(text)),
         value => out.push_str(&value.to_string()),
     }
 }
 
-/// The members in an order that does not depend on who wrote the object: what names it first.
+/// The members in a fixed order, which does not depend on the writer of the object: those that identify it come first.
 pub fn ordered(map: &Map<String, Value>) -> Vec<(&str, &Value)> {
     let mut members: Vec<(&str, &Value)> = map.iter().map(|(key, value)| (key.as_str(), value)).collect();
     members.sort_by_key(|(key, _)| order(key));
     members
 }
 
-/// Sorts the members of a map.
+/// The sort key of a map member.
 pub fn order(key: &str) -> (usize, &str) {
     const FIRST: [&str; 4] = ["apiVersion", "kind", "metadata", "name"];
     (FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len()), key)
 }
 
-/// A string, quoted where some reader would take it for something else.
+/// A string, quoted if some parser would not read it as a string.
 pub fn scalar(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { text::yaml_quoted(text.chars()) }
 }

@@ -1,4 +1,4 @@
-//! What a deploy does to an object, and what became of it.
+//! The action of a deploy on an object, and its result.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,21 +11,21 @@ pub enum Action {
     Create,
     /// It exists and is changed.
     Update,
-    /// The object was there and becomes ours: another tool owned it, or nobody did.
+    /// The object exists and is added to the app: another tool owned it, or it had no owner.
     Adopt,
-    /// An annotation of the manifest says that the object is deleted and created again.
+    /// An annotation of the manifest requests that the object is deleted and created again.
     Replace,
-    /// It is as the manifest says; nothing is written.
+    /// It matches the manifest; nothing is written.
     Unchanged,
     /// It is deleted.
     Delete,
-    /// The object leaves the app and stays in the cluster.
+    /// The object is removed from the app and stays in the cluster.
     Orphan,
-    /// An annotation of the manifest says that the deploy does not write it.
+    /// An annotation of the manifest excludes it from the deploy.
     Skip,
-    /// The object is part of a bundle: OLM writes it, and a deploy does not.
+    /// The object is part of a bundle: OLM writes it, not the deploy.
     InstalledByOlm,
-    /// The live object could not be read. A plan that has this is never written.
+    /// The live object could not be read. A plan with this action is never carried out.
     Unknown,
 }
 
@@ -35,34 +35,34 @@ impl Action {
         matches!(self, Action::Create | Action::Replace) || self.changes_live()
     }
 
-    /// Whether a deploy changes an object that is there, and lets it be the same object.
+    /// Whether a deploy changes an existing object in place.
     pub fn changes_live(self) -> bool {
         matches!(self, Action::Update | Action::Adopt)
     }
 
-    /// Whether a deploy sends no request that writes the object.
+    /// Whether a deploy sends no write request for the object.
     pub fn leaves_alone(self) -> bool {
         matches!(self, Action::Unchanged | Action::Skip | Action::InstalledByOlm)
     }
 }
 
-/// What apply did with one object.
+/// The result for one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ApplyResult {
     /// It was written.
     Applied,
-    /// It is gone.
+    /// It was deleted.
     Deleted,
-    /// Its deletion has begun; it was not gone in time.
+    /// Its deletion started, but did not finish in time.
     Deleting,
-    /// It was as the manifest says; nothing was written.
+    /// It matched the manifest; nothing was written.
     Unchanged,
-    /// An annotation of the manifest says that the deploy does not write it.
+    /// An annotation of the manifest excludes it from the deploy.
     Skipped,
     /// The object is part of a bundle, which OLM installs.
     LeftToOlm,
-    /// The request was answered with an error; nothing of the object was written.
+    /// The request failed; the object was not changed.
     Failed,
     /// Not reached, because an earlier object failed or the run was interrupted.
     NotReached,

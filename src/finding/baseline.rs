@@ -1,7 +1,7 @@
-//! `--baseline`: findings that an earlier report has, too. They are shown as known and decide nothing.
+//! `--baseline`: findings that an earlier report also has. They are shown as known and do not affect the outcome.
 //!
-//! Only what is no worse than it was is known. What the earlier report was made of does not matter otherwise: "could not check" is
-//! no finding, and so is never known.
+//! A finding is known only if it is not worse than in the earlier report. Only findings of that report matter: "could
+//! not check" is not a finding, so it is never known.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{CheckReport, CheckStatus, Evidence, Examined, Finding, Fingerprint, Severity, Verdict};
 
-/// What became of a finding since the baseline, in the words of SARIF.
+/// How a finding compares with the baseline, in the terms of SARIF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum BaselineState {
     /// The baseline does not have it.
     New,
-    /// The baseline has it, and it is no worse than there.
+    /// The baseline has it, and it is not worse now.
     Unchanged,
-    /// The baseline has a finding of the same rule at the same place, and this one is another or a worse one: it counts like
-    /// a new one.
+    /// The baseline has a finding of the same rule at the same place, but this one is different or worse. It counts as
+    /// new.
     Updated,
 }
 
@@ -31,11 +31,11 @@ pub struct BaselineEntry {
     pub file: String,
     /// Findings that the baseline does not have.
     pub new: usize,
-    /// Findings that the baseline has and that are no worse: they are known and do not count.
+    /// Findings that the baseline has and that are not worse now: they are known and do not count.
     pub unchanged: usize,
-    /// Findings that are another or worse than in the baseline: they count like new ones.
+    /// Findings that are different or worse than in the baseline: they count as new.
     pub updated: usize,
-    /// Findings of the baseline that are gone, of the checks that have come to an end in this run.
+    /// Findings of the baseline that are gone, from checks that completed in this run.
     pub absent: usize,
 }
 
@@ -48,7 +48,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// The findings of these checks, which the report in `file` holds.
+    /// A baseline of the findings of these checks from the report in `file`.
     pub fn new(file: String, checks: Vec<CheckReport>) -> Self {
         let of_check = |check: CheckReport| {
             let name = check.name;
@@ -57,14 +57,15 @@ impl Baseline {
         Baseline { file, findings: checks.into_iter().flat_map(of_check).collect() }
     }
 
-    /// Marks every finding, and makes those known that are no worse than they were. What is waived stays waived.
+    /// Sets the baseline state of every finding, and the severity `Known` of findings that are not worse than before.
+    /// Waived findings stay waived.
     pub fn apply(&self, reports: &mut [CheckReport]) -> BaselineEntry {
         let mut places: BTreeMap<Fingerprint, Vec<usize>> = BTreeMap::new();
         for (at, (_, finding)) in self.findings.iter().enumerate() {
             places.entry(Fingerprint::of_place(finding)).or_default().push(at);
         }
         let mut is_used = vec![false; self.findings.len()];
-        // Each finding of the baseline matches one. Those that are as they were choose first.
+        // Each finding of the baseline matches one finding. Unchanged findings are matched first.
         for state in [BaselineState::Unchanged, BaselineState::Updated] {
             for finding in reports.iter_mut().flat_map(|report| &mut report.findings) {
                 if finding.baseline_state.is_some() {
@@ -103,13 +104,13 @@ impl Baseline {
     }
 }
 
-/// Whether a finding says what another one of the same rule and place said, and is no worse.
+/// Whether a finding is the same as one of the same rule and place in the baseline, and not worse.
 fn is_as_it_was(known: &Finding, now: &Finding) -> bool {
     let is_same = match (&known.fact, &now.fact) {
         (Some(was), Some(is)) => was == is,
-        // Messages about objects count them; how many there are is looked at below.
+        // Messages about objects contain their number, which `is_worse` compares.
         _ if known.affected.is_some() && now.affected.is_some() => true,
-        // Reports before there were facts have nothing else.
+        // Reports of older versions have no facts.
         _ => known.message == now.message,
     };
     is_same && !is_worse(known, now)
@@ -119,16 +120,16 @@ fn is_worse(known: &Finding, now: &Finding) -> bool {
     let was = if known.severity == Severity::Known { known.severity_if_unaccepted() } else { known.severity };
     let is_harmless = matches!(now.verdict, None | Some(Verdict::Equal | Verdict::Widening));
     let affected = |finding: &Finding| finding.affected.as_ref().map_or(0, |affected| affected.count);
-    let suffers = |finding: &Finding| finding.evidence.as_ref().map(suffering);
+    let impact = |finding: &Finding| finding.evidence.as_ref().map(impact);
     now.severity < was
         || now.breaks.iter().any(|breaks| !known.breaks.contains(breaks))
         || now.verdict != known.verdict && !is_harmless
         || affected(now) > affected(known)
-        || suffers(now) > suffers(known).or(Some((false, 0)))
+        || impact(now) > impact(known).or(Some((false, 0)))
 }
 
-/// Whether anybody could say what suffers, and how much does.
-fn suffering(evidence: &Evidence) -> (bool, u64) {
+/// Whether it is unknown what the change affects, and the number of affected objects and manifests.
+fn impact(evidence: &Evidence) -> (bool, u64) {
     (evidence.examined == Examined::No, evidence.affected_objects + evidence.affected_manifests)
 }
 
@@ -184,10 +185,10 @@ mod tests {
     }
 
     #[test]
-    fn each_finding_of_the_baseline_stands_for_one() {
+    fn each_finding_of_the_baseline_matches_one() {
         let (states, _) = compare(vec![removed()], vec![removed(), removed()]);
         assert_eq!(states, [(Severity::Known, BaselineState::Unchanged), (Severity::Error, BaselineState::New)]);
-        // The one that is the same is taken by it, in whatever order they are.
+        // An identical finding is matched first, in any order.
         let other = Finding { fact: Some("other".into()), ..removed() };
         let (states, entry) = compare(vec![removed(), other.clone()], vec![other, removed(), removed()]);
         let [unchanged, new] = [BaselineState::Unchanged, BaselineState::New];
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_without_facts_are_gone_by_their_messages() {
+    fn findings_without_facts_are_compared_by_message() {
         let old = Finding { fact: None, ..removed() };
         let (states, _) = compare(vec![old.clone()], vec![removed()]);
         assert_eq!(states, [(Severity::Known, BaselineState::Unchanged)]);
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_counted_where_its_check_came_to_an_end() {
+    fn absent_findings_are_counted_if_their_check_completed() {
         assert_eq!(compare(vec![removed(), removed()], vec![removed()]).1.absent, 1);
         let check = |status, findings| samples::check("CRDUpgradeSafety", status, findings);
         let baseline = Baseline::new("old.json".into(), vec![check(CheckStatus::Blocked, vec![removed()])]);

@@ -1,4 +1,4 @@
-//! What came of one check.
+//! The result of one check.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 use super::{Finding, Mode, Severity, Source};
 use crate::resource::ObjectRef;
 
-/// What a check amounts to.
+/// The status of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CheckStatus {
-    /// Everything was looked at, and there is no error and no warning.
+    /// The check completed without errors and warnings.
     Passed,
     /// There are warnings and no errors.
     Warned,
     /// There are errors, which block the deploy.
     Blocked,
-    /// Not possible on this target; never to be read as a pass. `message` says why.
+    /// The check is not possible on this target; this is not a pass. `message` says why.
     Skipped,
-    /// Could not check; never a pass. `unchecked` says why.
+    /// The check could not complete; this is not a pass. `unchecked` says why.
     Failed,
 }
 
@@ -30,57 +30,57 @@ pub struct CheckReport {
     pub name: String,
     /// Whether its findings may block.
     pub mode: Mode,
-    /// What it amounts to.
+    /// Its status.
     pub status: CheckStatus,
-    /// Why a check was skipped, or what another check reports in its place: the status counts these findings.
+    /// Why a check was skipped, or what another check reports in its place; the status includes those findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What could not be checked, and why. With any of these a check has not passed.
+    /// What could not be checked, and why. With any entry here, the check has not passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<Unchecked>,
-    /// What the check looked at, for checks that judge objects that exist: one entry for each CRD that changes.
+    /// What the check read, for checks that examine existing objects: one entry for each CRD that changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coverage: Vec<Coverage>,
-    /// Findings that the configuration has switched off and that are not among `findings`, counted by rule.
+    /// Findings that the configuration disables and that are not among `findings`, counted by rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suppressed: Vec<Suppressed>,
-    /// What it found.
+    /// Its findings.
     pub findings: Vec<Finding>,
 }
 
-/// Findings of one rule that the configuration has switched off (`enforcement: none`).
+/// Findings of one rule that the configuration disables (`enforcement: none`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Suppressed {
-    /// The rule that is switched off.
+    /// The rule that is disabled.
     pub rule: String,
-    /// What the findings would have been.
+    /// The severity that the findings would have.
     pub severity: Severity,
-    /// How many findings.
+    /// The number of findings.
     pub count: usize,
-    /// Where they are switched off: in a configuration file.
+    /// The place in a configuration file that disables the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }
 
-/// How much of what exists a check looked at to judge the change of one CRD.
+/// The existing objects that a check read to evaluate the change of one CRD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Coverage {
     /// The CRD.
     pub object: ObjectRef,
-    /// How many objects were read.
+    /// The number of objects that were read.
     pub read: u64,
-    /// The versions whose change is proven safe for every possible object, so that none had to be read for them.
+    /// The versions whose change is proven safe for every possible object, so no object had to be read for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proven: Vec<String>,
 }
 
-/// Something that a check could not look at.
+/// Something that could not be checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unchecked {
-    /// What could not be looked at, and why.
+    /// What could not be checked, and why.
     pub message: String,
     /// What to do next, for example the right to grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]

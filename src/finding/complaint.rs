@@ -1,22 +1,22 @@
-//! What the API server has against an object, as far as findings of two checks are compared by it.
+//! The API server's error about an object, for comparing findings of two checks.
 
-/// What the API server says of an object, or would say.
+/// An error that the API server reports about an object, or would report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Complaint {
     /// The schema does not have the field.
     UnknownField,
-    /// The server's words, with all values, whatever `--redact` takes out of the message.
+    /// The server's message with all values, even those that `--redact` removes from the finding's message.
     Refused(String),
 }
 
 impl Complaint {
-    /// Whether the server says the same of the same place. It may say of what object first.
+    /// Whether the server reports the same error for the same place. The server's message may start with the object.
     pub fn is_said_by(&self, server: &Complaint) -> bool {
-        // The words of a server are on one line.
+        // A server's message is on one line.
         let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         match (self, server) {
-            (Complaint::Refused(words), Complaint::Refused(said)) => line(said).ends_with(&line(words)),
-            (complaint, said) => complaint == said,
+            (Complaint::Refused(own), Complaint::Refused(reported)) => line(reported).ends_with(&line(own)),
+            (own, reported) => own == reported,
         }
     }
 }

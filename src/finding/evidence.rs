@@ -1,45 +1,46 @@
-//! What the objects that exist, and the manifests of the deploy, say of a finding.
+//! Evidence for a finding from existing objects and from the manifests of the deploy.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the objects of this cluster and the manifests of this deploy say of a change.
+/// The effect of a change on the objects of this cluster and the manifests of this deploy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
-    /// What came of looking.
+    /// The result of the examination.
     pub examined: Examined,
-    /// In a sentence, without any value of an object.
+    /// The result as a sentence, without any value of an object.
     pub message: String,
-    /// How many objects exist.
+    /// The number of objects that exist.
     pub objects: u64,
-    /// How many of them suffer from the change.
+    /// The number of these objects that the change affects.
     pub affected_objects: u64,
-    /// How many manifests of this deploy are of the kind and change something.
+    /// The number of manifests of this kind in the deploy that change something.
     pub manifests: u64,
-    /// How many of them suffer from the change.
+    /// The number of these manifests that the change affects.
     pub affected_manifests: u64,
-    /// Some of those that suffer.
+    /// Some of the affected objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<EvidenceObject>,
-    /// The field managers on record: of what suffers; where nothing does, of the objects. Those with most objects first.
+    /// The recorded field managers of the affected objects or, if none is affected, of all objects. Those with the most
+    /// objects come first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub managers: Vec<EvidenceManager>,
 }
 
-/// What came of looking at objects.
+/// The result of examining objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Examined {
-    /// Nothing suffers: the error is a warning.
+    /// Nothing is affected: the error becomes a warning.
     NoneAffected,
-    /// Something suffers: the error stays.
+    /// Something is affected: the error stays.
     Affected,
-    /// Nobody could say, for the reason in `message`: the error stays.
+    /// The objects could not be examined, for the reason in `message`: the error stays.
     No,
 }
 
-/// An object that suffers from a change.
+/// An object that a change affects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvidenceObject {
@@ -48,39 +49,39 @@ pub struct EvidenceObject {
     pub namespace: Option<Box<str>>,
     /// Its name.
     pub name: Box<str>,
-    /// Not as it is stored, but as this deploy writes it.
+    /// Whether this is the object as this deploy writes it, not as it is stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_manifest: bool,
 }
 
-/// A field manager, and how many objects it writes.
+/// A field manager, and the number of objects that it writes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvidenceManager {
     /// Its name in `metadata.managedFields`.
     pub name: String,
-    /// How many objects it writes.
+    /// The number of objects that it writes.
     pub objects: u64,
 }
 
-/// Objects that exist and share the fate that a finding describes.
+/// The existing objects that a finding affects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Affected {
-    /// How many objects.
+    /// The number of affected objects.
     pub count: u64,
-    /// How many were looked at.
+    /// The number of objects that were examined.
     pub of: u64,
-    /// How many of `count` are not in `objects`: past some hundred thousand they are counted and no longer named.
+    /// How many of `count` are not in `objects`: beyond some hundred thousand, objects are only counted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unlisted: u64,
-    /// How many of them the output for people shows: the check's `maxExamples`.
+    /// How many of them the human output shows: the check's `maxExamples`.
     pub examples: usize,
-    /// In the order of the list: by namespace, then by name. One that is affected in several places comes several times.
+    /// The objects, by namespace and then by name. An object that is affected in several places is listed for each.
     pub objects: Vec<AffectedObject>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -94,11 +95,11 @@ pub struct AffectedObject {
     pub namespace: Option<Box<str>>,
     /// Its name.
     pub name: Box<str>,
-    /// The field in this object, where that says more than the finding's `path`.
+    /// The field in this object, if it is more specific than the finding's `path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Box<str>>,
-    /// The value there as JSON, cut where it is long; with `redact` only its kind. Of a version that goes: when it was
-    /// last written at.
+    /// The value as JSON, truncated if it is long; with `redact`, only its type. For a version that is removed: when
+    /// the object was last written at that version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Box<str>>,
 }

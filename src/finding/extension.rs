@@ -1,38 +1,38 @@
-//! What becomes of a ClusterExtension.
+//! The resolution of a ClusterExtension.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What OLM v1 makes of one ClusterExtension of the manifests.
+/// How OLM v1 resolves one ClusterExtension of the manifests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionEntry {
     /// The name of the ClusterExtension.
     pub name: String,
-    /// The package that it asks for.
+    /// The package that it names.
     pub package: String,
-    /// The version that is installed; absent where nothing is.
+    /// The installed version; absent if nothing is installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<String>,
-    /// What it resolves to; absent where nothing is resolved.
+    /// The bundle that it resolves to; absent if it does not resolve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved: Option<ResolvedBundle>,
-    /// The versions that OLM installs by itself, one after another. Where nothing is resolved, the shortest way over the edges
-    /// of the catalog from what is installed to the highest version that is asked for, if there is one.
+    /// The versions that OLM installs automatically, one after another. If the ClusterExtension does not resolve: the
+    /// shortest path over the edges of the catalog from the installed version to the highest requested version, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
-    /// Whether `version` names one version, so that no other is ever installed by itself.
+    /// Whether `version` names one version, so OLM never installs another one automatically.
     pub pinned: bool,
-    /// Why nothing is resolved, in OLM's words.
+    /// Why it does not resolve, in OLM's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl ExtensionEntry {
-    /// The version that it resolves to, and those that OLM goes on to by itself; none where nothing is resolved.
+    /// The version that it resolves to, and those that OLM then installs automatically; empty if it does not resolve.
     pub fn versions(&self) -> Vec<String> {
         let Some(ResolvedBundle { version, .. }) = &self.resolved else { return Vec::new() };
-        // The path does not begin with a version that is installed already.
+        // The path does not start with a version that is already installed.
         let then = self.path.iter().filter(|step| *step != version);
         std::iter::once(version).chain(then).cloned().collect()
     }
@@ -46,8 +46,8 @@ pub struct ResolvedBundle {
     pub bundle: String,
     /// Its version.
     pub version: String,
-    /// The ClusterCatalog that it is from.
+    /// The ClusterCatalog that has it.
     pub catalog: String,
-    /// The channels that have it, of those that the ClusterExtension names, or of all.
+    /// The channels that have it, among those that the ClusterExtension names, or among all.
     pub channels: Vec<String>,
 }

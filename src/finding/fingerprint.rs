@@ -1,14 +1,15 @@
-//! What makes a finding of one run the same as a finding of another run, whatever lines have moved between the two.
+//! Identifies the same finding in two runs, even if lines moved between them.
 //!
-//! The formats that other programs compare (SARIF, GitLab's) carry it, and `--baseline` goes by it. How it is made is
-//! described in `docs/output.md`, so that others can make it from the JSON report.
+//! The formats that other programs compare (SARIF, GitLab's) contain the fingerprint, and `--baseline` compares it.
+//! `docs/output.md` describes how to compute it from the JSON report.
 
 use std::fmt;
 
 use super::Finding;
 use crate::hash::fnv128;
 
-/// A hash of what a finding is about: its rule, its object, the version and path in that, and what changed there.
+/// A hash of what identifies a finding: its rule, its object, the version and path in the object, and what changed
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(u128);
 
@@ -18,19 +19,19 @@ impl Fingerprint {
         Self::with(finding, finding.fact.as_deref())
     }
 
-    /// The same of whatever the rule finds at this place.
+    /// A fingerprint without the fact: equal for all findings of the rule at this place.
     pub fn of_place(finding: &Finding) -> Self {
         Self::with(finding, None)
     }
 
-    /// The fingerprint of the `number`th finding (from 0) that has this one, for readers that take each only once.
+    /// The fingerprint of the `number`th finding (from 0) with this fingerprint, for formats that need unique ones.
     #[must_use]
     pub fn numbered(self, number: usize) -> Self {
         if number == 0 { self } else { Fingerprint(fnv128(format!("{self} {number}").as_bytes())) }
     }
 
     fn with(finding: &Finding, fact: Option<&str>) -> Self {
-        // The version that an object is written at does not identify it.
+        // The API version of an object does not identify it.
         let (group, kind, namespace, name) = match &finding.object {
             Some(object) => {
                 (Some(object.group()), Some(object.kind.as_str()), object.namespace.as_deref(), Some(&object.name))
@@ -40,7 +41,7 @@ impl Fingerprint {
         let name = name.map(String::as_str);
         let (version, path) = (finding.version.as_deref(), finding.path.as_deref());
         let parts = [Some(finding.rule.as_str()), group, kind, namespace, name, version, path, fact];
-        // Texts are always JSON.
+        // Serializing strings never fails.
         Fingerprint(fnv128(&serde_json::to_vec(&parts).unwrap_or_default()))
     }
 }
@@ -84,7 +85,7 @@ mod tests {
         assert!(beside.into_iter().all(same));
     }
 
-    /// Others have it on record.
+    /// Other programs store fingerprints, so they must not change.
     #[test]
     fn the_fingerprint_is_the_documented_one() {
         let finding = samples::removed_field("v1", 24);

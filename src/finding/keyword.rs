@@ -1,36 +1,36 @@
-//! What of a schema node differs between the live and the desired CRD.
+//! Differences between a schema node of the live and the desired CRD.
 
 use std::fmt::{self, Display, Write};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Longer values are cut: an enum may have thousands.
+/// The maximum length of a value in characters. Longer values are truncated: an enum may have thousands of items.
 const LONGEST: usize = 500;
 
-/// A keyword of a schema node that does not mean the same in the live and the desired CRD.
+/// A keyword of a schema node whose meaning differs between the live and the desired CRD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeywordChange {
     /// Its name, for example `minimum`.
     pub keyword: String,
-    /// Its value in the live CRD, as JSON, cut where it is long. Absent where the live node lacks the keyword.
+    /// Its value in the live CRD, as JSON, truncated if it is long. Absent if the live node lacks the keyword.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<String>,
-    /// Its value in the desired CRD, as JSON, cut where it is long. Absent where the desired node lacks the keyword, or the
-    /// node itself is gone.
+    /// Its value in the desired CRD, as JSON, truncated if it is long. Absent if the desired node lacks the keyword, or
+    /// if the node itself is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<String>,
 }
 
 impl KeywordChange {
-    /// What became of a keyword, from values that are shown as JSON.
+    /// The change of a keyword, from values that are displayed as JSON.
     pub fn new(keyword: &str, live: Option<impl Display>, desired: Option<impl Display>) -> Self {
         KeywordChange { keyword: keyword.to_owned(), live: live.map(short), desired: desired.map(short) }
     }
 }
 
-/// The value as JSON, of which no more is written than is kept.
+/// The value as JSON. Formatting stops at the maximum length.
 fn short(value: impl Display) -> String {
     let mut short = Short { text: String::new(), room: LONGEST };
     if write!(short, "{value}").is_err() {

@@ -1,7 +1,7 @@
-//! What a run finds out, as data: findings, what they are made of, and what becomes of an object.
+//! The results of a run as data: findings, their parts, and the actions on objects.
 //!
-//! The ground that checks, configuration and the report share: the code that finds something and the code that prints it
-//! know these types and not each other. The field names are a contract; see [`crate::report`].
+//! Checks, configuration and the report share these types: the code that produces findings and the code that prints
+//! them do not depend on each other. The field names are a contract; see [`crate::report`].
 
 mod action;
 mod baseline;
@@ -39,11 +39,11 @@ pub use wording::ForVersions;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
-    /// The file as `-f` gave it, or found it in a folder that `-f` gave; `-` for standard input.
+    /// The file that `-f` names, or that is in a folder that `-f` names; `-` for standard input.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: usize,
-    /// The column in characters, from 1; absent where only the line is known.
+    /// The column in characters, from 1; absent if only the line is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
 }
@@ -54,7 +54,7 @@ impl From<Location> for Source {
     }
 }
 
-/// How loud a check is: its `mode`.
+/// The `mode` of a check: whether its findings can block the deploy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
@@ -70,126 +70,127 @@ pub enum Mode {
 pub enum Severity {
     /// Blocks the deploy.
     Error,
-    /// Is reported and blocks nothing.
+    /// Is reported and does not block.
     Warning,
-    /// Worth to know; no harm is expected.
+    /// Information; no harm is expected.
     Info,
-    /// A waiver of the configuration lets it pass: see `waived`.
+    /// A waiver of the configuration lets it pass; see `waived`.
     Waived,
-    /// The report of `--baseline` has it, too, and it is no worse than there: see `baselineState`.
+    /// The report of `--baseline` also has it, and it is not worse now; see `baselineState`.
     Known,
 }
 
-/// What is proven of a schema node of the live CRD beside that of the desired one.
+/// What is proven about a schema node of the live CRD compared with that of the desired one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
-    /// Both take the same values and do the same to them.
+    /// Both accept the same values and treat them the same way.
     Equal,
-    /// The desired one takes everything that the live one takes, and more.
+    /// The desired one accepts everything that the live one accepts, and more.
     Widening,
-    /// The desired one refuses something that the live one takes.
+    /// The desired one refuses something that the live one accepts.
     Narrowing,
-    /// Each of the two takes something that the other refuses.
+    /// Each of the two accepts something that the other refuses.
     Incomparable,
     /// The desired one drops values that the live one keeps.
     DataLoss,
-    /// Neither is proven.
+    /// None of these is proven.
     Undecided,
 }
 
-/// Who is affected by a change. Not every breakage is the same breakage.
+/// What a change breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Breaks {
-    /// Objects that are already there are refused when they are next written.
+    /// Existing objects are refused when they are next written.
     StoredObjects,
-    /// Clients that write what was valid until now are refused.
+    /// Clients that write values that were valid until now are refused.
     Writers,
-    /// Clients no longer find what they read until now.
+    /// Clients no longer find values that they could read until now.
     Readers,
     /// Fields are dropped from objects.
     Data,
-    /// Accepted as before, but it means something else (defaults).
+    /// Values are accepted as before, but their meaning changes (defaults).
     Behaviour,
 }
 
-/// A violation that was placed (where) and weighed (how severe).
+/// A violation of a rule, with its place and its severity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The rule that found it; `gantry rules NAME` explains it. Findings of your own checks have the name of the check, or
-    /// `CHECK/RULE`.
+    /// The rule that found it; `gantry rules NAME` explains it. Findings of your own checks have the name of the check,
+    /// or `CHECK/RULE`.
     pub rule: String,
     /// What it means for the deploy.
     pub severity: Severity,
     /// The severity that it would have if it were neither waived nor known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_severity: Option<Severity>,
-    /// What became of it since the report of `--baseline`. Absent without one.
+    /// How it compares with the report of `--baseline`. Absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_state: Option<BaselineState>,
-    /// The object it is about. Absent where the finding is about no single object.
+    /// The object it is about. Absent if the finding is not about a single object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
-    /// Where in the manifests. Absent where it is about no manifest.
+    /// The place in the manifests. Absent if it is not about a manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    /// What the caret in the excerpt of `source` points out, for example `the live CRD has pollInterval here (string)`.
+    /// The label of the caret in the excerpt of `source`, for example `the live CRD has pollInterval here (string)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The version of the CRD that the finding is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The schema node, for example `^.spec.pollInterval`; of findings about objects the field, for example
+    /// The schema node, for example `^.spec.pollInterval`; for findings about objects, the field, for example
     /// `spec.list[*].x`, where `[*]` stands for indices and keys of maps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What is wrong, in the field's documented words.
+    /// What is wrong.
     pub message: String,
     /// What changed at the place, in a few words and without the place, for example `minItems added: 1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fact: Option<String>,
-    /// The keywords of the schema node of `path` that differ between the live and the desired CRD, by name. Of a node that is gone,
-    /// all that it had.
+    /// The keywords of the schema node of `path` that differ between the live and the desired CRD, by name. For a
+    /// removed node, all of its keywords.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schema_changes: Vec<KeywordChange>,
-    /// What the API server says, where the finding is about that. Nothing writes it down.
+    /// The API server's error that the finding is about, if any. It is not part of any output.
     #[serde(skip)]
     #[schemars(skip)]
     pub complaint: Option<Complaint>,
     /// The documented one-line text (kapp's, OLM's) without the leading `validating upgrade for CRD …`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documented: Option<String>,
-    /// What is proven of the schema node of `path`. Absent where nothing was asked.
+    /// What is proven about the schema node of `path`. Absent if no proof was attempted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// The severity under `preset: semantic`, where it would be another one.
+    /// The severity under `preset: semantic`, if it is different.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub semantic: Option<Severity>,
-    /// Who is affected by the change.
+    /// What the change breaks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaks: Vec<Breaks>,
-    /// Objects that prove it.
+    /// Objects that prove the finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub witnesses: Vec<Witness>,
-    /// The objects that exist and are affected, where the check has looked at them.
+    /// The existing objects that are affected, if the check examined them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affected: Option<Affected>,
-    /// Under `preset: evidence`: what this cluster says of an error of `preset: semantic`.
+    /// Under `preset: evidence`: the evidence from this cluster for an error of `preset: semantic`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
     /// What to do next.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
-    /// `message` and `help` for any versions. Findings of several versions with the same wording are one for people.
+    /// `message` and `help` for any versions. The human output merges findings of several versions with the same
+    /// wording.
     #[serde(skip)]
     #[schemars(skip)]
     pub wording: Option<ForVersions>,
-    /// What `gantry rules` explains the rule under.
+    /// The name under which `gantry rules` explains the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explain: Option<String>,
-    /// The deploy does not write what the finding is about, so that an error is only a warning.
+    /// Whether the deploy does not write the object of the finding. Then an error becomes a warning.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_written: bool,
     /// Why it may pass, for a finding of severity waived.
@@ -198,7 +199,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The severity that it would have if nobody had accepted it.
+    /// The severity that it would have if it were neither waived nor known.
     pub fn severity_if_unaccepted(&self) -> Severity {
         self.original_severity.unwrap_or(self.severity)
     }
@@ -208,9 +209,9 @@ impl Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Waived {
-    /// Why, in the words of the waiver.
+    /// The reason that the waiver gives.
     pub reason: String,
-    /// The last day on which it holds, as `2026-12-31` (UTC).
+    /// The last day on which the waiver is valid, as `2026-12-31` (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }

@@ -1,13 +1,13 @@
-//! `--redact`: what kind of value, instead of which.
+//! `--redact`: shows the type of a value instead of the value.
 //!
-//! Values of objects may be secret. What a finding quotes of the schema (a maximum, an enum) is not: it is the definition's.
+//! Values of objects can be secret. Values that a finding quotes from the schema (a maximum, an enum) are not.
 
 use serde_json::Value;
 
 use super::Finding;
 
 impl Finding {
-    /// Takes the values out of the witnesses. Kind, version and name of the object stay.
+    /// Removes the values from the witnesses. Kind, version, namespace and name of the object stay.
     pub fn redact(&mut self) {
         for witness in &mut self.witnesses {
             redact_object(&mut witness.object);
@@ -43,14 +43,14 @@ fn redact_value(value: &mut Value) {
     }
 }
 
-/// `spec.x: Invalid value: "abc": should match …` without all that follows the kind of refusal: what is there may
-/// quote the value once more.
+/// An error such as `spec.x: Invalid value: "abc": should match …`, cut off after the kind of error, because the rest
+/// may quote the value again.
 pub fn without_values(text: &str) -> String {
-    // What follows the last two are the words of a webhook or a policy.
+    // The last two precede the message of a webhook or a policy.
     const KINDS: [&str; 5] =
         ["Invalid value: ", "Unsupported value: ", "Duplicate value: ", "denied the request: ", "denied request: "];
     let line = |line: &str| {
-        // A conversion webhook that fails says why in words of its own.
+        // The message of a conversion webhook that fails follows.
         const FAILED: &str = " failed: ";
         let webhook = line.find("conversion webhook for ");
         let failed = webhook.and_then(|at| Some((at + line[at..].find(FAILED)?, FAILED.len())));
@@ -63,8 +63,8 @@ pub fn without_values(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A warning of the server, unless it may quote a value. What it says of a deprecated API names kinds and versions only;
-/// everything else may be an admission webhook's or policy's own words.
+/// A warning of the server, or `(hidden)` if it may quote a value. A warning about a deprecated API contains only kinds
+/// and versions; any other warning may be the message of an admission webhook or a policy.
 pub fn warning(text: &str) -> &str {
     let is_about_an_api = text.contains(" is deprecated in v1.") && !text.contains(['"', ':']);
     if is_about_an_api { text } else { "(hidden)" }

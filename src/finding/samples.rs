@@ -22,7 +22,7 @@ pub fn source(file: &str, line: usize, column: usize) -> Source {
     Source { file: file.into(), line, column: (column > 0).then_some(column) }
 }
 
-/// A finding with nothing but what each one has.
+/// A finding with only the required fields.
 pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str) -> Finding {
     Finding {
         rule: rule.into(),

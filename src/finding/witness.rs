@@ -4,20 +4,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An object that shows the difference: what the live CRD accepts and what the desired one does to it.
+/// An object that proves a difference between the live and the desired CRD.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Witness {
-    /// A whole custom resource.
+    /// A complete custom resource.
     pub object: Value,
-    /// For an update: the object before.
+    /// For an update: the object before the update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_object: Option<Value>,
-    /// The subresource through which the object is written, once the rest of it exists: `status`. Absent where it is written
-    /// as a whole.
+    /// The subresource through which the object is written after it was created: `status`. Absent if the whole object
+    /// is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subresource: Option<String>,
-    /// What the server does to the object today.
+    /// What the server does to the object with the live CRD.
     pub live: WitnessVerdict,
     /// What it would do with the desired CRD.
     pub desired: WitnessVerdict,
@@ -29,12 +29,12 @@ pub struct Witness {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum WitnessVerdict {
-    /// Takes it as it is.
+    /// Accepts it unchanged.
     Accepted,
     /// Refuses it.
     Refused,
-    /// Takes it and drops values.
+    /// Accepts it and drops values.
     Pruned,
-    /// Takes it and sets default values.
+    /// Accepts it and sets default values.
     Defaulted,
 }

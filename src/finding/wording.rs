@@ -1,13 +1,13 @@
-//! A sentence that names the versions of a CRD, so that it can be written for one version and for several.
+//! A sentence with placeholders for the versions of a CRD, which can be written for one version or for several.
 
-/// What a finding says of whichever versions it is about.
+/// The texts of a finding, with placeholders for its versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ForVersions {
     pub message: Wording,
     pub help: Wording,
 }
 
-/// Text with gaps where the versions go. Two findings of different versions report the same when their wordings are
+/// Text with placeholders for the versions. Two findings of different versions report the same if their wordings are
 /// equal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wording(Vec<Part>);
@@ -28,14 +28,14 @@ impl Wording {
         self.0.iter().map(|part| if let Part::Text(text) = part { text } else { versions }).collect()
     }
 
-    /// The same sentence with `text` behind it.
+    /// Appends `text` to the sentence.
     #[must_use]
     pub fn then(mut self, text: impl Into<String>) -> Self {
         self.0.push(Part::Text(text.into()));
         self
     }
 
-    /// The same sentence with `change` applied to all of its text.
+    /// Applies `change` to all text of the sentence.
     #[must_use]
     pub fn map(self, change: impl Fn(&str) -> String) -> Self {
         let change = |part| if let Part::Text(text) = part { Part::Text(change(&text)) } else { part };
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_versions_go_into_the_gaps() {
+    fn the_versions_replace_the_placeholders() {
         let (field, now) = ("spec.v1", 3);
         let wording = wording!("minItems of {field} may not be added to ", VERSIONS, ": {now}");
         assert_eq!(wording.for_versions("v1 and v2"), "minItems of spec.v1 may not be added to v1 and v2: 3");

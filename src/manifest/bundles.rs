@@ -1,7 +1,7 @@
-//! Bundles among the manifests: folders of the format registry+v1, which OLM installs and no deploy writes.
+//! Bundles among the manifests: folders in the registry+v1 format. OLM installs them; a deploy does not write them.
 //!
-//! Their objects are kept apart from all others: what the configuration or an annotation has a deploy do to manifests
-//! (labels, versions, an order, a strategy) is nothing that OLM does to them.
+//! Their objects are kept separate from all others, because OLM does not apply what the configuration or an annotation
+//! makes a deploy do to manifests (labels, versions, an order, a strategy).
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,10 +14,10 @@ use crate::problem::{Location, Problem};
 
 /// The folder of a bundle that holds its objects.
 pub const MANIFESTS: &str = "manifests";
-/// The file that says that it is one, in a folder beside that.
+/// The file that marks a folder as a bundle.
 pub const ANNOTATIONS: &str = "metadata/annotations.yaml";
 const METADATA: &str = "metadata";
-/// The largest file of the folder `metadata` that is read; real ones have some KB.
+/// The maximum size of a file in the folder `metadata`, in bytes. Real files have a few KB.
 const MOST_BYTES: u64 = 4 << 20;
 
 /// A bundle among the manifests.
@@ -25,21 +25,21 @@ const MOST_BYTES: u64 = 4 << 20;
 pub struct Bundle {
     /// The folder, as the user gave it or as it was found below one that the user gave.
     pub directory: String,
-    /// What the bundle says of itself.
+    /// The parsed content.
     pub content: bundle::Bundle,
-    /// The ClusterServiceVersion, for the places of what is said of it.
+    /// The ClusterServiceVersion, for the places of findings about it.
     pub csv: Option<Manifest>,
-    /// What OLM would write of it, in the order of the files: everything but the ClusterServiceVersion.
+    /// The objects that OLM would write, in the order of the files: all but the ClusterServiceVersion.
     pub manifests: Vec<Manifest>,
 }
 
 impl Bundle {
-    /// The package that it is of; empty where it does not say.
+    /// The name of its package; empty if the bundle does not name one.
     pub fn package(&self) -> &str {
         &self.content.annotations.package
     }
 
-    /// Its version; empty where it has none.
+    /// Its version; empty if it has none.
     pub fn version(&self) -> &str {
         self.content.csv.as_ref().map_or("", |(csv, _)| &csv.version)
     }
@@ -52,14 +52,14 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Looks whether a directory is a bundle.
+    /// Returns the bundle in a directory, if the directory is one.
     ///
     /// # Errors
-    /// It says so, and cannot be read.
+    /// The directory is a bundle, but its annotations cannot be parsed.
     pub fn of(directory: &Path) -> Result<Option<Folder>, Problem> {
         let file = directory.join(METADATA).join("annotations.yaml");
         let Ok(Some(annotations)) = text(&file) else { return Ok(None) };
-        // Any other file of this name is a manifest like others, or wrong as one.
+        // Any other file of this name is read as a manifest.
         if !annotations.contains(MEDIA_TYPE) {
             return Ok(None);
         }
@@ -68,10 +68,10 @@ impl Folder {
         Ok(is_bundle.then(|| Folder { path: directory.to_owned(), annotations }))
     }
 
-    /// The files that hold its objects. OLM reads each of them, whatever its extension.
+    /// The files that contain its objects. OLM reads all of them, whatever their extension.
     ///
     /// # Errors
-    /// A folder among them, which OLM refuses.
+    /// There is a folder among them, which OLM refuses, or a file that is not a regular file.
     pub fn files(&self) -> Result<Vec<PathBuf>, Problem> {
         let manifests = self.path.join(MANIFESTS);
         let unreadable = |error: &io::Error| Problem::new(format!("cannot be read: {error}")).at(place(&manifests, 0));
@@ -88,7 +88,7 @@ impl Folder {
             );
             return Err(Problem::new(message).at(place(folder, 0)).help("move its files up into manifests/"));
         }
-        // A link that leads nowhere is said to be one when it is read.
+        // A broken link is reported when it is read.
         let is_other = |path: &&PathBuf| fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         if let Some(other) = files.iter().find(is_other) {
             return Err(Problem::new("not a regular file").at(place(other, 0)).help("remove it from the bundle"));
@@ -96,7 +96,7 @@ impl Folder {
         Ok(files)
     }
 
-    /// Files beside the two folders that look like manifests.
+    /// The names of files next to the two folders that look like manifests.
     pub fn others(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let is_manifest = |path: &PathBuf| super::is_manifest_file(path) && path.is_file();
@@ -109,10 +109,10 @@ impl Folder {
         names
     }
 
-    /// Makes a bundle of its objects.
+    /// Builds the bundle from its objects.
     ///
     /// # Errors
-    /// What OLM cannot read either.
+    /// A part of the bundle is invalid; OLM cannot read it either.
     pub fn bundle(&self, mut manifests: Vec<Manifest>) -> Result<Bundle, Problem> {
         let metadata = |name: &str| {
             let file = self.path.join(METADATA).join(name);
@@ -132,7 +132,7 @@ impl Folder {
             subdirectories: &[],
         };
         let content = bundle::Bundle::read(texts).map_err(|unreadable| {
-            // Of an object, which is known to be one, only the ClusterServiceVersion is read as more than that.
+            // Only the ClusterServiceVersion is parsed into a typed object.
             let csv =
                 manifests.iter().find(|manifest| is_csv(manifest) && *manifest.origin.source.name == *unreadable.file);
             match csv {
@@ -142,13 +142,13 @@ impl Folder {
                 None => problem(&self.path, unreadable),
             }
         })?;
-        // Of several the last one counts.
+        // If there are several, OLM uses the last one.
         let csv = manifests.extract_if(.., |manifest| is_csv(manifest)).last();
         Ok(Bundle { directory: shown(&self.path.to_string_lossy()), content, csv, manifests })
     }
 }
 
-/// Whether the text of a file `metadata/annotations.yaml` says that the folder above is a bundle.
+/// Whether the text of a file `metadata/annotations.yaml` marks the folder above as a bundle.
 pub fn says_bundle(annotations: &str) -> bool {
     annotations.contains(MEDIA_TYPE)
         && bundle::Annotations::read(annotations).is_ok_and(|annotations| annotations.is_registry_v1())
@@ -158,7 +158,7 @@ fn is_csv(manifest: &Manifest) -> bool {
     manifest.object.kind == "ClusterServiceVersion"
 }
 
-/// The text of a file of the folder `metadata`; `None` where there is none. A pipe would keep its reader waiting.
+/// The text of a file in the folder `metadata`; `None` if there is no regular file. Opening a pipe could block.
 fn text(file: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
     if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
@@ -167,7 +167,7 @@ fn text(file: &Path) -> io::Result<Option<String>> {
     match File::open(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
-        // One more than is allowed, so that the reader of it sees that there was more.
+        // One byte more than allowed, so the parser can detect a file that is too large.
         Ok(file) => file.take(MOST_BYTES + 1).read_to_string(&mut text)?,
     };
     Ok(Some(text))

@@ -1,7 +1,7 @@
-//! A text cut into its documents, without parsing it.
+//! Splits a text into its documents without parsing it.
 //!
-//! `---` and `...` at the start of a line end a document wherever they are, inside a quoted text too. So documents
-//! can be found by looking at lines, and then be read independently of each other, on all cores.
+//! `---` and `...` at the start of a line always end a document, even inside a quoted scalar. So documents can be found
+//! by looking at lines, and then be parsed independently, on all cores.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub(super) struct Piece {
     pub column: usize,
 }
 
-/// The documents of `text`, in order, without those that hold nothing but markers, blank lines and comments. `None` if
+/// The documents of `text`, in order, without those that contain only markers, blank lines and comments. `None` if
 /// there are more than `most`.
 pub(super) fn split(text: &str, most: usize) -> Option<Vec<Piece>> {
     let (mut at, mut line, mut column) = (0, 0, 0);
@@ -36,7 +36,7 @@ pub(super) fn split(text: &str, most: usize) -> Option<Vec<Piece>> {
     (ranges.len() <= most).then(|| ranges.into_iter().map(locate).collect())
 }
 
-/// The bytes of each document, up to one more than `most`.
+/// The byte range of each document. Stops soon after `most` is exceeded.
 fn ranges(text: &str, most: usize) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -59,8 +59,8 @@ fn ranges(text: &str, most: usize) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Whether a document holds nothing at all. Only what is certain: a reader decides about anything unusual, such as a
-/// control character in a comment, or an end (`...`) without a start.
+/// Whether a document is certainly empty. The parser decides about anything unusual, such as a control character in a
+/// comment, or an end (`...`) without a start.
 fn is_blank(text: &str) -> bool {
     let mut started = false;
     text.lines().all(|line| {
@@ -79,7 +79,7 @@ fn is_marker(line: &[u8], marker: &[u8]) -> bool {
     line.starts_with(marker) && matches!(line.get(3), None | Some(b' ' | b'\t' | b'\r' | b'\n'))
 }
 
-/// Directives (`%YAML 1.1`) and nothing else: they belong to the document that follows.
+/// Whether the text contains only directives (`%YAML 1.1`), which belong to the document that follows.
 fn is_prologue(text: &str) -> bool {
     let mut directives = 0;
     for line in text.lines() {
@@ -92,7 +92,7 @@ fn is_prologue(text: &str) -> bool {
     directives > 0
 }
 
-/// Adds one document, or several if it is a row of JSON values.
+/// Adds one document, or several if it is a sequence of JSON values.
 fn piece(text: &str, bytes: Range<usize>, most: usize, pieces: &mut Vec<Range<usize>>) {
     let document = &text[bytes.clone()];
     if is_blank(document) {
@@ -108,7 +108,7 @@ fn piece(text: &str, bytes: Range<usize>, most: usize, pieces: &mut Vec<Range<us
         {
             ends.push(bytes.start + head + values.byte_offset());
         }
-        // What follows the last value (nothing, a comment, something broken) is a document of its own, unless blank.
+        // Anything after the last value (a comment, invalid text) is a separate document, unless it is blank.
         for end in ends {
             pieces.push(from..end);
             from = end;
@@ -170,7 +170,7 @@ mod tests {
         ] {
             assert_eq!(pieces(&format!("a\n---\n{kept}")).len(), 2, "{kept:?}");
         }
-        // The readers agree that there is nothing in what is left out.
+        // The parser also finds nothing in the documents that are left out.
         for blank in ["", "---\n", "---\n...\n", "--- # c\n  # d\n\n", "# c\r\n---\r\n"] {
             let read = gantry_yaml::to_json(blank).unwrap();
             assert!(is_blank(blank) && read.is_none_or(|json| json.text == "null"), "{blank:?}");

@@ -1,7 +1,7 @@
-//! From the arguments of `-f` to texts in memory.
+//! Reads the arguments of `-f` into memory.
 //!
-//! Which files of a directory are read is decided as kubectl decides it: every `.yaml`, `.yml` and `.json` below it,
-//! hidden ones too, without following links to other directories.
+//! The files of a directory are chosen like kubectl chooses them: every `.yaml`, `.yml` and `.json` file below it,
+//! including hidden ones. Links to other directories are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -13,37 +13,37 @@ use super::bundles::Folder;
 use super::{Source, shown};
 use crate::problem::{Location, Problem};
 
-/// The largest file, and the longest standard input, that is read.
+/// The maximum size of a file or of standard input, in bytes.
 pub const MAX_SOURCE_BYTES: usize = gantry_yaml::MAX_BYTES;
 
-/// Whether a file in a directory is read as manifests, by its name: one that the user names is, whatever it is called.
+/// Whether a file in a directory is read as manifests, by its extension. A file that the user names is always read.
 pub fn is_manifest_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }
 
-/// What was read, and what could not be.
+/// The sources that were read, and problems and notices about the others.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub sources: Vec<Arc<Source>>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
     pub bundles: Vec<Folder>,
-    /// The bundle that a source is part of, by the source's name and the bundle's index.
+    /// The index of the bundle that a source is part of, by the source's name.
     pub bundle_of: BTreeMap<String, usize>,
-    /// Files that were read already, under whatever name.
+    /// The canonical paths of the files that were read.
     seen: BTreeSet<PathBuf>,
-    /// The most bytes of one source.
+    /// The maximum size of one source, in bytes.
     most: usize,
 }
 
-/// Reads everything that the arguments name, each file once, at most `most` bytes of each.
+/// Reads everything that the arguments name, each file once. A source larger than `most` bytes is a problem.
 pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usize) -> Gathered {
     let mut gathered = Gathered { most, ..Gathered::default() };
     for input in inputs {
         match input.as_str() {
             "-" => gathered.standard_input(stdin.take()),
             url if url.starts_with("http://") || url.starts_with("https://") => {
-                let message = format!("{}: -f does not take URLs", shown(url));
+                let message = format!("{}: -f does not accept URLs", shown(url));
                 let help = "download the manifest, review it, and pass the file";
                 gathered.problems.push(Problem::new(message).help(help));
             }
@@ -54,7 +54,7 @@ pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usi
 }
 
 impl Gathered {
-    /// Texts that are in memory already.
+    /// Sources that are already in memory.
     pub fn of(sources: Vec<Arc<Source>>) -> Self {
         Gathered { sources, ..Gathered::default() }
     }
@@ -94,7 +94,7 @@ impl Gathered {
         }
     }
 
-    /// Looks whether a directory is a bundle; what is wrong with one is reported.
+    /// Whether a directory is a bundle. Adds the bundle to `files`, or reports its problem.
     fn is_bundle(&mut self, directory: &Path, files: &mut Vec<Found>) -> bool {
         match Folder::of(directory) {
             Ok(None) => return false,
@@ -122,7 +122,7 @@ impl Gathered {
         }
         if let [first, more @ ..] = &folder.others()[..] {
             let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-            let message = format!("a bundle, of which only manifests/ is read: {first}{more} beside it is not");
+            let message = format!("gantry reads only manifests/ of a bundle, not {first}{more} next to it");
             let notice = Problem::new(message).at(whole(&name(&folder.path)));
             self.notices.push(notice.help("pass it with its own -f to deploy it"));
         }
@@ -154,7 +154,7 @@ impl Gathered {
                 Ok(target) if is_manifest && !target.is_file() => {
                     self.notices.push(Problem::new("not a regular file, not read").at(whole(&name(&path))));
                 }
-                // Also a link that leads nowhere: reading it says so.
+                // This includes broken links, which are reported when they are read.
                 _ if is_manifest => files.push(Found::File(path)),
                 _ => {}
             }
@@ -168,7 +168,7 @@ impl Gathered {
         }
         match File::open(path) {
             Ok(file) => {
-                // A buffer that grows ends up to twice as large as the file.
+                // Without a size hint, the buffer can grow to twice the size of the file.
                 let size = file.metadata().map_or(0, |metadata| metadata.len());
                 self.keep(name(path), self.read(file, size));
             }
@@ -176,8 +176,8 @@ impl Gathered {
         }
     }
 
-    /// Reads one byte more than is allowed at most, so that [`Gathered::keep`] sees that there was more. `size` is the length
-    /// to make room for first.
+    /// Reads up to one byte more than the limit, so [`Gathered::keep`] can detect a source that is too large. `size` is
+    /// the initial capacity.
     fn read(&self, reader: impl Read, size: u64) -> io::Result<Vec<u8>> {
         let most = self.most as u64 + 1;
         let mut bytes = Vec::with_capacity(size.min(most) as usize);
@@ -200,7 +200,7 @@ impl Gathered {
     }
 }
 
-/// What is found in a directory.
+/// A file or a bundle in a directory.
 enum Found {
     File(PathBuf),
     Bundle(Folder),
@@ -214,7 +214,7 @@ struct NotText {
     help: &'static str,
 }
 
-/// The text of the file of this name.
+/// Decodes the content of the file of this name.
 ///
 /// # Errors
 /// It is not UTF-8.
@@ -224,7 +224,7 @@ pub fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, Problem> {
     })
 }
 
-/// The text of a file, without the mark that some editors put before it.
+/// Decodes the content of a file and removes the byte order mark that some editors add.
 fn text(bytes: Vec<u8>) -> Result<String, NotText> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         let help = "save it as UTF-8 (Windows PowerShell's > writes UTF-16)";
@@ -248,11 +248,11 @@ fn text(bytes: Vec<u8>) -> Result<String, NotText> {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problem {
-    // A link is there, and what it leads to is not: nobody would look for a file that `ls` shows.
+    // `ls` shows a broken link, so "no such file" would be confusing.
     if error.kind() == io::ErrorKind::NotFound
         && let Ok(leads_to) = fs::read_link(path)
     {
-        let message = format!("a broken symbolic link: {} does not exist", name(&leads_to));
+        let message = format!("broken symbolic link: {} does not exist", name(&leads_to));
         return Problem::new(message).at(whole(&name(path))).help("remove the link, or restore what it links to");
     }
     Problem::new(explain(error)).at(whole(&name(path)))
@@ -261,12 +261,12 @@ fn unreadable(path: &Path, error: &io::Error) -> Problem {
 fn explain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or directory".into(),
-        io::ErrorKind::PermissionDenied => "no permission to read it".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
         _ => format!("cannot be read: {error}"),
     }
 }
 
-/// A path as messages and reports show it.
+/// A path for messages and reports.
 fn name(path: &Path) -> String {
     shown(&path.to_string_lossy())
 }

@@ -1,25 +1,25 @@
-//! What can be known of a document without reading it.
+//! Guesses about a document that need no parsing.
 //!
-//! The configuration must be known before the first request, and reading a hundred megabytes of YAML takes as long as
-//! the requests do. So the few documents that may be configuration are read first, and while all others are read the
-//! live CRDs can be asked for already.
+//! The configuration must be known before the first request, and parsing a hundred megabytes of YAML takes as long as
+//! the requests. So the few documents that may be configuration are parsed first. The live CRDs can then be requested
+//! while all other documents are parsed.
 
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-/// Whether the document may turn out to be a Config: a "no" is certain.
+/// Whether the document may be a Config. `false` is certain.
 ///
-/// Its apiVersion holds the group's name, and YAML and JSON have few ways to write that other than letter by letter:
-/// escapes in double quotes, and tags (`!!binary`).
+/// The apiVersion of a Config contains the name of the group. YAML and JSON have few ways to write that other than
+/// literally: escapes in double quotes, and tags (`!!binary`).
 pub(super) fn may_be_config(text: &str) -> bool {
     const SIGNS: [&str; 10] = ["gantry.dev", "kapp.k14s.io", r"\x", r"\u", r"\U", "\\\n", "\\\r", "!!", "!<", "%TAG"];
     static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(SIGNS).ok());
     FINDER.as_ref().is_none_or(|signs| signs.is_match(text))
 }
 
-/// The name of the CRD that the document seems to be, where it is laid out as most are. A guess: good enough to read
-/// ahead, not to decide anything.
+/// The name of the CRD in the document, if it has the usual layout. This is a guess: good enough to prefetch, but not
+/// to base a decision on.
 pub(super) fn crd_name(text: &str) -> Option<&str> {
     let mut lines = text.lines();
     let mut is_crd = false;
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_config_is_foreseen_however_it_is_written() {
+    fn a_config_is_recognized_in_any_notation() {
         for text in [
             "apiVersion: gantry.dev/v1alpha1\nkind: Config",
             "kind: Config\napiVersion: >-\n  kapp.k14s.io/v1alpha1",
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_crd_is_guessed_where_it_usually_stands() {
+    fn the_name_of_a_crd_is_guessed_from_the_usual_layout() {
         let crd =
             |metadata: &str| format!("---\nkind: CustomResourceDefinition\nmetadata:\n{metadata}\nspec:\n  x: 1\n");
         for (text, name) in [

@@ -1,7 +1,7 @@
-//! What somebody probably meant who gave us a file that is no manifest.
+//! Hints for files that are not manifests.
 //!
-//! Charts and kustomizations lie in the same directories as manifests and look like them. Saying what the file is and
-//! how to get manifests from it is worth more than the parser's view of it.
+//! Charts and kustomizations are in the same directories as manifests and look like them. To say what the file is and
+//! how to get manifests from it helps more than a parse error.
 
 use std::path::Path;
 
@@ -50,7 +50,8 @@ pub(super) fn for_kind(group: &str, kind: &str) -> Option<Hint> {
     kustomize.then_some(KUSTOMIZATION)
 }
 
-/// `{{ … }}`: valid inside strings of a manifest, but nothing else explains it in a document that cannot be read.
+/// Whether the text contains `{{ … }}`. This is valid inside strings of a manifest, but in an invalid document it means
+/// a template.
 fn has_template(document: &str) -> bool {
     document.find("{{").is_some_and(|start| document[start..].contains("}}"))
 }

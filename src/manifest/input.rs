@@ -1,4 +1,4 @@
-//! What `-f` names, read in two steps: first what may be configuration, then the rest.
+//! Reads what `-f` names in two steps: first the documents that may be configuration, then the rest.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -11,19 +11,19 @@ use super::{Loaded, MAX_SOURCE_BYTES, Manifest, Origin, Source, foresight, shown
 use crate::parallel::in_parallel;
 use crate::problem::{Location, Problem};
 
-/// Less text than this is read before a request would be under way.
+/// Less text than this, in bytes, is parsed before a prefetch request could be sent.
 const LONG: usize = 1 << 20;
 
-/// The documents of one source that are read. A cluster with as many objects is far beyond what etcd is made for.
+/// The maximum number of documents in one source. etcd is not designed for a cluster with so many objects.
 const MAX_DOCUMENTS: usize = 250_000;
 
-/// Documents that are read together, before the next ones are begun.
+/// The number of documents that are parsed as one batch.
 const TOGETHER: usize = 4096;
 
-/// When so many problems are known, no further document is read.
+/// After this many problems, no further document is parsed.
 const MAX_PROBLEMS: usize = 10_000;
 
-/// The texts that `-f` names. Only those documents have been read that may hold configuration.
+/// The texts that `-f` names. Only documents that may be configuration are parsed yet.
 pub struct Input {
     arguments: Vec<String>,
     gathered: Gathered,
@@ -35,18 +35,18 @@ struct Document {
     /// The bundle that its file is part of, by index.
     bundle: Option<usize>,
     piece: Piece,
-    /// `None` until it is read.
+    /// `None` until the document is parsed.
     reading: Option<Box<Reading>>,
 }
 
 impl Input {
-    /// Reads all files, directories and standard input (`-`) that `arguments` name. [`Input::read`] returns what goes
-    /// wrong here together with its own problems.
+    /// Reads all files, directories and standard input (`-`) that `arguments` name. [`Input::read`] returns the
+    /// problems together with its own.
     pub fn open(arguments: &[String], stdin: &mut Option<impl Read>) -> Input {
         Self::of(arguments, files::gather(arguments, stdin, MAX_SOURCE_BYTES))
     }
 
-    /// Texts that were made of what the arguments name.
+    /// Texts that a program rendered from the arguments.
     pub fn made(arguments: &[String], sources: Vec<Arc<Source>>) -> Input {
         Self::of(arguments, Gathered::of(sources))
     }
@@ -54,7 +54,8 @@ impl Input {
     fn of(arguments: &[String], mut gathered: Gathered) -> Input {
         let cut = in_parallel(&gathered.sources, |source| {
             let pieces = documents::split(&source.text, MAX_DOCUMENTS)?;
-            // An object knows which document of its file it is. Empty ones do not count, so those before it are read.
+            // An object has the number of its document in the file. Empty documents are not counted, so all documents
+            // before it must be parsed too.
             let last = pieces.iter().rposition(|piece| foresight::may_be_config(&source.text[piece.bytes.clone()]));
             Some((pieces, last.map_or(0, |last| last + 1)))
         });
@@ -75,7 +76,7 @@ impl Input {
         input
     }
 
-    /// What `-f` names, as the user wrote it.
+    /// The arguments of `-f`, unchanged.
     pub fn arguments(&self) -> &[String] {
         &self.arguments
     }
@@ -85,14 +86,14 @@ impl Input {
         &self.gathered.sources
     }
 
-    /// Where the Config documents are: all of them.
+    /// The origins of all Config documents.
     pub fn configs(&self) -> impl Iterator<Item = &Origin> {
         let readings = self.documents.iter().filter_map(|document| document.reading.as_ref());
         readings.flat_map(|reading| &reading.configs).map(|config| &config.origin)
     }
 
-    /// The names of the CRDs that there seem to be, if there is so much to read that it pays to ask for the live ones
-    /// meanwhile. A guess: some may be missing and some may turn out to be no CRDs.
+    /// The names of the CRDs that the texts seem to contain, for prefetching the live CRDs; empty if there is too
+    /// little text for that. This is a guess: CRDs may be missing, and some names may not be those of CRDs.
     pub fn foreseen_crds(&self) -> BTreeSet<String> {
         let unread = || self.documents.iter().filter(|document| document.reading.is_none());
         if unread().map(|document| document.piece.bytes.len()).sum::<usize>() < LONG {
@@ -101,8 +102,9 @@ impl Input {
         unread().filter_map(|document| foresight::crd_name(document.text())).map(str::to_owned).collect()
     }
 
-    /// A checksum of the texts, whatever the order of files and documents: whether these are likely to be the ones of an earlier run.
-    /// Of what may be a Secret only the length counts, so that nobody can try values against it.
+    /// A checksum of the texts that does not depend on the order of files and documents. It tells whether the texts are
+    /// likely the same as in an earlier run. For a document that may be a Secret, only the length is included, so the
+    /// checksum cannot be used to guess values.
     pub fn sum(&self) -> String {
         let sum = |text: &str| {
             let mut hash = crc32fast::Hasher::new();
@@ -117,10 +119,10 @@ impl Input {
         format!("{:x}-{}", sums.iter().fold(0, |all: u64, one| all.wrapping_add(*one)), sums.len())
     }
 
-    /// Reads all documents.
+    /// Parses all documents.
     ///
     /// # Errors
-    /// Every problem of every file, sorted by place: a user with ten files to fix wants to see them all.
+    /// All problems of all files, sorted by place, so a user can fix all of them in one go.
     pub fn read(mut self) -> Result<Loaded, Vec<Problem>> {
         let arguments = std::mem::take(&mut self.arguments);
         let (loaded, mut problems) = self.read_all();
@@ -138,7 +140,7 @@ impl Input {
         Err(problems)
     }
 
-    /// Each document by itself, and all that is wrong with them: or, if that is very much, with the first of them.
+    /// Parses each document separately. Returns all problems, or only the first ones if there are very many.
     pub(super) fn read_all(self) -> (Loaded, Vec<Problem>) {
         let Gathered { mut problems, notices, bundles, .. } = self.gathered;
         let mut of_bundles: Vec<Vec<Manifest>> = vec![Vec::new(); bundles.len()];
@@ -181,7 +183,7 @@ impl Input {
         (loaded, problems)
     }
 
-    /// Reads documents before the others; all that come before them in their files are among them.
+    /// Parses these documents ahead of the others. They include all documents before them in the same file.
     fn read_documents(&mut self, indices: &[usize]) {
         let documents = &self.documents;
         let readings = in_parallel(indices, |&index| documents[index].read());
@@ -194,7 +196,7 @@ impl Input {
     }
 }
 
-/// Numbers the documents of each file from 1, without those that are empty.
+/// Numbers the non-empty documents of each file from 1.
 #[derive(Default)]
 struct Numbers {
     source: Option<Arc<Source>>,
@@ -217,11 +219,11 @@ impl Numbers {
 fn too_many(source: &Source) -> Problem {
     Problem::new(format!("more than the limit of {MAX_DOCUMENTS} documents per source"))
         .at(Location { file: source.name.to_string(), line: 0, column: 0 })
-        .help("split it into several files and deploy them one after the other")
+        .help("split it into several files and deploy them separately")
 }
 
 impl From<Arc<Source>> for Input {
-    /// One text that is in memory already.
+    /// An input of one text that is already in memory.
     fn from(source: Arc<Source>) -> Input {
         let mut gathered = Gathered::of(vec![source.clone()]);
         let pieces = documents::split(&source.text, MAX_DOCUMENTS);

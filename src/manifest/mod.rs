@@ -1,7 +1,7 @@
-//! Manifests: what `-f` names, as objects that know where they are written.
+//! Manifests: the objects that `-f` names, with their origin.
 //!
-//! A document is read once into compact JSON. Line and column of a value inside it are found only when a finding
-//! needs them, by reading that one document again ([`Spans`]): findings are few and documents are many.
+//! A document is parsed once into compact JSON. The line and column of a value in it are found only when a finding
+//! needs them, by parsing that document again ([`Spans`]): findings are few and documents are many.
 
 mod bundles;
 mod documents;
@@ -31,7 +31,7 @@ pub use files::{MAX_SOURCE_BYTES, is_manifest_file, text_of as text};
 pub use input::Input;
 pub use spans::{Located, Spans};
 
-/// How YAML and JSON may write a plain character otherwise.
+/// The starts of escape sequences with which YAML and JSON can write a plain character.
 pub const ESCAPES: [&str; 5] = ["\\u", "\\U", "\\x", "\\\n", "\\\r"];
 
 /// A file (or standard input) that was read, kept for excerpts.
@@ -39,7 +39,7 @@ pub struct Source {
     /// The path as the user gave it, or as it was found below a directory that the user gave; `-` for standard input.
     pub name: Arc<str>,
     pub text: String,
-    /// What a program rendered the text from, by a path from the working directory: the text is in no file.
+    /// The path that a program rendered the text from, relative to the working directory. Such a text is not in a file.
     pub rendered_from: Option<PathBuf>,
 }
 
@@ -56,11 +56,11 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Where an object was written.
+/// The place of an object in its source.
 #[derive(Debug, Clone)]
 pub struct Origin {
     pub source: Arc<Source>,
-    /// Counts from 1 within the file.
+    /// The number of the document in the file, from 1.
     pub document: usize,
     /// The line on which the object starts, from 1.
     pub line: usize,
@@ -76,20 +76,21 @@ impl Origin {
     }
 }
 
-/// An object that is to be deployed.
+/// An object to deploy.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// Shared with the plan and the report: there may be very many.
+    /// Shared with the plan and the report, because there may be very many objects.
     pub object: Arc<ObjectRef>,
     pub raw: RawObject,
     pub origin: Origin,
-    /// The bundle that the object is part of, by its index in [`Loaded::bundles`]: OLM writes it, and no deploy does.
+    /// The index in [`Loaded::bundles`] of the bundle that the object is part of. OLM writes such an object; a deploy
+    /// does not.
     pub bundle: Option<usize>,
 }
 
 impl Manifest {
-    /// Whether one of these words may be in it, as a key or in a value: quick, and without making JSON or a tree. The words
-    /// are plain letters, digits, dots and dashes.
+    /// Whether one of these words may be in the object, as a key or in a value. This is fast: it builds no JSON and no
+    /// tree. The words must consist of plain letters, digits, dots and dashes.
     pub fn may_contain(&self, words: &[&str]) -> bool {
         match self.raw.held() {
             Some(json) => words.iter().any(|word| json.contains(word)),
@@ -102,26 +103,26 @@ impl Manifest {
     }
 }
 
-/// A `kind: Config` document that stood among the manifests. It is configuration and never applied.
+/// A `kind: Config` document among the manifests. It is configuration and never applied.
 #[derive(Debug, Clone)]
 pub struct ConfigDocument {
     pub origin: Origin,
 }
 
-/// Everything that `-f` names. A copy shares the texts.
+/// Everything that `-f` names. A clone shares the texts.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
-    /// In the order of the arguments, the files, and the documents in a file. No object is in it twice.
+    /// In the order of the arguments, the files, and the documents in a file. No object occurs twice.
     pub manifests: Vec<Manifest>,
-    /// With objects of their own, which are not among those.
+    /// The bundles. Their objects are not in `manifests`.
     pub bundles: Vec<Bundle>,
     pub configs: Vec<ConfigDocument>,
-    /// What does not stop the run but is worth a warning.
+    /// Warnings that do not stop the run.
     pub notices: Vec<Problem>,
 }
 
 impl Loaded {
-    /// Every object, those of bundles included.
+    /// Every object, including those of bundles.
     pub fn all(&self) -> impl Iterator<Item = &Manifest> {
         self.manifests.iter().chain(self.bundles.iter().flat_map(|bundle| &bundle.manifests))
     }
@@ -134,7 +135,7 @@ impl Loaded {
 
 /// Reads all files, directories and standard input (`-`) that `arguments` name: both steps of [`Input`] at once.
 ///
-/// Standard input is taken only if it is named, so that what is left in `stdin` can still be asked questions.
+/// Standard input is taken out of `stdin` only if it is named. Otherwise it can still be used for questions.
 ///
 /// # Errors
 /// As [`Input::read`].
@@ -142,19 +143,20 @@ pub fn load(arguments: &[String], stdin: &mut Option<impl Read>) -> Result<Loade
     Input::open(arguments, stdin).read()
 }
 
-/// Reads the documents of one text that is in memory already. It may hold nothing, or one object twice.
+/// Parses the documents of one text that is already in memory. Unlike in [`load`], the text can have no objects, or the
+/// same object twice.
 pub fn read(source: &Arc<Source>) -> Result<Loaded, Vec<Problem>> {
     let (loaded, mut problems) = Input::from(source.clone()).read_all();
     problems.sort();
     if problems.is_empty() { Ok(loaded) } else { Err(problems) }
 }
 
-/// Text from a manifest as part of a message: harmless on a terminal, on one line, and not too long.
+/// Text from a manifest as part of a message: safe for a terminal, on one line, and not too long.
 pub fn shown(text: &str) -> String {
     crate::text::sanitize(&crate::text::cut(text, 120)).into_owned()
 }
 
-/// The objects that occur more than once, whatever version each is written at.
+/// A problem for each object that occurs more than once, at any version.
 fn twice<'m>(manifests: impl Iterator<Item = &'m Manifest>) -> Vec<Problem> {
     let mut first = BTreeMap::new();
     let mut problems = Vec::new();

@@ -1,7 +1,7 @@
-//! From one document to the objects in it.
+//! Parses one document into the objects in it.
 //!
-//! Most documents are one object; a `List` holds many. Either way the object's JSON is a slice of the document's, cut
-//! out without building a tree.
+//! Most documents are one object; a `List` contains many. In both cases the object's JSON is a slice of the document's
+//! JSON, extracted without building a tree.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 use gantry_yaml as yaml;
 
-/// Bytes of a source from which on not all that is made of it is kept.
+/// The size of a source, in bytes, from which the JSON of its objects is not kept in memory.
 const LARGE: usize = 32 << 20;
 
-/// What one document came to. Numbers of documents are filled in by the caller, who sees all of them.
+/// The result of parsing one document. The caller fills in document numbers, because it sees all documents.
 #[derive(Default)]
 pub(super) struct Reading {
     pub manifests: Vec<Manifest>,
     pub configs: Vec<ConfigDocument>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
-    /// Nothing but comments, or `null`: does not count as a document.
+    /// Whether the document has only comments, or is `null`. Such a document is not counted.
     pub empty: bool,
 }
 
-/// Reads the document at `piece`.
+/// Parses the document at `piece`.
 pub(super) fn read(source: &Arc<Source>, piece: &Piece) -> Reading {
     let text = &source.text[piece.bytes.clone()];
     let mut reader = Reader { source, piece, document: None, reading: Reading::default() };
@@ -67,7 +67,7 @@ pub(super) fn read(source: &Arc<Source>, piece: &Piece) -> Reading {
 struct Reader<'a> {
     source: &'a Arc<Source>,
     piece: &'a Piece,
-    /// Absent for a text that only JSON readers take.
+    /// `None` for a text that is valid JSON but not valid YAML.
     document: Option<yaml::Document<'a>>,
     reading: Reading,
 }
@@ -101,13 +101,13 @@ impl Reader<'_> {
     fn duplicates(&mut self, duplicates: &[yaml::Duplicate]) {
         for duplicate in duplicates {
             let first = self.location(duplicate.first.line, duplicate.first.column);
-            let message = format!("the key {:?} is a duplicate; the last value wins", shown(&duplicate.key));
+            let message = format!("duplicate key {:?}; the last value wins", shown(&duplicate.key));
             let notice = Problem::new(message).at(self.location(duplicate.again.line, duplicate.again.column));
             self.reading.notices.push(notice.help(format!("remove one of them; the first is at {first}")));
         }
     }
 
-    /// One object, or a list of them. `inherited` are apiVersion and kind for an item that does not say its own.
+    /// Reads one object or a list of objects. `inherited` are the apiVersion and kind for an item without its own.
     fn object(&mut self, json: &str, at: Location, within: Vec<Step>, inherited: Option<(&str, &str)>) {
         let Ok(fields) = serde_json::from_str::<Fields>(json) else {
             let what = type_of(json);
@@ -146,8 +146,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The JSON of an object. That of one of very many is not kept: their text is, and that is enough to hold. CRDs are
-    /// looked at by most checks, and by some more than once.
+    /// The JSON of an object. In a large source it is not kept in memory but made from the text when needed. The JSON
+    /// of CRDs is always kept, because most checks read it, some more than once.
     fn raw(&self, json: &str, object: &ObjectRef, origin: &Origin) -> RawObject {
         if self.source.text.len() < LARGE || !origin.within.is_empty() || object.is_crd() {
             return RawObject::new(json);
@@ -179,7 +179,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A document without apiVersion or kind: perhaps it is something else altogether.
+    /// Reports a document without apiVersion or kind, which may not be a manifest at all.
     fn untyped(&mut self, fields: &[(&str, TextOf)], at: Location, within: &[Step]) {
         for (name, field) in fields {
             if let Err(what) = field {
@@ -196,7 +196,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reports `problem`, or what the whole document seems to be instead of a manifest.
+    /// Reports `problem`, with a hint if the whole document seems to be something other than a manifest.
     fn unusable(&mut self, mut problem: Problem, within: &[Step]) {
         let text = &self.source.text[self.piece.bytes.clone()];
         if let Some(hint) = hints::for_untyped(&self.source.name, text).filter(|_| within.is_empty()) {
@@ -284,7 +284,7 @@ fn is_kind(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Whether the API server would take the text as one segment of a path, which every name has to be.
+/// Whether the API server accepts the text as one segment of a path. It requires this of every name.
 fn is_path_segment(text: &str) -> bool {
     !matches!(text, "." | "..") && !text.contains(['/', '%']) && !text.contains(char::is_control)
 }
@@ -294,17 +294,17 @@ fn type_of(json: &str) -> &'static str {
         Some(b'{') => "a mapping",
         Some(b'[') => "a list",
         Some(b'"') if json == "\"\"" => "empty",
-        Some(b'"') => "a text",
+        Some(b'"') => "a string",
         Some(b't' | b'f') => "a boolean",
         Some(b'n') => "null",
         _ => "a number",
     }
 }
 
-/// A string field: absent, present, or what is there instead.
+/// A string field: its value, `None` if it is absent, or the type of another value.
 type TextOf = Result<Option<String>, String>;
 
-/// The fields of a JSON object in their order, values unread.
+/// The fields of a JSON object in order, with unparsed values.
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
@@ -322,7 +322,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The items, if the object is a list of objects: any `List`, and a kind that ends so and has a list of items.
+    /// The items if the object is a list of objects: a `List`, or a kind that ends in `List` and has a list of items.
     fn list(&self, kind: &str) -> Option<&'a str> {
         let items = self.get("items").filter(|items| items.get() != "null");
         match kind {

@@ -1,4 +1,4 @@
-//! The line and column of a value, found when somebody asks.
+//! Finds the line and column of a value on demand.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use crate::problem::Location;
 use crate::resource::Step;
 use gantry_yaml::Document;
 
-/// An object read once more, to find places in it.
+/// An object that is parsed again to find places in it.
 pub struct Spans<'a> {
     origin: &'a Origin,
-    /// Absent where the text is JSON that no YAML reader takes: then the object's line is all that is known.
+    /// `None` if the text is valid JSON but not valid YAML. Then only the object's line is known.
     read: Option<Read<'a>>,
 }
 
@@ -18,9 +18,9 @@ struct Read<'a> {
     document: Document<'a>,
     /// The steps from the document's root to the object.
     within: Vec<Step>,
-    /// Where the text that was read starts in the file.
+    /// The byte offset in the file of the text that was parsed.
     start: usize,
-    /// The lines before that text.
+    /// The number of lines before that text.
     lines: usize,
 }
 
@@ -28,21 +28,21 @@ struct Read<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
     pub location: Location,
-    /// How many characters of that line to underline: those of the key, or of an item's first line.
+    /// The number of characters to underline: those of the key, or of an item's first line.
     pub length: usize,
-    /// How many steps of the path exist. The place is that of the last one.
+    /// The number of steps of the path that exist. The place is that of the last one.
     pub depth: usize,
 }
 
 impl<'a> Spans<'a> {
-    /// Reads the object again: only its own text where that is known, its whole document otherwise.
+    /// Parses the object again: only its own text if that is known, otherwise its whole document.
     pub fn of(origin: &'a Origin) -> Spans<'a> {
         let read = if origin.within.is_empty() { None } else { Read::item(origin) };
         Spans { origin, read: read.or_else(|| Read::document(origin)) }
     }
 
-    /// The place of the value at `path`, counted from the object's root; of its nearest ancestor if it does not exist.
-    /// For a mapping's entry that is its key, for an item its first character.
+    /// The place of the value at `path`, which starts at the object's root; if the value does not exist, the place of
+    /// its nearest ancestor. For a mapping's entry this is its key, for an item its first character.
     pub fn locate(&self, path: &[Step]) -> Located {
         let file = self.origin.source.name.to_string();
         let Some(read) = &self.read else {
@@ -59,7 +59,7 @@ impl<'a> Spans<'a> {
             location: Location {
                 file,
                 line: read.lines + span.line,
-                // Counted in the file: the text that was read may start within a line.
+                // Count in the file, because the parsed text may start within a line.
                 column: text[line_start..begin].chars().count() + 1,
             },
             length: first_line.trim_end().chars().count().max(1),
@@ -72,13 +72,13 @@ impl<'a> Read<'a> {
     fn document(origin: &'a Origin) -> Option<Read<'a>> {
         let document = Document::read(origin.source.text.get(origin.bytes.clone())?).ok()??;
         let (_, object) = document.locate(steps(&origin.within));
-        // The object's line is known in the file and in the document: no need to count the lines before.
+        // The object's line is known both in the file and in the document, so lines need not be counted.
         let lines = origin.line.saturating_sub(object.line);
         Some(Read { document, within: origin.within.clone(), start: origin.bytes.start, lines })
     }
 
-    /// Only the text of one item of a list, because a list may be long and all of its items may be asked for.
-    /// `None` where that text is not known or is not a whole by itself.
+    /// Parses only the text of one item of a list, because a list may be long and every item may be needed.
+    /// `None` if that text is unknown or cannot be parsed separately.
     fn item(origin: &'a Origin) -> Option<Read<'a>> {
         let range = item_text(origin)?;
         let document = Document::read(&origin.source.text[range.clone()]).ok()??;
@@ -88,7 +88,7 @@ impl<'a> Read<'a> {
     }
 }
 
-/// A path as the reader of YAML takes it.
+/// Converts a path to the steps of the YAML parser.
 pub(super) fn steps<'a>(path: impl IntoIterator<Item = &'a Step>) -> impl Iterator<Item = gantry_yaml::Step<'a>> {
     path.into_iter().map(|step| match step {
         Step::Key(key) => gantry_yaml::Step::Key(key),
@@ -96,8 +96,8 @@ pub(super) fn steps<'a>(path: impl IntoIterator<Item = &'a Step>) -> impl Iterat
     })
 }
 
-/// The lines of a block list's item, from its dash to the next line that is indented no further; or a JSON object
-/// that has its lines for itself.
+/// The lines of a block list's item, from its dash to the next line that is not indented further; or those of a JSON
+/// object that shares no line with others.
 fn item_text(origin: &Origin) -> Option<Range<usize>> {
     if origin.within.len() != 2 {
         return None;
@@ -111,7 +111,8 @@ fn item_text(origin: &Origin) -> Option<Range<usize>> {
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<serde::de::IgnoredAny>();
         values.next()?.ok()?;
         let length = values.byte_offset();
-        // Something before it, or it would be the list; nothing behind it, or the line might hold two items.
+        // "items" must come before it, otherwise it is the list itself. Nothing may follow it, otherwise the line may
+        // contain two items.
         let behind = rest[length..].lines().next().unwrap_or_default();
         if !text[..start].contains("items") || !behind.trim_matches([',', ']', '}', ' ', '\t', '\r']).is_empty() {
             return None;
@@ -136,7 +137,7 @@ fn item_text(origin: &Origin) -> Option<Range<usize>> {
     Some(start..start + length)
 }
 
-/// The byte at which a line starts, counted from 0.
+/// The byte offset at which a line starts. Lines are counted from 0.
 fn line_start(text: &str, line: usize) -> Option<usize> {
     match line {
         0 => Some(0),

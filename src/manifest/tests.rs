@@ -28,7 +28,7 @@ fn from_text(text: &str) -> Result<Loaded, Vec<Problem>> {
     load(&["-".to_owned()], &mut Some(text.as_bytes()))
 }
 
-/// The names of the objects in a text that must be readable.
+/// The names of the objects in a text, which must be valid.
 fn names(text: &str) -> Vec<String> {
     let loaded = from_text(text).unwrap_or_else(|problems| panic!("{text:?}: {problems:#?}"));
     loaded.manifests.into_iter().map(|manifest| manifest.object.name.clone()).collect()
@@ -56,7 +56,7 @@ fn argument(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// What went wrong when a folder was loaded, with the folder's own path left out.
+/// The problems when a folder is loaded, without the folder's own path.
 fn folder_problems(folder: &TempDir, inputs: &[&str]) -> Vec<String> {
     let inputs: Vec<String> = inputs.iter().map(|input| argument(&folder.path().join(input))).collect();
     let problems = load(&inputs, &mut Some(empty())).unwrap_err();
@@ -94,12 +94,12 @@ fn places_are_found_on_demand() {
         locate(&[&versions[..], &[0.into(), "schema".into(), "openAPIV3Schema".into()]].concat()),
         (14, 14, 15, 5)
     );
-    // What does not exist is placed at its nearest ancestor.
+    // The place of a missing value is that of its nearest ancestor.
     assert_eq!(locate(&[&versions[..], &[1.into(), "schema".into(), "x".into()]].concat()), (15, 5, 8, 3));
     assert_eq!(locate(&["status".into()]), (7, 1, 35, 0));
 }
 
-/// The same object in every form a list takes; its name's value must be found at the same words.
+/// Finds the name of the same object in every notation of a list.
 #[test]
 fn places_inside_lists_are_those_of_the_file() {
     let block = "---\n# é\napiVersion: v1\nkind: List\nitems:\n  - apiVersion: v1\n    kind: A\n    metadata: {name: a}\n  # c\n  \
@@ -130,12 +130,12 @@ fn lists_are_unfolded() {
     let nested =
         format!("[{{apiVersion: v1, kind: List, items: [{a}]}}, {{apiVersion: v1, kind: X, metadata: {{name: z}}}}]");
     assert_eq!(names(&list("List", &nested)), ["a", "z"]);
-    // Items of a typed list may leave out what the list says.
+    // Items of a typed list can leave out apiVersion and kind.
     let typed = from_text(&list("PodList", &format!("[{a}, {b}]"))).unwrap();
     let kinds: Vec<_> = typed.manifests.iter().map(|manifest| manifest.object.kind.as_str()).collect();
     assert_eq!(kinds, ["Secret", "Pod"]);
     assert_eq!(typed.manifests[1].raw.json(), r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"b"}}"#);
-    // A kind that only ends like a list is an object; an empty List is nothing.
+    // A kind that ends in List but has no list of items is an object; an empty List has no objects.
     assert_eq!(
         names(&format!(
             "apiVersion: x/v1\nkind: AllowList\nmetadata: {{name: w}}\nitems: {{}}\n---\n{}",
@@ -164,7 +164,7 @@ fn json_is_read_alone_and_in_a_row() {
     assert_eq!(loaded.manifests[0].raw.value()["metadata"]["x"], "😀");
     let place = Spans::of(&loaded.manifests[0].origin).locate(&["metadata".into()]);
     assert_eq!((place.depth, place.location.line), (1, 2));
-    // A key that is too long for YAML.
+    // This key is too long for YAML.
     let long = object("a").replace("\"a\"", &format!("\"a\",\"{}\":1", "k".repeat(1100)));
     let loaded = from_text(&format!("\n{long}")).unwrap();
     assert_eq!(Spans::of(&loaded.manifests[0].origin).locate(&["metadata".into()]).depth, 0);
@@ -222,17 +222,17 @@ fn links_to_files_are_followed_and_links_to_directories_are_not() {
     assert!(notice.to_string().ends_with("loop: a link to a directory, not followed"), "{notice}");
 
     symlink("nowhere", real.join("dead.yaml")).unwrap();
-    assert_eq!(folder_problems(&folder, &["real"]), ["real/dead.yaml: a broken symbolic link: nowhere does not exist"]);
+    assert_eq!(folder_problems(&folder, &["real"]), ["real/dead.yaml: broken symbolic link: nowhere does not exist"]);
 }
 
 #[test]
-fn a_broken_link_that_is_named_is_called_one() {
+fn a_broken_link_that_is_named_is_reported() {
     #[cfg(unix)]
     {
         let folder = folder(&[]);
         std::os::unix::fs::symlink("../gone.yaml", folder.path().join("link.yaml")).unwrap();
         let problems = folder_problems(&folder, &["link.yaml"]);
-        assert_eq!(problems, ["link.yaml: a broken symbolic link: ../gone.yaml does not exist"]);
+        assert_eq!(problems, ["link.yaml: broken symbolic link: ../gone.yaml does not exist"]);
     }
 }
 
@@ -279,7 +279,7 @@ fn other_broken_manifests_are_explained() {
         metadata("{name: a, namespace: 1}"),
         ["-:3:21: metadata.namespace must be a non-empty string, but is a number"]
     );
-    assert_eq!(metadata("text"), ["-:3:1: metadata must be a mapping, but is a text"]);
+    assert_eq!(metadata("text"), ["-:3:1: metadata must be a mapping, but is a string"]);
     assert_eq!(metadata(""), ["-:1:1: the A has no metadata.name"]);
     assert_eq!(metadata("{name: ../../etc}"), ["-:3:12: \"../../etc\" is not a valid metadata.name"]);
     assert_eq!(
@@ -288,13 +288,13 @@ fn other_broken_manifests_are_explained() {
     );
     assert_eq!(
         problems("text"),
-        ["-:1:1: a manifest is a mapping with apiVersion, kind and metadata, but this is a text"]
+        ["-:1:1: a manifest is a mapping with apiVersion, kind and metadata, but this is a string"]
     );
     assert_eq!(problems("spec: {}"), ["-:1:1: the document has no apiVersion and no kind"]);
     assert_eq!(problems("# nothing\n---\n---\n~\n"), ["no objects found in -"]);
     assert_eq!(problems(""), ["no objects found in -"]);
     let url = load(&["https://example.com/a.yaml".to_owned()], &mut Some(empty())).unwrap_err();
-    assert_eq!(url[0].message, "https://example.com/a.yaml: -f does not take URLs");
+    assert_eq!(url[0].message, "https://example.com/a.yaml: -f does not accept URLs");
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn the_same_object_twice_names_both_places() {
 fn a_key_that_is_there_twice_is_a_notice() {
     let loaded = from_text("apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec:\n  x: 1\n  x: 2\n").unwrap();
     let [notice] = &loaded.notices[..] else { panic!("{:?}", loaded.notices) };
-    assert_eq!(notice.to_string(), "-:6:3: the key \"x\" is a duplicate; the last value wins");
+    assert_eq!(notice.to_string(), "-:6:3: duplicate key \"x\"; the last value wins");
     assert_eq!(notice.help.as_deref(), Some("remove one of them; the first is at -:5:3"));
     assert_eq!(loaded.manifests[0].raw.value()["spec"], json!({"x": 2}));
 }
@@ -340,7 +340,7 @@ fn charts_and_kustomizations_are_recognized() {
     for (found, start) in found.iter().zip(starts) {
         assert!(found.starts_with(start), "{found} does not start with {start}");
     }
-    // Braces inside the strings of a manifest are nobody's business.
+    // Braces inside the strings of a manifest are fine.
     assert_eq!(names("apiVersion: v1\nkind: A\nmetadata: {name: a}\nx: '{{ .Values.y }}'\n"), ["a"]);
 }
 
@@ -408,7 +408,7 @@ fn a_sum_of_the_texts_is_about_documents_and_not_about_files() {
     assert_eq!(sum(&["b: 2", "a: 1"]), one);
     assert_ne!(sum(&["a: 1\n---\nb: 3\n"]), one);
     assert_ne!(sum(&["a: 1"]), one);
-    // Nobody can try passwords against it.
+    // The checksum cannot be used to guess passwords.
     assert_eq!(sum(&["kind: Secret\na: 1"]), sum(&["kind: Secret\na: 2"]));
     assert_ne!(sum(&["kind: Secret\na: 1"]), sum(&["kind: Secret\na: 10"]));
 }

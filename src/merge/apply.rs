@@ -1,5 +1,6 @@
-//! What becomes of a live object when a manifest is applied to it: what the manifest sets is written, what its manager set
-//! before, sets no longer and nobody else is on record for is removed, and everything else stays.
+//! Computes the live object after a manifest is applied to it. Fields that the manifest sets are written. Fields that
+//! its manager owned before, that the manifest no longer sets, and that no other manager owns are removed. All others
+//! stay.
 
 use std::sync::LazyLock;
 
@@ -11,7 +12,7 @@ use super::fields::{FieldSet, Item};
 use super::schema::{OBJECT_META, Schema, Shape};
 use crate::resource::SERVER_METADATA;
 
-/// The manifest without what is not its to say: server metadata, and `status` where that is a subresource.
+/// The manifest without fields that apply ignores: server metadata, and `status` if it is a subresource.
 pub(crate) fn intent(mut manifest: Value, status_is_subresource: bool) -> Value {
     if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|key, _| !SERVER_METADATA.contains(&key.as_str()));
@@ -22,36 +23,36 @@ pub(crate) fn intent(mut manifest: Value, status_is_subresource: bool) -> Value 
     manifest
 }
 
-/// Who is on record for what.
+/// The recorded fields of the managers.
 #[derive(Debug, Default)]
 pub(crate) struct Managers<'f> {
-    /// What the manager that applies has applied before.
+    /// The fields that the applying manager applied before.
     pub before: Option<&'f FieldSet>,
     pub others: Vec<&'f FieldSet>,
 }
 
-/// What is left of a list or map that loses all that is in it.
+/// What remains of a list or map that loses all of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Emptied {
-    /// As the API server leaves it.
+    /// `null`, as with the API server.
     Null,
-    /// An empty one.
+    /// An empty list or map.
     Empty,
 }
 
-/// The live object once `manager` has applied `intent` to it, by the `openAPIV3Schema` of its kind. Conflicts do not
-/// matter here: the server reports them when the manifest is applied.
+/// The live object after `manager` applied `intent` to it, using the `openAPIV3Schema` of its kind. Conflicts are
+/// ignored: the server reports them when the manifest is applied.
 pub(crate) fn merge(live: &Value, intent: &Value, schema: &Value, manager: &str) -> Value {
     merge_by(live, intent, of_kind(schema, None), manager)
 }
 
-/// The schema of a kind, `metadata` included; `definitions` is where its `$ref`s lead.
+/// The schema of a kind, including `metadata`; `definitions` resolves its `$ref`s.
 pub(crate) fn of_kind<'s>(schema: &'s Value, definitions: Option<&'s Value>) -> Schema<'s, Value> {
     static METADATA: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(OBJECT_META).unwrap_or_default());
     Schema::of_object(schema, definitions, &METADATA)
 }
 
-/// The same by any schema, or none.
+/// Like [`merge`], with any schema.
 pub(crate) fn merge_by(live: &Value, intent: &Value, schema: Schema<'_, Value>, manager: &str) -> Value {
     let records = live.pointer("/metadata/managedFields").and_then(Value::as_array).map(Vec::as_slice);
     let is_ours = |entry: &Value| {
@@ -67,7 +68,7 @@ pub(crate) fn merge_by(live: &Value, intent: &Value, schema: Schema<'_, Value>, 
     apply(live, intent, schema, &managers, Emptied::Null)
 }
 
-/// The live object once `intent` is applied to it.
+/// The live object after `intent` is applied to it.
 pub(crate) fn apply(
     live: &Value,
     intent: &Value,
@@ -78,12 +79,12 @@ pub(crate) fn apply(
     let mut applied = live.clone();
     write(&mut applied, intent, schema);
     if let Some(before) = managers.before {
-        Given { emptied }.up(&mut applied, Some(intent), schema, before, &managers.others);
+        Removal { emptied }.run(&mut applied, Some(intent), schema, before, &managers.others);
     }
     applied
 }
 
-/// Writes what the manifest sets. Objects are merged unless they are atomic, lists by what their type says.
+/// Writes what the manifest sets. Objects are merged unless they are atomic; lists are merged according to their type.
 fn write(live: &mut Value, intent: &Value, schema: Schema<'_, Value>) {
     match (live, intent, schema.shape(intent)) {
         (Value::Object(live), Value::Object(intent), Shape::Map) => {
@@ -92,7 +93,7 @@ fn write(live: &mut Value, intent: &Value, schema: Schema<'_, Value>) {
                 write(live.entry(key).or_insert(Value::Null), value, schema);
             }
         }
-        // A null says nothing about the parts that there are.
+        // A null leaves existing parts alone.
         (live, Value::Null, _) if schema.merges(live) => {}
         (Value::Array(live), Value::Array(intent), Shape::Set) => {
             for item in intent {
@@ -114,14 +115,15 @@ fn write(live: &mut Value, intent: &Value, schema: Schema<'_, Value>) {
     }
 }
 
-/// What its manager gives up.
-struct Given {
+/// Removes the fields that the manager gives up.
+struct Removal {
     emptied: Emptied,
 }
 
-impl Given {
-    /// Removes what is in `before`, is set no longer, and nobody else is on record for. Answers whether anything went.
-    fn up(
+impl Removal {
+    /// Removes fields that are in `before`, that `intent` no longer sets, and that no other manager owns. Returns
+    /// whether anything was removed.
+    fn run(
         &self,
         live: &mut Value,
         intent: Option<&Value>,
@@ -131,13 +133,13 @@ impl Given {
     ) -> bool {
         match live {
             Value::Object(map) => {
-                let mut went = false;
+                let mut removed = false;
                 for (name, before) in before.fields() {
                     let others: Vec<&FieldSet> = others.iter().filter_map(|other| other.field(name)).collect();
                     let intent = intent.and_then(|intent| intent.get(name));
-                    went |= self.field(map, name, intent, schema, before, &others);
+                    removed |= self.field(map, name, intent, schema, before, &others);
                 }
-                went
+                removed
             }
             Value::Array(list) => self.items(list, intent, schema, before, others),
             _ => false,
@@ -155,20 +157,20 @@ impl Given {
     ) -> bool {
         let Some(value) = map.get_mut(name) else { return false };
         let child = schema.member(name).unwrap_or(Schema::Deduced);
-        // Of a whole that was once merged, the parts on record represent the whole.
+        // If an atomic value was merged before, its recorded parts stand for the whole value.
         let has_below = before.has_below() && !matches!(child.shape(value), Shape::Atomic);
-        let some_went = has_below && self.up(value, intent, child, before, others);
+        let removed_below = has_below && self.run(value, intent, child, before, others);
         let is_empty = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
-        // What the schema declares goes with all that is in it, such as what the server filled in.
-        let goes_whole = schema.declares(name) && (value.is_object() || value.is_array());
-        if intent.is_none() && others.iter().all(|other| other.is_empty()) && (!has_below || is_empty || goes_whole) {
+        // A declared field is removed with its whole content, such as values that the server defaulted.
+        let is_whole = schema.declares(name) && (value.is_object() || value.is_array());
+        if intent.is_none() && others.iter().all(|other| other.is_empty()) && (!has_below || is_empty || is_whole) {
             map.shift_remove(name);
             return true;
         }
-        if some_went && is_empty && self.emptied == Emptied::Null {
+        if removed_below && is_empty && self.emptied == Emptied::Null {
             *value = Value::Null;
         }
-        some_went
+        removed_below
     }
 
     fn items(
@@ -185,7 +187,7 @@ impl Given {
             *list = items;
         }
         let wanted = intent.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let mut went = false;
+        let mut removed = false;
         for (item, before) in before.items() {
             let others: Vec<&FieldSet> = others.iter().filter_map(|other| other.item(item)).collect();
             match (item, &shape) {
@@ -195,9 +197,9 @@ impl Given {
                     match list.iter().position(is_it) {
                         Some(at) if wanted.is_none() && others.is_empty() => {
                             list.remove(at);
-                            went = true;
+                            removed = true;
                         }
-                        Some(at) => went |= self.up(&mut list[at], wanted, keyed.items, before, &others),
+                        Some(at) => removed |= self.run(&mut list[at], wanted, keyed.items, before, &others),
                         None => {}
                     }
                 }
@@ -206,13 +208,13 @@ impl Given {
                     if !wanted.iter().any(is_it) && others.is_empty() {
                         let length = list.len();
                         list.retain(|known| !is_it(known));
-                        went |= list.len() < length;
+                        removed |= list.len() < length;
                     }
                 }
                 _ => {}
             }
         }
-        went
+        removed
     }
 }
 
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_null_takes_the_place_of_all_but_an_object_with_fields_of_its_own() {
+    fn a_null_replaces_everything_but_an_object_with_fields() {
         let live =
             json!({"spec": {"object": {"a": 1}, "empty": {}, "text": "x", "plain": [1], "selector": {"x": "y"}}});
         let intent = json!({"spec": {"object": null, "empty": null, "text": null, "plain": null, "new": null}});
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_field_goes_with_what_the_server_filled_in() {
+    fn a_declared_field_is_removed_with_what_the_server_defaulted() {
         let ours =
             json!({"f:spec": {"f:service": {"f:name": {}}, "f:loose": {"f:name": {}}, "f:held": {"f:name": {}}}});
         let service = json!({"name": "a", "port": 443});
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_manifest_no_longer_sets_goes_unless_somebody_else_holds_it() {
+    fn what_the_manifest_no_longer_sets_is_removed_unless_another_manager_owns_it() {
         let entry =
             |manager: &str, fields: Value| json!({"manager": manager, "operation": "Apply", "fieldsV1": fields});
         let ours = json!({"f:spec": {"f:gone": {}, "f:shared": {}, "f:kept": {}, "f:map": {"f:a": {}},
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn exported_metadata_and_status_are_not_the_manifests_to_say() {
+    fn exported_metadata_and_status_are_not_applied() {
         let desired = json!({"metadata": {"name": "a", "uid": "u", "creationTimestamp": null}, "status": {"x": 1}});
         assert_eq!(intent(desired.clone(), true), json!({"metadata": {"name": "a"}}));
         assert_eq!(intent(desired, false)["status"], json!({"x": 1}));

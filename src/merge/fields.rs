@@ -1,7 +1,7 @@
-//! Sets of fields, as `metadata.managedFields` writes them (`fieldsV1`).
+//! Sets of fields in the format of `metadata.managedFields` (`fieldsV1`).
 //!
-//! `{"f:spec": {"f:replicas": {}}}` owns `.spec.replicas`; a `"."` owns the node that it is in. `k:` leads to the item of
-//! a list with these keys, `v:` to the item of this value.
+//! `{"f:spec": {"f:replicas": {}}}` owns `.spec.replicas`; a `"."` owns the node that it is in. `k:` identifies a list
+//! item by its keys, `v:` by its value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,18 +16,18 @@ pub(crate) enum Step {
     Item(Item),
 }
 
-/// Which item of a list. Values are in the text of [`Tree::written`].
+/// Identifies an item of a list. Values have the text form of [`Tree::written`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Item {
-    /// The one with these keys.
+    /// The item with these keys.
     Keys(BTreeMap<String, String>),
-    /// The one that is this value.
+    /// The item with this value.
     Value(String),
-    /// A step of another kind, as it is written.
+    /// A step of another kind, unparsed.
     Other(String),
 }
 
-/// As the API server writes it in a conflict: `.image`, `[name="a"]`.
+/// The notation of the API server in a conflict: `.image`, `[name="a"]`.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -71,7 +71,7 @@ impl Item {
     }
 }
 
-/// A set of field paths, as a tree. An empty tree that is not `own` holds nothing.
+/// A set of field paths, as a tree. A node without children that is not `own` is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
     /// Whether this node itself is in the set.
@@ -81,8 +81,8 @@ pub(crate) struct FieldSet {
 }
 
 impl FieldSet {
-    /// The fields that a manifest sets where nothing is known of its schema: every value that is not a mapping with
-    /// something in it. A list is one field.
+    /// The fields that a manifest sets if its schema is unknown: every value that is not a non-empty mapping. A list is
+    /// one field.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Object(map) if !map.is_empty() => FieldSet {
@@ -93,7 +93,7 @@ impl FieldSet {
         }
     }
 
-    /// Reads a `fieldsV1`. What does not look like one holds nothing.
+    /// Parses a `fieldsV1`. An invalid one gives an empty set.
     pub fn read<T: Tree>(fields_v1: &T) -> Self {
         let mut set = FieldSet::default();
         let View::Map(is_empty) = fields_v1.view() else { return set };
@@ -125,7 +125,7 @@ impl FieldSet {
         !self.own && self.fields.values().chain(self.items.values()).all(FieldSet::is_empty)
     }
 
-    /// Whether the node itself is in the set, and not only something below it.
+    /// Whether the node itself is in the set, not only nodes below it.
     pub fn has_itself(&self) -> bool {
         self.own
     }
@@ -150,7 +150,7 @@ impl FieldSet {
         self.items.iter()
     }
 
-    /// Takes every field out of the set that is in `other`, too. Answers whether there was one.
+    /// Removes every field that is also in `other`. Returns whether there was one.
     pub fn subtract(&mut self, other: &FieldSet) -> bool {
         fn below<K: Ord>(ours: &mut BTreeMap<K, FieldSet>, other: &BTreeMap<K, FieldSet>, changed: &mut bool) {
             ours.retain(|step, below| {
@@ -165,7 +165,7 @@ impl FieldSet {
         changed
     }
 
-    /// Takes the field at `path`, and everything below it, out of the set.
+    /// Removes the field at `path` and everything below it.
     pub fn remove(&mut self, path: &[Step]) {
         fn remove<K: Ord>(below: &mut BTreeMap<K, FieldSet>, step: &K, rest: &[Step]) {
             let Some(set) = below.get_mut(step) else { return };

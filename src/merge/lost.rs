@@ -1,15 +1,15 @@
-//! What a field manager loses when a manifest is applied over a live object: the fields that it is on record for in
-//! `metadata.managedFields` and whose values the manifest changes.
+//! The fields that a field manager loses when a manifest is applied to a live object: the fields that it owns according
+//! to `metadata.managedFields` and whose values the manifest changes.
 
 use gantry_schema::tree::{Tree, View};
 
 use super::fields::{FieldSet, Item, Step};
 use super::schema::{Schema, Shape};
 
-/// What a manager is on record for.
+/// The fields that a manager owns.
 #[derive(Clone, Copy)]
 pub(crate) enum Owned<'r> {
-    /// Everything: an object without any record belongs as a whole to its previous writer.
+    /// Everything: an object without managed fields belongs completely to its previous writer.
     All,
     Fields(&'r FieldSet),
 }
@@ -29,7 +29,7 @@ impl Owned<'_> {
         }
     }
 
-    /// Whether the node itself is on record, and not only something below it.
+    /// Whether the node itself is owned, not only nodes below it.
     fn itself(self) -> bool {
         match self {
             Owned::All => true,
@@ -38,7 +38,7 @@ impl Owned<'_> {
     }
 }
 
-/// The fields of `owned` that applying the object `desired` over `live` would change.
+/// The fields of `owned` that change when the object `desired` is applied to `live`.
 pub(crate) fn lost<V: Tree, S: Tree>(desired: &V, live: &V, owned: Owned<'_>, schema: Schema<'_, S>) -> Vec<Vec<Step>> {
     let mut found = Vec::new();
     desired.all_members(&mut |key, value| {
@@ -52,7 +52,7 @@ pub(crate) fn lost<V: Tree, S: Tree>(desired: &V, live: &V, owned: Owned<'_>, sc
     found
 }
 
-/// The same, whatever an apply can change.
+/// Like [`lost`], for a value inside an object: no key is excluded.
 pub(crate) fn lost_below<V: Tree, S: Tree>(
     desired: &V,
     live: &V,
@@ -64,7 +64,7 @@ pub(crate) fn lost_below<V: Tree, S: Tree>(
     found
 }
 
-/// Whether `desired` changes anything in or around what is `owned`; `false` means that nothing is lost under any schema.
+/// Whether `desired` may change an owned field; `false` means that nothing is lost under any schema.
 pub(crate) fn overlaps<V: Tree>(desired: &V, live: &V, owned: Owned<'_>) -> bool {
     fn below<V: Tree>(desired: &V, live: Option<&V>, owned: Owned<'_>) -> bool {
         let is_map = |value: &V| matches!(value.view(), View::Map(_));
@@ -86,12 +86,12 @@ fn any_member<V: Tree>(object: &V, mut holds: impl FnMut(&str, &V) -> bool) -> b
     !object.all_members(&mut |key, value| !holds(key, value))
 }
 
-/// Whether a `fieldsV1` names anything that an apply can change.
+/// Whether a `fieldsV1` has a field that an apply can change.
 pub(crate) fn is_at_stake(fields: &FieldSet) -> bool {
     fields.fields().any(|(name, _)| can_change(name))
 }
 
-/// `status` is written through its own subresource.
+/// Whether an apply can change this top-level field. `status` is written through its own subresource.
 fn can_change(key: &str) -> bool {
     !matches!(key, "apiVersion" | "kind" | "status")
 }
@@ -134,7 +134,7 @@ fn walk<V: Tree, S: Tree>(
         }
         // `null` for a map or a list leaves the fields in it alone.
         Shape::Leaf if matches!(desired.view(), View::Null) && live.is_some_and(|live| schema.merges(live)) => {}
-        // Of a whole that was once merged, the server takes the parts for the whole.
+        // If an atomic value was merged before, the server treats its recorded parts as the whole value.
         Shape::Atomic if !is_same() => found.push(path.clone()),
         Shape::Leaf | Shape::Map if !is_same() && owned.itself() => found.push(path.clone()),
         _ => {}
@@ -148,7 +148,7 @@ fn items<V: Tree>(list: &V) -> &[V] {
     }
 }
 
-/// The path of a field, as the API server writes it in a conflict: `.spec.containers[name="a"].image`.
+/// The path of a field in the API server's notation for conflicts: `.spec.containers[name="a"].image`.
 pub(crate) fn path_text(path: &[Step]) -> String {
     path.iter().map(Step::to_string).collect()
 }
@@ -160,7 +160,7 @@ mod tests {
     use super::super::OBJECT_META;
     use super::*;
 
-    /// What the manager of `owned` loses of `live`.
+    /// The fields of `live` that the manager of `owned` loses.
     fn lost_of(schema: &str, live: &str, desired: &str, owned: &str) -> Vec<String> {
         let [schema, live, desired, owned, meta] =
             [schema, live, desired, owned, OBJECT_META].map(|text| Json::parse(text).unwrap());
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_with_keys_is_lost_field_by_field_and_any_other_as_a_whole() {
+    fn a_list_with_keys_is_lost_by_field_and_any_other_list_as_a_whole() {
         let keyed = r#"{"properties": {"l": {"type": "array", "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["n", "z"],
             "items": {"properties": {"n": {}, "z": {"default": "x"}, "v": {}}}}}}"#;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn owner_references_are_told_apart_whatever_the_crd_says() {
+    fn owner_references_are_keyed_by_uid_for_every_crd() {
         let live = r#"{"metadata": {"ownerReferences": [{"uid": "u", "name": "a"}]}}"#;
         let desired = r#"{"metadata": {"ownerReferences": [{"uid": "u", "name": "b"}]}}"#;
         let owned = r#"{"f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"u\"}": {}}}}"#;

@@ -1,8 +1,8 @@
-//! What server-side apply makes of an object: what is written, what goes with the manager that gives it up, and what other
-//! managers lose. `metadata.managedFields` says who set what.
+//! The semantics of server-side apply: the fields that are written, the fields that are removed because their manager
+//! gives them up, and the fields that other managers lose. `metadata.managedFields` records the managers of the fields.
 //!
 //! ```text
-//! fields   a set of fields, as `fieldsV1` writes it
+//! fields   a set of fields, in the format of `fieldsV1`
 //! schema   whether a list or a map is one field or many
 //! apply    the object after an apply
 //! lost     the fields of another manager that an apply changes

@@ -1,5 +1,5 @@
-//! Whether a list or a map counts as one field, or each of its parts as one: said by the schema of its kind
-//! (`x-kubernetes-list-type`, `x-kubernetes-map-type`), read here as the API server reads it.
+//! Whether a list or a map is one field, or each of its parts is a field. The schema of the kind defines this
+//! (`x-kubernetes-list-type`, `x-kubernetes-map-type`); it is interpreted here as in the API server.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use gantry_schema::tree::{Tree, View};
 
 use super::fields::Item;
 
-/// The part of ObjectMeta's schema that says how it is merged; a CRD's own schema says nothing of it.
+/// The part of ObjectMeta's schema that defines how it is merged. A CRD's schema does not contain it.
 pub(crate) const OBJECT_META: &str = r#"{"type": "object", "properties": {
     "labels": {"type": "object", "additionalProperties": {"type": "string"}},
     "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
@@ -15,31 +15,31 @@ pub(crate) const OBJECT_META: &str = r#"{"type": "object", "properties": {
     "ownerReferences": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
         "items": {"type": "object", "x-kubernetes-map-type": "atomic"}}}}"#;
 
-/// Types whose values are one field, whatever they look like.
+/// Types whose values are always one field.
 const SCALARS: [&str; 2] =
     ["io.k8s.apimachinery.pkg.api.resource.Quantity", "io.k8s.apimachinery.pkg.runtime.RawExtension"];
 
-/// How deep `$ref`s may lead to other `$ref`s.
+/// The maximum length of a chain of `$ref`s.
 const MOST_REFS: usize = 8;
 
-/// What is known of the type of a value.
+/// The type of a value.
 pub(crate) enum Schema<'s, S> {
-    /// Nothing: maps are merged, lists are one value.
+    /// The type is unknown: maps are merged, lists are one value.
     Deduced,
-    /// One field, whatever it looks like.
+    /// The value is always one field.
     Scalar,
     Node(Node<'s, S>),
 }
 
 pub(crate) struct Node<'s, S> {
     node: &'s S,
-    /// Where `$ref`s lead.
+    /// The definitions that `$ref`s refer to.
     definitions: Option<&'s S>,
-    /// The schema of `metadata`, where the node is that of a whole object.
+    /// The schema of `metadata`, if the node is that of a whole object.
     object_meta: Option<&'s S>,
-    /// A node above keeps fields that it does not know.
+    /// Whether this node or one above it preserves unknown fields.
     preserve: bool,
-    /// Said where the node is referred to: its map is one value.
+    /// Whether the reference to the node makes its map atomic.
     atomic: bool,
 }
 
@@ -66,18 +66,18 @@ pub(crate) enum Shape<'s, S> {
     Atomic,
     Map,
     Keyed(Keyed<'s, S>),
-    /// A list of different scalars: an item is there or not, and never changes.
+    /// A list of distinct scalars: an item is present or absent, and never changes.
     Set,
 }
 
-/// A list of items that their keys identify.
+/// A list whose items are identified by keys.
 pub(crate) struct Keyed<'s, S> {
     keys: Vec<&'s str>,
     pub items: Schema<'s, S>,
 }
 
 impl<'s, S: Tree> Schema<'s, S> {
-    /// The schema of a kind: `definitions` is where its `$ref`s lead, `object_meta` says how `metadata` is merged.
+    /// The schema of a kind: `definitions` resolves its `$ref`s, and `object_meta` is the schema of `metadata`.
     pub fn of_object(node: &'s S, definitions: Option<&'s S>, object_meta: &'s S) -> Self {
         match Self::below(node, definitions, false) {
             Schema::Node(node) => Schema::Node(Node { object_meta: Some(object_meta), ..node }),
@@ -174,7 +174,7 @@ impl<'s, S: Tree> Schema<'s, S> {
         }
     }
 
-    /// Whether a value is a map or list whose parts are fields of their own.
+    /// Whether a value is a non-empty map or list whose parts are separate fields.
     pub(super) fn merges<V: Tree>(self, value: &V) -> bool {
         match value.view() {
             View::Map(is_empty) => !is_empty && matches!(self.shape(value), Shape::Map),
@@ -185,7 +185,7 @@ impl<'s, S: Tree> Schema<'s, S> {
 }
 
 impl<S: Tree> Keyed<'_, S> {
-    /// What identifies an item. For a key that it leaves out the schema's default counts, if there is one.
+    /// The keys that identify an item. For a missing key, the schema's default is used, if there is one.
     pub fn key<V: Tree>(&self, item: &V) -> Option<Item> {
         let properties = match self.items {
             Schema::Node(Node { node, .. }) => node.member("properties"),
@@ -212,7 +212,7 @@ fn text<'s, S: Tree>(node: &'s S, key: &str) -> Option<&'s str> {
     }
 }
 
-/// The `$ref` of a node, also one that is wrapped to stand beside other keywords.
+/// The `$ref` of a node, including one that is wrapped in `allOf` because the node has other keywords.
 fn reference<S: Tree>(node: &S) -> Option<&str> {
     if let Some(reference) = text(node, "$ref") {
         return Some(reference);
@@ -223,7 +223,7 @@ fn reference<S: Tree>(node: &S) -> Option<&str> {
     }
 }
 
-/// The keys that distinguish the items of a list, none for a set; `None` for a list that is one value.
+/// The keys that identify the items of a list; empty for a set; `None` for an atomic list.
 fn list_keys<S: Tree>(node: &S) -> Option<Vec<&str>> {
     if let Some(kind) = text(node, "x-kubernetes-list-type") {
         return match (kind, node.member("x-kubernetes-list-map-keys").map(Tree::view)) {
@@ -239,7 +239,7 @@ fn list_keys<S: Tree>(node: &S) -> Option<Vec<&str>> {
             _ => None,
         };
     }
-    // Built-in kinds have had these hints for longer.
+    // Built-in kinds have these older hints.
     match text(node, "x-kubernetes-patch-strategy") {
         Some("merge" | "merge,retainKeys") => Some(text(node, "x-kubernetes-patch-merge-key").into_iter().collect()),
         _ => None,

@@ -1,7 +1,8 @@
-//! The ClusterCatalogs of a cluster: what OLM v1 selects among, and what catalogd says of their content.
+//! The ClusterCatalogs of a cluster, which OLM v1 selects from, and the status that catalogd reports for them.
 //!
-//! Read from JSON: `v1alpha1` has had other fields in each of its releases, and all of them are looked for.
-//! Source: `api/v1/clustercatalog_types.go` of operator-controller; `api/core/v1alpha1/clustercatalog_types.go` of catalogd.
+//! They are parsed as untyped JSON: `v1alpha1` had different fields in each release, and all of them are supported.
+//! Source: `api/v1/clustercatalog_types.go` of operator-controller; `api/core/v1alpha1/clustercatalog_types.go` of
+//! catalogd.
 
 use std::collections::BTreeMap;
 
@@ -18,29 +19,29 @@ pub const GROUP: &str = "olm.operatorframework.io";
 pub const KIND: &str = "ClusterCatalog";
 /// Its plural name.
 pub const PLURAL: &str = "clustercatalogs";
-/// The label that catalogd gives each ClusterCatalog: its name.
+/// The label with the catalog's name that catalogd sets on each ClusterCatalog.
 pub const NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
 
-/// Where catalogd serves catalogs unless it is installed otherwise.
+/// The URL at which catalogd serves catalogs in a default installation.
 pub const USUAL_BASE: &str = "https://catalogd-service.olmv1-system.svc/catalogs";
 
-/// The versions of the kind, the one to read first.
+/// The versions of the kind, in order of preference.
 const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
-/// How much is shown of what catalogd says, in characters.
+/// The maximum length of a message of catalogd that is shown, in characters.
 const MOST_WORDS: usize = 500;
 
-/// A ClusterCatalog, as far as it matters for what OLM installs from it.
+/// The parts of a ClusterCatalog that determine what OLM installs from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterCatalog {
     /// Its name.
     pub name: String,
-    /// What selectors of ClusterExtensions are about, [`NAME_LABEL`] included.
+    /// The labels that selectors of ClusterExtensions match, including [`NAME_LABEL`].
     pub labels: BTreeMap<String, String>,
-    /// Where several catalogs have a package, the one of the highest priority is taken.
+    /// If several catalogs have a package, the one with the highest priority is used.
     pub priority: i32,
-    /// Whether anything can be installed from it.
+    /// Whether packages can be installed from it.
     pub available: bool,
-    /// The URL inside of the cluster of all that is in the catalog; none before catalogd has unpacked it.
+    /// The cluster-internal URL of the catalog's content; `None` before catalogd has unpacked it.
     pub url: Option<String>,
     /// Whether catalogd serves its content.
     pub serving: Serving,
@@ -53,17 +54,17 @@ pub enum Serving {
     Yes,
     /// It does not.
     No {
-        /// Since when, as the condition says.
+        /// The transition time of the condition.
         since: Option<String>,
-        /// What catalogd says of it: reason and message on one line, harmless to show.
+        /// The reason and message of catalogd, on one line and safe for a terminal.
         why: String,
     },
-    /// Nobody has said anything about it: a manifest.
+    /// The object has no status, like a manifest.
     Unknown,
 }
 
 impl ClusterCatalog {
-    /// What the object says; `None` for an object of another kind, or without a name.
+    /// Parses a ClusterCatalog; `None` for an object of another kind, or without a name.
     pub fn of(json: &str) -> Option<ClusterCatalog> {
         let object: Value = serde_json::from_str(json).ok()?;
         let group = object["apiVersion"].as_str()?.split_once('/')?.0;
@@ -75,9 +76,9 @@ impl ClusterCatalog {
         let labels = metadata["labels"].as_object().into_iter().flatten();
         let mut labels: BTreeMap<String, String> =
             labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
-        // catalogd adds it when it first sees the object, and corrects it.
+        // catalogd adds this label when it first sees the object, and corrects it.
         labels.insert(NAME_LABEL.to_owned(), name.clone());
-        // The second is what some releases of v1alpha1 call it.
+        // Some releases of v1alpha1 use the second field.
         let available = spec["availabilityMode"] != "Unavailable" && spec["availability"] != "Disabled";
         Some(ClusterCatalog {
             labels,
@@ -94,7 +95,7 @@ impl ClusterCatalog {
     /// The Service that serves its content.
     ///
     /// # Errors
-    /// catalogd does not serve it, or not as a Service of the cluster.
+    /// catalogd does not serve it, or its URL is not that of a Service of the cluster.
     pub fn service(&self) -> std::result::Result<ServiceUrl, Problem> {
         let name = &self.name;
         let help = format!("name its content: --catalog {name}=PATH");
@@ -114,7 +115,7 @@ impl ClusterCatalog {
     }
 }
 
-/// `urls.base` with the path of the whole content; `contentURL` of v1alpha1 has the path already.
+/// `urls.base` with the path of the whole content. `contentURL` of v1alpha1 already includes the path.
 fn url_of(status: &Value) -> Option<String> {
     match status["urls"]["base"].as_str().filter(|base| !base.is_empty()) {
         Some(base) => Some(format!("{}/api/v1/all", base.trim_end_matches('/'))),
@@ -125,11 +126,11 @@ fn url_of(status: &Value) -> Option<String> {
 fn serving_of(status: &Value) -> Serving {
     let conditions = status["conditions"].as_array();
     let condition = |name: &str| conditions.and_then(|all| all.iter().find(|condition| condition["type"] == name));
-    // Releases of v1alpha1 without Serving say Unpacked, and serve what is unpacked.
+    // Releases of v1alpha1 without Serving have Unpacked instead, and serve unpacked content.
     match condition("Serving").or_else(|| condition("Unpacked")) {
         Some(serving) if serving["status"] == "True" => Serving::Yes,
         Some(serving) => {
-            // Why there is no content is what Progressing says: the image cannot be pulled, and the like.
+            // Progressing has the reason why there is no content, for example that the image cannot be pulled.
             let hindered = condition("Progressing").filter(|progressing| {
                 matches!(progressing["reason"].as_str(), Some("Retrying" | "Blocked")) && progressing["message"] != ""
             });
@@ -141,9 +142,9 @@ fn serving_of(status: &Value) -> Serving {
     }
 }
 
-const NOT_SEEN: &str = "it has no condition Serving yet; is catalogd running?";
+const NOT_SEEN: &str = "it has no Serving condition yet; is catalogd running?";
 
-/// `Retrying: source catalog content: no such image`
+/// Reason and message of a condition: `Retrying: source catalog content: no such image`.
 fn words_of(condition: &Value) -> String {
     let words = ["reason", "message"].iter().filter_map(|key| condition[key].as_str());
     let words: Vec<&str> = words.filter(|words| !words.is_empty()).collect();
@@ -158,10 +159,10 @@ fn harmless(said: &str) -> String {
     text::cut(&text::sanitize(&line), MOST_WORDS).into_owned()
 }
 
-/// The ClusterCatalogs of a target, by name; `None` where it does not serve the kind.
+/// The ClusterCatalogs of a target, by name; `None` if it does not serve the kind.
 ///
 /// # Errors
-/// They cannot be listed, most often for want of a right.
+/// They cannot be listed, usually because permission is missing.
 pub async fn list(target: &Target) -> Result<Option<Vec<ClusterCatalog>>> {
     let add = |catalogs: &mut BTreeMap<String, ClusterCatalog>, json: &str| {
         let Some(mut catalog) = ClusterCatalog::of(json) else { return };
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_catalog_is_not_served_is_said_where_catalogd_says_it() {
+    fn the_reason_for_not_serving_is_taken_from_the_conditions() {
         let since = "2026-08-21T10:00:00Z";
         let mut status = json!({"conditions": [
             {"type": "Serving", "status": "False", "reason": "Unavailable", "message": "", "lastTransitionTime": since},
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_there_is_only_v1alpha1_that_is_listed() {
+    async fn v1alpha1_is_listed_if_v1_is_not_served() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("crd.yaml"), CRD.replace("name: v1,", "name: v1alpha1,")).unwrap();
         let status = "status: {contentURL: 'http://a.b.svc/catalogs/a/all.json'}\n";

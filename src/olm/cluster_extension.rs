@@ -1,7 +1,7 @@
-//! A ClusterExtension: what it asks OLM v1 to install, and what its status says is installed.
+//! A ClusterExtension: what OLM v1 is to install, and what is installed according to its status.
 //!
-//! Sources: `api/v1/clusterextension_types.go` of operator-controller; the `v1alpha1` of OpenShift 4.16, which has the same
-//! under other names, one channel, and no selector.
+//! Sources: `api/v1/clusterextension_types.go` of operator-controller; the `v1alpha1` of OpenShift 4.16, which has the
+//! same fields under other names, one channel, and no selector.
 
 use std::collections::BTreeMap;
 
@@ -13,42 +13,42 @@ use crate::cluster::Target;
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource, Step};
 
-/// The labels that OLM v1 sets on what it manages: the kind and the name of what it manages it for.
+/// The labels that OLM v1 sets on the objects it manages: the kind and the name of their owner.
 pub const OWNER_KIND: &str = "olm.operatorframework.io/owner-kind";
 pub const OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
 
-/// The versions of the kind, the one to read first.
+/// The versions of the kind, in order of preference.
 pub const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
 /// The kind.
 pub const KIND: &str = "ClusterExtension";
 
-/// What a ClusterExtension asks for.
+/// The specification of a ClusterExtension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extension {
     /// Its name.
     pub name: String,
-    /// What is resolved.
+    /// The package, version, channels and constraints to resolve.
     pub wanted: Wanted,
     /// The `LabelSelector` of catalogs; null for all.
     pub selector: Value,
     /// The namespace that the operator is installed into.
     pub namespace: String,
-    /// The ServiceAccount in it that it is installed with; empty where none is named.
+    /// The ServiceAccount in this namespace that the operator is installed with; empty if none is named.
     pub service_account: String,
-    /// `spec.config.inline`: what the operator is configured with; null where there is none.
+    /// `spec.config.inline`: the configuration of the operator; null if absent.
     pub config: Value,
-    /// The field that keeps OLM from looking at the CRDs as it upgrades them, if it is set so.
+    /// The field that disables OLM's CRD upgrade safety check, if it is set.
     pub safety_off: Option<SafetyOff>,
-    /// Where these are written.
+    /// The paths of these fields.
     pub places: Places,
 }
 
-/// How a ClusterExtension says that OLM does not look at the CRDs as it upgrades them.
+/// The field with which a ClusterExtension disables OLM's CRD upgrade safety check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SafetyOff {
-    /// `spec.install.preflight.crdUpgradeSafety.enforcement: None`, as v1 has it.
+    /// `spec.install.preflight.crdUpgradeSafety.enforcement: None` of v1.
     Enforcement,
-    /// `spec.preflight.crdUpgradeSafety.disabled: true`, as v1alpha1 has it.
+    /// `spec.preflight.crdUpgradeSafety.disabled: true` of v1alpha1.
     Disabled,
 }
 
@@ -74,7 +74,7 @@ impl SafetyOff {
         self.keys().iter().map(|key| Step::from(*key)).collect()
     }
 
-    /// For people: `enforcement: None`
+    /// The field and its value as text, such as `enforcement: None`.
     pub fn shown(self) -> &'static str {
         match self {
             SafetyOff::Enforcement => "enforcement: None",
@@ -101,7 +101,7 @@ impl Places {
         self.of(&["source", "catalog", "packageName"], &["packageName"])
     }
 
-    /// The range of versions.
+    /// The version range.
     pub fn version(self) -> Vec<Step> {
         self.of(&["source", "catalog", "version"], &["version"])
     }
@@ -111,22 +111,22 @@ impl Places {
         self.of(&["source", "catalog", "channels"], &["channel"])
     }
 
-    /// What limits updates.
+    /// The upgrade constraint policy.
     pub fn policy(self) -> Vec<Step> {
         self.of(&["source", "catalog", "upgradeConstraintPolicy"], &["upgradeConstraintPolicy"])
     }
 
-    /// The catalogs.
+    /// The catalog selector.
     pub fn selector(self) -> Vec<Step> {
         self.of(&["source", "catalog", "selector"], &["packageName"])
     }
 
-    /// The account that it is installed with.
+    /// The name of the ServiceAccount.
     pub fn service_account(self) -> Vec<Step> {
         self.of(&["serviceAccount", "name"], &["serviceAccount", "name"])
     }
 
-    /// The namespace of what is installed.
+    /// The namespace to install into.
     pub fn namespace(self) -> Vec<Step> {
         self.of(&["namespace"], &["installNamespace"])
     }
@@ -137,18 +137,18 @@ pub fn is_one(object: &ObjectRef) -> bool {
     object.kind == KIND && object.group() == GROUP
 }
 
-/// A ClusterExtension that is live, with the bundle that it has installed.
+/// A live ClusterExtension, with its installed bundle.
 #[derive(Debug, Clone)]
 pub struct LiveExtension {
     pub extension: Extension,
     pub installed: Option<InstalledBundle>,
 }
 
-/// The ClusterExtensions of a target, by name; none where it does not serve the kind. They are read at the version `first`
-/// where that is served: a folder reads objects only at the version that they are written at.
+/// The ClusterExtensions of a target, by name; empty if it does not serve the kind. They are read at the version
+/// `first` if it is served, because a folder target reads objects only at the version of their manifest.
 ///
 /// # Errors
-/// They cannot be listed, most often for want of a right.
+/// They cannot be listed, usually because permission is missing.
 pub async fn list(target: &Target, first: Option<&str>) -> Result<Vec<LiveExtension>, Problem> {
     let versions: Vec<&str> = first.into_iter().chain(VERSIONS).collect();
     let add = |extensions: &mut BTreeMap<String, LiveExtension>, json: &str| {
@@ -160,7 +160,7 @@ pub async fn list(target: &Target, first: Option<&str>) -> Result<Vec<LiveExtens
     Ok(listed.unwrap_or_default().into_values().collect())
 }
 
-/// Where ClusterExtensions are served, at a version.
+/// The API resource of ClusterExtensions at a version.
 pub fn resource(version: &str) -> Resource {
     Resource {
         group: GROUP.into(),
@@ -172,13 +172,13 @@ pub fn resource(version: &str) -> Resource {
 }
 
 impl Extension {
-    /// What an object asks for; `None` for another kind, and for an extension that is not from a catalog.
+    /// Parses a ClusterExtension; `None` for another kind, and for an extension that is not from a catalog.
     pub fn of(object: &ObjectRef, json: &Value) -> Option<Extension> {
         if !is_one(object) {
             return None;
         }
         let spec = &json["spec"];
-        // What was written at one version may be read at the other, where nobody converts: a folder. The fields tell.
+        // A folder target does not convert, so an object of one version may have the fields of the other.
         let (places, source) = match spec["source"]["catalog"].is_object() {
             true => (Places::V1, &spec["source"]["catalog"]),
             false => (Places::V1alpha1, spec),
@@ -207,7 +207,7 @@ impl Extension {
         })
     }
 
-    /// The same of a live one, as it is listed.
+    /// Parses a ClusterExtension from a list of live ones.
     pub fn of_listed(json: &Value) -> Option<Extension> {
         let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let object = ObjectRef {
@@ -219,20 +219,20 @@ impl Extension {
         Extension::of(&object, json)
     }
 
-    /// The namespace that the operator is installed into; `None` where the extension names none.
+    /// The namespace that the operator is installed into; `None` if the extension names none.
     pub fn install_namespace(&self) -> Option<&str> {
         Some(self.namespace.as_str()).filter(|namespace| !namespace.is_empty())
     }
 
-    /// Namespace and name of the account that it is installed with; `None` where it does not name both.
+    /// Namespace and name of the ServiceAccount; `None` if the extension does not name both.
     pub fn account(&self) -> Option<(&str, &str)> {
         let name = Some(self.service_account.as_str()).filter(|name| !name.is_empty())?;
         Some((self.install_namespace()?, name))
     }
 }
 
-/// What is wrong with the fields that are read of a ClusterExtension, each with the steps to it. The CRD refuses most of it;
-/// where there is no API server, nobody else would say so.
+/// The invalid fields of a ClusterExtension: the steps to each and a message. With an API server, the CRD's schema
+/// refuses most of them; a target without one has no other validation.
 pub fn wrong(object: &ObjectRef, json: &Value) -> Vec<(Vec<Step>, String)> {
     let is_v1 = match (json["spec"]["source"].is_null(), json["spec"]["packageName"].is_null()) {
         (true, false) => false,
@@ -250,7 +250,7 @@ pub fn wrong(object: &ObjectRef, json: &Value) -> Vec<(Vec<Step>, String)> {
     };
     let text = |value: &Value| value.is_null() || value.is_string();
     let named = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
-    // What is missing the CRD asks for; nothing is misread for that.
+    // The CRD requires these fields, but a missing one is not misread here.
     let perhaps_named = |value: &Value| value.is_null() || named(value);
     let of = |name: &'static str| [source, &[name]].concat();
     look(&["spec"], &Value::is_object, "must be an object");
@@ -275,7 +275,7 @@ pub fn wrong(object: &ObjectRef, json: &Value) -> Vec<(Vec<Step>, String)> {
     found
 }
 
-/// Whether it is a `LabelSelector`, as far as types go. What operators mean is OLM's to say.
+/// Whether the value has the types of a `LabelSelector`. OLM validates the operators.
 fn is_selector(value: &Value) -> bool {
     let Value::Object(fields) = value else { return value.is_null() };
     fields.iter().all(|(key, value)| match key.as_str() {
@@ -285,8 +285,8 @@ fn is_selector(value: &Value) -> bool {
     })
 }
 
-/// The bundle that the status of a live ClusterExtension says is installed. Both versions of the API are looked for: what was
-/// written at one may be read at the other.
+/// The installed bundle according to the status of a live ClusterExtension. The fields of both API versions are tried,
+/// because an object of one version may have the fields of the other.
 pub fn installed(live: &Value) -> Option<InstalledBundle> {
     let status = &live["status"];
     let bundle =
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_ask_for_the_same_under_other_names() {
+    fn both_versions_have_the_same_fields_under_other_names() {
         let v1 = of(
             "v1",
             json!({"namespace": "ns", "source": {"sourceType": "Catalog", "catalog": {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_type_than_it_should_is_said_of_its_field() {
+    fn a_wrong_type_is_reported_with_its_field() {
         let said = |version: &str, spec: Value| -> Vec<String> {
             let object = ObjectRef {
                 api_version: format!("{GROUP}/{version}"),
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_say_where_and_by_whom_it_is_installed_and_whether_crds_are_looked_at() {
+    fn both_versions_have_a_namespace_an_account_and_the_safety_switch() {
         let v1 = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
             "metadata": {"name": "e"}, "spec": {"namespace": "ns", "serviceAccount": {"name": "sa"},
             "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}},
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(said(&alpha), expected(Some(SafetyOff::Disabled)));
         alpha["spec"]["preflight"]["crdUpgradeSafety"]["disabled"] = false.into();
         assert_eq!(said(&alpha), expected(None));
-        // A folder lists what was written at v1alpha1 at v1.
+        // A folder target lists an object with v1alpha1 fields at v1.
         alpha["apiVersion"] = "olm.operatorframework.io/v1".into();
         assert_eq!(said(&alpha), expected(None));
         alpha["spec"]["serviceAccount"] = Value::Null;

@@ -1,4 +1,4 @@
-//! The objects of OLM v1: what ClusterCatalogs and ClusterExtensions ask for, and what their status says.
+//! The objects of OLM v1: the specification and status of ClusterCatalogs and ClusterExtensions.
 
 pub mod cluster_catalog;
 pub mod cluster_extension;
@@ -9,14 +9,14 @@ use crate::cluster::{Gvk, ListError, ListRequest, Target};
 use crate::problem::{Error, Problem};
 use crate::resource::Resource;
 
-/// Objects on one page.
+/// The number of objects on one page of a list.
 const PAGE: u32 = 200;
 
-/// Shows all objects of a kind, as JSON, to `look`, at the first of `versions` that the target serves, and answers what that
-/// has gathered; `None` where it serves none of them.
+/// Lists all objects of a kind at the first of `versions` that the target serves and passes their JSON to `look`.
+/// Returns what `look` gathered; `None` if the target serves none of the versions.
 ///
 /// # Errors
-/// They cannot be listed, most often for want of a right.
+/// They cannot be listed, usually because permission is missing.
 pub async fn gather<T: Default>(
     target: &Target,
     (group, kind): (&str, &str),
@@ -35,7 +35,7 @@ pub async fn gather<T: Default>(
         Ok(gathered) => Ok(Some(gathered)),
         Err(ListError::NotServed(_)) => Ok(None),
         Err(error) => {
-            let expired = || Problem::new(format!("the list of {} expired again and again", resource.plural));
+            let expired = || Problem::new(format!("the list of {} expired repeatedly", resource.plural));
             Err(error.problem().cloned().unwrap_or_else(expired))
         }
     }

@@ -1,9 +1,10 @@
-//! Of many clusters: which ones, and how many at a time.
+//! Options for deploys to many clusters: shards and waves.
 
 use std::num::NonZero;
 use std::str::FromStr;
 
-/// `I/N`: of all clusters every `N`th, beginning with the one at index `I`, from 0 as the completion index of a Job counts.
+/// `I/N`: every `N`th cluster, starting with the one at index `I`. The index starts at 0, like the completion index of
+/// a Job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
     index: usize,
@@ -11,7 +12,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Whether the cluster at this index is in it.
+    /// Whether the cluster at this index is in the shard.
     pub fn has(self, index: usize) -> bool {
         index % self.of == self.index
     }
@@ -27,19 +28,19 @@ impl FromStr for Shard {
             (index.parse().map_err(|_| wrong())?, of.parse().map_err(|_| wrong())?);
         match index < of.get() {
             true => Ok(Shard { index, of }),
-            false => Err(format!("there is no shard {index} of {of}: they are counted from 0")),
+            false => Err(format!("there is no shard {index} of {of}: shards are numbered from 0")),
         }
     }
 }
 
-/// `1,10%,100%`: up to how many of all clusters are deployed to once each wave has ended.
+/// `1,10%,100%`: the number or share of all clusters that are deployed to after each wave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waves(Vec<Upto>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Upto {
     Number(usize),
-    /// In percent, rounded up.
+    /// A percentage, rounded up to whole clusters.
     Share(usize),
 }
 
@@ -78,10 +79,11 @@ impl FromStr for Waves {
 }
 
 impl Waves {
-    /// How many clusters each wave has. A wave that would reach no more clusters than the one before it is left out.
+    /// The number of clusters in each wave. A wave that would reach no more clusters than the one before it is left
+    /// out.
     ///
     /// # Errors
-    /// The last wave does not reach all of them.
+    /// The last wave does not reach all clusters.
     pub fn sizes(&self, clusters: usize) -> Result<Vec<usize>, String> {
         let mut reached = 0;
         let mut sizes = Vec::new();
@@ -119,7 +121,7 @@ mod tests {
     fn waves_reach_more_and_more_clusters() {
         let sizes = |waves: &str, clusters| waves.parse::<Waves>().unwrap().sizes(clusters);
         assert_eq!(sizes("1,10%,100%", 50), Ok(vec![1, 4, 45]));
-        assert_eq!(sizes("1,10%,100%", 5), Ok(vec![1, 4]), "a tenth of five is the one that was first");
+        assert_eq!(sizes("1,10%,100%", 5), Ok(vec![1, 4]), "10% of five clusters is the one cluster of the first wave");
         assert_eq!(sizes("1,10%,100%", 1), Ok(vec![1]));
         assert_eq!(sizes("2,7", 7), Ok(vec![2, 5]));
         assert_eq!(sizes("100%", 0), Ok(vec![]));

@@ -1,25 +1,25 @@
-//! Which commit of a git repository a target is, and what of it.
+//! A commit of a git repository as a target, and a path in it.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a side of `A...` is that is not named.
+/// The default for a missing side of `A...B`.
 const HEAD: &str = "HEAD";
 
-/// `git:REV[:PATH]`: the manifests of a commit represent what is live.
+/// `git:REV[:PATH]`: the manifests of a commit stand in for the live objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitSpec {
     pub revision: GitRevision,
-    /// From the root of the repository, with `/` between its steps; without one, the paths of `-f`.
+    /// A path from the root of the repository, separated by `/`; `None` for the paths of `-f`.
     pub path: Option<String>,
 }
 
-/// Which commit.
+/// The commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GitRevision {
-    /// As git itself reads it: a branch, a tag, `HEAD~1`, a hash.
+    /// Any revision that git accepts: a branch, a tag, `HEAD~1`, a hash.
     Commit(String),
-    /// `A...B`: where the two part. Without `B` it is `HEAD`.
+    /// `A...B`: the merge base of the two. Without `B`, it is `HEAD`.
     MergeBase(String, String),
 }
 
@@ -63,7 +63,7 @@ impl FromStr for GitSpec {
     }
 }
 
-/// Where the path begins: at the first colon that is not within braces, as one of `HEAD@{10:30}` is.
+/// The byte offset of the colon before the path: the first colon that is not within braces, as in `HEAD@{10:30}`.
 fn end_of_revision(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     text.char_indices().find_map(|(at, character)| {
@@ -77,16 +77,18 @@ fn end_of_revision(text: &str) -> Option<usize> {
     })
 }
 
-/// A revision that git cannot take for an option or for a range of commits.
+/// Checks that git cannot interpret the revision as an option or a range of commits.
 fn git_revision(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("a revision is missing after git:".into());
     }
     if text.starts_with('-') {
-        return Err(format!("{text:?} is not a revision: none begins with -"));
+        return Err(format!("{text:?} is not a revision: a revision does not start with -"));
     }
     if text.contains("..") || text.starts_with('^') {
-        return Err(format!("{text:?} is a range of commits, not one commit; A...B is where two branches part"));
+        return Err(format!(
+            "{text:?} is a range of commits, not one commit; use A...B for the merge base of two branches"
+        ));
     }
     if text.contains(char::is_control) {
         return Err(format!("{text:?} is not a revision"));
@@ -94,12 +96,12 @@ fn git_revision(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A path within the repository, without steps that lead nowhere.
+/// Checks and normalizes a path within the repository.
 fn git_path(text: &str) -> Result<String, String> {
     let steps: Vec<&str> = text.split('/').filter(|step| !matches!(*step, "" | ".")).collect();
     if text.starts_with('/') || steps.contains(&"..") {
         return Err(format!(
-            "the path {text:?} does not start at the root of the repository: name one like deploy/crds"
+            "the path {text:?} is not relative to the root of the repository; use a path such as deploy/crds"
         ));
     }
     if text.is_empty() {

@@ -1,13 +1,13 @@
-//! Custom resources, by the conditions of kstatus.
+//! Readiness of custom resources, by the conditions of kstatus.
 
 use super::State;
 use super::view::View;
 
-/// The conditions that say whether a resource is ready, the first of them that is there.
+/// The conditions that determine whether a resource is ready; the first one that exists decides.
 pub const CONDITIONS: [&str; 3] = ["Ready", "Available", "Succeeded"];
 
-/// `Stalled` and `Reconciling` decide first, then the first of `Ready`, `Available` and `Succeeded` that is there. A
-/// resource with none of them is ready: nothing says otherwise.
+/// `Stalled` and `Reconciling` decide first, then the first of `Ready`, `Available` and `Succeeded` that exists. A
+/// resource with none of them is ready.
 pub fn resource(view: View<'_>) -> State {
     if let Some(state) = view.unobserved(false) {
         return state;

@@ -1,8 +1,8 @@
-//! `ClusterExtension` of OLM v1, by the conditions that operator-controller writes: `Installed`, `Progressing` and
-//! `Deprecated`, and `Resolved` in the releases before there was `Progressing`.
+//! Readiness of a `ClusterExtension` of OLM v1, by the conditions that operator-controller writes: `Installed`,
+//! `Progressing` and `Deprecated`, and `Resolved` in releases without `Progressing`.
 //!
-//! `Installed` is true for the version before, too, while OLM retries an update. So the version counts: the one that was
-//! predicted, or one that `version` takes.
+//! While OLM retries an update, `Installed` is also true for the previous version. So the installed version is checked:
+//! it must be a predicted one, or in the range of `version`.
 
 use gantry_catalog::resolve::{InstalledBundle, range_of, version_of};
 use gantry_catalog::version::VersionRelease;
@@ -11,28 +11,29 @@ use super::State;
 use super::view::{Condition, View};
 use crate::olm::cluster_extension::installed;
 
-/// Reasons for which operator-controller gives up until the object changes (`reconcile.TerminalError`), and for which it
-/// says that a rollout takes too long.
+/// The reasons with which operator-controller gives up until the object changes (`reconcile.TerminalError`), or reports
+/// that a rollout takes too long.
 const TERMINAL: [&str; 3] = ["Blocked", "InvalidConfiguration", "ProgressDeadlineExceeded"];
 
-/// What the version that is installed has to be.
+/// The expected installed version.
 enum Expected<'a> {
-    /// One of those that were predicted, in the order in which OLM installs them.
+    /// One of the predicted versions, in the order in which OLM installs them.
     Predicted(&'a [String]),
-    /// Any that `version` takes.
+    /// Any version in the range `version`.
     InRange(&'a str),
 }
 
 /// How the installed version compares with what is expected.
 enum Fit {
-    /// OLM has done what it is asked to.
+    /// The final version is installed.
     Last,
-    /// OLM has done what this deploy asks for, and goes on by itself.
+    /// The version of this deploy is installed, and OLM continues to a later one.
     GoesOn,
+    /// Another version is installed, or none; with the reason.
     Not(String),
 }
 
-/// `predicted` is empty where nobody has predicted a version.
+/// The state of a ClusterExtension. `predicted` is empty if no version was predicted.
 pub fn state(view: View<'_>, predicted: &[String]) -> State {
     if let Some(state) = view.unobserved(false) {
         return state;
@@ -44,7 +45,7 @@ pub fn state(view: View<'_>, predicted: &[String]) -> State {
     let generation = view.integer("/metadata/generation").unwrap_or_default();
     let is_old = |condition: &Condition<'_>| ![0, generation].contains(&condition.generation());
     if conditions.iter().flatten().any(is_old) {
-        return State::in_progress(&format!("its conditions are not about generation {generation} yet"));
+        return State::in_progress(&format!("its conditions are older than generation {generation}"));
     }
     let [progressing, resolved, is_installed] = conditions;
     let under_way = progressing.filter(|condition| condition.reason() != "Succeeded");
@@ -73,7 +74,7 @@ impl<'a> Expected<'a> {
     fn of(view: View<'a>, predicted: &'a [String]) -> Self {
         match predicted {
             [] => {
-                // That of v1, or that of v1alpha1.
+                // The field of v1, or that of v1alpha1.
                 let ranges = ["/spec/source/catalog/version", "/spec/version"].map(|pointer| view.text(pointer));
                 Expected::InRange(ranges.into_iter().find(|range| !range.is_empty()).unwrap_or_default())
             }
@@ -93,21 +94,21 @@ impl<'a> Expected<'a> {
             Expected::Predicted(versions) => match versions.iter().position(|text| is_version(text, &installed)) {
                 Some(place) if place + 1 < versions.len() => Fit::GoesOn,
                 Some(_) => Fit::Last,
-                None => Fit::Not(format!("{version} is installed, and not yet {}", versions.join(" or "))),
+                None => Fit::Not(format!("{version} is installed, not yet {}", versions.join(" or "))),
             },
             Expected::InRange(text) => match range_of(text) {
                 Err(error) => Fit::Not(error),
                 Ok(range) => match (range, version_of(&installed)) {
                     (None, _) => Fit::Last,
                     (Some(range), Ok(found)) if range.matches(&found.version) => Fit::Last,
-                    _ => Fit::Not(format!("{version} is installed, which version {text:?} does not take")),
+                    _ => Fit::Not(format!("{version} is installed, which is not in the range {text:?}")),
                 },
             },
         }
     }
 }
 
-/// Whether a version is the installed one: releases count, build metadata does not.
+/// Whether a version is the installed one. Releases are compared; build metadata is ignored.
 fn is_version(text: &str, installed: &InstalledBundle) -> bool {
     match (VersionRelease::parse(text), version_of(installed)) {
         (Ok(version), Ok(installed)) => version.precedence(&installed).is_eq(),
@@ -121,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// A condition about generation 3.
+    /// A condition of generation 3.
     fn condition(name: &str, status: &str, reason: &str, message: &str) -> Value {
         json!({"type": name, "status": status, "reason": reason, "message": message, "observedGeneration": 3})
     }
@@ -161,13 +162,13 @@ mod tests {
         let path = ["1.1.0", "1.2.0"];
         check(&done("1.1.0"), &path, "yes", "");
         check(&done("1.2.0"), &path, "yes", "");
-        // Build metadata that is no release.
+        // Build metadata that is not a release.
         check(&done("1.1.0+01"), &path, "yes", "");
-        check(&done("1.0.0"), &path, "no", "1.0.0 is installed, and not yet 1.1.0 or 1.2.0");
-        check(&done("1.3.0"), &path, "no", "1.3.0 is installed, and not yet 1.1.0 or 1.2.0");
-        check(&done("1.1.0+2"), &["1.1.0+3"], "no", "1.1.0+2 is installed, and not yet 1.1.0+3");
+        check(&done("1.0.0"), &path, "no", "1.0.0 is installed, not yet 1.1.0 or 1.2.0");
+        check(&done("1.3.0"), &path, "no", "1.3.0 is installed, not yet 1.1.0 or 1.2.0");
+        check(&done("1.1.0+2"), &["1.1.0+3"], "no", "1.1.0+2 is installed, not yet 1.1.0+3");
         check(&v1alpha1("", "1.1.0", &[is_installed()]), &path, "yes", "");
-        check(&v1alpha1("", "1.0.0", &[is_installed()]), &path, "no", "1.0.0 is installed, and not yet 1.1.0 or 1.2.0");
+        check(&v1alpha1("", "1.0.0", &[is_installed()]), &path, "no", "1.0.0 is installed, not yet 1.1.0 or 1.2.0");
     }
 
     #[test]
@@ -188,9 +189,9 @@ mod tests {
             let done = |range: &str, version: &str| of(range, version, &[is_installed(), reached()]);
             check(&done("", "0.1.0"), &[], "yes", "");
             check(&done("<1.13", "1.12.2"), &[], "yes", "");
-            let why = "1.11.1 is installed, which version \"1.12.x\" does not take";
+            let why = "1.11.1 is installed, which is not in the range \"1.12.x\"";
             check(&done("1.12.x", "1.11.1"), &[], "no", why);
-            // The version before may be in the range.
+            // The previous version may be in the range.
             let upgrading = condition("Progressing", "True", "RollingOut", "rolling out");
             check(&of("<1.13", "1.11.1", &[is_installed(), upgrading]), &[], "no", "RollingOut: rolling out");
         }
@@ -206,7 +207,7 @@ mod tests {
             ("Blocked", "failed"),
             ("InvalidConfiguration", "failed"),
             ("ProgressDeadlineExceeded", "failed"),
-            // As the first releases said of what is under way.
+            // The first releases used this reason while an installation was in progress.
             ("Absent", "no"),
         ] {
             let terminal = condition("Progressing", "False", reason, "text");
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn what_is_about_an_older_generation_does_not_count() {
-        let late = "its conditions are not about generation 4 yet";
+        let late = "its conditions are older than generation 4";
         let mut object = v1("", "1.0.0", &[is_installed(), reached()]);
         object["metadata"]["generation"] = 4.into();
         check(&object, &["1.0.0"], "no", late);

@@ -1,9 +1,9 @@
-//! Whether a live object does what it is there for, judged from what it says of itself: no requests, no clock.
+//! Determines whether a live object is ready from its own fields: without requests and without a clock.
 //!
-//! The fields and conditions are those of the Kubernetes API (`kubectl explain KIND.status`). Custom resources are read
-//! by the conventions of kstatus
-//! (<https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md>). A field that is missing or has
-//! another type than the API says means: not there yet.
+//! The fields and conditions are those of the Kubernetes API (`kubectl explain KIND.status`). Custom resources follow
+//! the conventions of kstatus
+//! (<https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md>). A field that is missing, or that
+//! does not have the type that the API defines, means not ready yet.
 
 mod custom;
 mod extension;
@@ -27,20 +27,20 @@ use crate::text::{cut, sanitize};
 use rules::{Verdict, WaitRule};
 use view::View;
 
-/// kapp does not wait for objects with this annotation, whatever its value.
+/// kapp does not wait for objects with this annotation, for any value.
 const DISABLE_WAIT: &str = "kapp.k14s.io/disable-wait";
 
-/// The most characters of a reason.
+/// The maximum length of a reason in characters.
 const LONGEST: usize = 240;
 
-/// How far a live object is. Reasons are one line that a terminal can show.
+/// The readiness of a live object. Reasons are one line and safe for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It does what it is there for; the note says what is worth knowing all the same.
+    /// It is ready; the note has other information.
     Ready { note: Option<String> },
-    /// Its controller is at work, or waits for something.
+    /// Its controller is working, or waits for something.
     InProgress(String),
-    /// Its controller has given up: without a change it does not become ready.
+    /// Its controller has given up: without a change, it does not become ready.
     Failed(String),
 }
 
@@ -68,7 +68,7 @@ impl State {
         }
     }
 
-    /// Why it is not ready, or what is noted of one that is.
+    /// The reason why it is not ready, or the note of a ready object.
     pub fn reason(&self) -> Option<&str> {
         match self {
             State::Ready { note } => note.as_deref(),
@@ -76,7 +76,7 @@ impl State {
         }
     }
 
-    /// `{"state": "ready|inProgress|failed", "reason": …}`
+    /// The state as JSON: `{"state": "ready|inProgress|failed", "reason": …}`.
     pub fn json(&self) -> Value {
         let state = match self {
             State::Ready { .. } => "ready",
@@ -90,16 +90,16 @@ impl State {
     }
 }
 
-/// Text of the cluster as one short line without what a terminal would act on.
+/// Text from the cluster as one short line that is safe for a terminal.
 fn one_line(text: &str) -> String {
     let some = cut(text, 8 * LONGEST);
     let words: Vec<&str> = some.split_whitespace().collect();
     sanitize(&cut(&words.join(" "), LONGEST)).into_owned()
 }
 
-/// Judges an object as the server lists it, by the rules where one is about it.
+/// The state of an object from a list, by the first rule that matches it or by its kind.
 ///
-/// Only the parts that decide are read into a tree, so that neither `managedFields` nor the schemas of a CRD cost anything.
+/// Only the relevant parts are parsed into a tree, so `managedFields` and the schemas of a CRD cost nothing.
 pub fn judge_json(json: &str, object: &ObjectRef, resource: &Resource, rules: &[WaitRule]) -> State {
     if let Some(rule) = rules::find(rules, &Facts::of_json(object, json)) {
         let value = serde_json::from_str(json).unwrap_or_default();
@@ -109,7 +109,7 @@ pub fn judge_json(json: &str, object: &ObjectRef, resource: &Resource, rules: &[
     judge_parts(json, resource)
 }
 
-/// By its kind.
+/// The state of an object from a list, by its kind.
 fn judge_parts(json: &str, resource: &Resource) -> State {
     #[derive(Deserialize)]
     struct Parts<'a> {
@@ -139,12 +139,12 @@ fn judge_parts(json: &str, resource: &Resource) -> State {
     judge(&resource.group, &resource.kind, &json!({"metadata": metadata, "spec": spec, "status": status}))
 }
 
-/// The container of a Pod whose log may say why the Pod is not ready.
+/// The container of a Pod whose log may show why the Pod is not ready.
 pub fn logging_container(pod: &Value) -> Option<String> {
     pods::logging_container(View(pod))
 }
 
-/// Judges a live object by the rules where one is about it, else by its kind.
+/// The verdict about a live object, by the first rule that matches it or by its kind.
 pub fn judge_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> Verdict {
     match rules::find(rules, &Facts::of_live(object, value)) {
         Some(rule) => match before_all(object.group(), &object.kind, View(value)) {
@@ -159,16 +159,16 @@ pub fn judge_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> Verdic
     }
 }
 
-/// How long a new custom resource may take to get a status, where others of its kind have one.
+/// How long to wait for the status of a new custom resource, if other objects of its kind have one.
 const FIRST_STATUS: Duration = Duration::from_secs(10);
 
-/// What a new custom resource counts as whose status is still to come.
+/// The verdict about a new custom resource that has no status yet.
 pub fn without_status() -> Verdict {
-    let state = State::in_progress("it has no status yet, which others of its kind have");
+    let state = State::in_progress("it has no status yet, unlike other objects of its kind");
     Verdict { ready_after: Some(FIRST_STATUS), ..state.into() }
 }
 
-/// Whether an object counts as ready only because it has no status. A wait rule knows better.
+/// Whether an object counts as ready only because it has no status. A wait rule takes precedence.
 pub fn lacks_status(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> bool {
     let is_empty = |status: &Value| status.is_null() || status.as_object().is_some_and(Map::is_empty);
     matcher::is_custom(object)
@@ -177,7 +177,7 @@ pub fn lacks_status(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> bo
         && judge(object.group(), &object.kind, value) == State::READY
 }
 
-/// Whether an object, as the server lists it, has one of the conditions by which custom resources are judged.
+/// Whether an object from a list has one of the conditions that determine the readiness of custom resources.
 pub fn tells_ready(json: &str) -> bool {
     #[derive(Deserialize)]
     struct Parts {
@@ -189,10 +189,11 @@ pub fn tells_ready(json: &str) -> bool {
     custom::CONDITIONS.iter().any(|name| View(&object).condition(name).is_some())
 }
 
-/// Quotas and webhooks keep Pods from being created for a moment, or for good.
+/// How long `ReplicaFailure` must last before it counts as a failure: quotas and webhooks may refuse Pods only for a
+/// moment.
 const REPLICA_FAILURE: Duration = Duration::from_secs(30);
 
-/// A workload whose Pods cannot be created: by the condition `ReplicaFailure`.
+/// The failure of a workload whose Pods cannot be created, from the condition `ReplicaFailure`.
 fn replica_failure(object: &ObjectRef, state: &State, value: &Value) -> Option<(String, Duration)> {
     let is_one = matches!(
         (object.group(), object.kind.as_str()),
@@ -202,13 +203,13 @@ fn replica_failure(object: &ObjectRef, state: &State, value: &Value) -> Option<(
     matches!(state, State::InProgress(_)).then(|| (condition.explain(), REPLICA_FAILURE))
 }
 
-/// What no rule and no kind decides: an object that nobody waits for, and one that is being deleted.
+/// The state that takes precedence over rules and kinds: of an object that is not awaited, or is being deleted.
 fn before_all(group: &str, kind: &str, view: View<'_>) -> Option<State> {
     if view.at("/metadata/annotations").is_some_and(|annotations| annotations.get(DISABLE_WAIT).is_some()) {
         return Some(State::noted(&format!("not awaited ({DISABLE_WAIT})")));
     }
     if view.at("/metadata/deletionTimestamp").is_some_and(Value::is_string) {
-        // Those of a namespace are in its spec too.
+        // A namespace also has finalizers in its spec.
         let lists = ["/metadata/finalizers", "/spec/finalizers"];
         let of_spec = (group, kind) == ("", "Namespace");
         let finalizers = lists[..1 + usize::from(of_spec)].iter().flat_map(|list| view.list(list));
@@ -221,7 +222,7 @@ fn before_all(group: &str, kind: &str, view: View<'_>) -> Option<State> {
     None
 }
 
-/// Judges an object of a group (empty for the core group) and a kind.
+/// The state of an object by its group (empty for the core group) and kind.
 fn judge(group: &str, kind: &str, object: &Value) -> State {
     let view = View(object);
     if let Some(state) = before_all(group, kind, view) {
@@ -244,13 +245,13 @@ fn judge(group: &str, kind: &str, object: &Value) -> State {
         ("policy", "PodDisruptionBudget") => view.unobserved(true).unwrap_or(State::READY),
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => resources::admission_policy(view),
         (cluster_catalog::GROUP, EXTENSION) => extension::state(view, &[]),
-        // ConfigMaps, roles, CronJobs and the like have no conditions, so they are ready at once.
+        // ConfigMaps, roles, CronJobs and similar kinds have no conditions, so they are ready immediately.
         _ => custom::resource(view),
     }
 }
 
-/// Whether an object of the manifests may take its time to be ready: most are so as they are written, and a CRD is awaited in
-/// its own way.
+/// Whether an object of the manifests may need time to become ready. Most are ready once they are written; CRDs are
+/// awaited separately.
 pub fn takes_time(object: &ObjectRef, is_custom: bool, manifest: impl FnOnce() -> Value) -> bool {
     match (object.group(), object.kind.as_str()) {
         ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")

@@ -1,11 +1,11 @@
-//! Pods, and what of their containers explains that they are not ready.
+//! Readiness of Pods, and the container statuses that explain why a Pod is not ready.
 
 use serde_json::Value;
 
 use super::State;
 use super::view::View;
 
-/// Reasons to wait that each container has for a while.
+/// Reasons to wait that are normal for a starting container.
 const USUAL: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 
 /// `Pod`: `status.phase`, the conditions `Ready` and `PodScheduled`, and the statuses of the containers.
@@ -32,13 +32,13 @@ pub fn pod(view: View<'_>) -> State {
         return State::READY;
     }
     if phase == "Unknown" {
-        return State::in_progress("its node does not answer");
+        return State::in_progress("its node does not respond");
     }
     let unscheduled = view.denies("PodScheduled").map(|condition| condition.explain());
     let unready = || view.denies("Ready").map(|condition| condition.explain());
     let why = waiting(view).or(terminated).or(unscheduled).or_else(unready);
     State::in_progress(&why.unwrap_or_else(|| match phase {
-        "" => "no node has taken it yet".to_owned(),
+        "" => "not scheduled yet".to_owned(),
         phase => format!("{phase}, not Ready"),
     }))
 }
@@ -48,7 +48,7 @@ fn containers(view: View<'_>) -> impl Iterator<Item = View<'_>> {
     lists.into_iter().flat_map(move |list| view.list(list)).map(View)
 }
 
-/// The container that keeps the Pod from being ready, if it has run: one that never did has written nothing.
+/// The container that keeps the Pod from being ready, if it has run. A container that never ran has no log.
 pub fn logging_container(view: View<'_>) -> Option<String> {
     let ended = |container: View<'_>| container.integer("/state/terminated/exitCode");
     let is_stuck = |container: &View<'_>| {
@@ -74,7 +74,7 @@ fn waiting(view: View<'_>) -> Option<String> {
     Some(format!("container {name}: {reason}{}{message}", exit.unwrap_or_default()))
 }
 
-/// The first container that ended with another exit code than 0.
+/// The first container that ended with a non-zero exit code.
 fn failed(view: View<'_>) -> Option<String> {
     let code = |container: View<'_>| container.integer("/state/terminated/exitCode").filter(|code| *code != 0);
     let container = containers(view).find(|container| code(*container).is_some())?;

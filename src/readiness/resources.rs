@@ -1,4 +1,4 @@
-//! Built-in kinds that run no Pods.
+//! Readiness of built-in kinds that do not run Pods.
 
 use super::State;
 use super::view::View;
@@ -29,8 +29,8 @@ pub fn api_service(view: View<'_>) -> State {
     }
 }
 
-/// `PersistentVolumeClaim`: `status.phase`. A storage class with `WaitForFirstConsumer` binds when a Pod uses the claim,
-/// which the claim itself does not say.
+/// `PersistentVolumeClaim`: `status.phase`. A storage class with `WaitForFirstConsumer` binds only when a Pod uses the
+/// claim; the claim itself does not show this.
 pub fn claim(view: View<'_>) -> State {
     match view.text("/status/phase") {
         "Bound" => State::READY,
@@ -72,18 +72,18 @@ pub fn service(view: View<'_>) -> State {
         "ExternalName" => State::READY,
         _ if address.is_empty() => State::in_progress("no cluster IP yet"),
         "LoadBalancer" if view.list("/status/loadBalancer/ingress").is_empty() => {
-            State::in_progress("no load balancer has given it an address yet")
+            State::in_progress("it has no load balancer address yet")
         }
         _ => State::READY,
     }
 }
 
-/// `HorizontalPodAutoscaler`: ready at once; the condition `ScalingActive` is noted where it is false.
+/// `HorizontalPodAutoscaler`: ready immediately; the condition `ScalingActive` is noted if it is false.
 pub fn autoscaler(view: View<'_>) -> State {
     view.denies("ScalingActive").map_or(State::READY, |condition| State::noted(&condition.explain()))
 }
 
-/// `ValidatingAdmissionPolicy`: `status.observedGeneration` says that its expressions were type checked;
+/// `ValidatingAdmissionPolicy`: `status.observedGeneration` shows that its expressions were type-checked;
 /// `status.typeChecking.expressionWarnings` is noted.
 pub fn admission_policy(view: View<'_>) -> State {
     if let Some(state) = view.unobserved(true) {

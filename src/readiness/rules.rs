@@ -1,6 +1,6 @@
-//! Rules of the configuration that say when objects are ready.
+//! Rules of the configuration that determine when objects are ready.
 //!
-//! Source: `waitRules` in kapp's documentation of its Config. The first rule that is about an object decides alone.
+//! Source: `waitRules` in kapp's documentation of its Config. Only the first rule that matches an object is used.
 
 use std::time::Duration;
 
@@ -13,43 +13,43 @@ use crate::matcher::{self, Facts, Matcher};
 use crate::olm::cluster_catalog::GROUP;
 use crate::olm::cluster_extension::KIND;
 
-/// What an expression can name.
+/// The variables that an expression can use.
 pub const VARIABLES: &[&str] = &["object"];
 
-/// When the objects that its matchers fit are ready.
+/// Determines when the objects that match are ready.
 #[derive(Debug, Clone)]
 pub struct WaitRule {
     pub matchers: Vec<Matcher>,
-    /// Their controller sets `status.observedGeneration`: before that is the latest, nothing else counts.
+    /// The controller sets `status.observedGeneration`: until that is the latest generation, the objects are not ready.
     pub observes_generation: bool,
     pub test: Test,
 }
 
-/// What a rule looks at.
+/// The test of a rule.
 #[derive(Debug, Clone)]
 pub enum Test {
     Conditions(Vec<ConditionMatcher>),
     Expressions(Box<Expressions>),
-    /// A ClusterExtension: the versions that OLM is known to install, one after another, of which the first is enough.
+    /// For a ClusterExtension: the versions that OLM will install, one after another. The first is enough.
     Predicted(Vec<String>),
 }
 
-/// What a condition means.
+/// The meaning of a condition.
 #[derive(Debug, Clone, Default)]
 pub struct ConditionMatcher {
     pub name: String,
     pub status: String,
     pub failure: bool,
     pub success: bool,
-    /// What waits for the object may be written, though it is not ready.
+    /// Objects that wait for this object can be written, although it is not ready.
     pub unblocks: bool,
-    /// The condition has an `observedGeneration` and counts only for the latest one.
+    /// The condition has an `observedGeneration` and is ignored unless that is the latest generation.
     pub observes_generation: bool,
-    /// A failure counts only when it has lasted so long.
+    /// A failure is ignored until it has lasted this long.
     pub timeout: Option<Duration>,
 }
 
-/// CEL expressions over `object`; one that cannot be evaluated does not hold.
+/// CEL expressions over `object`. An expression that cannot be evaluated counts as false.
 #[derive(Debug, Clone)]
 pub struct Expressions {
     pub success: Expression,
@@ -57,15 +57,15 @@ pub struct Expressions {
     pub unblocks: Option<Expression>,
 }
 
-/// How far an object is, as those see it who wait for it.
+/// The readiness of an object for objects that wait for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub state: State,
-    /// It is not ready, but what waits for it may be written.
+    /// It is not ready, but objects that wait for it can be written.
     pub unblocks: bool,
-    /// It has failed when what this names lasts so long.
+    /// It has failed if this condition lasts this long.
     pub fails_after: Option<(String, Duration)>,
-    /// It counts as ready when a wait for it has lasted so long.
+    /// It counts as ready after a wait of this length.
     pub ready_after: Option<Duration>,
 }
 
@@ -75,13 +75,13 @@ impl From<State> for Verdict {
     }
 }
 
-/// The rule that decides about an object.
+/// The first rule that matches an object.
 pub fn find<'r>(rules: &'r [WaitRule], facts: &Facts<'_>) -> Option<&'r WaitRule> {
     rules.iter().find(|rule| matcher::any(&rule.matchers, facts) == Some(true))
 }
 
 impl WaitRule {
-    /// The rule of one ClusterExtension whose versions are known beforehand.
+    /// The rule for one ClusterExtension whose versions were predicted.
     pub fn predicted(extension: &str, versions: Vec<String>) -> Self {
         let kind = KIND.to_owned();
         let is_one = Matcher::GroupKind { group: GROUP.to_owned(), kind: kind.clone() };
@@ -90,7 +90,7 @@ impl WaitRule {
         WaitRule { matchers, observes_generation: false, test: Test::Predicted(versions) }
     }
 
-    /// Judges a live object that is not being deleted.
+    /// The verdict about a live object that is not being deleted.
     pub fn judge(&self, object: &Value) -> Verdict {
         let view = View(object);
         match view.unobserved(true).filter(|_| self.observes_generation) {
@@ -131,14 +131,14 @@ fn by_conditions(matchers: &[ConditionMatcher], view: View<'_>) -> Verdict {
         return State::READY.into();
     }
     if is_late {
-        return State::in_progress(&format!("its conditions are not about generation {generation} yet")).into();
+        return State::in_progress(&format!("its conditions are older than generation {generation}")).into();
     }
     match holding.iter().find(|(matcher, _)| matcher.unblocks) {
         Some((_, condition)) => Verdict { unblocks: true, ..State::in_progress(&said(*condition)).into() },
         None => {
             let wanted = matchers.iter().filter(|matcher| matcher.success);
             let wanted: Vec<String> = wanted.map(|matcher| format!("{}={}", matcher.name, matcher.status)).collect();
-            State::in_progress(&format!("waits for {}", wanted.join(" or "))).into()
+            State::in_progress(&format!("waiting for {}", wanted.join(" or "))).into()
         }
     }
 }
@@ -150,13 +150,13 @@ impl Expressions {
         };
         let holds_too = |expression: &Option<Expression>| expression.as_ref().is_some_and(holds);
         if holds_too(&self.failure) {
-            return State::failed("the failure expression of its wait rule holds").into();
+            return State::failed("the failure expression of its wait rule is true").into();
         }
         if holds(&self.success) {
             return State::READY.into();
         }
         let unblocks = holds_too(&self.unblocks);
-        Verdict { unblocks, ..State::in_progress("the success expression of its wait rule does not hold yet").into() }
+        Verdict { unblocks, ..State::in_progress("the success expression of its wait rule is not true yet").into() }
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
         ConditionMatcher { name: name.into(), status: status.into(), ..ConditionMatcher::default() }
     }
 
-    /// As for kapp-controller's App.
+    /// A rule for kapp-controller's App.
     fn of_app() -> WaitRule {
         let success = ConditionMatcher { success: true, ..matcher("ReconcileSucceeded", "True") };
         let failure = ConditionMatcher { failure: true, ..matcher("ReconcileFailed", "True") };
@@ -197,7 +197,7 @@ mod tests {
     fn failure_comes_before_success_and_success_before_what_unblocks() {
         let (rule, progress) = (of_app(), ("Reconciling", "True"));
         let (done, failed) = (("ReconcileSucceeded", "True"), ("ReconcileFailed", "True"));
-        assert_eq!(said(&rule, &[]), ("no", "waits for ReconcileSucceeded=True".into(), false));
+        assert_eq!(said(&rule, &[]), ("no", "waiting for ReconcileSucceeded=True".into(), false));
         assert_eq!(said(&rule, &[("ReconcileSucceeded", "False")]).0, "no");
         assert_eq!(said(&rule, &[progress]), ("no", "Reconciling is True: R: m".into(), true));
         assert_eq!(said(&rule, &[progress, done]), ("yes", String::new(), false));
@@ -214,7 +214,7 @@ mod tests {
         if let Test::Conditions(matchers) = &mut rule.test {
             matchers.iter_mut().for_each(|matcher| matcher.observes_generation = true);
         }
-        assert_eq!(said(&rule, &[done]), ("no", "its conditions are not about generation 2 yet".into(), false));
+        assert_eq!(said(&rule, &[done]), ("no", "its conditions are older than generation 2".into(), false));
         let mut latest = object(&[done]);
         latest["status"]["conditions"][0]["observedGeneration"] = 2.into();
         assert_eq!(rule.judge(&latest).state, State::READY);

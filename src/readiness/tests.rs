@@ -9,7 +9,7 @@ fn check(cases: &[Case<'_>]) {
         let state = judge(group, kind, object);
         let said = (state.word(), state.reason().unwrap_or_default());
         assert_eq!(said, (*word, *reason), "{kind} {object}");
-        // The text of the server's list is judged as the tree is.
+        // The text of an item of a list has the same state as the tree.
         let resource = Resource {
             group: group.into(),
             version: "v1".into(),
@@ -63,17 +63,17 @@ fn deployments() {
         (kind, with(3, counts(3, 3, 3)), "yes", ""),
         (kind, with(0, json!({})), "yes", "scaled to 0"),
         (kind, with(3, counts(4, 2, 3)), "no", "2 of 3 replicas updated"),
-        (kind, with(3, counts(4, 3, 3)), "no", "1 of 4 replicas still to terminate"),
-        (kind, with(1, counts(3, 3, 3)), "no", "2 of 3 replicas still to terminate"),
+        (kind, with(3, counts(4, 3, 3)), "no", "1 of 4 replicas still to be terminated"),
+        (kind, with(1, counts(3, 3, 3)), "no", "2 of 3 replicas still to be terminated"),
         (kind, with(3, counts(3, 3, 2)), "no", "2 of 3 replicas available"),
         (kind, seen(json!({}), json!({})), "no", "0 of 1 replica updated"),
-        (kind, enough("2", counts(3, 3, 2)), "yes", "2 of 3 replicas available; 2 do"),
+        (kind, enough("2", counts(3, 3, 2)), "yes", "2 of 3 replicas available; the minimum is 2"),
         (kind, enough("67%", counts(3, 3, 2)), "no", "2 of 3 replicas available"),
-        (kind, enough("66%", counts(3, 3, 2)), "yes", "2 of 3 replicas available; 2 do"),
+        (kind, enough("66%", counts(3, 3, 2)), "yes", "2 of 3 replicas available; the minimum is 2"),
         (kind, enough("2", counts(3, 3, 1)), "no", "1 of 3 replicas available"),
         // Two of four are old, and may be the ones that are available.
         (kind, enough("1", counts(4, 2, 2)), "no", "2 of 3 replicas updated"),
-        (kind, enough("1", counts(4, 2, 3)), "yes", "1 of 3 replicas available; 1 do"),
+        (kind, enough("1", counts(4, 2, 3)), "yes", "1 of 3 replicas available; the minimum is 1"),
         (kind, enough("9", counts(3, 3, 3)), "yes", ""),
         (kind, enough("some", counts(3, 3, 2)), "no", "2 of 3 replicas available"),
         (kind, enough("-1", counts(3, 3, 2)), "no", "2 of 3 replicas available"),
@@ -83,7 +83,7 @@ fn deployments() {
             kind,
             seen(json!({"replicas": 3, "paused": true}), json!({})),
             "yes",
-            "paused: changes of the Pod template are not rolled out",
+            "paused: changes to the Pod template are not rolled out",
         ),
         (kind, said(json!([late])), "failed", "ProgressDeadlineExceeded: ReplicaSet \"web-1\" has timed out"),
         (
@@ -121,7 +121,7 @@ fn stateful_sets_and_daemon_sets() {
         (kind, with(status(3, 3, 3, "b")), "yes", ""),
         (kind, with(status(3, 1, 3, "a")), "no", "1 of 3 replicas updated"),
         (kind, with(status(3, 3, 2, "a")), "no", "2 of 3 replicas ready"),
-        (kind, with(status(4, 3, 3, "b")), "no", "1 of 4 replicas still to terminate"),
+        (kind, with(status(4, 3, 3, "b")), "no", "1 of 4 replicas still to be terminated"),
         (kind, with(status(3, 3, 3, "a")), "no", "moving from revision a to b"),
         (kind, partition(2, status(3, 1, 3, "a")), "yes", "partition 2: Pods below it are not updated"),
         (kind, partition(2, status(3, 0, 3, "a")), "no", "0 of 1 replica updated"),
@@ -181,7 +181,7 @@ fn the_log_of_the_container_that_keeps_a_pod_from_being_ready_is_wanted() {
     let sidecar = container("sidecar", false, running.clone(), json!({}));
     for (init, containers, expected) in [
         (json!([]), json!([sidecar, container("web", false, waiting("CrashLoopBackOff"), ended(1))]), Some("web")),
-        // It has never run, and what waits for it is not to blame.
+        // It has never run, and a container that waits for it is not the cause.
         (json!([]), json!([sidecar, container("web", false, waiting("ImagePullBackOff"), json!({}))]), None),
         (json!([container("init", false, ended(2), json!({}))]), json!([sidecar]), Some("init")),
         (json!([container("init", true, ended(0), json!({}))]), json!([sidecar]), Some("sidecar")),
@@ -238,8 +238,8 @@ fn pods() {
             "Unschedulable: 0/3 nodes are available: 3 too small",
         ),
         (kind, pending(json!({"phase": "Pending", "containerStatuses": [begun]})), "no", "Pending, not Ready"),
-        (kind, phase("Unknown"), "no", "its node does not answer"),
-        (kind, json!({}), "no", "no node has taken it yet"),
+        (kind, phase("Unknown"), "no", "its node does not respond"),
+        (kind, json!({}), "no", "not scheduled yet"),
         (kind, never, "failed", "container web: Error (exit code 2)"),
         (kind, evicted, "failed", "Evicted: low on memory"),
         (
@@ -330,13 +330,13 @@ fn volumes_namespaces_services_and_what_is_ready_at_once() {
         ("Namespace", phase("Terminating"), "no", "Terminating"),
         ("Namespace", json!({}), "no", "not Active yet"),
         ("Namespace", namespace.clone(), "no", "terminating, finalizers: kubernetes"),
-        // Elsewhere `spec.finalizers` is the maker's own field.
+        // In other kinds, `spec.finalizers` is an ordinary field.
         ("Sample.example.com", namespace, "no", "terminating"),
         ("Service", service("ClusterIP", "10.0.0.1"), "yes", ""),
         ("Service", service("ClusterIP", "None"), "yes", ""),
         ("Service", service("ExternalName", ""), "yes", ""),
         ("Service", service("ClusterIP", ""), "no", "no cluster IP yet"),
-        ("Service", balancer(json!([])), "no", "no load balancer has given it an address yet"),
+        ("Service", balancer(json!([])), "no", "it has no load balancer address yet"),
         ("Service", balancer(json!([{"ip": "192.0.2.1"}])), "yes", ""),
         ("HorizontalPodAutoscaler.autoscaling", json!({}), "yes", ""),
         ("HorizontalPodAutoscaler.autoscaling", conditions([idle]), "yes", "FailedGetResourceMetric: no metrics"),
@@ -365,7 +365,7 @@ fn extensions_are_ready_with_a_version_that_they_ask_for() {
         object["status"]["install"]["bundle"]["version"] = "1.12.2".into();
         object
     };
-    let newer = "1.12.2 is installed, which version \">1.12.2\" does not take";
+    let newer = "1.12.2 is installed, which is not in the range \">1.12.2\"";
     check(&[(kind, asking("<1.13"), "yes", ""), (kind, asking(">1.12.2"), "no", newer)]);
 }
 
@@ -392,9 +392,9 @@ fn custom_resources_follow_kstatus() {
         (kind, conditions([condition("Synced", "False", "", "")]), "yes", ""),
         (kind, json!({"metadata": {"generation": 2}}), "yes", ""),
         (kind, old, "no", "its controller has seen generation 1 of 2"),
-        // Those that keep no generation are believed.
+        // Without an observed generation, the conditions are trusted.
         (kind, own, "yes", ""),
-        // The kinds of this name in other groups are custom.
+        // Kinds of this name in other groups are custom resources.
         ("ClusterExtension.example.com", json!({"metadata": {"generation": 2}}), "yes", ""),
         ("Deployment.example.com", json!({"metadata": {"generation": 2}}), "yes", ""),
     ]);
@@ -416,7 +416,7 @@ fn deletion_and_the_annotation_of_kapp_come_first() {
 }
 
 #[test]
-fn no_status_breaks_the_judge() {
+fn any_status_can_be_evaluated() {
     let kinds = [
         ("apps", "Deployment"),
         ("apps", "StatefulSet"),

@@ -1,5 +1,4 @@
-//! What an object says of itself, read so that no status can break the reader: a field of the wrong type is a field
-//! that is not there.
+//! Access to the fields of an object that works with any status: a field of the wrong type counts as absent.
 
 use serde_json::Value;
 
@@ -14,7 +13,7 @@ pub struct View<'a>(pub &'a Value);
 pub struct Condition<'a>(&'a Value);
 
 impl<'a> View<'a> {
-    /// What is at a JSON pointer.
+    /// The value at a JSON pointer.
     pub fn at(self, pointer: &str) -> Option<&'a Value> {
         self.0.pointer(pointer)
     }
@@ -31,18 +30,18 @@ impl<'a> View<'a> {
         self.at(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// An integer; one that is too large counts as the largest.
+    /// An integer; a value that is too large is clamped.
     pub fn integer(self, pointer: &str) -> Option<i64> {
         let value = self.at(pointer)?;
         value.as_i64().or_else(|| value.as_u64().map(|_| i64::MAX))
     }
 
-    /// A number of replicas or the like. The API server leaves out those that are 0.
+    /// A count, such as a number of replicas. The API server omits zeros.
     pub fn count(self, pointer: &str) -> i64 {
         self.integer(pointer).unwrap_or_default().max(0)
     }
 
-    /// `spec.replicas`, which is 1 where nobody says otherwise.
+    /// `spec.replicas`, which defaults to 1.
     pub fn replicas(self) -> i64 {
         self.integer("/spec/replicas").unwrap_or(1).max(0)
     }
@@ -51,18 +50,18 @@ impl<'a> View<'a> {
         self.list("/status/conditions").iter().map(Condition).find(|condition| condition.text("type") == name)
     }
 
-    /// The condition of this name, where it is true.
+    /// The condition of this name, if it is true.
     pub fn holds(self, name: &str) -> Option<Condition<'a>> {
         self.condition(name).filter(|condition| condition.status() == "True")
     }
 
-    /// The condition of this name, where it is false.
+    /// The condition of this name, if it is false.
     pub fn denies(self, name: &str) -> Option<Condition<'a>> {
         self.condition(name).filter(|condition| condition.status() == "False")
     }
 
-    /// In progress as long as `status.observedGeneration` is not `metadata.generation`: the rest of the status is about
-    /// an older spec.
+    /// In progress while `status.observedGeneration` is not `metadata.generation`, because the rest of the status is
+    /// that of an older spec.
     pub fn unobserved(self, is_required: bool) -> Option<State> {
         let latest = self.integer("/metadata/generation")?;
         match self.integer("/status/observedGeneration") {
@@ -88,12 +87,12 @@ impl<'a> Condition<'a> {
         self.text("reason")
     }
 
-    /// The generation that it is about; 0 where it does not say.
+    /// The generation that it was set for; 0 if it has none.
     pub fn generation(self) -> i64 {
         View(self.0).integer("/observedGeneration").unwrap_or_default()
     }
 
-    /// `Ready is False: Reason: message`, or what of it there is.
+    /// `Ready is False: Reason: message`, without missing parts.
     pub fn with_name(self) -> String {
         let head = format!("{} is {}", self.text("type"), self.status());
         match self.explain() {
@@ -102,7 +101,7 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// `Reason: message`, or what of it there is.
+    /// `Reason: message`, without missing parts.
     pub fn explain(self) -> String {
         match (self.reason(), self.text("message")) {
             ("", "") => format!("{} is {}", self.text("type"), self.status()),

@@ -1,4 +1,4 @@
-//! What runs Pods: the fields of `status` that the controllers of `apps` and `batch` count in.
+//! Readiness of workloads that run Pods, by the counts in `status` of the controllers of `apps` and `batch`.
 
 use super::State;
 use super::view::View;
@@ -8,19 +8,20 @@ fn of(number: i64, all: i64, what: &str) -> State {
     State::in_progress(&format!("{number} of {all} {word} {what}"))
 }
 
-/// Ready, with a word on a workload that runs nothing.
+/// Ready, with a note if the workload is scaled to 0.
 fn running(replicas: i64) -> State {
     if replicas == 0 { State::noted("scaled to 0") } else { State::READY }
 }
 
-/// How many available Pods of the new template do for a Deployment: a number, or a share of its replicas, rounded up. The
-/// first name is kapp's.
+/// The annotations with the minimum number of available Pods of the new template for a Deployment: a number, or a share
+/// of its replicas, rounded up. The first name is kapp's.
 const MINIMUM: [&str; 2] = [
     "/metadata/annotations/kapp.k14s.io~1apps-v1-deployment-wait-minimum-replicas-available",
     "/metadata/annotations/gantry.dev~1wait-minimum-replicas-available",
 ];
 
-/// At most as many as there are to be. `None` where nobody asks for it, or for what is no number: then all are awaited.
+/// The minimum number of available replicas, not more than the desired number. `None` without an annotation, or if its
+/// value is not a number: then all replicas are awaited.
 fn minimum(view: View<'_>, wanted: i64) -> Option<i64> {
     let text = MINIMUM.iter().map(|pointer| view.text(pointer)).find(|text| !text.is_empty())?.trim();
     let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
@@ -38,11 +39,11 @@ pub fn deployment(view: View<'_>) -> State {
         return state;
     }
     if view.is_true("/spec/paused") {
-        return State::noted("paused: changes of the Pod template are not rolled out");
+        return State::noted("paused: changes to the Pod template are not rolled out");
     }
     let stuck = view.denies("Progressing");
     if let Some(stuck) = stuck.filter(|condition| condition.reason() == "ProgressDeadlineExceeded") {
-        // What the ReplicaSet cannot create says more than that time is up.
+        // The reason why the ReplicaSet cannot create Pods is more useful than the expired deadline.
         let why = view.holds("ReplicaFailure").map(|condition| format!("; {}", condition.explain()));
         return State::failed(&format!("{}{}", stuck.explain(), why.unwrap_or_default()));
     }
@@ -51,10 +52,10 @@ pub fn deployment(view: View<'_>) -> State {
     let available = view.count("/status/availableReplicas");
     let minimum = minimum(view, wanted);
     if let Some(minimum) = minimum {
-        // Old Pods count as available as long as any of them is left: so many at least are new.
+        // Old Pods are included in the available ones, so this is a lower bound of the available new Pods.
         let of_new = available.saturating_sub(all.saturating_sub(updated)).clamp(0, updated);
         if of_new >= minimum && (of_new < wanted || all > updated) {
-            return State::noted(&format!("{of_new} of {wanted} replicas available; {minimum} do"));
+            return State::noted(&format!("{of_new} of {wanted} replicas available; the minimum is {minimum}"));
         }
     }
     if let Some(condition) = view.holds("ReplicaFailure").or(stuck) {
@@ -64,7 +65,7 @@ pub fn deployment(view: View<'_>) -> State {
     if updated < wanted {
         of(updated, wanted, "updated")
     } else if old > 0 {
-        State::in_progress(&format!("{old} of {all} replicas still to terminate"))
+        State::in_progress(&format!("{old} of {all} replicas still to be terminated"))
     } else if available < wanted {
         of(available, wanted, "available")
     } else {
@@ -72,7 +73,7 @@ pub fn deployment(view: View<'_>) -> State {
     }
 }
 
-/// `StatefulSet.apps`: `updatedReplicas`, `readyReplicas`, `replicas`, and the revisions where no partition holds Pods
+/// `StatefulSet.apps`: `updatedReplicas`, `readyReplicas`, `replicas`, and the revisions if no partition holds Pods
 /// back.
 pub fn stateful_set(view: View<'_>) -> State {
     if let Some(state) = view.unobserved(true) {
@@ -92,7 +93,7 @@ pub fn stateful_set(view: View<'_>) -> State {
     } else if ready < wanted {
         of(ready, wanted, "ready")
     } else if all > wanted {
-        State::in_progress(&format!("{} of {all} replicas still to terminate", all - wanted))
+        State::in_progress(&format!("{} of {all} replicas still to be terminated", all - wanted))
     } else if partition > 0 {
         State::noted(&format!("partition {partition}: Pods below it are not updated"))
     } else if revisions.0 != revisions.1 {
@@ -142,7 +143,7 @@ pub fn job(view: View<'_>) -> State {
     if view.holds("Complete").or_else(|| view.holds("SuccessCriteriaMet")).is_some() {
         return State::READY;
     }
-    // The Pods that still run are about to be terminated; then the Job fails.
+    // The running Pods are being terminated; then the Job fails.
     if let Some(condition) = view.holds("FailureTarget") {
         return State::in_progress(&format!("failing: {}", condition.explain()));
     }

@@ -1,16 +1,16 @@
-//! Whether to use colour, decided once, and the few styles that the output has.
+//! Decides once whether to use colour, and defines the styles of the output.
 //!
-//! owo-colors can ask the environment by itself, but there `FORCE_COLOR` beats `NO_COLOR` and an override is global.
-//! [`decide`] is a pure function instead and its answer travels as a [`Paint`].
+//! owo-colors can read the environment itself, but there `FORCE_COLOR` beats `NO_COLOR`, and an override is global.
+//! Instead, [`decide`] is a pure function, and its result is passed on as a [`Paint`].
 
 use owo_colors::Style;
 
 use crate::options::ColorChoice;
 
-/// Whether to write colour to a stream: `--color` decides where it says so, then the environment, then the stream.
+/// Whether to write colour to a stream: `--color` decides unless it is `auto`, then the environment, then the stream.
 ///
-/// `NO_COLOR` beats `FORCE_COLOR` and `CLICOLOR_FORCE`: a user who sets it cannot read the escapes. An empty variable is
-/// one that is not set.
+/// `NO_COLOR` beats `FORCE_COLOR` and `CLICOLOR_FORCE`: a user who sets it cannot read the escapes. An empty variable
+/// counts as unset.
 pub fn decide(choice: ColorChoice, env: impl Fn(&str) -> Option<String>, is_terminal: bool) -> bool {
     let set = |name: &str| env(name).filter(|value| !value.is_empty());
     let forced = |name: &str| set(name).is_some_and(|value| value != "0" && value != "false");
@@ -23,7 +23,7 @@ pub fn decide(choice: ColorChoice, env: impl Fn(&str) -> Option<String>, is_term
     }
 }
 
-/// What a piece of text is, which decides how it looks.
+/// The role of a piece of text, which determines its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Error,
@@ -36,7 +36,7 @@ pub enum Role {
     Faint,
 }
 
-/// Applies styles, or nothing where there is no colour.
+/// Applies styles if colour is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paint {
     on: bool,
@@ -90,7 +90,7 @@ mod tests {
         assert!(auto(&[], true));
         assert!(!auto(&[], false));
         assert!(!auto(&[("NO_COLOR", "1")], true));
-        assert!(auto(&[("NO_COLOR", "")], true), "an empty NO_COLOR says nothing");
+        assert!(auto(&[("NO_COLOR", "")], true), "an empty NO_COLOR counts as unset");
         assert!(auto(&[("FORCE_COLOR", "1")], false));
         assert!(auto(&[("CLICOLOR_FORCE", "1")], false));
         assert!(!auto(&[("FORCE_COLOR", "0")], false));

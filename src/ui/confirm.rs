@@ -1,23 +1,23 @@
 //! The question before anything is written.
 //!
-//! Asking and reading are two steps, because the read blocks and has to be waited for beside an interrupt.
+//! Asking and reading are two steps, because the read blocks, and the caller must also wait for an interrupt.
 
 use std::io::{self, BufRead, Read, Write};
 
 use crate::text;
 
-/// No answer that means yes is longer, and what comes down a pipe may have no end.
+/// The maximum number of bytes of an answer. No valid answer is longer, and a pipe may be endless.
 const LONGEST_ANSWER: u64 = 256;
 
-/// What was typed.
+/// The answer of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     pub yes: bool,
-    /// Whether the cursor stands in a new line. Without it, the next output would go on in the line of the question.
+    /// Whether the answer ended with a line feed. If not, the next output would continue the line of the question.
     pub line_ended: bool,
 }
 
-/// Shows the question with its default, a no.
+/// Shows the question with its default, no.
 pub fn ask(question: &str, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{} [y/N] ", text::sanitize(question))?;
     out.flush()

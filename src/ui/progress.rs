@@ -1,7 +1,7 @@
-//! Progress on stderr while something takes its time: reading, checking, applying, waiting.
+//! Progress on stderr during long operations: reading, checking, applying, waiting.
 //!
-//! Only on a terminal: a log file full of spinners helps nobody. Where there is none every call is a branch and no
-//! more, so callers report each object without thinking about it. A finished stage leaves no trace on the screen.
+//! Progress is shown only on a terminal, because spinners are useless in a log file. Without a terminal, every call
+//! costs one branch, so callers can report each object. A finished stage is erased from the screen.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,35 +11,35 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::text;
 
-/// Longer notes are cut: a progress line must stay one line.
+/// The maximum length of a note in characters, so progress stays on one line.
 const LONGEST_NOTE: usize = 60;
-/// The key of the template that stands for the lines below.
+/// The template key for the lines below.
 const BELOW: &str = "below";
 
-/// Makes stages; a no-op unless it was made for a terminal.
+/// Creates stages, which show nothing unless there is a terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     shown: bool,
 }
 
 impl Progress {
-    /// `shown`: stderr is a terminal and the user did not ask for quiet.
+    /// `shown` is true if stderr is a terminal and the user did not request quiet output.
     pub fn new(shown: bool) -> Self {
         Progress { shown }
     }
 
-    /// Whether anybody sees it.
+    /// Whether progress is shown.
     pub fn is_shown(&self) -> bool {
         self.shown
     }
 
-    /// For callers that show nothing.
+    /// A progress that shows nothing.
     #[cfg(test)]
     pub fn none() -> Self {
         Progress { shown: false }
     }
 
-    /// Begins a stage, for example `reading live objects`. It ends, and its line goes, when it is dropped.
+    /// Starts a stage, for example `reading live objects`. When it is dropped, it ends and its line is erased.
     pub fn stage(&self, what: &str, total: Option<usize>) -> Stage {
         if !self.shown {
             return Stage { bar: None, below: Arc::default() };
@@ -48,7 +48,7 @@ impl Progress {
         let below = Arc::default();
         bar.set_style(style(total.is_some(), &below));
         bar.set_prefix(text::sanitize(what).into_owned());
-        // The spinner turns while one slow answer is awaited, so that a person sees a wait and not a hang.
+        // The spinner turns during a slow response, so the user can see that gantry does not hang.
         bar.enable_steady_tick(Duration::from_millis(120));
         Stage { bar: Some(bar), below }
     }
@@ -58,7 +58,7 @@ fn style(counted: bool, below: &Below) -> ProgressStyle {
     let below = Arc::clone(below);
     let write_below = move |_: &ProgressState, out: &mut dyn Write| {
         for line in below.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            // It is drawn again with the next tick.
+            // An error does not matter: the next tick draws the line again.
             let _ = write!(out, "\n  {line}");
         }
     };
@@ -71,18 +71,18 @@ fn style(counted: bool, below: &Below) -> ProgressStyle {
     style.with_key(BELOW, write_below)
 }
 
-/// One stage of the run. May be shared between threads.
+/// One stage of the run. It can be shared between threads.
 #[derive(Debug)]
 pub struct Stage {
     bar: Option<ProgressBar>,
     below: Below,
 }
 
-/// Lines that are drawn below the one of the stage.
+/// The lines that are drawn below the line of the stage.
 type Below = Arc<Mutex<Vec<String>>>;
 
 impl Stage {
-    /// How far it is; `total` where it has become known.
+    /// Sets the number of finished items, and the total if it is known.
     pub fn set(&self, done: usize, total: Option<usize>) {
         let Some(bar) = &self.bar else { return };
         if let Some(total) = total
@@ -94,14 +94,14 @@ impl Stage {
         bar.set_position(done as u64);
     }
 
-    /// One more is done.
+    /// Increments the number of finished items.
     pub fn advance(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }
     }
 
-    /// What is worked on right now, for example the name of an object.
+    /// Shows the current item, for example the name of an object.
     pub fn note(&self, note: &str) {
         if let Some(bar) = &self.bar {
             let note = text::sanitize(note);
@@ -109,18 +109,18 @@ impl Stage {
         }
     }
 
-    /// What is under way beside that, each on a line of its own below; nothing takes the lines away.
+    /// Shows other running items below, one per line; an empty list removes the lines.
     pub fn below<'l>(&self, lines: impl IntoIterator<Item = &'l str>) {
         if self.bar.is_none() {
             return;
         }
-        // A line that the terminal breaks would not be erased. Two columns are the margin.
+        // A line that wraps would not be erased. The lines are indented by two columns.
         let columns = super::width(true).saturating_sub(3);
         let fit = |line: &str| text::cut_to_width(&text::sanitize(line), columns);
         *self.below.lock().unwrap_or_else(PoisonError::into_inner) = lines.into_iter().map(fit).collect();
     }
 
-    /// Runs what writes to the terminal itself, while the stage's line is out of its way.
+    /// Runs a function that writes to the terminal, while the stage's line is hidden.
     pub fn aside(&self, write: impl FnOnce()) {
         match &self.bar {
             Some(bar) => bar.suspend(write),
@@ -128,7 +128,7 @@ impl Stage {
         }
     }
 
-    /// Ends the stage and clears its line, as dropping it does.
+    /// Ends the stage and clears its line, like dropping it.
     pub fn finish(self) {}
 }
 

@@ -348,7 +348,7 @@ fn what_olm_cannot_read_is_named() {
     bed.write("example/metadata/dependencies.yaml", "dependencies: []\n");
     bed.write("example/README.yaml", &crd);
     let output = dir_deploy(&bed, &["-f", "example", "--preflight=APIAvailability"]);
-    output.code(0).stderr_contains("a bundle, of which only manifests/ is read: README.yaml beside it is not");
+    output.code(0).stderr_contains("gantry reads only manifests/ of a bundle, not README.yaml next to it");
     let annotations = fs::read_to_string(bed.folder.path().join("example/metadata/annotations.yaml")).unwrap();
     bed.write("example/metadata/annotations.yaml", &format!("{annotations}  x: [\n"));
     dir_deploy(&bed, &["-f", "example"]).code(1).stderr_contains("--> example/metadata/annotations.yaml:");

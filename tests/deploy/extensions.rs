@@ -152,10 +152,10 @@ fn the_version_before_does_not_end_a_deploy_though_olm_calls_it_installed() {
     let open = stage.extension(">=1.0");
     let flags = [&CHECKED[..], &["--wait-timeout=2s"]].concat();
     // Nobody has seen the new generation.
-    stage.deploy(&open, &flags).run().code(5).stdout_contains("its conditions are not about generation 2 yet");
+    stage.deploy(&open, &flags).run().code(5).stdout_contains("its conditions are older than generation 2");
     stage.status(&open, &Status { installed: "1.0.0", progressing: REACHED, behind: 0 });
     let output = stage.deploy(&open, &flags).run();
-    output.code(5).stdout_contains("is not ready after 2s: 1.0.0 is installed, and not yet 1.1.0 or 1.2.0");
+    output.code(5).stdout_contains("is not ready after 2s: 1.0.0 is installed, not yet 1.1.0 or 1.2.0");
     // Without the check, any that the range takes is what is asked for.
     stage.deploy(&open, &["--wait-timeout=2s"]).run().code(0);
     // One that OLM has gone on to is as good.
@@ -207,10 +207,10 @@ fn extensions_of_v1alpha1_are_awaited_likewise() {
     stage.installed(&extension("1.0.0"), "1.0.0");
     let next = extension("1.1.x");
     let output = stage.deploy(&next, &["--wait-timeout=1s"]).run();
-    output.code(5).stdout_contains("its conditions are not about generation 2 yet");
+    output.code(5).stdout_contains("its conditions are older than generation 2");
     stage.status(&next, &Status { installed: "1.0.0", progressing: REACHED, behind: 0 });
     let output = stage.deploy(&next, &["--wait-timeout=1s"]).run();
-    output.code(5).stdout_contains("1.0.0 is installed, which version \"1.1.x\" does not take");
+    output.code(5).stdout_contains("1.0.0 is installed, which is not in the range \"1.1.x\"");
     let pinned = extension("1.1.0");
     let running = stage.deploy(&pinned, &CHECKED).spawn();
     stage.status(&pinned, &Status { installed: "1.1.0", progressing: REACHED, behind: 0 });

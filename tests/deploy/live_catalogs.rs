@@ -66,7 +66,7 @@ fn a_catalog_that_is_not_served_fails_the_run_and_hides_no_other() {
             "error: the catalog bad is not being served since 2026-08-21T10:00:00Z: \
              Retrying: source catalog content: no such image\n  = help: kubectl describe clustercatalog bad shows more",
         )
-        .stderr_contains("error: the catalog new is not being served: it has no condition Serving yet");
+        .stderr_contains("error: the catalog new is not being served: it has no Serving condition yet");
     // The package may be in one of those.
     olm.gantry("admin", &["catalog", "beta"])
         .run()

@@ -208,7 +208,7 @@ fn another_check_is_added_and_replaces_none() {
     assert!(!folder.path().join("ran").exists());
     folder.write("manifests/z.yaml", &config("preflightRules: []\n"));
     let report = folder.check(&[]).code(3).report();
-    assert_eq!(notices(&report), ["manifests/z.yaml:3: an empty preflightRules disables no inherited check"]);
+    assert_eq!(notices(&report), ["manifests/z.yaml:3: an empty preflightRules does not disable inherited checks"]);
 }
 
 #[test]

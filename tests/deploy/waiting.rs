@@ -386,7 +386,7 @@ fn a_new_resource_is_given_time_for_a_status_where_others_of_its_kind_have_one()
     status(&old, is_ready("True"));
     stage.write(&[&old, &first, &second]);
     let output = stage.deploy(&["--wait-timeout=2s"]).run();
-    output.code(5).stdout_contains("is not ready after 2s: it has no status yet, which others of its kind have");
+    output.code(5).stdout_contains("is not ready after 2s: it has no status yet, unlike other objects of its kind");
     // It is new no longer: as the resource of a controller that is not there.
     stage.deploy(&["--wait-timeout=2s"]).run().code(0);
 

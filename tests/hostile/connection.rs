@@ -139,7 +139,7 @@ fn files_of_the_kubeconfig_that_do_not_end() {
     let huge = hostile.huge("huge");
     let zero = PathBuf::from("/dev/zero");
     let never = "it is a pipe, and its writer did not close it within 10 s";
-    let long = "it is longer than 4 MiB";
+    let long = "it is larger than 4 MiB";
     std::thread::scope(|scope| {
         for (path, why) in [(&fifo, never), (&huge, long), (&zero, long)] {
             let hostile = &hostile;

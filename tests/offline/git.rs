@@ -495,7 +495,7 @@ fn a_revision_that_is_not_there_is_explained() {
     check("git:mian").code(1).says("there is no commit \"mian\" in this repository").says("did you mean \"main\"?");
     check("git:HEAD~5").code(1).says("there is no commit \"HEAD~5\"");
     check("git:HEAD^{tree}").code(1).says("\"HEAD^{tree}\" is a tree, not a commit");
-    check("git:--output=x").code(2).says("none begins with -");
+    check("git:--output=x").code(2).says("a revision does not start with -");
     check("git:-h").code(2);
     check("git:main..topic").code(2).says("a range of commits");
     check("git:main:../x").code(2).says("does not start at the root");
@@ -816,7 +816,7 @@ fn what_a_renderer_says_is_shown_and_harmless() {
     failed.code(1).says("\"sh\", which renders deploy, failed (exit status: 7): no such base");
     assert!(!failed.stderr.contains('\u{1b}'), "{}", failed.stderr);
     check("no-such-program {dir}").code(1).says("\"no-such-program\", which renders deploy, is not installed");
-    check("cat").code(2).says("does not say where the folder goes");
+    check("cat").code(2).says("has no placeholder for the folder");
     check("cat 'x {dir}").code(2).says("a quote that is not closed");
     let stdin = repository.check(&["-f", "-", "--render", "cat {dir}", "--target", "git:main"]);
     stdin.code(2).says("standard input cannot be rendered");

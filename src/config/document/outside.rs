@@ -1,10 +1,10 @@
-//! Whether what a project's file names is outside its folder.
+//! Whether the project file names an output or a target outside its folder.
 
 use std::path::{Component, Path};
 
 use crate::config::keys::Kind;
 
-/// The first output to a file that is not below `folder`, or the target, if that is a folder elsewhere.
+/// The first output file that is not below `folder`, or the target, if it is a folder that is not below `folder`.
 pub fn outside<'v>(kind: Kind, value: &'v serde_json::Value, folder: &Path) -> Option<&'v str> {
     let leads_out = |path: &str| !is_below(Path::new(path), folder);
     match kind {
@@ -17,7 +17,7 @@ pub fn outside<'v>(kind: Kind, value: &'v serde_json::Value, folder: &Path) -> O
     }
 }
 
-/// Whether a path, taken from `folder`, leads to a file below it, links followed.
+/// Whether a path, relative to `folder`, is a file below it after symbolic links are resolved.
 fn is_below(path: &Path, folder: &Path) -> bool {
     let is_plain = |step: Component<'_>| matches!(step, Component::Normal(_) | Component::CurDir);
     if !path.components().all(is_plain) {
@@ -27,7 +27,7 @@ fn is_below(path: &Path, folder: &Path) -> bool {
     for path in root.join(path).ancestors() {
         match path.canonicalize() {
             Ok(real) => return real.starts_with(&root),
-            // A link to what is not there yet is followed when it is written.
+            // Writing to a dangling link creates its destination, which can be anywhere.
             Err(_) if path.is_symlink() => return false,
             Err(_) => {}
         }

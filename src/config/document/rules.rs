@@ -62,13 +62,13 @@ impl Reader<'_> {
         match text_of(&name.value) {
             Some(text) if !text.is_empty() => Some((text.to_owned(), name.value.span.clone())),
             _ => {
-                self.problem(&name.value.span, format!("{path}.name is not the name of a check"), None);
+                self.problem(&name.value.span, format!("{path}.name is not a non-empty string"), None);
                 None
             }
         }
     }
 
-    /// `enabled` and the sections of one entry.
+    /// Reads `enabled` and the sections of one entry.
     fn rule(&mut self, name: &str, item: &Node) -> Dict {
         let mut rule = Dict::new();
         for entry in entries(item).unwrap_or_default() {

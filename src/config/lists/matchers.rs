@@ -1,4 +1,4 @@
-//! Reads which objects a rule is about, and paths to fields.
+//! Reads resource matchers and paths to fields.
 
 use serde_json::Value as Json;
 
@@ -10,7 +10,7 @@ impl Reader {
     pub(super) fn matchers(&mut self, item: &Located, path: &str) -> Vec<Matcher> {
         if item.get("resourceMatchers").is_none() {
             let help =
-                "without them it would be about no object; for all objects: resourceMatchers: [{allMatcher: {}}]";
+                "without matchers, the rule matches no object; to match all: resourceMatchers: [{allMatcher: {}}]";
             self.missing(item, path, "resourceMatchers", help);
         }
         let below = self.below(item, path, "resourceMatchers");
@@ -34,8 +34,8 @@ impl Reader {
         self.mapping(item, path, MATCHERS)?;
         let mut entries = item.entries();
         let (Some((name, value)), None) = (entries.next(), entries.next()) else {
-            let problem = item.place.problem(format!("{path} is not one matcher"));
-            self.problems.push(problem.help("write one of them in each item of the list"));
+            let problem = item.place.problem(format!("{path} must have exactly one matcher"));
+            self.problems.push(problem.help("write one matcher in each item of the list"));
             return None;
         };
         let path = &format!("{path}.{name}");
@@ -90,7 +90,7 @@ impl Reader {
         })
     }
 
-    /// A path to a field: keys, `{allIndexes: true}` and `{index: 0}`.
+    /// A path to a field, from keys, `{allIndexes: true}` and `{index: 0}`.
     pub(super) fn path(&mut self, item: &Located, path: &str, key: &str) -> Option<Vec<Part>> {
         let Some(found) = item.get(key) else {
             self.problem(&item.place, format!("{path} has no {key}"));
@@ -104,7 +104,7 @@ impl Reader {
         let named = items.iter().enumerate().map(|(index, item)| (item, format!("{path}[{index}]")));
         let parts: Vec<Part> = named.filter_map(|(item, path)| self.part(item, &path)).collect();
         if items.is_empty() {
-            self.problem(&found.place, format!("{path} is not a list of keys that lead to a field"));
+            self.problem(&found.place, format!("{path} is not a non-empty list of steps to a field"));
         }
         (!items.is_empty() && parts.len() == items.len()).then_some(parts)
     }

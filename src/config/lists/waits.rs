@@ -30,7 +30,8 @@ impl Reader {
                 return None;
             }
             (None, None) => {
-                self.missing(item, path, "conditionMatchers", "without them nothing that it is about is ever ready");
+                let help = "without conditionMatchers or cel, the objects of this rule would never be ready";
+                self.missing(item, path, "conditionMatchers", help);
                 return None;
             }
         };

@@ -1,8 +1,8 @@
-//! Which objects a rule of a Config is about, and which of their fields.
+//! Resource matchers and field paths in a Config.
 
 use schemars::JsonSchema;
 
-/// Which objects a rule is about: one of the matchers.
+/// The objects that a rule applies to: exactly one of the matchers.
 #[derive(JsonSchema)]
 #[schemars(rename = "ResourceMatcher", extend("minProperties" = 1, "maxProperties" = 1))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -11,21 +11,21 @@ pub(in crate::config) struct RawMatcher {
     /// All objects.
     #[schemars(with = "Option<RawNothing>")]
     all_matcher: Option<RawNothing>,
-    /// One of several fits.
+    /// At least one of these matches.
     any_matcher: Option<RawMatchers>,
-    /// All of several fit.
+    /// All of these match.
     and_matcher: Option<RawMatchers>,
-    /// Another one does not fit.
+    /// The other matcher does not match.
     not_matcher: Option<RawNot>,
     api_group_kind_matcher: Option<RawGroupKind>,
     api_version_kind_matcher: Option<RawVersionKind>,
-    /// One object; without namespace a cluster-scoped one.
+    /// One object; without namespace, a cluster-scoped one.
     kind_namespace_name_matcher: Option<RawName>,
     /// The object has all of these annotations.
     has_annotation_matcher: Option<RawAnnotations>,
-    /// The object is in one of these namespaces, or in any where none is named.
+    /// The object is in one of these namespaces, or, without names, in any namespace.
     has_namespace_matcher: Option<RawNamespaces>,
-    /// Kinds that are not of Kubernetes' own API groups.
+    /// Kinds outside Kubernetes' own API groups.
     custom_resource_matcher: Option<RawNothing>,
     /// A field is absent, null, or an empty list or mapping.
     empty_field_matcher: Option<RawField>,

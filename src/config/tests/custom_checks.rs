@@ -1,4 +1,4 @@
-//! Checks of a team's own: what defines one, what is wrong with one, and which are not run.
+//! Tests of custom checks: their definitions, their problems, and those that are not run.
 
 use super::*;
 
@@ -17,8 +17,12 @@ fn a_team_defines_checks_of_its_own() {
     let list = settings.list();
     assert_eq!(source(&list, "preflightRules[mine].exec.timeout"), ("-c file", "over.yaml:4:32"));
     let command = list.iter().find(|setting| setting.path == "preflightRules[mine].exec.command").unwrap();
-    assert_eq!(command.value, serde_json::json!(["ci/check", "./arg"]), "the program starts at the file's folder");
-    // What is shown can be loaded again.
+    assert_eq!(
+        command.value,
+        serde_json::json!(["ci/check", "./arg"]),
+        "the program's path is relative to the file's folder"
+    );
+    // The output of `show` can be loaded again.
     let shown = settings.show();
     assert!(shown.contains("  exec:\n    command:\n      - ci/check"), "{shown}");
     let bed = Bed::new().raw_file("shown.yaml", &shown);
@@ -54,13 +58,13 @@ fn programs_that_come_with_the_manifests_are_not_run() {
         "{:?}",
         check.definition
     );
-    // Nor does one get into the place of another.
+    // Nor does one replace another.
     let bed = Bed::new().with("c.yaml", "preflightRules:\n- name: mine\n  exec: {command: [./good]}\n").manifest(&exec);
     let loaded = bed.load();
     assert_eq!(loaded.notices.len(), 1);
     let config = loaded.settings.checks[0].config.0.as_ref().unwrap().to_value();
     assert_eq!(config, serde_json::json!({"command": ["./good"]}));
-    // An expression does no harm, but it does not replace one of the team's.
+    // An expression is harmless, but it does not replace one of the team.
     let cel = gantry("preflightRules:\n- name: mine\n  cel: {expression: 'true'}\n");
     assert_eq!(Bed::new().manifest(&cel).checks(), ["CRDUpgradeSafety", "mine"]);
     let bed = Bed::new().with("c.yaml", "preflightRules:\n- name: mine\n  cel: {expression: e}\n").manifest(&cel);
@@ -69,7 +73,7 @@ fn programs_that_come_with_the_manifests_are_not_run() {
     assert!(say(&loaded.notices[0]).contains("ignored: \"cel\""));
 }
 
-/// Whether the check `mine` runs its program: the first word of its command, or why not.
+/// The first word of the command that the check `mine` runs, or the reason why it does not run.
 fn program(bed: &Bed) -> std::result::Result<String, Withheld> {
     let settings = bed.settings();
     let mine = settings.custom_checks.iter().find(|check| check.name == "mine").expect("the check");
@@ -94,17 +98,17 @@ fn programs_of_the_project_file_run_where_the_user_asks_for_them() {
     let mut named = project();
     named.loader.files.push("gantry.yaml".into());
     assert_eq!(program(&named), Ok("theirs".into()));
-    // The last word is the user's.
+    // The user can still turn it off.
     let off = project().user("allowExec: true\n").variable("GANTRY_ALLOW_EXEC", "false");
     assert_eq!(program(&off), Err(Withheld::NotAllowed));
 
-    // Neither a part of the user's own program...
+    // The project file cannot change a part of the user's own program...
     for part in ["command: [theirs]", "timeout: 1s"] {
         let part = format!("preflightRules:\n- name: mine\n  exec: {{{part}}}\n");
         let bed = Bed::new().user(&exec("mine")).file("gantry.yaml", &part);
         assert_eq!(program(&bed), Err(Withheld::NotAllowed), "{part}");
     }
-    // ...nor the manifests help: they cannot allow it, and put nothing in its place.
+    // ...and manifests can neither allow nor replace a program.
     let cel = gantry("preflightRules:\n- name: mine\n  cel: {expression: 'true'}\n");
     assert_eq!(program(&project().manifest(&cel)), Err(Withheld::NotAllowed));
     for bed in [Bed::new().file("gantry.yaml", "allowExec: true\n"), Bed::new().manifest(&gantry("allowExec: true\n"))]
@@ -112,7 +116,7 @@ fn programs_of_the_project_file_run_where_the_user_asks_for_them() {
         let problems = bed.problems();
         assert!(problems.len() == 1 && problems[0].contains("cannot set \"allowExec\""), "{problems:?}");
     }
-    // What the user's file or a file of -c defines needs nothing.
+    // A program from the user's file or a file of -c needs no permission.
     assert_eq!(program(&Bed::new().user(&exec("mine"))), Ok("mine".into()));
     assert_eq!(program(&project().with("c.yaml", &exec("mine"))), Ok("mine".into()));
 }

@@ -1,4 +1,4 @@
-//! Lists of rules about objects: read in gantry's documents and in kapp's, and added up.
+//! Tests of lists of rules about objects, in gantry's documents and in kapp's.
 
 use super::*;
 use crate::matcher::{Matcher, Part};
@@ -28,7 +28,7 @@ fn the_lists_of_all_layers_add_up_in_their_order() {
     assert_eq!(rule.rules[0].0, Pattern::parse("upsert after upserting x").unwrap());
     assert!(!rule.ignore_if_cyclical);
 
-    // What is shown has them all.
+    // The output of `show` has them all.
     let mut again = Bed::new().raw_file("shown.yaml", &settings.show());
     again.loader.files.push("shown.yaml".into());
     let again = again.settings().rules.bindings.groups;
@@ -63,7 +63,7 @@ fn what_cannot_be_read_is_named_with_its_line() {
         ("changeGroupBindings: [a]", "kapp.yaml:3:23: changeGroupBindings[0] is not a mapping"),
         (
             "changeGroupBindings:\n- name: a",
-            "kapp.yaml:4:3: changeGroupBindings[0] has no resourceMatchers | without them",
+            "kapp.yaml:4:3: changeGroupBindings[0] has no resourceMatchers | without matchers",
         ),
         ("changeGroupBindings:\n- {ALL}", "kapp.yaml:4:3: changeGroupBindings[0] has no name"),
         (
@@ -93,7 +93,7 @@ fn what_cannot_be_read_is_named_with_its_line() {
         ),
         (
             "changeGroupBindings:\n- name: a\n  resourceMatchers: [{}]",
-            "kapp.yaml:5:22: changeGroupBindings[0].resourceMatchers[0] is not one matcher | write one of them in each item of the list",
+            "kapp.yaml:5:22: changeGroupBindings[0].resourceMatchers[0] must have exactly one matcher | write one matcher in each item of the list",
         ),
         (
             "changeGroupBindings:\n- name: a\n  resourceMatchers:\n  - allMatchers: {}",
@@ -152,7 +152,7 @@ fn what_cannot_be_read_is_named_with_its_line() {
     let rebase_rules = [
         (
             "ytt: {overlayContractV1: {overlay.yml: x}}",
-            "kapp.yaml:4:3: rebaseRules[0].ytt: gantry does not run ytt overlays | name",
+            "kapp.yaml:4:3: rebaseRules[0].ytt: gantry does not run ytt overlays | use path",
         ),
         ("type: remove\n  {ALL}", "kapp.yaml:4:3: rebaseRules[0] has no path"),
         ("path: [a]\n  paths: [[b]]\n  type: remove\n  {ALL}", "kapp.yaml:5:3: rebaseRules[0] has both path and paths"),
@@ -168,9 +168,12 @@ fn what_cannot_be_read_is_named_with_its_line() {
         ),
         (
             "path: [a, {allIndexes: true}]\n  type: remove\n  {ALL}",
-            "kapp.yaml:4:3: rebaseRules[0]: the last step of a path is the name of a field",
+            "kapp.yaml:4:3: rebaseRules[0]: the last step of the path must be a field name",
         ),
-        ("path: []\n  type: remove\n  {ALL}", "kapp.yaml:4:9: rebaseRules[0].path is not a list of keys"),
+        (
+            "path: []\n  type: remove\n  {ALL}",
+            "kapp.yaml:4:9: rebaseRules[0].path is not a non-empty list of steps to a field",
+        ),
     ];
     let rebase_rules = rebase_rules.map(|(body, expected)| (format!("rebaseRules:\n- {body}"), expected));
     let others = [

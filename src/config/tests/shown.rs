@@ -1,4 +1,4 @@
-//! What `gantry config` shows.
+//! Tests of the output of `gantry config show`.
 
 use super::*;
 

@@ -12,7 +12,7 @@ fn notices(bed: &Bed) -> Vec<String> {
     bed.load().notices.iter().map(ToString::to_string).collect()
 }
 
-/// The effective value and its source, `None` where the default counts.
+/// The effective value and its layer; `None` if the default is in effect.
 fn effective(bed: &Bed, key: &str) -> Option<(String, String)> {
     let path = format!("preflightRules[CRDUpgradeSafety].config.{key}");
     let list = bed.settings().list();
@@ -72,7 +72,7 @@ fn a_notice_says_where_the_team_has_its_entry() {
         bed.load().notices.iter().map(say).collect::<Vec<_>>(),
         [
             "manifests/config.yaml:6:28: ignored: enabled: false of the check \"CRDUpgradeSafety\"; a Config document among \
-             the manifests may only tighten | the check is configured at c.yaml:4; change it there, or with -c FILE"
+             the manifests may only make a check stricter | the check is configured at c.yaml:4; change it there, or with -c FILE"
         ]
     );
 }
@@ -87,7 +87,7 @@ fn manifests_may_be_stricter_than_the_team() {
         assert_eq!(effective(&bed, key), Some((value.into(), "manifests".into())));
     }
     assert_eq!(notices(&bed), Vec::<String>::new());
-    // A later document cannot take it back, whatever it is.
+    // A later document cannot undo it.
     let back = "- name: CRDUpgradeSafety\n  enabled: false\n  config: {mode: warn}\n";
     let bed = bed.manifest(&rules(back));
     assert_eq!(effective(&bed, "mode"), Some(("error".into(), "manifests".into())));
@@ -111,7 +111,7 @@ fn where_no_file_of_the_team_has_an_entry_manifests_set_what_kapp_reads() {
             ]
         );
     }
-    // Off as well, unless the flag names the check.
+    // They can also disable it, unless the flag names the check.
     let off = rules("- {name: CRDUpgradeSafety, enabled: false}\n");
     let bed = Bed::new().manifest(&off);
     assert_eq!(bed.checks(), Vec::<String>::new());
@@ -122,7 +122,7 @@ fn where_no_file_of_the_team_has_an_entry_manifests_set_what_kapp_reads() {
         assert_eq!(bed.checks(), ["CRDUpgradeSafety"]);
         assert!(notices(&bed)[0].contains("ignored: enabled: false"), "{:?}", notices(&bed));
     }
-    // What kapp does not read counts from files only.
+    // Keys that kapp does not read can be set only in files.
     let bed = Bed::new().manifest(&rules("- {name: CRDUpgradeSafety, config: {enforcement: None, preset: theirs}}\n"));
     assert_eq!((effective(&bed, "enforcement"), effective(&bed, "preset")), (None, None));
     assert_eq!(notices(&bed).len(), 2);
@@ -136,8 +136,8 @@ fn manifests_that_name_another_check_do_not_replace_the_default_one() {
     }
     let bed = Bed::new().manifest(&gantry("preflightRules: []\n"));
     assert_eq!(bed.checks(), ["CRDUpgradeSafety"]);
-    assert!(notices(&bed)[0].ends_with("an empty preflightRules disables no inherited check"));
-    // A file of the team says which checks run.
+    assert!(notices(&bed)[0].ends_with("an empty preflightRules does not disable inherited checks"));
+    // A file of the team decides which checks run.
     let bed = project("preflightRules:\n- name: PermissionValidation\n").manifest(&gantry("preflightRules: []\n"));
     assert_eq!(bed.checks(), ["PermissionValidation"]);
 }
@@ -187,7 +187,7 @@ fn manifests_cannot_touch_a_check_of_the_teams_own() {
     }
 }
 
-/// Notices past a number are only counted: what has been weakened is never among those.
+/// Notices beyond a limit are only counted. A notice about a weakened check is always shown.
 #[test]
 fn what_is_weakened_is_told_before_what_is_ignored() {
     let many: String = (0..40).map(|i| format!("- {{name: c{i}, exec: {{command: [c]}}}}\n")).collect();

@@ -185,7 +185,7 @@ fn members_are_ready_in_progress_or_failed_as_their_status_says() {
             "Pending, not bound; with WaitForFirstConsumer it is bound when a Pod uses it",
         ),
         (service("inside", "ClusterIP"), none.clone(), "yes", ""),
-        (service("outside", "LoadBalancer"), none.clone(), "no", "no load balancer has given it an address yet"),
+        (service("outside", "LoadBalancer"), none.clone(), "no", "it has no load balancer address yet"),
         (service("balanced", "LoadBalancer"), json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}), "yes", ""),
         (
             stage.object("policy/v1", "PodDisruptionBudget", "budget", budget),

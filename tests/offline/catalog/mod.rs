@@ -301,7 +301,7 @@ fn usage_is_checked_before_anything_is_read() {
         (&["--catalog", "=a"], "--catalog: \"=a\" is not NAME=PATH or NAME=URL"),
         (&["--catalog", "x=gone"], "the catalog x cannot be read: gone: no such file or folder"),
         (&["--catalog", "x=.", "--catalog", "x=."], "--catalog: duplicate catalog in configuration: \"x\""),
-        (&["--catalog", "x=http://a:b@example.com/"], "a URL with a user name or password is not taken"),
+        (&["--catalog", "x=http://a:b@example.com/"], "a URL with a user name or password is not supported"),
         (&["-o", "mermaid", "--catalog", "x=."], "a graph shows one package"),
         (&["p", "--from", "1.0.0", "-o", "dot", "--catalog", "x=."], "cannot be used with --from or --supported"),
         (&["p", "--to", "1.0.0", "--catalog", "x=."], "--from <VERSION>"),
@@ -369,10 +369,10 @@ fn the_configuration_names_catalogs() {
         ("catalogs:\n- name: a", "4:3|catalogs[0] has neither path nor url"),
         ("catalogs:\n- name: a\n  path: b\n  paht: c", "6:3|unknown key \"catalogs[0].paht\""),
         ("catalogs:\n- name: a\n  path: b\n- name: a\n  path: c", "6:9|duplicate catalog in configuration: \"a\""),
-        ("catalogs:\n- name: a\n  path: b\n  caFile: c", "catalogs[0].caFile: there is no url that it would be for"),
+        ("catalogs:\n- name: a\n  path: b\n  caFile: c", "catalogs[0].caFile is set, but catalogs[0] has no url"),
         (
             "catalogs:\n- name: a\n  path: b\n  priority: 3000000000",
-            "catalogs[0].priority: 3000000000 is not a whole number of 32 bits",
+            "catalogs[0].priority: 3000000000 is not a 32-bit integer",
         ),
         ("catalogs:\n- name: a\n  path: b\n  available: 1", "catalogs[0].available: 1 is not true or false"),
         ("catalogs:\n- name: a\n  path: b\n  labels: {x: 1}", "catalogs[0].labels.x: 1 is not a string; quote it"),
@@ -390,7 +390,7 @@ fn the_configuration_names_catalogs() {
     assert!(output.stderr.contains("catalogs[0] has both path and url"), "{}", output.stderr);
     let wrong = folder_of_config("catalogs:\n- {name: a, url: \"ftp://example.com/\"}");
     let output = in_folder(wrong.path(), &["-c", "own.yaml"]).code(2);
-    assert!(output.stderr.contains("is not a URL that begins with http:// or https://"), "{}", output.stderr);
+    assert!(output.stderr.contains("is not a URL that starts with http:// or https://"), "{}", output.stderr);
 }
 
 /// A folder with a file for `-c`.
