@@ -35,11 +35,11 @@ impl Removed {
     }
 }
 
-/// How often an object that changed between check and deletion is read again.
+/// The number of attempts to delete an object that keeps changing after it was checked.
 const TRIES: u32 = 5;
 
-/// Deletes and releases objects. A step begins when the objects of the one before it are gone. Calls `on_removed` with the
-/// number of requests after each.
+/// Deletes and releases objects. A step begins when the objects of the previous step are gone. Calls `on_removed` after
+/// each object with the number of objects that were removed so far.
 pub async fn run(
     removals: &[Removal],
     steps: &[Step],
@@ -174,9 +174,9 @@ fn not_removed(removal: &Removal, what: &str, problem: Problem) -> Problem {
     Problem { message, ..problem }
 }
 
-/// Waits until the objects are gone. Returns why the others are not.
+/// Waits until the objects are gone. Returns why some of them still exist.
 ///
-/// Most are gone at the first read. The others are watched; those without a watch are read again and again.
+/// Most are gone at the first read. The remaining ones are watched, or polled if they cannot be watched.
 async fn gone(
     mut going: Vec<(usize, &Removal)>,
     target: &Target,
@@ -189,7 +189,7 @@ async fn gone(
     let mut following: Option<Following> = None;
     let mut stop = stop.clone();
     loop {
-        // In the end all are read, to report why they still exist.
+        // At the end all are read once more, to report why they still exist.
         let is_over = Instant::now() >= deadline || *stop.borrow();
         let is_there = |removal: &Removal| following.as_ref().is_some_and(|following| following.is_there(removal));
         let (there, asked): (Vec<_>, Vec<_>) =
@@ -255,7 +255,7 @@ fn stuck(removal: &Removal, live: &Live) -> Problem {
         .filter(|condition| condition["status"] == "True")
         .filter_map(|condition| condition["message"].as_str())
         .collect();
-    let mut message = format!("{object} is being deleted since {since} and is not gone");
+    let mut message = format!("{object} is still being deleted (since {since})");
     if !finalizers.is_empty() {
         message.push_str(&format!("; it waits for {}", finalizers.join(", ")));
     }
@@ -264,10 +264,12 @@ fn stuck(removal: &Removal, live: &Live) -> Problem {
     }
     let help = match finalizers.first() {
         Some(finalizer) => format!(
-            "the controller of {finalizer} has to finish it: see whether it runs; run the same command again to go on \
-             waiting"
+            "the controller of {finalizer} must finish the deletion: check that it is running; run the same command \
+             again to keep waiting"
         ),
-        None => format!("see what keeps it: kubectl get {object} -o yaml; run the same command again to go on waiting"),
+        None => {
+            format!("check what blocks it: kubectl get {object} -o yaml; run the same command again to wait longer")
+        }
     };
     Problem::new(crate::text::sanitize(&message).into_owned()).help(help)
 }

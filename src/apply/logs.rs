@@ -6,11 +6,11 @@ use crate::readiness;
 use crate::resource::{ObjectRef, Resource};
 use crate::text;
 
-/// The most lines that are shown, and the most characters of each.
+/// The maximum number of lines that are shown, and of characters per line.
 const LINES: usize = 10;
 const LONGEST: usize = 400;
 
-/// The last lines of the container because of which a Pod is not ready. `None` if it wrote nothing, or never ran.
+/// The last log lines of the container that keeps a Pod from being ready. `None` if it wrote nothing, or never ran.
 ///
 /// # Errors
 /// The Pod or its log cannot be read.

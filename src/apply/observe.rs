@@ -18,7 +18,7 @@ use crate::readiness::rules::WaitRule;
 use crate::readiness::{self, State};
 use crate::resource::{Live, Resource};
 
-/// The most watches at the same time. Each one is a connection; other objects are read again and again.
+/// The maximum number of concurrent watches, because each one is a connection. Objects without a watch are polled.
 pub const MOST_WATCHES: usize = 32;
 
 /// Objects of one kind in one namespace.

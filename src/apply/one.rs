@@ -13,8 +13,8 @@ use crate::plan::{Action, Change, conflicts};
 use crate::problem::Problem;
 use crate::resource::Live;
 
-/// How often an object is pinned again if only parts changed that no check depends on. A controller that writes status at
-/// every step finishes within fewer; one that never does is reported.
+/// How many times an object is pinned again if only parts have changed that no check depends on. A controller that
+/// writes status at every step finishes within fewer; one that never stops is reported.
 const REPINS: u32 = 5;
 
 /// Why a change was not written.

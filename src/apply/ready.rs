@@ -32,10 +32,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How often time limits are checked.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The most objects of a kind that are read to find out whether they have a status.
+/// The maximum number of objects of a kind that are read to find out whether they have a status.
 const SIBLINGS: u32 = 20;
 
-/// The most objects that the progress of a wait names.
+/// The maximum number of objects that the progress of a wait names.
 const LINES: usize = 5;
 /// When their Pods are first read, and the shortest pause before they are read again.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
@@ -44,7 +44,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// The result of reading Pods, and how long it took.
 type Looking<'a> = Pin<Box<dyn Future<Output = (BTreeMap<String, String>, Duration)> + 'a>>;
 
-/// The most objects that a log is shown for.
+/// The maximum number of objects that a log is shown for.
 const MOST_LOGS: usize = 10;
 
 /// The reason for an object that something else creates.
@@ -108,7 +108,7 @@ pub struct Reached {
     pub after: Duration,
 }
 
-/// Answers of the server about kinds and classes, so that each is requested once.
+/// Cached responses of the server about kinds and classes, so that each is requested once.
 #[derive(Default)]
 struct Asked {
     /// Whether a StorageClass binds at the first Pod, by name.
@@ -135,7 +135,7 @@ struct Progress<'a> {
 impl<'a> Wait<'a> {
     /// Waits until all are ready, one has failed, or the limit is reached.
     ///
-    /// Watched objects are judged at each event. The others are read again and again, with pauses.
+    /// Watched objects are evaluated at each event. The others are polled.
     pub async fn until_ready(&self, objects: Vec<Awaited<'a>>) -> Waited {
         let mut waited = Waited::default();
         let (total, begun) = (objects.len(), Instant::now());
@@ -245,11 +245,11 @@ impl<'a> Wait<'a> {
             Some(live) if change.action == Action::Unchanged => {
                 readiness::judge_json(&live.raw.json(), &change.desired.object, &change.resource, self.rules)
             }
-            _ => State::InProgress("nothing is known of it yet".to_owned()),
+            _ => State::InProgress("its state is not known yet".to_owned()),
         };
-        // It is judged again even if it was ready when it was read for the plan.
+        // It is evaluated again even if it was ready when it was read for the plan.
         let state = match state {
-            State::Ready { .. } => State::InProgress("nothing is known of it yet".to_owned()),
+            State::Ready { .. } => State::InProgress("its state is not known yet".to_owned()),
             state => state,
         };
         let (begun, since) = (self.observer.begun(awaited.index), Instant::now());
@@ -309,7 +309,7 @@ impl<'a> Wait<'a> {
                     one.live = Some(live);
                     verdict
                 }
-                Ok(None) => State::Failed("it was deleted meanwhile".to_owned()).into(),
+                Ok(None) => State::Failed("it was deleted in the meantime".to_owned()).into(),
                 Err(problem) => State::InProgress(problem.message).into(),
             };
         }
@@ -321,7 +321,7 @@ impl<'a> Wait<'a> {
 
     async fn judge(&self, awaited: &Awaited<'_>, live: &Value, asked: &mut Asked) -> Verdict {
         if awaited.uid.as_ref().is_some_and(|uid| live["metadata"]["uid"] != **uid) {
-            return State::Failed("it was deleted and created again meanwhile".to_owned()).into();
+            return State::Failed("it was deleted and created again in the meantime".to_owned()).into();
         }
         let object = &awaited.change.desired.object;
         let verdict = readiness::judge_by(self.rules, object, live);

@@ -1,7 +1,7 @@
 //! Waits until the server serves the CRDs of a step.
 //!
-//! A watch reports when the conditions say that a CRD is served (see [`Observer`]). Discovery has it slightly later, which
-//! has to be requested.
+//! A watch reports when the conditions say that a CRD is served (see [`Observer`]). Discovery lists it slightly later,
+//! and has to be polled.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl Wait<'_> {
             news.borrow_and_update();
             waiting.iter_mut().for_each(|one| self.look(one));
             let now = Instant::now();
-            // In the end all are requested once more, in case an event was missed.
+            // At the deadline all are requested once more, in case an event was missed.
             let is_late = now >= deadline;
             let (due, parked): (Vec<_>, Vec<_>) =
                 waiting.into_iter().partition(|one| is_late || one.asks && now >= one.next);

@@ -1,4 +1,4 @@
-//! Writes that are tried again where the object has changed since it was read.
+//! Retries a write when the object has changed since it was read.
 
 use std::sync::Arc;
 
@@ -6,24 +6,25 @@ use super::{ApplyError, Target, Wanted};
 use crate::problem::Problem;
 use crate::resource::{Live, ObjectRef, Resource};
 
-/// How often an object is written from what it is by then. A controller may write its status at any time.
+/// The number of attempts; each one starts from the object as it is by then. A controller can write its status at any
+/// time.
 const TRIES: u32 = 5;
 
-/// What came of it.
+/// The outcome of [`write_again`].
 pub enum Rewritten<T> {
     Written(T),
-    /// There was nothing to write to: it is gone, or another object by now.
+    /// Nothing was written: the object no longer exists, or another object has its name.
     Left,
     Refused(Problem),
     KeptChanging,
 }
 
-/// Writes to a live object, and again where it has changed in between.
+/// Writes to a live object, and retries if it has changed in between.
 ///
-/// It is read first where `live` is `None`. `is_wanted` says whether it still is the object that is meant.
+/// The object is read first if `live` is `None`. `is_wanted` says whether it is still the object that was meant.
 ///
 /// # Errors
-/// It cannot be read.
+/// The object cannot be read.
 pub async fn write_again<T>(
     target: &Target,
     (resource, object): (&Arc<Resource>, &Arc<ObjectRef>),
@@ -49,7 +50,7 @@ pub async fn write_again<T>(
                 return Ok(Rewritten::Refused(problem));
             }
             Err(ApplyError::Conflict(_)) => {
-                let message = format!("{object} has conflicts of field managers");
+                let message = format!("{object} has field manager conflicts");
                 return Ok(Rewritten::Refused(Problem::new(message)));
             }
             Err(ApplyError::Changed) => {}

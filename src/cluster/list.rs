@@ -1,5 +1,4 @@
-//! Lists of live objects, a page at a time: what a cluster of a hundred thousand objects can be judged by in little
-//! memory.
+//! Paged lists of live objects, which keep memory low on a cluster with a hundred thousand objects.
 
 use std::ops::Range;
 
@@ -12,28 +11,28 @@ use crate::resource::Resource;
 /// Which objects to list.
 #[derive(Debug, Clone, Copy)]
 pub struct ListRequest<'a> {
-    /// The resource at the version at which the objects are wanted.
+    /// The resource, at the version to return the objects at.
     pub resource: &'a Resource,
-    /// `None`: those of all namespaces.
+    /// `None` lists all namespaces.
     pub namespace: Option<&'a str>,
-    /// In Kubernetes' syntax; [`super::selector::Selector::parse`] tells whether it is one.
+    /// In Kubernetes' syntax; [`super::selector::Selector::parse`] checks it.
     pub label_selector: Option<&'a str>,
-    /// The most objects on a page; 0 counts as 1. Two pages are in memory at a time. A cluster is asked for fewer where
-    /// the objects turn out to be large.
+    /// The maximum number of objects per page; 0 counts as 1. Two pages are in memory at a time. Requests to a cluster
+    /// ask for smaller pages if the objects turn out to be large.
     pub page_size: u32,
-    /// Whether only `metadata` is wanted of each object, which a cluster answers with much less work. A server that cannot
-    /// answers whole objects, and so does a folder.
+    /// Whether to fetch only `metadata` of each object, which is much cheaper for a cluster. A server that does not
+    /// support this, and a folder, return whole objects.
     pub metadata_only: bool,
 }
 
 impl<'a> ListRequest<'a> {
-    /// All objects of a resource, whole.
+    /// A request for all objects of a resource, whole.
     pub fn of(resource: &'a Resource, page_size: u32) -> Self {
         ListRequest { resource, namespace: None, label_selector: None, page_size, metadata_only: false }
     }
 }
 
-/// Some of the objects, as JSON text and where in it each of them stands. No tree is built.
+/// Some of the objects: their JSON text, and the range of each object in it. The JSON is not parsed into values.
 #[derive(Debug)]
 pub struct Page {
     text: String,
@@ -49,7 +48,7 @@ impl Page {
         self.items.iter().map(|item| &self.text[item.clone()])
     }
 
-    /// How many objects are on the page. It may be none, and the list may go on all the same.
+    /// The number of objects on the page. An empty page is not necessarily the last one.
     pub fn len(&self) -> usize {
         self.items.len()
     }
@@ -58,12 +57,12 @@ impl Page {
         self.items.is_empty()
     }
 
-    /// How many objects follow after this page, where the server tells; with a label selector it never does.
+    /// How many objects follow this page, if the server says so. With a label selector it never does.
     pub fn remaining(&self) -> Option<u64> {
         self.remaining
     }
 
-    /// What the server calls the state that the page shows; empty where it does not say.
+    /// The resourceVersion of the state that the page shows; empty if the server does not give it.
     pub(super) fn resource_version(&self) -> &str {
         &self.resource_version
     }
@@ -73,7 +72,7 @@ impl Page {
         self.text.len()
     }
 
-    /// Puts a page together from the JSON of its objects.
+    /// Builds a page from the JSON of its objects.
     pub(super) fn of(objects: impl IntoIterator<Item = impl AsRef<str>>, remaining: Option<u64>) -> Self {
         let mut text = String::new();
         let mut items = Vec::new();
@@ -85,7 +84,8 @@ impl Page {
         Page { text, items, remaining, resource_version: String::new() }
     }
 
-    /// Reads the API server's answer to a list, and where the list goes on (empty at its end).
+    /// Parses the API server's response to a list. Also returns the continue token, which is empty at the end of the
+    /// list.
     pub(super) fn read(text: String) -> serde_json::Result<(Self, String)> {
         let list: List<'_> = serde_json::from_str(&text)?;
         // Each item is a slice of the text.
@@ -99,11 +99,11 @@ impl Page {
     }
 }
 
-/// Both members must be there: without its metadata nobody knows whether a list goes on.
+/// Both members are required: without `metadata` it is unknown whether the list continues.
 #[derive(Deserialize)]
 struct List<'a> {
     metadata: ListMetadata,
-    /// `null` is how Go writes a list that was never made.
+    /// Go writes a nil slice as `null`.
     #[serde(borrow, deserialize_with = "Deserialize::deserialize")]
     items: Option<Vec<&'a RawValue>>,
 }
@@ -118,7 +118,7 @@ struct ListMetadata {
     resource_version: String,
 }
 
-/// The right to list that a user lacks: one RBAC rule.
+/// The permission to list that a user lacks: one RBAC rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingRight {
     pub verb: &'static str,
@@ -126,30 +126,30 @@ pub struct MissingRight {
     pub group: String,
     /// The plural name.
     pub resource: String,
-    /// Where a Role would do; `None` takes a ClusterRole.
+    /// The namespace for which a Role is enough; `None` requires a ClusterRole.
     pub namespace: Option<String>,
 }
 
-/// Why a list did not come to its end. What was listed so far is no complete answer.
+/// Why a list ended early. The objects listed so far are not the complete result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListError {
-    /// The user may not list these objects.
+    /// The user is not allowed to list these objects.
     Forbidden { right: Box<MissingRight>, problem: Problem },
     /// No such resource is served at this version.
     NotServed(Problem),
-    /// The server has dropped the snapshot that the list was read from, and gave no token to go on with. The source
-    /// starts from the beginning at the next call of [`Pages::next`]: forget what came from it so far. It says so once;
-    /// a second time is an [`Other`](Self::Other).
+    /// The server has dropped the snapshot that the list was read from and gave no token to continue with. The next
+    /// call of [`Pages::next`] restarts the list: discard what it has returned so far. This is returned once; the
+    /// second time is an [`Other`](Self::Other).
     Expired,
-    /// The objects could not be converted to the version asked for: the conversion webhook cannot be reached, refuses
-    /// or answers nonsense. `said` is the API server's message, made harmless.
+    /// The objects could not be converted to the requested version: the conversion webhook cannot be reached, refuses
+    /// or returns an invalid response. `said` is the API server's message, sanitized.
     Conversion { said: String, problem: Problem },
     /// Anything else.
     Other(Problem),
 }
 
 impl ListError {
-    /// What to tell the user. `None` for [`Expired`](Self::Expired), which is no end.
+    /// The problem to report. `None` for [`Expired`](Self::Expired), after which the list restarts.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             ListError::Forbidden { problem, .. }

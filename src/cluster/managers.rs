@@ -1,6 +1,6 @@
 //! Field managers: who wrote which field of an object, and how.
 
-/// How a field manager wrote.
+/// How a field manager wrote a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// By server-side apply.
@@ -16,8 +16,8 @@ pub struct FieldConflict {
     pub operation: Operation,
     /// As the API server writes it: `.spec.template.spec.containers[name="a"].image`.
     pub field: String,
-    /// The manifest differs in nothing but what the server fills in or writes in another way: to take the field over changes
-    /// no value. `false` where nobody asked.
+    /// The manifest's value differs from the live one only in what the server defaults or normalizes, so taking the
+    /// field over changes no value. `false` if this was not checked.
     pub only_defaults: bool,
 }
 
@@ -27,9 +27,9 @@ impl FieldConflict {
     }
 }
 
-/// Tools that write with plain updates what they deploy, and leave it alone until they are run again.
+/// Tools that deploy with plain updates, and touch the objects only when they are run again.
 const CLIENT_SIDE_TOOLS: &[(&str, &str)] = &[
-    // The server's name for the writer of an object that has no record.
+    // The name that the server uses when an object has no record of who wrote it.
     ("before-first-apply", "a tool that left no record"),
     ("helm", "helm"),
     ("kapp", "kapp deploy"),
@@ -38,7 +38,7 @@ const CLIENT_SIDE_TOOLS: &[(&str, &str)] = &[
     ("kubectl-replace", "kubectl replace"),
 ];
 
-/// The deploy tool behind a field manager, as people know it; `None` for controllers, people and everything unknown.
+/// The deploy tool behind a field manager, as people know it; `None` for controllers, people and unknown managers.
 pub fn client_side_tool(manager: &str, operation: Operation) -> Option<&'static str> {
     let known = CLIENT_SIDE_TOOLS.iter().find(|(name, _)| *name == manager && operation == Operation::Update);
     known.map(|(_, tool)| *tool)

@@ -1,9 +1,9 @@
-//! Where a deploy goes and where live state comes from, which `--target` names: an API server (`kube`), a folder that
-//! stands in for one (`dir`), or a commit whose files do (`git`). The module is not
-//! called `target`: many tools take such a folder for build output and skip it.
+//! The place that gantry deploys to and reads live state from, as named by `--target`: an API server (`kube`), a folder
+//! that represents a cluster (`dir`), or a commit whose files do (`git`). The module is not called `target` because
+//! many tools expect build output in a folder of that name and skip it.
 //!
-//! The rest of the program sees only [`Target`]. What a target cannot do it answers with a clear "not here", so that
-//! a check that needs a live server is skipped and never passed.
+//! The rest of the program sees only [`Target`]. A target returns an explicit "not available" for an operation it does
+//! not support, so a check that needs a live server is skipped instead of passing.
 
 pub mod again;
 pub mod dir;
@@ -39,8 +39,8 @@ pub use write::{Apply, ApplyError, Delete, DeleteError, Pin, Relabel, Unmark};
 pub use list::{ListError, ListRequest, MissingRight, Page};
 pub use pages::Pages;
 
-/// Objects written, or asked about in a dry run, at the same time. Enough to hide a round trip; few enough that a stop is
-/// felt at once.
+/// The maximum number of concurrent writes or dry runs. Enough to hide the round-trip time; few enough that an
+/// interrupt takes effect quickly.
 pub(crate) const IN_FLIGHT: usize = 8;
 
 /// A kind at one version, as a manifest names it.
@@ -51,7 +51,7 @@ pub struct Gvk {
     pub kind: String,
 }
 
-/// An object to read: where it is served and which one it is.
+/// An object to read: its resource and its reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     pub resource: Arc<Resource>,
@@ -65,15 +65,16 @@ impl Wanted {
     }
 }
 
-/// Where kinds are served.
+/// Where the target serves kinds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Discovered {
-    /// A kind that is not served is missing.
+    /// A kind that is not served is absent from the map.
     pub served: BTreeMap<Gvk, Resource>,
-    /// Kinds of API groups that gave no answer, as when an aggregated API is down: nobody knows whether they are there.
+    /// Kinds of API groups that did not respond, for example because an aggregated API server is down: it is unknown
+    /// whether they are served.
     pub unanswered: BTreeMap<Gvk, Problem>,
-    /// Kinds that are served without the verb `patch`, with the verbs that there are: reviews and the like, which are asked
-    /// and not kept.
+    /// Kinds that are served without the verb `patch`, with the verbs that they do support. These are request-only APIs
+    /// such as reviews.
     pub unwritable: BTreeMap<Gvk, Vec<String>>,
 }
 
@@ -94,65 +95,65 @@ impl std::fmt::Display for Release {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Established {
     Yes,
-    /// Not yet; the reason and message of the condition that stands in the way, where there is one.
+    /// Not yet, with the reason and message of the condition that prevents it, if there is one.
     NotYet(String),
-    /// It never will be: for example its names are taken by another CRD.
+    /// It never will be, for example because another CRD has taken its names.
     Never(String),
 }
 
-/// How to reach a cluster: what flags, environment and kubeconfig say.
+/// How to reach a cluster, from flags, environment variables and kubeconfig.
 #[derive(Debug, Clone, Default)]
 pub struct Connection {
     pub kubeconfig: Option<PathBuf>,
-    /// What the kubeconfig says, where it was read already.
+    /// The kubeconfig, if it has been read already.
     pub read: Option<kube::ReadKubeconfig>,
     pub context: Option<String>,
-    /// Whom to impersonate; what the kubeconfig says of it where this is `None`.
+    /// The identity to impersonate; if `None`, the kubeconfig decides.
     pub impersonate: Option<Impersonate>,
-    /// A limit for one request, from sending it to the end of its answer.
+    /// The limit for one request, from sending it to the end of its response.
     pub timeout: Option<Duration>,
-    /// A limit for a credential plugin that asks nobody.
+    /// The limit for a credential plugin that does not prompt the user.
     pub credentials_timeout: Option<Duration>,
 }
 
-/// Where the manifests come from. A commit is read as they are.
+/// Where the manifests come from. A commit is read in the same way.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Desired<'a> {
-    /// The arguments of `-f`: their paths are read of a commit for which no other is named.
+    /// The arguments of `-f`; these paths are read from the commit unless the target names other paths.
     pub files: &'a [String],
-    /// The program that makes the manifests.
+    /// The program that renders the manifests.
     pub render: Option<&'a Render>,
-    /// The manifests: what a commit does not have of them at their paths is looked for in the rest of it.
+    /// The manifests. Objects that the commit does not have at these paths are looked up in the rest of it.
     pub loaded: Option<&'a Loaded>,
 }
 
-/// The identity that requests are made as, by somebody who may (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).
+/// The identity to impersonate (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Impersonate {
     /// A user name; a service account is `system:serviceaccount:NAMESPACE:NAME`.
     pub user: String,
-    /// Without any, the server gives a user the groups that everybody has, and a service account its own.
+    /// If empty, the server assigns the groups that every user has, or those of the service account.
     pub groups: Vec<String>,
 }
 
-/// What the API server says that the user may do.
+/// What the user is allowed to do, as reported by the API server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RulesReview {
     pub rules: Vec<PolicyRule>,
-    /// There may be more: an authorizer that decides case by case (a webhook) takes part.
+    /// The list can be incomplete, because an authorizer that decides per request (a webhook) is configured.
     pub incomplete: bool,
 }
 
-/// One object that was to be read: `None` where there is none, a problem where this one cannot be read.
+/// The result of reading one object: `None` if it does not exist, a problem if it cannot be read.
 pub type Read = std::result::Result<Option<Live>, Problem>;
 
-/// Told how many objects have been read so far, and of how many where that is known.
+/// Called with the number of objects read so far, and with the total if it is known.
 pub type OnRead<'a> = &'a (dyn Fn(usize, Option<usize>) + Sync);
 
-/// The objects, if each of them could be read.
+/// The objects, if every one of them could be read.
 ///
 /// # Errors
-/// Why some could not, each reason once.
+/// The reasons why some could not be read, without duplicates.
 pub fn all(read: Vec<Read>) -> Result<Vec<Option<Live>>> {
     let mut problems: Vec<Problem> = read.iter().filter_map(|read| read.as_ref().err().cloned()).collect();
     if problems.is_empty() {
@@ -163,7 +164,7 @@ pub fn all(read: Vec<Read>) -> Result<Vec<Option<Live>>> {
     Err(crate::problem::Error::Failed(problems))
 }
 
-/// An object of a [`Page`] of that resource, as a read of it alone would answer it.
+/// Converts an object of a [`Page`] of this resource to the form that reading it alone would return.
 pub fn listed(json: &str, resource: &Resource) -> Option<Live> {
     kube::listed(json, resource)
 }
@@ -176,7 +177,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Makes the target ready. Reads the kubeconfig, the folder or the commit; sends no request.
+    /// Opens the target. Reads the kubeconfig, the folder or the commit; sends no request.
     pub async fn open(spec: &TargetSpec, connection: &Connection, desired: Desired<'_>) -> Result<Target> {
         Ok(match spec {
             TargetSpec::Kube => Target::Kube(kube::KubeTarget::open(connection).await?),
@@ -185,7 +186,7 @@ impl Target {
         })
     }
 
-    /// For people: `kube: staging (https://10.0.0.1:6443)`, `dir: cluster/`.
+    /// A description for messages: `kube: staging (https://10.0.0.1:6443)`, `dir: cluster/`.
     pub fn describe(&self) -> String {
         match self {
             Target::Kube(target) => target.describe(),
@@ -202,12 +203,12 @@ impl Target {
         }
     }
 
-    /// Whether it is a server, which has users, runs controllers and calls webhooks.
+    /// Whether this is a server, which has users, runs controllers and calls webhooks.
     pub fn is_server(&self) -> bool {
         matches!(self, Target::Kube(_))
     }
 
-    /// What the user should know of how the target was opened.
+    /// Notices about how the target was opened.
     pub fn notices(&self) -> &[Problem] {
         match self {
             Target::Git(target) => target.notices(),
@@ -216,7 +217,7 @@ impl Target {
         }
     }
 
-    /// `folder`, `commit`: what stands in for a cluster, as messages name it.
+    /// `cluster`, `folder` or `commit`, for messages.
     pub fn noun(&self) -> &'static str {
         match self {
             Target::Kube(_) => "cluster",
@@ -225,7 +226,7 @@ impl Target {
         }
     }
 
-    /// The namespace for namespaced objects whose manifest names none: the kubeconfig context's, else `default`.
+    /// The namespace of namespaced objects whose manifest does not set one: the kubeconfig context's, else `default`.
     pub fn default_namespace(&self) -> &str {
         match self {
             Target::Kube(target) => target.default_namespace(),
@@ -233,7 +234,7 @@ impl Target {
         }
     }
 
-    /// Where each kind is served.
+    /// Finds out where each kind is served.
     pub async fn discover(&self, kinds: &BTreeSet<Gvk>) -> Result<Discovered> {
         match self {
             Target::Kube(target) => target.discover(kinds).await,
@@ -254,7 +255,7 @@ impl Target {
     /// Each kind whose objects can be listed, at the highest of its versions.
     ///
     /// # Errors
-    /// The server does not say.
+    /// The server does not respond.
     pub async fn listable(&self) -> Result<Vec<Resource>> {
         let mut kinds: BTreeMap<(String, String), Resource> = BTreeMap::new();
         let listable = match self {
@@ -271,7 +272,7 @@ impl Target {
         Ok(kinds.into_values().collect())
     }
 
-    /// The release of Kubernetes that the target is; `None` where it does not say.
+    /// The Kubernetes release of the target; `None` if it is unknown.
     pub async fn release(&self) -> Option<Release> {
         match self {
             Target::Kube(target) => target.release().await,
@@ -279,20 +280,20 @@ impl Target {
         }
     }
 
-    /// Reads the live objects, one answer for each wanted one, in that order; `None` where there is none.
+    /// Reads the live objects. Returns one result for each wanted object, in order; `None` if it does not exist.
     ///
-    /// Few CRDs are read by name and many by one paged list; everything else by `GET`, in parallel with a bound.
+    /// A few CRDs are read by name and many with one paged list; other objects with `GET`, several at a time.
     ///
     /// # Errors
-    /// Any object that cannot be read; all that is wrong, each once.
+    /// Some object cannot be read; all reasons, without duplicates.
     pub async fn read(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Option<Live>>> {
         all(self.read_each(wanted, on_read).await?)
     }
 
-    /// The same where some of the objects may be unreadable, most often for want of a right.
+    /// Like [`Target::read`], but reports for each object whether it could be read; most often a permission is missing.
     ///
     /// # Errors
-    /// What concerns all of them: no connection, no valid credentials.
+    /// A problem that affects all objects: no connection, no valid credentials.
     pub async fn read_each(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Read>> {
         match self {
             Target::Kube(target) => target.read(wanted, on_read).await,
@@ -301,8 +302,8 @@ impl Target {
         }
     }
 
-    /// The rules that hold for the user in a namespace (`None`: in every one, and for what has none); `None` from a
-    /// target that has no users.
+    /// The rules that apply to the user in a namespace (`None`: in all namespaces and for cluster-scoped resources).
+    /// Returns `None` if the target has no users.
     pub async fn rules_review(&self, namespace: Option<&str>) -> Option<std::result::Result<RulesReview, Problem>> {
         match self {
             Target::Kube(target) => Some(target.rules_review(namespace).await),
@@ -310,8 +311,8 @@ impl Target {
         }
     }
 
-    /// Whether the user may do that in a namespace (`None`: in every one, or to what has none). A target that has no
-    /// users allows everything.
+    /// Whether the user is allowed to do this in a namespace (`None`: in all namespaces, or on a cluster-scoped
+    /// resource). A target without users allows everything.
     pub async fn access_review(&self, namespace: Option<&str>, atom: &Atom) -> std::result::Result<bool, Problem> {
         match self {
             Target::Kube(target) => target.access_review(namespace, atom).await,
@@ -319,7 +320,7 @@ impl Target {
         }
     }
 
-    /// The name that the target knows the user by; `None` from one that has no users.
+    /// The user name that the target knows the user by; `None` if the target has no users.
     pub async fn user(&self) -> Option<std::result::Result<String, Problem>> {
         match self {
             Target::Kube(target) => Some(target.user().await),
@@ -327,7 +328,7 @@ impl Target {
         }
     }
 
-    /// The objects of one resource, in pages. Sends no request before the first page is asked for.
+    /// The objects of one resource, in pages. Sends no request until the first page is requested.
     pub fn list(&self, request: &ListRequest<'_>) -> Pages {
         Pages(match self {
             Target::Kube(target) => pages::Source::Kube(target.list(request)),
@@ -336,20 +337,20 @@ impl Target {
         })
     }
 
-    /// Tells of objects and of each change of theirs, until the answer is dropped. `None` from a target that tells of none:
-    /// they are to be read again and again.
+    /// Reports objects and every change to them until the result is dropped. Returns `None` if the target does not
+    /// support this; the caller must poll instead.
     pub fn follow(
         &self,
         request: watch::FollowRequest,
-        tell: impl Fn(watch::WatchEvent) + Send + Sync + 'static,
+        on_event: impl Fn(watch::WatchEvent) + Send + Sync + 'static,
     ) -> Option<watch::Follow> {
         match self {
-            Target::Kube(target) => Some(target.follow(request, tell)),
+            Target::Kube(target) => Some(target.follow(request, on_event)),
             Target::Dir(_) | Target::Git(_) => None,
         }
     }
 
-    /// Writes one object by server-side apply, if the live one is still what `pin` says. Answers what is live now.
+    /// Writes one object by server-side apply if the live object still matches `pin`. Returns the new live object.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
         match self {
             Target::Kube(target) => target.apply(apply).await,
@@ -358,7 +359,8 @@ impl Target {
         }
     }
 
-    /// Begins the deletion of an object that is still the one that was seen. One that is gone is no error.
+    /// Starts the deletion of an object if it has not changed since it was read. An object that no longer exists is not
+    /// an error.
     pub async fn delete(&self, delete: &Delete<'_>) -> std::result::Result<(), DeleteError> {
         match self {
             Target::Kube(target) => target.delete(delete).await,
@@ -367,7 +369,8 @@ impl Target {
         }
     }
 
-    /// Removes labels and annotations from an object that is still the one that was seen. Answers what is live now.
+    /// Removes labels and annotations from an object if it has not changed since it was read. Returns the new live
+    /// object.
     pub async fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<Live, ApplyError> {
         match self {
             Target::Kube(target) => target.unmark(unmark).await,
@@ -376,7 +379,8 @@ impl Target {
         }
     }
 
-    /// Gives a label another value on an object that is still the one that was seen, as if it had been applied so.
+    /// Changes the value of a label, if the object has not changed since it was read. The field manager records it as
+    /// applied.
     pub async fn relabel(&self, relabel: &Relabel<'_>) -> std::result::Result<(), ApplyError> {
         match self {
             Target::Kube(target) => target.relabel(relabel).await,
@@ -385,8 +389,8 @@ impl Target {
         }
     }
 
-    /// What an object becomes when it is written at the resource's version just as it reads there: converted to the version
-    /// that it is stored at, and back. A dry run; nothing is stored.
+    /// What an object becomes when it is read and written back unchanged at the resource's version: the server converts
+    /// it to the storage version and back. This is a dry run; nothing is stored.
     pub async fn rewritten(
         &self,
         resource: &Resource,
@@ -399,8 +403,8 @@ impl Target {
         }
     }
 
-    /// The OpenAPI v3 document of a group at a version, which says how its kinds are merged. `None` where the target
-    /// has none, or does not give it away.
+    /// The OpenAPI v3 document of a group version, which says how its kinds are merged. `None` if the target has none
+    /// or does not return it.
     pub async fn openapi(&self, group: &str, version: &str) -> Option<String> {
         match self {
             Target::Kube(target) => target.openapi(group, version).await,
@@ -408,11 +412,11 @@ impl Target {
         }
     }
 
-    /// Sends what a Service of the cluster serves, part by part.
+    /// Streams content from a Service of the cluster.
     ///
     /// # Errors
-    /// There is no such content, or none that this user may ask for. A content that breaks off ends with an error as its
-    /// last part.
+    /// The content does not exist, or the user is not allowed to read it. If the transfer breaks off, the last part is
+    /// an error.
     pub async fn download(
         &self,
         url: &service::ServiceUrl,
@@ -424,10 +428,10 @@ impl Target {
         }
     }
 
-    /// The last lines that a container wrote, at most 1 MiB.
+    /// The last lines of a container's log, at most 1 MiB.
     ///
     /// # Errors
-    /// They cannot be read, or not in time.
+    /// The log cannot be read, or not in time.
     pub async fn log(
         &self,
         namespace: &str,
@@ -449,16 +453,16 @@ impl Target {
         }
     }
 
-    /// Removes what a run that was killed left behind. Only a deploy that is going to write calls this.
+    /// Removes temporary files of a run that was killed. Only a deploy that is about to write calls this.
     pub fn remove_leftovers(&self) {
         match self {
-            // Each request to a server is whole or has no effect.
+            // Each request to a server takes effect completely or not at all.
             Target::Kube(_) | Target::Git(_) => {}
             Target::Dir(target) => target.remove_leftovers(),
         }
     }
 
-    /// What the server warned of since the last call, each text once, in the order in which it came.
+    /// The warnings that the server sent since the last call, without duplicates, in the order received.
     pub fn take_warnings(&self) -> Vec<String> {
         match self {
             Target::Kube(target) => target.take_warnings(),

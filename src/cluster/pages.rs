@@ -3,7 +3,7 @@
 use super::list::{ListError, Page};
 use super::{dir, kube};
 
-/// The pages of one list, in order. Dropping it ends the list; nothing goes on behind.
+/// The pages of one list, in order. Dropping it ends the list; nothing continues in the background.
 pub struct Pages(pub(super) Source);
 
 /// Where the pages come from.
@@ -13,12 +13,13 @@ pub(super) enum Source {
 }
 
 impl Pages {
-    /// The next page, or `None` after the last one. While the caller looks at a page, the one after it is fetched.
+    /// The next page, or `None` after the last one. The following page is fetched while the caller processes this one.
     ///
-    /// On a cluster each object that exists throughout comes exactly once: either from one snapshot, or, where the
-    /// server has dropped the snapshot and offers it, the rest of the list from a newer one.
+    /// On a cluster, each object that exists throughout is returned exactly once: either all from one snapshot or, if
+    /// the server has dropped the snapshot and offers to continue, the rest of the list from a newer one.
     ///
-    /// May be dropped and called again. After an error other than [`ListError::Expired`] it answers that error for ever.
+    /// The future can be dropped and `next` called again. After an error other than [`ListError::Expired`], every call
+    /// returns that error.
     pub async fn next(&mut self) -> Result<Option<Page>, ListError> {
         match &mut self.0 {
             Source::Kube(pages) => pages.next().await,
@@ -26,8 +27,7 @@ impl Pages {
         }
     }
 
-    /// Shows every object, as JSON, to `look` and answers what that has gathered. A list that expires starts again, and so
-    /// does what is gathered.
+    /// Passes every object, as JSON, to `look` and returns what it has gathered. If the list expires, both start over.
     pub async fn gather<T: Default>(&mut self, look: impl Fn(&mut T, &str)) -> Result<T, ListError> {
         let mut gathered = T::default();
         loop {

@@ -1,10 +1,10 @@
-//! Why the API server would not write an object, as it says beforehand.
+//! Why the API server would refuse to write an object, as reported by a dry run.
 
 use super::managers::FieldConflict;
 use crate::problem::Problem;
 use crate::resource::ObjectRef;
 
-/// Why the server would not write an object, as its dry run says.
+/// Why the server would refuse to write an object, as reported by its dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DryRunError {
     /// The live object is no longer the one that was read.
@@ -12,84 +12,84 @@ pub enum DryRunError {
     /// Other managers own fields that the manifest sets.
     Conflict(Vec<FieldConflict>),
     Refused(Refusal),
-    /// No verdict: the server was not reached, or is not able to say beforehand.
+    /// No verdict: the server could not be reached, or cannot tell in advance.
     Unanswered {
         problem: Problem,
-        /// No other object would fare better.
+        /// Every other object would fail in the same way.
         everything: bool,
     },
 }
 
-/// What the server says of an object that it would refuse. All of it is harmless to show.
+/// The server's reasons for refusing an object. All texts are sanitized.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub by: Refuser,
     /// The refusal as a whole, with the next step.
     pub problem: Problem,
-    /// What it says of single fields, in the server's order; empty where it speaks of the whole object.
+    /// The reasons for single fields, in the server's order; empty if the refusal concerns the whole object.
     pub causes: Vec<Cause>,
-    /// The object that it misses, as plural and name, where it says so.
+    /// The missing object that is referred to, as plural and name, if the server names it.
     pub missing: Option<(String, String)>,
 }
 
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// As the server writes it: `spec.template.spec.containers[0].image`, `.spec.list[name="a"].x`; empty where it
-    /// names none.
+    /// As the server writes it: `spec.template.spec.containers[0].image`, `.spec.list[name="a"].x`; empty if it names
+    /// no field.
     pub field: String,
     pub message: String,
 }
 
-/// What to do about a field that cannot change.
+/// The next step for a field that is immutable.
 pub fn immutable_help(object: &ObjectRef) -> String {
     format!(
-        "revert the change, or have the object deleted and created again: kubectl delete {object}, then deploy again, or the \
+        "revert the change, or recreate the object: run kubectl delete {object} and deploy again, or set the \
          annotation gantry.dev/update-strategy: fallback-on-replace"
     )
 }
 
-/// Whether the server says of a field that the schema does not have it: in server-side apply, or when it decodes strictly.
+/// Whether the server reports that a field is not in the schema: in server-side apply, or when it decodes strictly.
 pub fn is_undeclared(said: &str) -> bool {
     ["field not declared in schema", ": unknown field"].iter().any(|words| said.ends_with(words))
 }
 
-/// Whether the server says of a field that it cannot change once the object is there, in the words of Kubernetes'
-/// validations of updates.
+/// Whether the server reports that a field of an existing object is immutable, in the words of Kubernetes' update
+/// validation.
 pub fn is_immutable(said: &str) -> bool {
     ["immutable", "may not change", "may not be changed", "cannot be changed", "cannot change", "updates to "]
         .iter()
         .any(|words| said.contains(words))
 }
 
-/// Which part of the API server refuses.
+/// The part of the API server that refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refuser {
     /// The schema of the kind, or the validation of its values.
     Validation,
-    /// A plugin of the server itself, such as LimitRanger or PodSecurity.
+    /// An admission plugin that is built into the server, such as LimitRanger or PodSecurity.
     Admission,
     /// A webhook or a ValidatingAdmissionPolicy.
     Policy,
-    /// A webhook could not be called, and says that nothing may be written then.
+    /// A webhook could not be called, and its `failurePolicy` is `Fail`.
     FailedWebhook,
     Quota,
-    /// The user lacks a right.
+    /// The user lacks a permission.
     Authorization,
-    /// The object's namespace, or another object that it needs, is not there.
+    /// The object's namespace, or another object that it needs, does not exist.
     Lookup,
     /// Anything else.
     Other,
 }
 
-/// Why nobody knows what an object would become when it is written as it is.
+/// Why it is unknown what an object would become if it were written back unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RewriteError {
-    /// It could not be converted; the API server's message, made harmless.
+    /// It could not be converted; the API server's message, sanitized.
     Conversion(String),
-    /// It went away or changed meanwhile.
+    /// It was deleted or changed in the meantime.
     Gone,
-    /// The target is no server.
+    /// The target is not a server.
     NotHere,
     /// Anything else: refused, forbidden, unreachable.
     Other(Problem),

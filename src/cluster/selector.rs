@@ -1,7 +1,7 @@
 //! Label selectors in Kubernetes' own syntax: `app=web,tier in (a, b),!canary`.
 //!
-//! A cluster reads them itself. This is for a target without a server, and to refuse a mistyped one before the first
-//! request. The grammar and its messages are those of the API server's `labels.Parse`.
+//! A cluster evaluates selectors itself. This parser is for targets without a server, and to reject an invalid selector
+//! before the first request. The grammar and its messages are those of the API server's `labels.Parse`.
 
 use std::collections::BTreeSet;
 
@@ -26,20 +26,20 @@ enum Test {
     Absent,
     /// `=`, `==`, `in`.
     In(BTreeSet<String>),
-    /// `!=`, `notin`: holds, too, where the label is missing.
+    /// `!=`, `notin`: also holds if the label is missing.
     NotIn(BTreeSet<String>),
     GreaterThan(i64),
     LessThan(i64),
 }
 
 impl Selector {
-    /// Reads a selector. The error is the API server's own sentence.
+    /// Parses a selector. The error is the API server's own message.
     pub fn parse(text: &str) -> Result<Self, String> {
         Parser { tokens: tokens(text), at: 0 }.selector().map(Selector)
     }
 
-    /// Reads a `LabelSelector` of an object (`matchLabels`, `matchExpressions`). The error is the API machinery's own
-    /// sentence (`LabelSelectorAsSelector`).
+    /// Parses the `LabelSelector` of an object (`matchLabels`, `matchExpressions`). The error is the API machinery's
+    /// own message (`LabelSelectorAsSelector`).
     pub fn of_object(selector: &Value) -> Result<Self, String> {
         let mut requirements = Vec::new();
         for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
@@ -77,7 +77,7 @@ impl Selector {
         self.selects(|key| Some(labels?.get(key)?.as_str().unwrap_or_default()))
     }
 
-    /// Whether what has these values of labels is selected.
+    /// Whether an object whose labels have these values is selected.
     pub fn selects<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|requirement| {
             let label = label(&requirement.key);
@@ -116,7 +116,7 @@ fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
-/// The tokens, the longest symbol first. The last one is the end.
+/// Splits the text into tokens, longest symbol first. The last token is [`Token::End`].
 fn tokens(text: &str) -> Vec<Token<'_>> {
     const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "<", ">", "(", ")", ","];
     let is_symbol = |c: char| SYMBOLS.iter().any(|symbol| symbol.starts_with(c));
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
         Ok(test)
     }
 
-    /// One value, which may be missing: `a=` is the empty one.
+    /// One value, which can be missing: `a=` means the empty value.
     fn value(&mut self) -> Result<String, String> {
         match self.peek() {
             Token::End | Token::Symbol(",") => Ok(String::new()),
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A list in parentheses. Where a value is missing it is the empty one.
+    /// A list in parentheses. A missing value is the empty value.
     fn values(&mut self) -> Result<BTreeSet<String>, String> {
         let open = self.next();
         if open != Token::Symbol("(") {
@@ -261,7 +261,7 @@ fn refuse(path: &str, value: &str, reasons: &[String]) -> Result<(), String> {
     if reasons.is_empty() {
         return Ok(());
     }
-    // The examples are joined otherwise than where the server judges the labels of an object.
+    // `labels.Parse` joins the examples differently from the validation of an object's labels.
     let reasons = reasons.join("; ").replace(",  or ", ", or ");
     Err(format!("{path}: Invalid value: {value:?}: {reasons}"))
 }

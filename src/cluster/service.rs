@@ -1,4 +1,4 @@
-//! URLs inside of a cluster that name one of its Services, and how the API server's service proxy is asked for them.
+//! URLs of Services inside a cluster, and the request paths for the API server's service proxy.
 //!
 //! Source: <https://kubernetes.io/docs/tasks/access-application-cluster/access-cluster-services/#manually-constructing-apiserver-proxy-urls>
 
@@ -40,7 +40,7 @@ impl ServiceUrl {
             None => 80,
         };
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        // The rest of the request's path is ours: nothing may leave the place behind `proxy`.
+        // The rest of the request's path is ours: the URL must not escape the part below `proxy`.
         let climbs = uri.path().split('/').any(|part| {
             let part = part.to_ascii_lowercase().replace("%2e", ".");
             part == "." || part == ".." || part.contains("%2f") || part.contains("%5c")
@@ -55,7 +55,7 @@ impl ServiceUrl {
         })
     }
 
-    /// What the right to ask for it is about.
+    /// The resource that the permission for this request is checked on.
     pub fn resource() -> Resource {
         Resource {
             group: String::new(),
@@ -66,19 +66,19 @@ impl ServiceUrl {
         }
     }
 
-    /// What the API server calls it, which a rule may name: `https:catalogd-service:443`.
+    /// The resource name, which an RBAC rule can use: `https:catalogd-service:443`.
     pub fn resource_name(&self) -> String {
         format!("{}:{}:{}", if self.is_https { "https" } else { "http" }, self.name, self.port)
     }
 
-    /// Path and query of the request to the API server.
+    /// The path and query of the request to the API server.
     pub fn proxy_path(&self) -> String {
         let ServiceUrl { namespace, path, .. } = self;
         format!("/api/v1/namespaces/{namespace}/services/{}/proxy{path}", self.resource_name())
     }
 }
 
-/// Whether this is the name of a Service or namespace: a DNS label.
+/// Whether this is a valid name of a Service or namespace: a DNS label.
 fn is_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.len() <= 63 && text.bytes().all(inner)

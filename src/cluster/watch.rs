@@ -1,4 +1,4 @@
-//! Objects followed as they change: a list first, then every change that the target tells of.
+//! Following objects as they change: a list first, then every change that the target reports.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,34 +7,34 @@ use futures::future::BoxFuture;
 
 use crate::resource::{Live, Resource};
 
-/// Which objects to follow: some of one kind in one place.
+/// Which objects to follow: objects of one kind in one namespace.
 #[derive(Debug, Clone)]
 pub struct FollowRequest {
     pub resource: Arc<Resource>,
-    /// `None` for a kind without namespaces.
+    /// `None` for a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// Events of any other are dropped.
+    /// Events of other objects are dropped.
     pub names: BTreeSet<String>,
-    /// All of them have this label, in Kubernetes' syntax, so that the target need not tell of others.
+    /// A label selector in Kubernetes' syntax that matches all of them, so the target does not report other objects.
     pub label_selector: Option<String>,
-    /// Only what has changed since this resourceVersion, without a list first.
+    /// Reports only changes since this resourceVersion, without a list first.
     pub since: Option<String>,
 }
 
-/// An event of the objects that are followed.
+/// An event about the objects that are followed.
 #[derive(Debug, Clone)]
 pub enum WatchEvent {
-    /// Those that there are, where the target was asked for a list; what is missing was not there at this resourceVersion.
+    /// The existing objects, if a list was requested; other objects did not exist at this resourceVersion.
     Listed { objects: Vec<(String, Live)>, resource_version: String },
-    /// An object is there, or has changed.
+    /// An object was created, or has changed. The string is its name.
     Changed(String, Live),
-    /// An object was deleted, or is not one of those any more: the resourceVersion of that.
+    /// An object (its name) was deleted or no longer matches, at this resourceVersion.
     Deleted(String, String),
-    /// From now on there are no events: see [`WatchEvent::Resumed`].
+    /// No events arrive until [`WatchEvent::Resumed`].
     Disconnected,
-    /// What was missed since comes now.
+    /// The connection is back; the changes that were missed follow.
     Resumed,
 }
 
-/// Tells of the objects until it is dropped, or for ever silent after [`WatchEvent::Disconnected`].
+/// Reports events until it is dropped. If the objects cannot be watched, it ends after [`WatchEvent::Disconnected`].
 pub type Follow = BoxFuture<'static, ()>;

@@ -1,10 +1,10 @@
-//! What is written to a target, and why it was not.
+//! The writes to a target, and why they fail.
 
 use super::managers::FieldConflict;
 use crate::problem::Problem;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 
-/// What the caller knows of the live object. Apply refuses when it no longer holds.
+/// What the caller knows about the live object. The write is refused if this is no longer true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pin {
     /// There was no such object.
@@ -31,19 +31,19 @@ pub struct Apply<'a> {
 pub struct Unmark<'a> {
     pub resource: &'a Resource,
     pub object: &'a ObjectRef,
-    /// The object as it was seen: it is left alone where it is another by now.
+    /// The object as it was read. It is left alone if it has changed.
     pub live: &'a Live,
     pub labels: &'a [&'a str],
     pub annotations: &'a [&'a str],
     pub field_manager: &'a str,
 }
 
-/// A label of ours that gets another value.
+/// A gantry label to set to a new value.
 #[derive(Debug)]
 pub struct Relabel<'a> {
     pub resource: &'a Resource,
     pub object: &'a ObjectRef,
-    /// The object as it was seen: it is left alone where it is another by now.
+    /// The object as it was read. It is left alone if it has changed.
     pub live: &'a Live,
     pub label: &'a str,
     pub value: &'a str,
@@ -55,29 +55,30 @@ pub struct Relabel<'a> {
 pub struct Delete<'a> {
     pub resource: &'a Resource,
     pub object: &'a ObjectRef,
-    /// It is left alone where it is another by now.
+    /// The object is left alone if it no longer has this uid and resourceVersion.
     pub uid: &'a str,
     pub resource_version: &'a str,
-    /// What it owns goes first (a Deployment's pods), so that its end is the end of all; else it is collected afterwards.
+    /// Whether the object's dependents (a Deployment's Pods) are deleted first, so that its end means that all of them
+    /// are gone. Otherwise they are garbage-collected afterwards.
     pub foreground: bool,
 }
 
-/// Why the deletion of one object was not begun.
+/// Why the deletion of one object was not started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeleteError {
-    /// The live object is no longer the one that was seen.
+    /// The live object has changed since it was read.
     Changed,
     Refused(Problem),
 }
 
-/// Why one object was not applied. Nothing of that object was written.
+/// Why one object was not applied. Nothing was written to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApplyError {
-    /// The live object is no longer the one that was checked.
+    /// The live object has changed since it was checked.
     Changed,
     /// Other managers own fields that the manifest sets.
     Conflict(Vec<FieldConflict>),
-    /// A webhook of admission or conversion does not answer the server. Its Pods may be starting.
+    /// The server gets no response from an admission or conversion webhook. Its Pods may be starting.
     NoWebhook(Problem),
     /// Anything else: refused by the server, forbidden, unreachable.
     Refused(Problem),

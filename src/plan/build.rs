@@ -39,7 +39,7 @@ pub async fn build(
 
     // CRDs first: they define where the custom resources among the manifests are served now.
     let crd = Arc::new(Resource::crd());
-    // With any of these, nothing was read ahead.
+    // If some objects are as the last run left them, nothing was read ahead.
     let ahead = if options.as_applied.is_empty() { ahead } else { Prefetch::known(options.as_applied) };
     let live_crds = ahead.complete(&crds, target, on_read).await?;
     let tolerate = |read: Vec<Read>| if options.goes_on_unread { Ok(read) } else { refuse_unread(read) };

@@ -164,8 +164,8 @@ pub fn same_quantity(a: &Json<'_>, b: &Json<'_>) -> bool {
     nanos(a).is_some_and(|a| nanos(b) == Some(a))
 }
 
-/// Whether the server may have rewritten one of two different scalars as the other: the same quantity, duration, point in
-/// time, or bytes in base64. A text that only looks like one does no harm: the server is asked.
+/// Whether the server may have rewritten one of two different scalars as the other: the same quantity, duration, point
+/// in time, or bytes in base64. A text that only looks like one is harmless, because the server is asked.
 pub fn may_mean_the_same(a: &Json<'_>, b: &Json<'_>) -> bool {
     if same_quantity(a, b) {
         return true;

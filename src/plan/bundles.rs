@@ -1,4 +1,4 @@
-//! Bundles in a plan: checks judge the objects that OLM would write, and no deploy writes them.
+//! Bundles in a plan: checks validate the objects that OLM would write, but a deploy does not write them.
 //!
 //! The package of a bundle determines which ClusterExtension installs it. That determines the namespace of the objects, and
 //! whether OLM checks the CRDs when it upgrades them.
@@ -114,7 +114,7 @@ pub(super) async fn open(bundles: Vec<manifest::Bundle>, others: &[Manifest], ta
         let version = others.iter().find(|manifest| is_one(&manifest.object));
         match cluster_extension::list(target, version.map(|manifest| manifest.object.version())).await {
             Ok(live) => {
-                // If it is among the manifests, the manifest counts, which may name another package.
+                // If it is among the manifests, the manifest takes precedence; it can name another package.
                 let named: BTreeSet<&str> = others
                     .iter()
                     .filter(|manifest| is_one(&manifest.object))

@@ -31,7 +31,7 @@ pub struct Change {
     /// The other tool that owns the live object.
     pub owner: Option<Box<owner::Owner>>,
     pub kapp: OfKapp,
-    /// The last run left the object as this manifest has it and waited for it, and nobody has written it since. Then
+    /// The last run left the object as this manifest has it and waited for it, and it has not been written since. Then
     /// [`Change::live`] is the manifest with the live metadata.
     pub is_as_applied: bool,
     /// The manager that applied the live object of a bundle: see [`bundles`].

@@ -19,7 +19,8 @@ use crate::problem::Problem;
 use crate::text;
 use gantry_schema::json::{self, Json, Map};
 
-/// The most objects of one manager that are named (those with the same fields in one line), and fields of one object.
+/// The maximum number of objects of one manager that are named (those with the same fields in one line), and of fields
+/// of one object.
 const OBJECTS_SHOWN: usize = 50;
 const OBJECTS_IN_A_LINE: usize = 5;
 const FIELDS_SHOWN: usize = 10;

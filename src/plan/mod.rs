@@ -86,7 +86,8 @@ pub struct Plan {
     pub shows_logs: bool,
     /// An API that does not answer does not prevent deletions.
     pub ignores_failing_apis: bool,
-    /// It is that of `gantry delete`, which has fewer flags than a deploy: help texts must not name the others.
+    /// It is the plan of `gantry delete`, which has fewer flags than a deploy: help texts must not name the missing
+    /// ones.
     pub deletes_app: bool,
     /// The namespace of objects that name none, unless a flag or the configuration chose it.
     pub assumed_namespace: Option<String>,

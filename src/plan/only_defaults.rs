@@ -16,11 +16,11 @@ use super::conflicts::Foreseen;
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{FieldConflict, Target};
 
-/// The most requests at the same time.
+/// The maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
 /// The field that holds the schemas of a CRD.
 const VERSIONS: &str = ".spec.versions";
-/// The most objects to ask about. Messages do not name more objects in conflict.
+/// The maximum number of objects to ask the server about. Messages do not name more objects in conflict.
 const MOST_ASKED: usize = 50;
 
 /// Marks the conflicts that concern only defaults of the server. Without an answer, none is marked.

@@ -32,7 +32,7 @@ const FLUX: [(&str, &str, &str); 2] = [
     ("HelmRelease", "helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"),
 ];
 
-/// The most objects of one owner that are named.
+/// The maximum number of objects of one owner that are named.
 const NAMED: usize = 10;
 
 /// The tool that owns an object, and its name for the set of objects.
@@ -64,7 +64,7 @@ impl fmt::Display for Owner {
             namespace => format!(" in namespace {}", shown(namespace)),
         };
         match self {
-            Owner::Kapp(id) => write!(f, "an app of kapp ({KAPP_APP}: {})", shown(id)),
+            Owner::Kapp(id) => write!(f, "a kapp app ({KAPP_APP}: {})", shown(id)),
             Owner::ApplySet(id) => write!(f, "another ApplySet ({})", shown(id)),
             Owner::Flux(kind, name, namespace) => write!(f, "the Flux {kind} {}{}", shown(name), place(namespace)),
             Owner::ArgoCd(app) => write!(f, "the Argo CD application {}", shown(app)),
@@ -276,7 +276,7 @@ pub fn refused(plan: &Plan) -> Vec<Problem> {
             owner.consequence()
         );
         let help = match owner {
-            Owner::Kapp(_) => format!("{help}. To take over the whole app of kapp: --app=NAME --from-kapp=NAME"),
+            Owner::Kapp(_) => format!("{help}. To take over the whole kapp app: --app=NAME --from-kapp=NAME"),
             _ => help,
         };
         Problem::new(message).at(first.desired.origin.location()).help(help)

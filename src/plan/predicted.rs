@@ -21,7 +21,7 @@ pub(crate) struct Predicted<'s> {
     pub change: usize,
     pub live: Option<Value>,
     pub next: Value,
-    /// Why it is computed instead of the server's answer.
+    /// Why it was computed instead of taken from the server's dry run.
     pub approximate: Option<String>,
     /// How the kind's lists and maps are merged.
     pub schema: Schema<'s, Value>,
@@ -101,7 +101,7 @@ async fn answer(
 ) -> Result<RawObject, String> {
     let asked = match change.answer.get() {
         Some(answer) => answer,
-        // The others would wait just as long.
+        // The other requests would wait just as long.
         None if lost.load(Ordering::Relaxed) => return Err("the server does not answer".to_owned()),
         None => {
             let pin = change.pin();

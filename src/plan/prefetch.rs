@@ -19,7 +19,7 @@ pub struct Prefetch {
 }
 
 impl Prefetch {
-    /// Nothing.
+    /// An empty prefetch.
     pub fn none() -> Self {
         Prefetch { names: BTreeSet::new(), read: Ok(Vec::new()) }
     }

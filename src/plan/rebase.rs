@@ -11,7 +11,7 @@ use crate::app::kapp::{ASSOCIATION, KAPP_APP};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject};
 
-/// The most objects that a sentence names.
+/// The maximum number of objects that a sentence names.
 const NAMED: usize = 10;
 
 /// The path of a kind's selector, and whether it is immutable.
@@ -115,7 +115,7 @@ pub fn notice(plan: &Plan) -> Option<Problem> {
     );
     let is_service = |change: &&Change| selector(&change.desired.object).is_some_and(|(_, is_fixed)| !is_fixed);
     let problem = Problem::new(message).at(first.desired.origin.location());
-    let fixed = "the selector of a workload cannot change, and other pod templates would start all pods again";
+    let fixed = "the selector of a workload is immutable, and a changed pod template would restart all Pods";
     Some(match kept.iter().any(is_service) {
         true => problem
             .help(format!("{fixed}; Services and PodDisruptionBudgets select without it with --drop-kapp-selector")),

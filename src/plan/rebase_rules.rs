@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(applied(&[rule("spec.a.b", Some(both))], json!({"a": {"b": 2}}), &own), json!({"a": {"b": 2}}));
         assert_eq!(applied(&[rule("spec.a.b", Some(both))], json!({}), &own), json!({"a": {"b": 1}}));
         assert_eq!(applied(&[rule("spec.a.b", Some(&[Side::New]))], json!({}), &own), json!({}));
-        // What is not ours leaves nothing behind.
+        // A field that is not ours leaves no empty parents.
         let foreign = live(json!({"a": {"b": 1}}), json!({"f:spec": {"f:c": {}}}));
         assert_eq!(applied(&[rule("spec.a.b", EXISTING)], json!({}), &foreign), json!({}));
         assert_eq!(applied(&[rule("spec.a.b", EXISTING)], json!({"a": {"b": 2}}), &foreign), json!({"a": {}}));

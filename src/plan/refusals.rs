@@ -15,9 +15,9 @@ use crate::problem::Problem;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use crate::text;
 
-/// Requests under way at the same time.
+/// The maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
-/// The most objects that one problem names.
+/// The maximum number of objects that one problem names.
 const OBJECTS_SHOWN: usize = 5;
 
 /// Why a deploy of this plan would fail at its first object, or half way. Only reads.
@@ -75,7 +75,7 @@ impl Asking<'_> {
                 continue;
             };
             let Some(first) = changes.first() else { continue };
-            // An admission plugin may create namespaces by itself.
+            // An admission plugin may create namespaces automatically.
             if self.dry_run(first).await.is_ok() {
                 continue;
             }

@@ -1,9 +1,9 @@
 //! Doubtful updates: the manifest and the live object differ only in what the server may have changed.
 //!
-//! It drops empty values (`sessionAffinityConfig: {}`), fills in empty ones (`scaleUp: {}`), normalises others, and
-//! admission may do the same to any object. Only the server knows whether such a manifest changes anything, so it is asked
-//! with a dry run of the request, for these objects only. Writing an object that does not change would be harmless, but users
-//! would stop to trust a plan that always shows "1 update".
+//! The server drops empty values (`sessionAffinityConfig: {}`), fills in empty ones (`scaleUp: {}`) and normalises
+//! others, and admission may do the same to any object. Only the server knows whether such a manifest changes anything,
+//! so it is asked with a dry run of the request, for these objects only. Writing an object that does not change would
+//! be harmless, but users would stop trusting a plan that always shows "1 update".
 
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::{Action, Change};
 use crate::cluster::Target;
 use crate::resource::RawObject;
 
-/// Requests under way at the same time.
+/// The maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
 
 /// Asks the server about the doubtful updates, given by their index, and marks those that change nothing as unchanged.

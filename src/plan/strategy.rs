@@ -171,7 +171,7 @@ fn said(name: &str, value: &Value, has_app: bool) -> Option<(bool, &'static str,
         ),
         UPDATE_STRATEGY if !is_strategy(value) => (
             true,
-            "there is no such strategy",
+            "the strategy is unknown",
             "known: skip, always-replace, fallback-on-replace; without the annotation the object is updated",
         ),
         "deploy-logs" | "deploy-logs-container-names" => {
@@ -180,7 +180,7 @@ fn said(name: &str, value: &Value, has_app: bool) -> Option<(bool, &'static str,
         "renew-duration" => (
             false,
             "the object is not written again when that time has passed",
-            "an empty kapp.k14s.io/nonce has it written by each deploy",
+            "with an empty kapp.k14s.io/nonce, every deploy writes it",
         ),
         "original" | "disable-original" => {
             (false, "it has no effect: gantry keeps no copy of the manifest in the object", "remove the annotation")
@@ -204,7 +204,7 @@ fn absent(change: &Change) -> Option<Problem> {
     is_missing(change).then(|| {
         Problem::new(format!("{} does not exist yet, and this deploy does not wait for it", change.desired.object))
             .at(change.desired.origin.location())
-            .help(format!("{PREFIX}exists says that somebody else creates it; to wait until then: --wait"))
+            .help(format!("{PREFIX}exists means that something else creates it; to wait for it, use --wait"))
     })
 }
 
@@ -225,8 +225,7 @@ pub fn taken_versions(plan: &Plan, app: &str) -> Vec<Problem> {
     let problem = |change: &Change| {
         let object = &change.desired.object;
         let message = format!("{object} already exists with different content, and the app {app} has no record of it");
-        let help =
-            format!("deploy the app under whose name it was made, or, if it is not needed: kubectl delete {object}");
+        let help = format!("deploy the app that created it or, if it is not needed, run kubectl delete {object}");
         Problem::new(message).at(change.desired.origin.location()).help(help)
     };
     plan.changes.iter().filter(is_version).filter(is_taken).map(problem).collect()

@@ -8,7 +8,7 @@ use super::{ClusterReport, ErrorEntry, Report, ReportList};
 use crate::finding::{CheckReport, CheckStatus, Finding, Fingerprint, Unchecked};
 use crate::text;
 
-/// The most clusters that a sentence names.
+/// The maximum number of clusters that a sentence names.
 const NAMED: usize = 5;
 
 impl ReportList {

@@ -15,7 +15,7 @@ use crate::finding::{CheckReport, CheckStatus, Finding, Severity};
 use crate::resource::ObjectRef;
 use crate::text;
 
-/// The most findings of one object that are written out.
+/// The maximum number of findings of one object that are written out.
 const WRITTEN: usize = 100;
 
 /// Writes the report.

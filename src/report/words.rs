@@ -1,4 +1,4 @@
-//! Sentences that several formats share. Untrusted text is made harmless here; each format does its own escaping on top.
+//! Sentences that several formats share. Untrusted text is sanitized here; each format does its own escaping on top.
 
 use super::Report;
 use super::human::finding::{phrase, witness_fate};
@@ -6,10 +6,10 @@ use super::human::flow;
 use crate::finding::{BaselineEntry, CheckReport, CheckStatus, Finding, Severity, Source, Verdict, Witness};
 use crate::text;
 
-/// The longest message; longer ones are cut, and `-o json` has all of them.
+/// The maximum length of a message; longer ones are cut, and `-o json` has all of them.
 const LONGEST_MESSAGE: usize = 500;
 const LONGEST_HELP: usize = 2000;
-/// The longest witness, in characters; longer ones are shortened.
+/// The maximum length of a witness, in characters; longer ones are shortened.
 const LONGEST_WITNESS: usize = 2000;
 
 /// `error`, `warning`, …

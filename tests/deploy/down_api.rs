@@ -65,5 +65,5 @@ fn an_api_that_is_down_stops_only_what_has_to_do_with_it() {
     )
     .expect("write a file");
     let output = deploy(&["--prune=yes"]);
-    output.code(5).stdout_contains(&format!("namespace/{other} is being deleted since"));
+    output.code(5).stdout_contains(&format!("namespace/{other} is still being deleted (since"));
 }

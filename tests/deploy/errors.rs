@@ -70,7 +70,7 @@ fn a_kubeconfig_that_is_not_there_or_has_no_such_context() {
 
     failing.0.write("broken", "apiVersion: v1\nkind: Config\nusers:\n- name: u\n  user: {token: [geheim]}\n");
     let broken = failing.0.deploy(failing.folder().join("broken"), &[]).run();
-    broken.code(1).stderr_contains("error: this is not a valid kubeconfig\n").contains_nowhere("geheim");
+    broken.code(1).stderr_contains("error: not a valid kubeconfig\n").contains_nowhere("geheim");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_credential_plugin_that_gives_no_credentials() {
         "the credential plugin \"sh\" of user \"admin\" failed (exit status: 3): no session,\\u{1b}[31m run `login` again: [hidden]",
     );
     failing.says(plugin("sh", "exit 1"), "the credential plugin \"sh\" of user \"admin\" failed (exit status: 1)");
-    let no_credential = "the credential plugin \"sh\" of user \"admin\" printed no valid ExecCredential";
+    let no_credential = "the credential plugin \"sh\" of user \"admin\" did not print a valid ExecCredential";
     failing.says(plugin("sh", "echo geheim"), no_credential);
     failing.says(plugin("sh", "true"), no_credential);
 }
@@ -258,7 +258,7 @@ fn something_that_is_no_api_server() {
     failing.says(kubeconfig(), &no_server("502, text/html"));
     failing.says(kubeconfig(), &no_server("200, no object"));
     let address = url.trim_start_matches("http://");
-    failing.says(kubeconfig(), &format!("{address} closed the connection before its answer was complete"));
+    failing.says(kubeconfig(), &format!("{address} closed the connection before the response was complete"));
 
     let https = control_plane().url();
     let plain = https.replace("https", "http");

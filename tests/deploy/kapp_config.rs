@@ -105,11 +105,11 @@ fn bindings_that_cannot_be_kept_or_read_end_the_run_before_any_request() {
     .replace("NS", &bed.names.namespace);
     config(&bed, &rule);
     let output = bed.deploy(nowhere(), &["-c", "kapp.yaml"]).run();
-    output.code(2).stderr_contains("the order of the objects is a cycle");
+    output.code(2).stderr_contains("the order of the objects has a cycle");
     let namespace = &bed.names.namespace;
-    output.stderr_contains(&format!("configmap/a -n {namespace} goes after configmap/b -n {namespace} (kapp.yaml:5)"));
+    output.stderr_contains(&format!("configmap/a -n {namespace} comes after configmap/b -n {namespace} (kapp.yaml:5)"));
     output.stderr_contains(&format!(
-        "configmap/b -n {namespace} goes after configmap/a -n {namespace} (manifests.yaml:3)"
+        "configmap/b -n {namespace} comes after configmap/a -n {namespace} (manifests.yaml:3)"
     ));
 
     config(&bed, &rule.replace("upserting b", "upserting {crd-kind}"));

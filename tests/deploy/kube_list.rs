@@ -443,7 +443,7 @@ fn a_cut_connection_is_no_end_of_the_list() {
         assert_eq!(names_of(&lister.next(&mut pages).unwrap().unwrap()), expected(&names.namespace, 10..20));
         let error = lister.next(&mut pages).unwrap_err();
         let ListError::Other(problem) = &error else { panic!("{error:?}") };
-        assert!(problem.message.ends_with("closed the connection before its answer was complete"), "{problem}");
+        assert!(problem.message.ends_with("closed the connection before the response was complete"), "{problem}");
         assert_eq!(lister.next(&mut pages).unwrap_err(), error);
     }
 }

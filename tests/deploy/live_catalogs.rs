@@ -130,10 +130,10 @@ fn what_stands_between_us_and_the_content_is_named() {
     for (name, why) in [
         ("a-gone", format!("there is no Service no-such-service {in_namespace}")),
         ("b-empty", format!("the Service without-endpoints {in_namespace} has no endpoints for port 443")),
-        ("c-lost", format!("the API server does not reach the Service without-pods {in_namespace}: ")),
-        ("d-unknown", format!("the Service {SERVICE} {in_namespace} answers 404 Not Found")),
+        ("c-lost", format!("the API server cannot reach the Service without-pods {in_namespace}: ")),
+        ("d-unknown", format!("the Service {SERVICE} {in_namespace} responded with 404 Not Found")),
         ("e-port", format!("the Service {SERVICE} {in_namespace} is not available: no service port 444 found")),
-        ("f-moved", format!("the Service {SERVICE} {in_namespace} answers with a redirect (302 Found)")),
+        ("f-moved", format!("the Service {SERVICE} {in_namespace} responded with a redirect (302 Found)")),
         ("g-login", format!("the Service {SERVICE} {in_namespace} answers 403 Forbidden")),
     ] {
         output.stderr_contains(&format!("error: the catalog {name} cannot be read: {why}"));

@@ -147,11 +147,11 @@ fn rules_that_cannot_be_kept_end_the_run_before_any_request() {
         let output = bed.gantry(nowhere(), &[command, "-f", "manifests.yaml"]).run();
         output.code(2);
         let text = output.to_string();
-        assert!(text.contains("the order of the objects is a cycle: "), "{text}");
+        assert!(text.contains("the order of the objects has a cycle: "), "{text}");
         for (later, earlier, line) in [("a", "b", 1), ("b", "c", 3), ("c", "a", 5)] {
             let namespace = &bed.names.namespace;
             let edge = format!(
-                "configmap/{later} -n {namespace} goes after configmap/{earlier} -n {namespace} (manifests.yaml:{line})"
+                "configmap/{later} -n {namespace} comes after configmap/{earlier} -n {namespace} (manifests.yaml:{line})"
             );
             assert!(text.contains(&edge), "{edge}\n{text}");
         }
@@ -161,7 +161,7 @@ fn rules_that_cannot_be_kept_end_the_run_before_any_request() {
         config_map(&bed, name, json!({GROUP: name, RULE: format!("delete before deleting {before}")}))
     };
     write(&bed, &[deleted("a", "b"), deleted("b", "a")]);
-    bed.deploy(nowhere(), &[]).run().code(2).stderr_contains("the order of the objects is a cycle");
+    bed.deploy(nowhere(), &[]).run().code(2).stderr_contains("the order of the objects has a cycle");
 
     let yaml = |rule: &str| {
         format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    {RULE}: \"{rule}\"\n")
@@ -193,7 +193,7 @@ fn a_rule_about_nothing_and_an_order_of_another_tool_are_notices() {
     output.code(0).stderr_contains("no object of the manifests is in the change group databse");
     output.stderr_contains("the manifests have no deployment.apps/web -n x");
     assert_eq!(output.stderr.matches("gantry does not read the waves of Argo CD").count(), 1, "{output}");
-    output.stderr_contains("configmap/e").stderr_contains("helm.sh/hook: gantry runs no hooks of Helm");
+    output.stderr_contains("configmap/e").stderr_contains("helm.sh/hook: gantry does not run Helm hooks");
 }
 
 #[test]

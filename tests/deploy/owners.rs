@@ -28,7 +28,7 @@ fn marks(bed: &Bed, tool: &str, name: &str) -> Value {
 }
 
 const TOOLS: [(&str, &str); 6] = [
-    ("kapp", "an app of kapp (kapp.k14s.io/app: 1700000000000)"),
+    ("kapp", "a kapp app (kapp.k14s.io/app: 1700000000000)"),
     ("applyset", "another ApplySet (applyset-other-v1)"),
     ("kustomization", "the Flux Kustomization apps in namespace flux-system"),
     ("helmrelease", "the Flux HelmRelease web in namespace flux-system"),

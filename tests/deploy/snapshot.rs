@@ -176,6 +176,6 @@ fn what_cannot_be_read_leaves_no_snapshot_unless_it_is_left_out() {
     fs::create_dir(bed.folder.path().join("own")).unwrap();
     bed.write("own/crd.yaml", "mine: true\n");
     let own = bed.gantry(cp.kubeconfig("admin"), &["snapshot", "-o", "own"]).run();
-    own.code(2).stderr_contains("own is not empty and no snapshot: it has crd.yaml");
+    own.code(2).stderr_contains("own is not empty and is not a snapshot: it contains crd.yaml");
     assert_eq!(files(&bed.folder.path().join("own")), BTreeMap::from([("crd.yaml".into(), "mine: true\n".into())]));
 }

@@ -149,9 +149,7 @@ fn what_is_not_ready_in_time_is_named_and_the_next_run_goes_on_waiting() {
     for flags in [&["--wait-timeout=1s", "--prune=yes"], &["--wait-timeout=1s", "--prune=no"]] {
         let output = stage.deploy(flags).run();
         output.code(5).stdout_contains("deployment.apps/web").stdout_contains("is not ready after 1s: ");
-        output
-            .stdout_contains("kubectl describe deployment.apps/web")
-            .stdout_contains("to go on waiting, run the same");
+        output.stdout_contains("kubectl describe deployment.apps/web").stdout_contains("to keep waiting, run the same");
         assert!(stage.exists("old"), "{output}");
         assert_eq!(stage.last()["outcome"], "failed", "{output}");
     }

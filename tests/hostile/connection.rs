@@ -98,7 +98,7 @@ fn a_token_that_no_header_can_carry() {
 fn a_plugin_that_does_not_end() {
     let hostile = Hostile::new();
     let run = hostile.gantry(hostile.plugin("sleep 100000")).env("GANTRY_TIMEOUTS__CREDENTIALS", "300ms").run();
-    explained(&run, 1, "the credential plugin \"sh\" of user \"admin\" did not end within 0.3 s and was stopped");
+    explained(&run, 1, "the credential plugin \"sh\" of user \"admin\" did not finish within 0.3 s and was stopped");
     run.stderr_contains("timeouts.credentials");
 }
 

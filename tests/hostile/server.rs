@@ -145,7 +145,7 @@ fn objects_that_no_reader_can_read() {
     };
     for data in ["[".repeat(1 << 20) + &"]".repeat(1 << 20), "1e999".to_owned(), r#""\ud800""#.to_owned()] {
         let answer = object(&data);
-        let what = if data.starts_with('[') { "JSON without an end" } else { "no object" };
+        let what = if data.starts_with('[') { "JSON nested too deeply" } else { "not an object" };
         let run = Run::reading(move || Does::Answer(200, "application/json", answer.clone()));
         let url = run.server.url().to_owned();
         run.fails(run.gantry(), &format!("{url} does not answer like a Kubernetes API server (200, {what})"));
@@ -274,7 +274,10 @@ fn a_list_of_objects_that_gets_nowhere() {
             }
         }
     };
-    says(Box::new(move |asked| is_list(asked).then(|| renewed(asked))), &nowhere("the server keeps dropping it"));
+    says(
+        Box::new(move |asked| is_list(asked).then(|| renewed(asked))),
+        &nowhere("the server keeps dropping its snapshot"),
+    );
     says(Box::new(move |asked| is_list(asked).then(|| expired(""))), "twice while gantry read it");
 }
 

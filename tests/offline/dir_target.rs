@@ -601,7 +601,7 @@ fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
         let resource = Resource { group: group.into(), ..samples(version) };
         let error = list(&target, &ListRequest::of(&resource, 9)).unwrap_err();
         let ListError::NotServed(problem) = error else { panic!("{error:?}") };
-        assert_eq!(problem.message, format!("the folder serves no Sample of {group}/{version}"));
+        assert_eq!(problem.message, format!("the folder does not serve kind Sample at {group}/{version}"));
     }
 
     let request = ListRequest { label_selector: Some("a=b=c"), ..ListRequest::of(&resource, 9) };

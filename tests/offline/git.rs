@@ -448,7 +448,7 @@ fn a_name_of_two_things_is_said_and_one_of_no_commit_is_refused() {
     repository.git(&["branch", "release"]);
     repository.git(&["config", "core.warnAmbiguousRefs", "false"]);
     let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
-    let both = "notice: \"release\" is refs/tags/release and refs/heads/release: git takes the first";
+    let both = "notice: \"release\" is ambiguous: refs/tags/release and refs/heads/release; git uses the first";
     check("git:release").code(3).says(both).says("--target git:refs/heads/release");
     check("git:release...").code(3).says(both);
     let whole = check("git:refs/heads/release");
@@ -538,7 +538,7 @@ fn a_shallow_clone_says_what_to_fetch() {
     let check = |target: &str| check_in(&clone, &["-f", "deploy", "--target", target]);
     check("git:HEAD").code(0);
     check("git:HEAD~1").code(1).says("this clone is shallow").says("git fetch --deepen=50");
-    check("git:main").code(1).says("git fetch --depth=1 origin main, then name it FETCH_HEAD");
+    check("git:main").code(1).says("git fetch --depth=1 origin main, then use FETCH_HEAD");
     check("git:origin/main").code(1).says("git fetch --depth=1 origin main:refs/remotes/origin/main");
     git(&clone, &["fetch", "-q", "--depth=1", "origin", "main:refs/remotes/origin/main"]);
     check("git:origin/main").code(3).says(REMOVED);
@@ -575,7 +575,7 @@ fn a_submodule_is_said_and_not_followed() {
     outer.commit();
     fs::remove_dir_all(outer.root().join("deploy/sub")).unwrap();
     let check = |target: &str| outer.check(&["-f", "deploy", "--target", target]);
-    check("git:main").code(0).says("notice: main:deploy/sub: a submodule, whose files are not read");
+    check("git:main").code(0).says("notice: main:deploy/sub: a submodule; its files are not read");
     for path in ["deploy/sub", "deploy/sub/deploy"] {
         let refused = check(&format!("git:main:{path}"));
         refused.code(1).says("deploy/sub is a submodule").says("run gantry in deploy/sub");
@@ -603,9 +603,9 @@ fn links_lead_to_what_the_commit_has_there() {
     repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
     let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
     let linked = check("git:HEAD:links");
-    linked.code(3).says(REMOVED).says("HEAD:links/broken.yaml: a link that leads nowhere");
-    linked.says("HEAD:links/folder.yaml: a link to a directory, not followed");
-    let unread = "/shared: a link to a directory, not followed: nothing of it counts as live";
+    linked.code(3).says(REMOVED).says("HEAD:links/broken.yaml: a dangling link at this commit");
+    linked.says("HEAD:links/folder.yaml: a link to a directory is not followed");
+    let unread = "/shared: a link to a directory is not followed; nothing in it counts as live";
     check("git:HEAD:more").code(0).says(&format!("HEAD:more{unread}"));
     let more = format!("dir:{}", root.join("more").display());
     check(&more).code(0).says(unread);
@@ -633,7 +633,7 @@ fn what_cannot_be_read_is_named_with_its_commit() {
     repository.write("deploy/crd.yaml", crd(&["a"]));
     repository.commit();
     let check = |path: &str| repository.check(&["-f", "deploy", "--target", &format!("git:main:{path}")]);
-    check("lfs").code(1).says("a pointer of Git LFS").says("main:lfs/crd.yaml");
+    check("lfs").code(1).says("a Git LFS pointer").says("main:lfs/crd.yaml");
     check("latin").code(1).says("the file is not UTF-8: byte 8 is 0xE9").says("main:latin/crd.yaml:2");
     check("broken").code(1).says("main:broken/crd.yaml").says("main:broken/list.yaml");
     check("twice").code(1).says("is defined twice in this commit").says("main:twice/b.yaml");

@@ -100,13 +100,13 @@ fn not_in_time(one: &Progress<'_>, limit: Duration, pods: &str) -> Problem {
     let (limit, since) = (limit.as_secs(), one.since.elapsed().as_secs());
     Problem::new(format!("{object} is not ready after {limit}s: {} (for {since}s){pods}", one.reason))
         .at(one.awaited.change.desired.origin.location())
-        .help(format!("kubectl describe {object}; to go on waiting, run the same command again"))
+        .help(format!("kubectl describe {object}; to keep waiting, run the same command again"))
 }
 
 fn failed_for(change: &Change, reason: &str) -> Problem {
     let object = &change.desired.object;
     Problem::new(format!("{object} has failed: {reason}")).at(change.desired.origin.location()).help(format!(
-        "kubectl describe {object}; correct the manifest or what it needs, and run the same command again"
+        "kubectl describe {object}; fix the manifest or what it depends on, and run the same command again"
     ))
 }
 

@@ -1,4 +1,4 @@
-//! What a server would answer that holds the objects of these files.
+//! The responses of a server that holds the objects of these files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use crate::manifest::Manifest;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 
 impl State {
-    /// Built-in kinds are known; custom ones are served as the CRDs among the files say.
+    /// Built-in kinds are always served; custom kinds are served as defined by the CRDs among the files.
     pub fn discover(&self, kinds: &BTreeSet<Gvk>) -> BTreeMap<Gvk, Resource> {
         kinds.iter().filter_map(|gvk| Some((gvk.clone(), self.resource(gvk)?))).collect()
     }
 
-    /// One answer for each wanted object, in that order.
+    /// Returns one result for each wanted object, in order.
     pub fn read(&self, wanted: &[Wanted]) -> Vec<Option<Live>> {
         let read = |wanted: &Wanted| {
             let manifest = self.manifest(&Identity::of(&wanted.object, wanted.resource.namespaced))?;
@@ -26,10 +26,10 @@ impl State {
     }
 }
 
-/// An object of the files as a server would answer it.
+/// An object of the files as a server would return it.
 ///
-/// The resourceVersion is the one in the file, and after it a hash of the object: a file is also changed by hand, and
-/// then nobody counts.
+/// Its resourceVersion is the one in the file followed by a hash of the object, because a person who edits the file
+/// does not update the number.
 pub(super) fn live(manifest: &Manifest) -> Live {
     let json = manifest.raw.json();
     let hash = fnv128(json.as_bytes());
@@ -52,8 +52,8 @@ pub(super) fn live(manifest: &Manifest) -> Live {
     Live { raw, uid, resource_version }
 }
 
-/// The live object at the version that it is asked for, where versions differ in name alone. Other conversions need
-/// the server or its webhook, and the object stays as it is stored.
+/// The live object at the requested version, if versions differ only in `apiVersion`. Other conversions need the server
+/// or its webhook; the object is then returned at its stored version.
 fn at_version(state: &State, live: Live, stored: &ObjectRef, wanted: &ObjectRef) -> Live {
     let by_name = state.custom(stored.group(), &stored.kind).is_some_and(|custom| custom.converts_by_name);
     if !by_name || stored.api_version == wanted.api_version {

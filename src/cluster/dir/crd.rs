@@ -1,7 +1,7 @@
 //! What the API server does to a CustomResourceDefinition that it accepts, and why it would refuse one.
 //!
-//! Defaults are filled in, `status.storedVersions` remembers every version that was ever the storage version, and
-//! what a server refuses is refused in its own words ([`gantry_schema::crd`] knows them).
+//! It adds defaults, and `status.storedVersions` records every version that was ever the storage version. Refusals use
+//! the server's own words ([`gantry_schema::crd`] has them).
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::text::cut_quote;
 use gantry_schema::crd as server;
 
-/// Adds what the server adds when it reads a CRD, and drops what it never stores.
+/// Adds what the server adds when it reads a CRD, and removes what it never stores.
 pub(super) fn set_defaults(crd: &mut Value) {
     let storage: Vec<Value> = storage_versions(crd).take(1).map(Value::from).collect();
     let Some(object) = crd.as_object_mut() else { return };
@@ -49,9 +49,9 @@ fn default_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Makes `crd` what the server would store, or says everything that it would refuse.
+/// Turns `crd` into what the server would store, or returns every reason why it would refuse it.
 ///
-/// `crd` is the merged object; its status is taken from `live`, as a manifest has no say in it.
+/// `crd` is the merged object. Its status is taken from `live`, because a manifest cannot set it.
 pub(super) fn admit(live: Option<&Value>, crd: &mut Value) -> Result<(), Vec<String>> {
     if let Some(object) = crd.as_object_mut() {
         match live.and_then(|live| live.get("status")) {
@@ -78,8 +78,8 @@ pub(super) fn admit(live: Option<&Value>, crd: &mut Value) -> Result<(), Vec<Str
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The live CRD as a server has it that serves it. A file may leave out that it was established; of one that never was, the
-/// server lets even scope and kind change.
+/// The live CRD as an API server that serves it would return it. A file can omit the `Established` condition, and for a
+/// CRD that was never established the server allows even scope and kind to change.
 fn established(live: &Value) -> Value {
     let mut live = live.clone();
     if let Some(status) = live.get_mut("status").and_then(Value::as_object_mut) {
@@ -88,7 +88,7 @@ fn established(live: &Value) -> Value {
     live
 }
 
-/// The server's sentence around one or several reasons, and what to do about it.
+/// The server's message for one or more reasons, and the next step.
 pub(super) fn refusal(name: &str, errors: &[String]) -> Problem {
     let reasons = match errors {
         [one] => one.clone(),
@@ -104,7 +104,7 @@ pub(super) fn refusal(name: &str, errors: &[String]) -> Problem {
     }
 }
 
-/// `spec.versions`, empty where it is missing or no list.
+/// `spec.versions`; empty if it is missing or not a list.
 fn versions(crd: &Value) -> &[Value] {
     crd.pointer("/spec/versions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
@@ -113,7 +113,7 @@ fn storage_versions(crd: &Value) -> impl Iterator<Item = &str> {
     versions(crd).iter().filter(|version| version.get("storage") == Some(&Value::Bool(true))).map(|v| text(v, "/name"))
 }
 
-/// The string at a JSON pointer; empty where there is none.
+/// The string at a JSON pointer; empty if there is none.
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
@@ -143,7 +143,7 @@ mod tests {
         })
     }
 
-    /// What is stored after `desired` replaced `live`.
+    /// What is stored after `desired` replaces `live`.
     fn stored(live: Option<&Value>, mut desired: Value) -> Result<Value, Vec<String>> {
         admit(live, &mut desired).map(|()| desired)
     }

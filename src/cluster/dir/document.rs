@@ -1,7 +1,7 @@
-//! One object's text inside a file: rewritten while every other document keeps its bytes.
+//! Rewrites the text of one object inside a file. Every other document keeps its bytes.
 //!
-//! Comments above the object stay; comments inside it go, as the object is written from its data. What was written is
-//! read again before it may reach the disk: YAML has many ways to make something else of a string.
+//! Comments above the object stay. Comments inside it are lost, because the object is written from its data. The new
+//! text is parsed again before it is written to disk, because YAML has many ways to turn a string into something else.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::problem::Problem;
 use crate::resource::Step;
 use gantry_yaml as yaml;
 
-/// The text of the file in which `object` replaces `old`.
+/// The text of the file after `object` has replaced the object at index `old`.
 pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<String, Problem> {
     let manifest = &file[old];
     let origin = &manifest.origin;
@@ -32,7 +32,7 @@ pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<
     };
 
     let (head, tail) = surroundings(document);
-    // `--- {…}`: the marker is on the line of the content that is replaced.
+    // `--- {…}`: the document marker is on the same line as the content that is replaced.
     let content = &document[head.len()..];
     let marked = content.starts_with("--- ");
     let as_json = content.trim_start_matches("---").trim_start().starts_with('{');
@@ -60,12 +60,12 @@ pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<
     })
 }
 
-/// The text of a new file with that one object.
+/// The text of a new file that contains only this object.
 pub(super) fn alone(name: &str, object: &Value) -> Result<String, Problem> {
     first_that_reads_back(name, object, false, std::slice::from_ref(object), str::to_owned)
 }
 
-/// The object as YAML, or as JSON (which is YAML) where the YAML does not read back as what it was made from.
+/// The object as YAML, or as JSON (which is valid YAML) if the YAML does not parse back to the same object.
 fn first_that_reads_back(
     name: &str,
     document: &Value,

@@ -1,14 +1,13 @@
-//! An object as YAML or JSON text that every reader takes for the same object.
+//! Writes an object as YAML or JSON text that every parser reads as the same object.
 //!
-//! The YAML that tools write for YAML 1.2 is misread by the 1.1 readers of the Kubernetes world: `y`, `off` and
-//! `1_000` stand there without quotes and come back as booleans and numbers. So a string is written plain only where
-//! no reader can make anything else of it.
+//! Tools that write YAML 1.2 leave `y`, `off` and `1_000` unquoted, and the YAML 1.1 parsers of the Kubernetes world
+//! read them as booleans and numbers. So a string is written plain only if no parser can read it as anything else.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Block style, lists at the indentation of their key: as `kubectl get -o yaml` writes it.
+/// Writes block style with lists at the indentation of their key, like `kubectl get -o yaml`.
 pub(super) fn yaml(value: &Value) -> String {
     let mut out = String::new();
     match value {
@@ -22,14 +21,14 @@ pub(super) fn yaml(value: &Value) -> String {
     out
 }
 
-/// Indented JSON in which no character is left that YAML reads in its own way.
+/// Indented JSON, with the characters escaped that YAML treats differently.
 pub(super) fn json(value: &Value) -> String {
     let mut out = escaped(&format!("{value:#}"));
     out.push('\n');
     out
 }
 
-/// A mapping or list that is not empty. `started`: the indentation of its first line is written already.
+/// Writes a non-empty mapping or list. `started` means that the indentation of its first line has already been written.
 fn block(out: &mut String, value: &Value, indent: usize, mut started: bool) {
     let mut begin = |out: &mut String| {
         if !std::mem::replace(&mut started, false) {
@@ -77,7 +76,7 @@ fn block(out: &mut String, value: &Value, indent: usize, mut started: bool) {
     }
 }
 
-/// A value that follows its key. Lines of a text go to `indent`.
+/// Writes a value after its key. The lines of a block scalar are indented by `indent`.
 fn inline(out: &mut String, value: &Value, indent: usize) {
     match value {
         Value::String(text) if is_plain(text) => out.push_str(text),
@@ -102,7 +101,7 @@ fn quoted(text: &str) -> String {
     escaped(&Value::from(text).to_string())
 }
 
-/// Escapes what JSON allows in a string and YAML takes for a line break, a byte order mark or nothing at all.
+/// Escapes what JSON allows in a string but YAML treats as a line break, a byte order mark or an invalid character.
 fn escaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for character in json.chars() {
@@ -116,8 +115,8 @@ fn escaped(json: &str) -> String {
     out
 }
 
-/// Whether the text without quotes is a string for every reader. Numbers, dates, nulls and marks begin with
-/// something else than a letter; what is left are the words for booleans and null.
+/// Whether every parser reads the unquoted text as a string. Numbers, dates and indicators do not begin with a letter,
+/// which leaves the words for booleans and null.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
@@ -128,7 +127,7 @@ fn is_plain(text: &str) -> bool {
         && !WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Whether the text may be written line by line below its key.
+/// Whether the text can be written as a literal block scalar below its key.
 fn is_literal(text: &str) -> bool {
     text.contains('\n')
         && !text.starts_with([' ', '\n'])
@@ -136,7 +135,7 @@ fn is_literal(text: &str) -> bool {
         && text.chars().all(|character| character == '\n' || is_printable(character))
 }
 
-/// ASCII, and letters of other scripts; for the rest quotes are the simpler way.
+/// ASCII, and letters of other scripts. Everything else is quoted, which is simpler.
 fn is_printable(character: char) -> bool {
     matches!(character, ' '..='~') || character.is_alphanumeric()
 }

@@ -1,4 +1,4 @@
-//! The files of the folder: which there are, and how one is replaced so that it is whole at every moment.
+//! The files of the folder: lists them, and replaces one atomically.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -12,7 +12,7 @@ use crate::problem::Problem;
 const TEMPORARY_PREFIX: &str = ".gantry-";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
-/// What is below a folder, sorted by path.
+/// The contents of a folder and its subfolders, sorted by path.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub manifests: Vec<PathBuf>,
@@ -20,17 +20,17 @@ pub(super) struct Listing {
     pub leftovers: Vec<PathBuf>,
     /// Links to folders, which are not followed.
     pub links: Vec<PathBuf>,
-    /// The names of everything directly in the folder, in lower case.
+    /// The names of all entries directly in the folder, in lower case.
     pub names: BTreeSet<String>,
 }
 
-/// When a file was last added to the folder or taken out of it. `None` where the system does not say.
+/// When an entry was last added to or removed from the folder. `None` if the system does not report it.
 pub(super) fn changed(folder: &Path) -> Option<SystemTime> {
     fs::metadata(folder).ok()?.modified().ok()
 }
 
-/// Looks through the folder and the folders in it. Links to files are followed, links to folders are not, as they may
-/// lead round in a circle.
+/// Lists the folder and its subfolders. Links to files are followed. Links to folders are not, because they can form a
+/// cycle.
 pub(super) fn list(root: &Path) -> Result<Listing, Problem> {
     let mut listing = Listing::default();
     let mut folders = vec![root.to_owned()];
@@ -50,7 +50,7 @@ pub(super) fn list(root: &Path) -> Result<Listing, Problem> {
             } else if path.is_dir() {
                 listing.links.push(path);
             } else if is_manifest_file(&path) && (path.is_file() || is_dangling(&path)) {
-                // Reading a link that leads nowhere says so.
+                // Included so that reading the dangling link reports it.
                 listing.manifests.push(path);
             }
         }
@@ -67,15 +67,15 @@ fn is_dangling(path: &Path) -> bool {
 
 /// Keeps other processes from writing to the folder until it is dropped.
 ///
-/// Where a folder cannot be locked (some network file systems, Windows) there is no lock: every file is whole all
-/// the same, but of two deploys at the same moment one may overwrite what the other wrote.
+/// If a folder cannot be locked (some network file systems, Windows), there is no lock. Every file is still written
+/// atomically, but of two concurrent deploys one can overwrite what the other wrote.
 pub(super) fn lock(root: &Path) -> Option<File> {
     let folder = File::open(root).ok()?;
     folder.lock().ok()?;
     Some(folder)
 }
 
-/// Whether a folder could be locked at once.
+/// The result of trying to lock a folder.
 pub(super) enum Lock {
     Held(File),
     /// By another process.
@@ -93,7 +93,7 @@ impl Lock {
     }
 }
 
-/// Locks a folder unless somebody else has. The lock ends with the process, however it ends.
+/// Locks a folder unless another process has locked it. The lock ends with the process, however it ends.
 pub(super) fn try_lock(folder: &Path) -> Lock {
     let Ok(folder) = File::open(folder) else { return Lock::Unknown };
     match folder.try_lock() {
@@ -103,24 +103,24 @@ pub(super) fn try_lock(folder: &Path) -> Lock {
     }
 }
 
-/// Who may read a file that is made.
+/// Who can read a newly created file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Readers {
-    /// Those that the process's umask allows, as for any new file.
+    /// Everyone that the process's umask allows, as for any new file.
     Usual,
-    /// The owner alone: the file holds a Secret.
+    /// Only the owner, because the file contains a Secret.
     Owner,
 }
 
-/// Replaces the file's text in one step: a reader of the file finds at any moment, even after a crash, either the
-/// old text or the new one. The file's permissions stay.
+/// Replaces the file's text atomically: at any moment, even after a crash, a reader finds either the old text or the
+/// new one. The file keeps its permissions.
 pub(super) fn replace(root: &Path, path: &Path, text: &str) -> io::Result<()> {
-    // A link stays a link and what it leads to is replaced, as long as that is in the folder too.
+    // A link stays a link and its destination is replaced, as long as that is in the folder too.
     let path = fs::canonicalize(path)?;
     if !path.starts_with(fs::canonicalize(root)?) {
         return Err(io::Error::other("the link points outside the folder"));
     }
-    // Nobody reads the new text before the file's own permissions are set.
+    // The new text must not be readable by others before the file's own permissions are set.
     let (folder, temporary) = write_temporary(&path, text, Readers::Owner)?;
     temporary.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
     temporary.persist(&path).map_err(|failed| failed.error)?;
@@ -128,7 +128,7 @@ pub(super) fn replace(root: &Path, path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a new file, whole from the first moment on. Fails if there is one of that name.
+/// Creates a new file atomically. Fails if the file already exists.
 pub(super) fn create(path: &Path, text: &str, readers: Readers) -> io::Result<()> {
     let (folder, temporary) = write_temporary(path, text, readers)?;
     temporary.persist_noclobber(path).map_err(|failed| failed.error)?;
@@ -136,13 +136,13 @@ pub(super) fn create(path: &Path, text: &str, readers: Readers) -> io::Result<()
     Ok(())
 }
 
-/// The text in a file beside `path`, on the disk and not only on its way there.
+/// Writes the text to a temporary file beside `path` and syncs it to disk.
 fn write_temporary(path: &Path, text: &str, readers: Readers) -> io::Result<(PathBuf, tempfile::NamedTempFile)> {
     let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY_PREFIX).suffix(TEMPORARY_SUFFIX);
     let mut temporary = match readers {
-        // Made by hand, as a temporary file is readable by its owner only and the manifest would stay so.
+        // Created explicitly, because a temporary file is readable only by its owner, and the manifest would stay so.
         Readers::Usual => builder.make_in(&folder, |path| File::options().write(true).create_new(true).open(path))?,
         Readers::Owner => builder.tempfile_in(&folder)?,
     };
@@ -151,7 +151,7 @@ fn write_temporary(path: &Path, text: &str, readers: Readers) -> io::Result<(Pat
     Ok((folder, temporary))
 }
 
-/// Makes the new name outlast a power cut, where the system can do that for a folder.
+/// Makes the new name survive a power failure, if the system supports that for a folder.
 fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();

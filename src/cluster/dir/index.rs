@@ -1,4 +1,4 @@
-//! Which object is in which file, and what their CRDs define.
+//! The index of which object is in which file, and of the kinds that the files' CRDs define.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The index of all files. Errors: an object that two documents define.
+    /// Builds the index of all files. Fails if two documents define the same object.
     pub fn of(files: &Files, holder: Holder) -> Result<Self, Vec<Problem>> {
         let custom = files.values().flat_map(|(_, file)| file.custom.iter().cloned()).collect();
         let mut index = Index { holder, custom, places: BTreeMap::new() };
@@ -36,11 +36,11 @@ impl Index {
         if problems.is_empty() { Ok(index) } else { Err(problems) }
     }
 
-    /// Takes in that the file at `path`, which was `before`, is now `after`; `files` still holds it as it was. An error
-    /// (an object that another document defines, too) changes nothing.
+    /// Updates the index after the file at `path` changed from `before` to `after`; `files` still holds the old state.
+    /// On error (another document defines the object, too), nothing changes.
     ///
-    /// Answers false where only [`Index::of`] can decide: what the file's CRDs define moves objects of other files, since
-    /// an object has a namespace or none depending on the scope of its kind.
+    /// Returns false if only [`Index::of`] can decide: the CRDs in the file can change the scope of a kind, and with it
+    /// the identity of objects in other files.
     pub fn update(
         &mut self,
         files: &Files,
@@ -86,7 +86,7 @@ impl Index {
         Ok(true)
     }
 
-    /// The file that holds the object, and which of its objects it is.
+    /// The file that contains the object, and the object's index in it.
     pub fn place(&self, identity: &Identity) -> Option<(&Path, usize)> {
         self.places.get(identity).map(|(path, number)| (path.as_path(), *number))
     }
@@ -100,7 +100,7 @@ impl Index {
             .map(|(identity, (path, number))| (identity, path.as_path(), *number))
     }
 
-    /// What the CRDs define.
+    /// The kinds that the CRDs define.
     pub fn custom_kinds(&self) -> impl Iterator<Item = (&KindKey, &CustomKind)> {
         self.custom.iter()
     }
@@ -113,11 +113,11 @@ impl Index {
 fn defined_twice(manifest: &Manifest, first: &Manifest, holder: Holder) -> Problem {
     Problem::new(format!("{} is defined twice in this {holder}", manifest.object))
         .at(manifest.origin.location())
-        .help(format!("a cluster has each object only once: it is first defined at {}", first.origin.location()))
+        .help(format!("a cluster has each object only once; first defined at {}", first.origin.location()))
 }
 
-/// The object's identity, its scope known by `custom` where its kind is not a built-in one. The scope of an unknown kind
-/// is taken from how the object is written.
+/// The object's identity. `custom` gives the scope of a kind that is not built in. The scope of an unknown kind is
+/// inferred from whether the manifest sets a namespace.
 fn identity<'a>(manifest: &Manifest, custom: impl Fn(&KindKey) -> Option<&'a CustomKind>) -> Identity {
     let object = &manifest.object;
     let namespaced = match kinds::built_in(object.group(), &object.kind) {

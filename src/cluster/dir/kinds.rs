@@ -1,8 +1,8 @@
-//! The kinds that every API server serves by itself: plural, scope and versions.
+//! The kinds that are built into every API server: plural, scope and versions.
 //!
-//! A folder has nobody to ask. Custom kinds are described by the CRDs in it; these are Kubernetes' own, as the
-//! discovery of version 1.36 lists them with every API group switched on. Kinds that can only be created and never
-//! applied (reviews, bindings) are left out. A version that is no longer served counts as unknown, as on a cluster.
+//! A folder has no discovery API. The CRDs in it describe custom kinds; these are Kubernetes' own kinds, as listed by
+//! the discovery of version 1.36 with every API group enabled. Kinds that can be created but never applied (reviews,
+//! bindings) are omitted. A version that is no longer served counts as unknown, as on a cluster.
 
 /// One built-in kind.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,17 +14,17 @@ pub(super) struct BuiltIn {
     pub versions: &'static [&'static str],
 }
 
-/// The built-in kind of that name, at any version.
+/// The built-in kind with this name, at any version.
 pub(super) fn built_in(group: &str, kind: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.binary_search_by(|known| (known.group, known.kind).cmp(&(group, kind))).ok().map(|found| &BUILT_IN[found])
 }
 
-/// The kind of Operator Lifecycle Manager of that name, at any version.
+/// The kind of Operator Lifecycle Manager with this name, at any version.
 pub(super) fn of_olm(group: &str, kind: &str) -> Option<&'static BuiltIn> {
     OF_OLM.iter().find(|known| (known.group, known.kind) == (group, kind))
 }
 
-/// All that the API server serves by itself.
+/// All kinds that are built into the API server.
 pub(super) fn all() -> impl Iterator<Item = &'static BuiltIn> {
     BUILT_IN.iter()
 }
@@ -42,8 +42,9 @@ const fn kind(
     BuiltIn { group, kind, plural, namespaced, versions }
 }
 
-/// The kinds of Operator Lifecycle Manager. A folder need not have their CRDs: what it has of them says what is installed,
-/// and nobody commits those CRDs beside it. A CRD of the folder that defines one of them counts before this table.
+/// The kinds of Operator Lifecycle Manager. A folder need not contain their CRDs: its OLM objects say what is
+/// installed, and people rarely commit OLM's own CRDs with them. A CRD in the folder that defines one of these kinds
+/// takes precedence over this table.
 #[rustfmt::skip]
 const OF_OLM: &[BuiltIn] = &[
     kind("olm.operatorframework.io", "ClusterCatalog", "clustercatalogs", CLUSTER, &["v1", "v1alpha1"]),

@@ -1,4 +1,4 @@
-//! Lists of the objects, as a server would answer them.
+//! Lists of objects, as a server would return them.
 
 use std::vec;
 
@@ -14,7 +14,7 @@ use crate::manifest::Manifest;
 use crate::problem::Problem;
 use crate::resource::Resource;
 
-/// The pages of one list. The objects are as they were when the list began.
+/// The pages of one list. The objects are those that existed when the list began.
 pub struct DirPages {
     api_version: String,
     selector: Option<Selector>,
@@ -47,7 +47,7 @@ impl State {
         let gvk = Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
         if self.resource(&gvk).is_none() {
             let holder = self.holder();
-            let served = format!("the {holder} serves no {} of {}", resource.kind, api_version(resource));
+            let served = format!("the {holder} does not serve kind {} at {}", resource.kind, api_version(resource));
             let problem = Problem::new(served)
                 .help(format!("is its CustomResourceDefinition in the {holder}, and does it serve this version?"));
             return Err(ListError::NotServed(problem));
@@ -59,7 +59,8 @@ impl State {
     }
 }
 
-/// Versions that differ in name alone are converted here; anything else takes the CRD's webhook, and there is none.
+/// Versions that differ only in `apiVersion` are converted here. Any other conversion needs the CRD's webhook, which a
+/// folder cannot call.
 fn check_conversion(state: &State, resource: &Resource, objects: &[(&Identity, &Manifest)]) -> Result<(), ListError> {
     if state.custom(&resource.group, &resource.kind).is_some_and(|custom| custom.converts_by_name) {
         return Ok(());
@@ -102,13 +103,13 @@ impl DirPages {
         if page.is_empty() {
             return Ok(None);
         }
-        // As a server, which does not look ahead for what a selector leaves.
+        // Like a server, which does not count ahead how many objects a selector matches.
         let remaining = self.selector.is_none().then_some(objects.len() as u64).filter(|left| *left > 0);
         Ok(Some(Page::of(page, remaining)))
     }
 }
 
-/// The object as the server would answer it: at the version asked for, and with its namespace.
+/// The object as the server would return it: at the requested version, and with its namespace.
 fn at_version(manifest: &Manifest, identity: &Identity, api_version: &str) -> Value {
     let mut value = live(manifest).raw.value();
     value["apiVersion"] = api_version.into();

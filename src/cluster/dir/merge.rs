@@ -1,17 +1,17 @@
-//! Server-side apply without a schema: what becomes of a live object when a manager applies a manifest to it.
+//! Server-side apply without a schema: the result of applying a manifest to a live object as a field manager.
 //!
 //! As on the API server, fields that the manifest sets are written, fields that the same manager applied before and
-//! the manifest no longer sets are removed, and everything else stays. `metadata.managedFields` keeps the record.
-//! Two things differ, since a folder knows no schemas of built-in kinds. A list is always one field (on a server, the
-//! the name identifies a container of a pod). And a field that nobody is on record for belongs to nobody, so that
-//! a folder of files written by hand can be deployed to (a server would call their owner `before-first-apply`).
+//! that the manifest no longer sets are removed, and everything else stays. `metadata.managedFields` keeps the record.
+//! There are two differences, because a folder has no schemas of built-in kinds. A list is always one field (on a
+//! server, the name identifies a container of a Pod). And a field without a recorded manager has no owner, so that a
+//! folder of hand-written files can be deployed to (a server would name `before-first-apply` as the owner).
 
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{FieldConflict, Operation, client_side_tool};
 use crate::merge::{self, Emptied, FieldSet, Managers, Owned, Schema, Step};
 
-/// A folder knows no schemas.
+/// A folder has no schemas.
 const SCHEMA: Schema<'static, Value> = Schema::Deduced;
 
 /// One entry of `metadata.managedFields`.
@@ -39,7 +39,7 @@ impl Managed {
     }
 }
 
-/// Applies `intent` to the live object (an empty object where there is none) and answers the object as it is then.
+/// Applies `intent` to the live object (an empty object if it does not exist) and returns the merged object.
 pub(super) fn apply(live: &Value, intent: &Value, manager: &str, force: bool) -> Result<Value, Vec<FieldConflict>> {
     let (mut others, before) = managers(live, manager);
 
@@ -69,7 +69,7 @@ pub(super) fn apply(live: &Value, intent: &Value, manager: &str, force: bool) ->
     Ok(merged)
 }
 
-/// What the manager of a manifest is on record for.
+/// The fields that applying this manifest records for its manager.
 fn applied_fields(intent: &Value) -> FieldSet {
     let mut fields = FieldSet::of(intent);
     for path in [&["apiVersion"][..], &["kind"], &["metadata", "name"], &["metadata", "namespace"]] {
@@ -79,7 +79,8 @@ fn applied_fields(intent: &Value) -> FieldSet {
     fields
 }
 
-/// Ends the joint ownership with the deploy tools that an object is taken over from: the next change is ours to make.
+/// Ends the shared ownership with the deploy tools that the object is taken over from, so that the next change to these
+/// fields is ours alone.
 fn release(others: &mut [Managed], ours: &FieldSet) {
     for other in others.iter_mut().filter(|other| client_side_tool(other.text("manager"), other.operation()).is_some())
     {
@@ -87,7 +88,7 @@ fn release(others: &mut [Managed], ours: &FieldSet) {
     }
 }
 
-/// The managers of the live object: the others, and what `manager` itself applied before.
+/// The managers of the live object: the other managers, and the entry of what `manager` itself applied before.
 fn managers(live: &Value, manager: &str) -> (Vec<Managed>, Option<Managed>) {
     let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
     let mut others: Vec<Managed> = entries.into_iter().flatten().filter_map(Managed::read).collect();
@@ -108,7 +109,7 @@ fn record(merged: &mut Value, others: Vec<Managed>, before: Option<Managed>, int
         .collect();
     let api_version = intent.get("apiVersion").cloned().unwrap_or_default();
     match before {
-        // Nothing new: the entry keeps the time that a server wrote into it.
+        // If nothing changed, the entry keeps the time that a server wrote into it.
         Some(before) if before.fields == fields && before.entry.get("apiVersion") == Some(&api_version) => {
             entries.push(Value::Object(before.entry));
         }

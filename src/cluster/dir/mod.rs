@@ -1,12 +1,12 @@
-//! A folder of manifests that stands in for a cluster.
+//! A folder of manifests that represents a cluster.
 //!
-//! Reading it answers what an API server would answer that holds these objects; applying to it writes what the server
-//! would store: one object at a time, each file replaced in one step, so that a kill at any moment leaves every file
-//! whole. CustomResourceDefinitions get the server's defaults, `status.storedVersions` and refusals ([`crd`]), every
-//! object is merged as server-side apply merges ([`merge`]). What only a running server can do is not imitated:
+//! Reading it returns what an API server that holds these objects would return. Applying to it writes what the server
+//! would store, one object at a time. Each file is replaced atomically, so every file stays intact even if the process
+//! is killed. CustomResourceDefinitions get the server's defaults, `status.storedVersions` and refusals ([`crd`]), and
+//! every object is merged as in server-side apply ([`merge`]). What only a running server can do is not emulated:
 //! custom resources are not validated or pruned, namespaces need not exist, and no controller runs.
 //!
-//! Documents of `kind: Config` in the folder are no objects and are left alone.
+//! Documents of `kind: Config` in the folder are not objects and are left alone.
 
 mod answers;
 mod crd;
@@ -41,7 +41,7 @@ use super::{Apply, ApplyError, Gvk, ListRequest, Pin, Unmark, Wanted};
 use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{Live, ObjectRef, Resource};
 
-/// An opened folder. It may be shared: writes go one after another.
+/// An opened folder. It can be shared between threads; writes are serialized.
 pub struct DirTarget {
     root: PathBuf,
     state: Mutex<State>,
@@ -49,8 +49,8 @@ pub struct DirTarget {
 }
 
 impl DirTarget {
-    /// Reads the whole folder. An empty folder is an empty cluster; one that is missing is more likely a slip of the
-    /// pen than a cluster, and is an error.
+    /// Reads the whole folder. An empty folder is an empty cluster. A missing folder is an error, because it is more
+    /// likely a typo than an empty cluster.
     pub fn open(path: &Path) -> Result<Self> {
         let shown = path.display();
         let metadata = fs::metadata(path).map_err(|error| {
@@ -72,7 +72,7 @@ impl DirTarget {
         Ok(DirTarget { root: path.to_owned(), state: Mutex::new(state), notices })
     }
 
-    /// What to know of how the folder was read.
+    /// Notices about how the folder was read.
     pub fn notices(&self) -> &[Problem] {
         &self.notices
     }
@@ -91,7 +91,7 @@ impl DirTarget {
         self.state().resources()
     }
 
-    /// Answers from the folder as it was when it was opened or last written to.
+    /// Reads from the folder as it was when it was opened or last written to.
     pub fn read(&self, wanted: &[Wanted]) -> Vec<Option<Live>> {
         self.state().read(wanted)
     }
@@ -101,7 +101,7 @@ impl DirTarget {
         self.state().list(request)
     }
 
-    /// Looks at the folder again, checks the pin against what is there now, merges and writes.
+    /// Checks the folder for changes, checks the pin against the current object, then merges and writes.
     pub fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
         self.change(apply.resource, apply.object, apply.pin, |state, before, identity| {
             stored(state, apply, before, identity)
@@ -125,7 +125,7 @@ impl DirTarget {
         })
     }
 
-    /// Looks at the folder again, checks the pin against what is there now, and writes what `make` makes of it.
+    /// Checks the folder for changes, checks the pin against the current object, and writes what `make` returns.
     fn change(
         &self,
         resource: &Resource,
@@ -136,7 +136,7 @@ impl DirTarget {
         let mut state = self.state();
         let _lock = files::lock(&self.root);
         let identity = Identity::of(object, resource.namespaced);
-        state.look_again(&self.root, &identity).map_err(first_refusal)?;
+        state.refresh_for(&self.root, &identity).map_err(first_refusal)?;
         remove_leftovers(&mut state);
 
         let before = state.manifest(&identity).map(live);
@@ -157,22 +157,22 @@ impl DirTarget {
         state.written(&self.root, &path).map_err(first_refusal)?;
         match state.manifest(&identity) {
             Some(manifest) => Ok(live(manifest)),
-            // Taken away between the write and now.
+            // Removed after the write.
             None => Err(ApplyError::Changed),
         }
     }
 
-    /// Removes the temporary files of a run that was killed while it wrote: they may hold values of Secrets. What cannot
-    /// be removed stays; it is never read.
+    /// Removes the temporary files of a run that was killed while it wrote, because they can contain values of Secrets.
+    /// Files that cannot be removed stay; they are never read.
     pub fn remove_leftovers(&self) {
         let mut state = self.state();
-        // Without the lock, a file that looks left over may be one that another process is writing.
+        // Without the lock, a file that looks left over could be one that another process is writing.
         if let Some(_lock) = files::lock(&self.root) {
             remove_leftovers(&mut state);
         }
     }
 
-    /// Writes the object into its file, or into one of its own, and answers which.
+    /// Writes the object to its file, or to a new file, and returns the path.
     fn write(
         &self,
         state: &mut State,
@@ -198,7 +198,7 @@ impl DirTarget {
             let text = document::alone(&path.display().to_string(), value).map_err(ApplyError::Refused)?;
             match files::create(&path, &text, readers) {
                 Ok(()) => return Ok(path),
-                // Another process made that file since the last look. It may even hold this object.
+                // Another process has created that file since the last scan. It may even contain this object.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     state.refresh(&self.root, None).map_err(first_refusal)?;
                     if state.find(identity).is_some() {
@@ -215,13 +215,13 @@ impl DirTarget {
         }
     }
 
-    /// A panic elsewhere leaves the state as it was or one refresh behind, so it can be used on.
+    /// A panic elsewhere leaves the state unchanged or one refresh behind, so it is still usable.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The name for a new file, numbered where it is taken in whatever case.
+/// The name for a new file, numbered if it is taken (ignoring case).
 fn free_name(state: &State, name: &str) -> String {
     let stem = name.strip_suffix(".yaml").unwrap_or(name);
     let numbered = (2..).map(|number| format!("{stem}~{number}.yaml"));
@@ -231,9 +231,9 @@ fn free_name(state: &State, name: &str) -> String {
         .unwrap_or_else(|| name.to_owned())
 }
 
-/// A link to a directory, which is not followed: it may lead round in a circle.
+/// The notice for a link to a directory. It is not followed, because it can form a cycle.
 pub(super) fn unfollowed(link: String) -> Problem {
-    let problem = Problem::new("a link to a directory, not followed: nothing of it counts as live");
+    let problem = Problem::new("a link to a directory is not followed; nothing in it counts as live");
     problem.at(Location { file: link, line: 0, column: 0 })
 }
 
@@ -248,7 +248,7 @@ fn first_refusal(error: Error) -> ApplyError {
     ApplyError::Refused(problem.unwrap_or_else(|| Problem::new("the folder cannot be read")))
 }
 
-/// What is stored once the manifest has been applied.
+/// What is stored after the manifest is applied.
 fn stored(
     state: &State,
     apply: &Apply<'_>,
@@ -285,8 +285,8 @@ fn stored(
     Ok(object)
 }
 
-/// Server metadata of an object that is written: a uid for good, a generation for each change of `spec`, a
-/// resourceVersion for each change at all.
+/// Sets the server's metadata of an object that is written: a uid that never changes, a generation that counts changes
+/// of `spec`, and a resourceVersion that counts all changes.
 fn stamp(object: &mut Value, old: Option<&Value>, before: Option<&Live>, identity: &Identity) {
     if old == Some(&*object) {
         return;

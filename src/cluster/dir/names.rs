@@ -1,20 +1,20 @@
-//! The file that a new object is written to.
+//! Names of the files for new objects.
 //!
-//! Names come from manifests that may be hostile, and file systems differ: so everything but lower-case letters,
-//! digits, `-` and `.` is escaped. No name leads out of the folder, and no two objects share one where upper and
-//! lower case are the same.
+//! Names come from manifests that can be hostile, and file systems differ, so everything except lower-case letters,
+//! digits, `-` and `.` is escaped. No name leads out of the folder, and no two objects share a name, even on a
+//! case-insensitive file system.
 
 use std::fmt::Write as _;
 
 use crate::hash::fnv128;
 use crate::resource::ObjectRef;
 
-/// Many file systems end at 255 bytes.
-const LONGEST: usize = 200;
+/// Many file systems limit names to 255 bytes.
+const MAX_STEM_LEN: usize = 200;
 
 /// `deployment.apps_prod_web.yaml`, `namespace_prod.yaml`.
 pub(super) fn file_name(object: &ObjectRef) -> String {
-    // Underscores part the name and are escaped inside the parts, so that two objects never meet.
+    // Underscores separate the parts and are escaped inside them, so two objects never get the same name.
     let mut stem = escaped(&object.kind.to_lowercase(), "-");
     if !object.group().is_empty() {
         stem.push('.');
@@ -26,10 +26,10 @@ pub(super) fn file_name(object: &ObjectRef) -> String {
     }
     stem.push('_');
     stem.push_str(&escaped(&object.name, "-."));
-    if stem.len() > LONGEST {
+    if stem.len() > MAX_STEM_LEN {
         let hash = fnv128(stem.as_bytes());
-        // Only ASCII is left, so any byte is a boundary.
-        stem.truncate(LONGEST - 33);
+        // The text is ASCII, so every byte is a character boundary.
+        stem.truncate(MAX_STEM_LEN - 33);
         let _ = write!(stem, "~{hash:032x}");
     }
     stem.push_str(".yaml");

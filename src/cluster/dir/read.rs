@@ -1,4 +1,4 @@
-//! One file of those that stand in for a cluster: its objects, and the kinds that its CRDs define.
+//! One of the files that represent a cluster: its objects, and the kinds that its CRDs define.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,12 +14,12 @@ use crate::resource::ObjectRef;
 /// Group and kind.
 pub(in crate::cluster) type KindKey = (String, String);
 
-/// Where the files are.
+/// The container of the files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::cluster) enum Holder {
     #[default]
     Folder,
-    /// Of git: its files never change.
+    /// A git commit, whose files never change.
     Commit,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// What makes it the same object, its namespace filled in.
+/// The identity of an object, with the default namespace filled in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cluster) struct Identity {
     pub group: String,
@@ -42,7 +42,7 @@ pub(in crate::cluster) struct Identity {
 }
 
 impl Identity {
-    /// An object with no namespace, of a kind that lives in one, is in `default`; a cluster-scoped one is in none.
+    /// An object of a namespaced kind without a namespace is in `default`; a cluster-scoped one has no namespace.
     pub fn of(object: &ObjectRef, namespaced: bool) -> Self {
         let (group, kind, namespace, name) = object.identity();
         Identity {
@@ -59,9 +59,9 @@ impl Identity {
 pub(in crate::cluster) struct CustomKind {
     pub plural: String,
     pub namespaced: bool,
-    /// Served versions, and of each whether `status` is a subresource.
+    /// The served versions, and for each whether `status` is a subresource.
     pub served: BTreeMap<String, bool>,
-    /// Whether versions differ in `apiVersion` alone.
+    /// Whether versions differ only in `apiVersion`.
     pub converts_by_name: bool,
 }
 
@@ -78,14 +78,15 @@ impl CustomKind {
     }
 }
 
-/// A live CRD that no server could hold. A check would compare the desired one with nothing and find nothing, which must
-/// not look like a pass.
+/// A live CRD that no server could store. A check would have nothing to compare the desired CRD with and find nothing,
+/// which must not look like a pass.
 fn unreadable_crd(manifest: &Manifest, error: &Unreadable) -> Problem {
     let object = &manifest.object;
     let problem = match &error.fault {
-        Fault::ApiVersion(version) => Problem::new(format!("{object} is written at {version}"))
+        Fault::ApiVersion(version) => Problem::new(format!("{object} uses apiVersion {version}"))
             .help("change it to apiextensions.k8s.io/v1, the only version that API servers serve since 1.22"),
-        _ => Problem::new(format!("{object} cannot be read: {error}")).help("no API server stores such a CRD"),
+        _ => Problem::new(format!("{object} cannot be read: {error}"))
+            .help("an API server would refuse this CRD; fix it"),
     };
     problem.at(manifest.origin.location())
 }
@@ -100,7 +101,7 @@ pub(in crate::cluster) struct ReadFile {
 }
 
 impl ReadFile {
-    /// Reads the objects of a text: all, or only these.
+    /// Reads the objects of a text: all of them, or only those listed in `only`.
     pub fn read(source: &Arc<Source>, only: Option<&[Arc<ObjectRef>]>) -> std::result::Result<Self, Vec<Problem>> {
         let mut manifests = manifest::read(source)?.manifests;
         if let Some(only) = only {
@@ -128,7 +129,7 @@ impl ReadFile {
 pub(in crate::cluster) struct CommitFile {
     pub path: PathBuf,
     pub source: Arc<Source>,
-    /// The objects of it that count, where not all do. Nobody adds to them once the file is read.
+    /// The objects of it that count as live, if not all do. This does not change once the file is read.
     pub only: Option<Vec<Arc<ObjectRef>>>,
     read: OnceLock<std::result::Result<ReadFile, Vec<Problem>>>,
 }
@@ -138,18 +139,18 @@ impl CommitFile {
         CommitFile { path, source, only, read: OnceLock::new() }
     }
 
-    /// What is in it, read at the first call.
+    /// The content of the file, parsed at the first call.
     pub fn read(&self) -> &std::result::Result<ReadFile, Vec<Problem>> {
         self.read.get_or_init(|| ReadFile::read(&self.source, self.only.as_deref()))
     }
 
-    /// The same, for good.
+    /// Like [`CommitFile::read`], but consumes the file.
     pub fn into_read(self) -> std::result::Result<ReadFile, Vec<Problem>> {
         self.read.into_inner().unwrap_or_else(|| ReadFile::read(&self.source, self.only.as_deref()))
     }
 }
 
-/// Length and time of the last change, to see without reading that a file is still the same.
+/// Length and modification time, to detect that a file is unchanged without reading it.
 pub(super) type Stamp = (u64, Option<SystemTime>);
 
 pub(in crate::cluster) type Files = BTreeMap<PathBuf, (Stamp, Arc<ReadFile>)>;

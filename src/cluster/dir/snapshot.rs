@@ -1,8 +1,8 @@
-//! Writes live objects as a folder that a dir target reads: one file for each object, and the same bytes for the same
-//! objects.
+//! Writes live objects to a folder that a dir target can read: one file for each object, with the same bytes for the
+//! same objects.
 //!
-//! The objects are first written to a folder beside the one that is named, as there may be more of them than memory. Only
-//! when all are there do they take their places: a snapshot that could not be completed changes nothing.
+//! The objects are first written to a staging folder beside the named one, because they might not fit in memory. They
+//! are moved into place only when all of them are written: a snapshot that could not be completed changes nothing.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -19,29 +19,28 @@ use crate::manifest::is_manifest_file;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, ObjectRef};
 
-/// The file that says that a folder is a snapshot, and which files are part of it. No target reads it: it has no extension of
-/// manifests.
+/// The file that marks a folder as a snapshot and lists the files that are part of it. No target reads it, because it
+/// does not have the extension of a manifest.
 const MARKER: &str = ".gantry-snapshot";
-/// What the folder is called that a snapshot is made in.
+/// The prefix of the staging folder's name.
 const STAGED_PREFIX: &str = ".gantry-snapshot.";
-const HEAD: &str =
-    "# Made by gantry snapshot, which replaces the files that are listed here. Keep this file with them.\n";
+const HEAD: &str = "# Created by gantry snapshot, which replaces the files listed here. Keep this file with them.\n";
 
-/// A snapshot that is being made.
+/// A snapshot that is being written.
 pub struct SnapshotFolder {
     folder: PathBuf,
     staged: TempDir,
-    /// Held as long as the snapshot is being made, so that no other process takes it for a leftover.
+    /// Held while the snapshot is being written, so that no other process treats it as a leftover.
     _lock: Option<File>,
-    /// The files that were staged.
+    /// The names of the staged files.
     names: Mutex<BTreeSet<String>>,
-    /// Those of the snapshot that was there before.
+    /// The files of the previous snapshot in the folder.
     before: BTreeSet<String>,
-    /// Whether the folder is there.
+    /// Whether the folder already exists.
     exists: bool,
 }
 
-/// What became of the files.
+/// The number of files that were created, changed, left unchanged and removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
     pub created: usize,
@@ -54,7 +53,7 @@ impl SnapshotFolder {
     /// Begins a snapshot.
     ///
     /// # Errors
-    /// The folder has other content, or cannot be written.
+    /// The folder has other content, or is not writable.
     pub fn begin(folder: &Path) -> Result<Self> {
         let shown = folder.display();
         let unwritable = |error: io::Error| {
@@ -65,7 +64,7 @@ impl SnapshotFolder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => (BTreeSet::new(), false),
             Err(error) => return Err(unwritable(error)),
         };
-        // Beside it, so that the files get to their places by their names alone.
+        // In the same parent folder, so that moving the files is only a rename.
         let parent = match folder.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -78,20 +77,20 @@ impl SnapshotFolder {
         Ok(SnapshotFolder { folder: folder.to_owned(), staged, _lock: lock, names: Mutex::default(), before, exists })
     }
 
-    /// Writes an object to its file, and answers the file's name. What is a Secret is refused.
+    /// Writes an object to its file, and returns the file's name. Refuses a Secret.
     pub fn add(&self, live: &Live) -> std::result::Result<String, Problem> {
         let mut value = live.raw.value();
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let (Some(api_version), Some(kind), Some(name)) = (text("/apiVersion"), text("/kind"), text("/metadata/name"))
         else {
-            return Err(Problem::new("the target answered an object without a kind or a name"));
+            return Err(Problem::new("the target returned an object without a kind or a name"));
         };
         let object = ObjectRef { api_version, kind, namespace: text("/metadata/namespace"), name };
         if object.is_secret() {
-            return Err(Problem::new(format!("{object} is a Secret, which no snapshot holds")));
+            return Err(Problem::new(format!("{object} is a Secret; a snapshot never contains Secrets")));
         }
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            // It counts writes of the whole cluster, and a folder makes its own.
+            // The resourceVersion counts the writes of the whole cluster, and a folder makes its own.
             metadata.remove("resourceVersion");
             metadata.remove("selfLink");
         }
@@ -104,7 +103,7 @@ impl SnapshotFolder {
         Ok(name)
     }
 
-    /// Takes back what was added, as of a list that begins again.
+    /// Removes the files that were added, because their list restarts.
     pub fn forget(&self, names: &[String]) {
         let mut staged = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         for name in names {
@@ -113,8 +112,8 @@ impl SnapshotFolder {
         }
     }
 
-    /// Puts all files in their places, each in one step, and removes those of the snapshot before that are no longer part of
-    /// it. A folder that was not there appears as a whole.
+    /// Moves all files into place, each in one step, and removes files of the previous snapshot that are no longer part
+    /// of it. A folder that did not exist appears as a whole.
     pub fn publish(self) -> Result<Written> {
         let SnapshotFolder { folder, staged, _lock, names, before, exists } = self;
         let names = names.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -127,11 +126,11 @@ impl SnapshotFolder {
             written.created = names.len();
             fs::write(staged.path().join(MARKER), marker(&names)).map_err(failed)?;
             fs::rename(staged.path(), &folder).map_err(failed)?;
-            // There is nothing left to remove.
+            // The folder was renamed, so there is nothing left to remove.
             let _ = staged.keep();
             return Ok(written);
         }
-        // Whenever this ends, the next run knows all files for its own.
+        // Whenever this is interrupted, the next run recognizes all of these files as its own.
         let all: BTreeSet<String> = names.union(&before).cloned().collect();
         put(&folder, MARKER, &marker(&all)).map_err(failed)?;
         for name in &names {
@@ -161,28 +160,28 @@ impl SnapshotFolder {
     }
 }
 
-/// A folder for a snapshot, and the lock of it where folders can be locked.
+/// Creates the staging folder, and locks it if folders can be locked.
 fn stage(parent: &Path) -> io::Result<(TempDir, Option<File>)> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(STAGED_PREFIX);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // What the umask leaves of it: the folder may stay.
+        // The umask is applied to this mode. The folder may become the snapshot.
         builder.permissions(fs::Permissions::from_mode(0o777));
     }
     loop {
         let staged = builder.tempdir_in(parent)?;
         let lock = files::try_lock(staged.path());
-        // Another process may have taken it for a leftover before it was locked.
+        // Another process can have removed it as a leftover before it was locked.
         if staged.path().exists() && !matches!(lock, Lock::Taken) {
             return Ok((staged, lock.held()));
         }
     }
 }
 
-/// Removes what snapshots left that were killed. Whether one is still being made is known by its lock: where folders cannot
-/// be locked, leftovers stay.
+/// Removes the staging folders of snapshots that were killed. The lock shows whether a snapshot is still being written.
+/// If folders cannot be locked, leftovers stay.
 fn remove_leftovers(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let is_staged = |entry: &fs::DirEntry| {
@@ -196,7 +195,7 @@ fn remove_leftovers(parent: &Path) {
     }
 }
 
-/// The files of the snapshot that a folder is.
+/// The files of the existing snapshot in the folder.
 fn before(folder: &Path, entries: fs::ReadDir) -> Result<BTreeSet<String>> {
     let shown = folder.display();
     let marker = match fs::read_to_string(folder.join(MARKER)) {
@@ -204,7 +203,7 @@ fn before(folder: &Path, entries: fs::ReadDir) -> Result<BTreeSet<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(Error::usage(Problem::new(format!("cannot read {shown}/{MARKER}: {error}")))),
     };
-    // The marker may come with a repository. It is believed of files alone that a snapshot could have made.
+    // The marker can come from a repository, so only names that a snapshot could have created are trusted.
     let listed: BTreeSet<String> =
         marker.iter().flat_map(|marker| marker.lines()).filter(|line| is_ours(line)).map(str::to_owned).collect();
     for entry in entries {
@@ -213,10 +212,12 @@ fn before(folder: &Path, entries: fs::ReadDir) -> Result<BTreeSet<String>> {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let is_manifest = is_manifest_file(&entry.path());
         let message = match &marker {
-            None => format!("{shown} is not empty and no snapshot: it has {}", crate::manifest::shown(&name)),
+            None => {
+                format!("{shown} is not empty and is not a snapshot: it contains {}", crate::manifest::shown(&name))
+            }
             // It would be part of the cluster that the folder represents.
             Some(_) if (is_folder || is_manifest) && !listed.contains(&name) => {
-                format!("{shown} has {}, which is not part of its snapshot", crate::manifest::shown(&name))
+                format!("{shown} contains {}, which is not part of its snapshot", crate::manifest::shown(&name))
             }
             Some(_) => continue,
         };
@@ -225,7 +226,7 @@ fn before(folder: &Path, entries: fs::ReadDir) -> Result<BTreeSet<String>> {
     Ok(listed)
 }
 
-/// Whether a name is one that [`names::file_name`] gives: within the folder and a manifest.
+/// Whether a name is one that [`names::file_name`] can return: in the folder itself, and a manifest.
 fn is_ours(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._%~".contains(&byte);
     name.bytes().all(plain) && name.ends_with(".yaml") && !name.starts_with('.')
@@ -240,7 +241,7 @@ fn marker(names: &BTreeSet<String>) -> String {
     text
 }
 
-/// Replaces a file in one step; a link is replaced itself.
+/// Replaces a file atomically. A link itself is replaced, not its destination.
 fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let temporary = tempfile::Builder::new()
         .prefix(".gantry-")
@@ -307,7 +308,7 @@ mod tests {
 
         fs::write(folder.join("own.yaml"), "a: 1").unwrap();
         let refused = snapshot(&folder, &[]).unwrap_err().to_string();
-        assert!(refused.ends_with("has own.yaml, which is not part of its snapshot"), "{refused}");
+        assert!(refused.ends_with("contains own.yaml, which is not part of its snapshot"), "{refused}");
         assert_eq!(list(parent.path()), ["deep"]);
     }
 
@@ -318,10 +319,10 @@ mod tests {
             let folder = parent.path().join(file).join("folder");
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join(file), "").unwrap();
-            assert!(snapshot(&folder, &[]).unwrap_err().to_string().contains("is not empty and no snapshot"));
+            assert!(snapshot(&folder, &[]).unwrap_err().to_string().contains("is not empty and is not a snapshot"));
             assert_eq!(list(&folder), [file]);
         }
-        // A marker of somebody else leads nowhere.
+        // A marker from somebody else cannot lead out of the folder.
         let folder = parent.path().join("marked");
         fs::create_dir(&folder).unwrap();
         let precious = parent.path().join("precious.yaml");

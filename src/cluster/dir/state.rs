@@ -1,4 +1,4 @@
-//! What the files hold that stand in for a cluster: every file that was read, and where each object is.
+//! The contents of the files that represent a cluster: every file that was read, and the location of each object.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,31 +15,32 @@ use crate::parallel::in_parallel;
 use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::Resource;
 
-/// Applies for which a folder is looked through only once, at least. See [`State::look_again`].
-const FEWEST_BETWEEN_LOOKS: usize = 64;
+/// The minimum number of applies between two scans of the whole folder. See [`State::refresh_for`].
+const MIN_APPLIES_BETWEEN_SCANS: usize = 64;
 
-/// Everything in the folder, as it was when it was last looked at. A look that fails changes nothing.
+/// Everything in the folder as of the last scan. A scan that fails changes nothing.
 #[derive(Debug, Default)]
 pub(in crate::cluster) struct State {
     holder: Holder,
     files: Files,
     index: Index,
     pub leftovers: Vec<PathBuf>,
-    /// Links to folders, of which nothing is read.
+    /// Links to folders, which are not followed.
     pub links: Vec<PathBuf>,
-    /// The names of everything directly in the folder, in lower case: file systems differ in whether case matters.
+    /// The names of all entries directly in the folder, in lower case, because file systems differ in whether case
+    /// matters.
     names: BTreeSet<String>,
-    /// When the folder's own list of names last changed, as of the last look or our last write.
+    /// When the folder's own list of entries last changed, as of the last scan or our last write.
     changed: Option<SystemTime>,
-    /// Applies left until the whole folder is looked through again.
-    until_look: usize,
-    /// How often the whole folder was looked through.
+    /// The number of applies left until the whole folder is scanned again.
+    applies_until_scan: usize,
+    /// How often the whole folder was scanned.
     #[cfg(test)]
-    looks: usize,
+    scans: usize,
 }
 
 impl State {
-    /// The files of a commit, by their paths.
+    /// Builds the state from the files of a commit.
     pub fn of_commit(files: Vec<CommitFile>) -> Result<Self> {
         in_parallel(&files, |file| file.read().is_ok());
         let mut state = State { holder: Holder::Commit, ..State::default() };
@@ -59,7 +60,7 @@ impl State {
         Err(Error::Failed(problems))
     }
 
-    /// Where the files are.
+    /// The container of the files.
     pub fn holder(&self) -> Holder {
         self.holder
     }
@@ -68,24 +69,24 @@ impl State {
     pub fn open(root: &Path) -> Result<Self> {
         let mut state = State::default();
         state.refresh(root, None)?;
-        // The first apply looks again: a person may have thought about the plan for an hour.
-        state.until_look = 0;
+        // The first apply scans again: a person may have looked at the plan for an hour.
+        state.applies_until_scan = 0;
         Ok(state)
     }
 
-    /// Looks again before an object is written, so that a change by somebody else is seen: the file that holds the
-    /// object is always read, and the whole folder is looked through when files were added to it or taken out of it.
+    /// Called before an object is written, to notice changes made by others. The file that contains the object is
+    /// always read, and the whole folder is scanned if files were added to it or removed from it.
     ///
-    /// A file that was changed in place, or one in a folder below, is found at the next look through the whole. Doing
-    /// that for each object would make a deploy quadratic, so it is done once for as many objects as there are files:
-    /// then the work of all looks grows with the files plus the objects.
-    pub fn look_again(&mut self, root: &Path, identity: &Identity) -> Result<()> {
+    /// A file that was changed in place, or one in a subfolder, is noticed at the next scan of the whole folder. A scan
+    /// for each object would make a deploy quadratic, so there is one scan for as many applies as there are files. The
+    /// total work is then proportional to the number of files plus the number of objects.
+    pub fn refresh_for(&mut self, root: &Path, identity: &Identity) -> Result<()> {
         let path = self.find(identity).map(|(path, ..)| path.to_owned());
         let unchanged = self.changed.is_some() && files::changed(root) == self.changed;
-        if !unchanged || self.until_look == 0 {
+        if !unchanged || self.applies_until_scan == 0 {
             return self.refresh(root, path.as_deref());
         }
-        self.until_look -= 1;
+        self.applies_until_scan -= 1;
         match path {
             Some(path) if !path.exists() => self.refresh(root, None),
             Some(path) => self.read_one(&path, true),
@@ -93,10 +94,10 @@ impl State {
         }
     }
 
-    /// Looks through the whole folder and reads what has changed on the disk. `surely` is read whatever its length and
-    /// time say.
+    /// Scans the whole folder and reads what has changed on disk. The file `surely` is read regardless of its length
+    /// and modification time.
     pub fn refresh(&mut self, root: &Path, surely: Option<&Path>) -> Result<()> {
-        // Before the listing: a change while it is made is seen the next time.
+        // Taken before the listing, so that a concurrent change is noticed next time.
         let changed = files::changed(root);
         let listing = files::list(root).map_err(Error::failed)?;
         let mut files = Files::new();
@@ -130,15 +131,15 @@ impl State {
         self.links = listing.links;
         self.names = listing.names;
         self.changed = changed;
-        self.until_look = self.files.len().max(FEWEST_BETWEEN_LOOKS);
+        self.applies_until_scan = self.files.len().max(MIN_APPLIES_BETWEEN_SCANS);
         #[cfg(test)]
         {
-            self.looks += 1;
+            self.scans += 1;
         }
         Ok(())
     }
 
-    /// Takes in one file that was just written.
+    /// Updates the state after one file was written.
     pub fn written(&mut self, root: &Path, path: &Path) -> Result<()> {
         self.read_one(path, false)?;
         if let Some(name) = path.file_name().filter(|_| path.parent() == Some(root)) {
@@ -148,7 +149,7 @@ impl State {
         Ok(())
     }
 
-    /// Reads one file again, unless `known` allows that it is the one that was read and it is.
+    /// Reads one file again. If `known` is set, a file whose text is unchanged keeps its parsed content.
     fn read_one(&mut self, path: &Path, known: bool) -> Result<()> {
         let before = self.files.get(path);
         let (stamp, look) = look(path, before.filter(|_| known), true).map_err(Error::failed)?;
@@ -172,7 +173,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether something directly in the folder has this name, in whatever case.
+    /// Whether an entry directly in the folder has this name, ignoring case.
     pub fn is_taken(&self, name: &str) -> bool {
         self.names.contains(&name.to_lowercase())
     }
@@ -223,14 +224,14 @@ impl State {
         resources
     }
 
-    /// The file that holds the object, and which of its objects it is.
+    /// The file that contains the object, and the object's index in it.
     pub fn find(&self, identity: &Identity) -> Option<(&Path, &ReadFile, usize)> {
         let (path, number) = self.index.place(identity)?;
         let (_, file) = self.files.get(path)?;
         Some((path, file, number))
     }
 
-    /// The objects of a kind by namespace and name, at whatever version each is written.
+    /// The objects of a kind, sorted by namespace and name, each at the version of its manifest.
     pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Identity, &Manifest)> {
         self.index
             .of_kind(group, kind)
@@ -247,7 +248,7 @@ enum Look {
     Fresh(Arc<Source>),
 }
 
-/// Whether the file is still the one that is known, or what it says now.
+/// Whether the file is unchanged, or its new text.
 fn look(
     path: &Path,
     known: Option<&(Stamp, Arc<ReadFile>)>,
@@ -296,14 +297,14 @@ mod tests {
         let mut state = State::open(root).unwrap();
         for number in 0..1000 {
             let (identity, text) = config_map(&format!("m{number}"));
-            state.look_again(root, &identity).unwrap();
+            state.refresh_for(root, &identity).unwrap();
             let path = root.join(format!("{number}.yaml"));
             fs::write(&path, text).unwrap();
             state.written(root, &path).unwrap();
             assert!(state.manifest(&identity).is_some());
         }
         // At the start, before the first write, and each time the number of files has doubled.
-        assert!(state.looks <= 7, "{}", state.looks);
+        assert!(state.scans <= 7, "{}", state.scans);
     }
 
     #[test]
@@ -330,7 +331,7 @@ mod tests {
     fn a_file_that_makes_two_objects_one_is_an_error_and_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        // Two objects while nobody knows the kind, one once a CRD says that it has no namespaces.
+        // Two objects while the kind is unknown; the same object once a CRD says that the kind is cluster-scoped.
         let x = |more: &str| format!("{{apiVersion: x.example.com/v1, kind: X, metadata: {{name: x{more}}}}}");
         fs::write(root.join("one.yaml"), x("")).unwrap();
         fs::write(root.join("two.yaml"), x(", namespace: a")).unwrap();

@@ -1,30 +1,30 @@
-//! All files of a commit in a folder of their own, for a program that renders them.
+//! Writes all files of a commit to a temporary folder, for a program that renders them.
 //!
-//! They are written from the commit as they are: no filter and no hook is run, and git does not know of the folder.
+//! They are written unchanged: no filter and no hook is run, and git does not know about the folder.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::blobs::{Ask, Blobs, Content};
+use super::blobs::{Blobs, Content, Request};
 use super::command;
 use super::tree::{Entry, Mode};
 use crate::manifest::shown;
 use crate::problem::Problem;
 use crate::program::Failure;
 
-/// The most bytes of all files.
-const MOST_BYTES: usize = 2 << 30;
+/// The maximum total size of the files, in bytes.
+const MAX_BYTES: usize = 2 << 30;
 
-/// Writes the files below `root`. What cannot be written is a problem.
+/// Writes the files below `root`. Returns a problem for each file that cannot be written.
 pub async fn write(entries: &[Entry], blobs: &mut Blobs, root: &Path) -> Result<Vec<Problem>, Failure> {
     let mut problems = Vec::new();
     let mut folders = BTreeSet::new();
-    let (mut asks, mut files) = (Vec::new(), Vec::new());
+    let (mut requests, mut files) = (Vec::new(), Vec::new());
     for entry in entries {
         if !is_safe(&entry.path) {
-            problems.push(problem(entry, "a path that no checkout has"));
+            problems.push(problem(entry, "unsafe path; git would not check it out"));
             continue;
         }
         let path = root.join(command::os(&entry.path));
@@ -35,7 +35,7 @@ pub async fn write(entries: &[Entry], blobs: &mut Blobs, root: &Path) -> Result<
             problems.push(problem(entry, &format!("cannot be written: {error}")));
         }
         if matches!(entry.mode, Mode::File | Mode::Link) {
-            asks.push(Ask::Hash(entry.hash.clone()));
+            requests.push(Request::Hash(entry.hash.clone()));
             files.push((entry, path));
         }
     }
@@ -49,9 +49,9 @@ pub async fn write(entries: &[Entry], blobs: &mut Blobs, root: &Path) -> Result<
         };
         let before = total;
         total += bytes.len();
-        if total > MOST_BYTES {
-            // Said once.
-            if before <= MOST_BYTES {
+        if total > MAX_BYTES {
+            // Reported only once.
+            if before <= MAX_BYTES {
                 problems.push(problem(entry, "the files of the commit are larger than 2 GiB in all"));
             }
         } else if entry.mode == Mode::Link {
@@ -60,8 +60,8 @@ pub async fn write(entries: &[Entry], blobs: &mut Blobs, root: &Path) -> Result<
             problems.push(problem(entry, &format!("cannot be written: {error}")));
         }
     };
-    blobs.read(&asks, keep).await?;
-    // Last, so that no file is written through one.
+    blobs.read(&requests, keep).await?;
+    // Links are written last, so that no file is written through one.
     for (entry, path, to) in links.into_iter().filter(|(entry, _, to)| stays_within(&entry.path, to)) {
         if let Err(error) = link(&to, &path) {
             problems.push(problem(entry, &format!("the link cannot be written: {error}")));
@@ -92,13 +92,13 @@ fn link(to: &[u8], path: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(command::os(to), path)
 }
 
-/// As git does where there are no links.
+/// Like git on a file system without links.
 #[cfg(not(unix))]
 fn link(to: &[u8], path: &Path) -> io::Result<()> {
     fs::write(path, to)
 }
 
-/// Whether a path leads to a place below the folder, and to none that git itself keeps.
+/// Whether a path stays below the folder and is not part of git's own directory.
 fn is_safe(path: &[u8]) -> bool {
     let leads_elsewhere = |step: &[u8]| {
         matches!(step, b"" | b"." | b"..")
@@ -108,8 +108,8 @@ fn is_safe(path: &[u8]) -> bool {
     !path.split(|byte| *byte == b'/').any(leads_elsewhere)
 }
 
-/// Whether a link leads to a place below the folder: upwards first, and never upwards again, as what is in between may be a
-/// link itself.
+/// Whether a link leads to a path below the folder. `..` is allowed only at the beginning, because a later component
+/// can be a link itself.
 fn stays_within(path: &[u8], to: &[u8]) -> bool {
     let depth = path.iter().filter(|byte| **byte == b'/').count();
     let steps: Vec<&[u8]> = to.split(|byte| *byte == b'/').collect();

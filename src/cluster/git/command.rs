@@ -1,8 +1,8 @@
-//! Runs the user's own `git`, which only reads.
+//! Runs the user's `git`, only to read.
 //!
-//! It is started directly and never through a shell. It finds the repository as it always does (the working directory,
-//! `GIT_DIR` and the like), pages nothing, asks nobody and locks nothing. None of the commands that are run here runs a
-//! hook or a filter. In a partial clone git fetches what is missing, as it does for `git show`.
+//! It is started directly and never through a shell. It finds the repository as usual (the working directory, `GIT_DIR`
+//! and so on), uses no pager, never prompts and takes no locks. None of the commands used here runs a hook or a filter.
+//! In a partial clone git fetches missing objects, as for `git show`.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,36 +15,36 @@ use crate::problem::Problem;
 use crate::program::{self, Failure, Talk};
 use crate::text;
 
-/// A partial clone may have to fetch first.
+/// A partial clone might have to fetch first.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// The longest list of files that is read; a path is some 100 bytes.
-const MOST_BYTES: usize = 256 << 20;
-/// Of what git says, so many characters are shown.
+/// The maximum size of a list of files; a path has about 100 bytes.
+const MAX_BYTES: usize = 256 << 20;
+/// The maximum number of characters of git's messages that are shown.
 const SHOWN: usize = 600;
 
-/// Why git gave no answer.
+/// Why git failed.
 #[derive(Debug)]
 pub struct Failed {
     failure: Failure,
-    /// What it said on standard error.
+    /// Its standard error.
     pub said: String,
 }
 
-/// What git answers.
+/// Runs git and returns its output.
 pub async fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Result<Vec<u8>, Failed> {
     run_with_warnings(arguments).await.map(|(answer, _)| answer)
 }
 
-/// The same, with what it says on standard error though it succeeds.
+/// Like [`run`], but also returns standard error of a successful run.
 pub async fn run_with_warnings<S: AsRef<OsStr>>(arguments: &[S]) -> Result<(Vec<u8>, String), Failed> {
-    let (answer, said) = program::run(command(arguments, Stdio::null()), None, TIMEOUT, MOST_BYTES).await;
+    let (answer, said) = program::run(command(arguments, Stdio::null()), None, TIMEOUT, MAX_BYTES).await;
     match answer {
         Ok(answer) => Ok((answer, said)),
         Err(failure) => Err(Failed { failure, said }),
     }
 }
 
-/// Lets `talk` speak with a git that waits for input.
+/// Starts a git process that reads requests, and lets `talk` exchange data with it.
 pub async fn converse<'f, S: AsRef<OsStr>>(
     arguments: &[S],
     talk: impl FnOnce(Option<tokio::process::ChildStdin>, tokio::process::ChildStdout) -> Talk<'f> + Send,
@@ -55,10 +55,10 @@ pub async fn converse<'f, S: AsRef<OsStr>>(
 
 fn command<S: AsRef<OsStr>>(arguments: &[S], stdin: Stdio) -> CommandWrap {
     let mut command = CommandWrap::with_new(OsString::from("git"), |command| {
-        // A path is a path, whatever characters it has; and what a name may also mean is always said.
+        // Paths are taken literally, and git always warns about ambiguous names.
         let options = ["--no-pager", "--literal-pathspecs", "-c", "core.warnAmbiguousRefs=true"];
         command.args(options).args(arguments);
-        // Its messages are looked at.
+        // Its messages are parsed.
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     });
@@ -67,35 +67,36 @@ fn command<S: AsRef<OsStr>>(arguments: &[S], stdin: Stdio) -> CommandWrap {
 }
 
 impl Failed {
-    /// What stops the run.
+    /// The problem to report.
     pub fn problem(&self) -> Problem {
         match &self.failure {
             Failure::NotStarted(error) if error.kind() == io::ErrorKind::NotFound => {
-                Problem::new("git is not installed").help("install it, or add it to PATH: it reads the commit")
+                Problem::new("git is not installed")
+                    .help("install git, or add it to PATH; gantry reads the commit with it")
             }
-            Failure::NotStarted(error) => Problem::new(format!("git cannot be started: {error}")),
+            Failure::NotStarted(error) => Problem::new(format!("cannot start git: {error}")),
             Failure::TimedOut => {
-                Problem::new(format!("git did not end within {} s and was stopped", TIMEOUT.as_secs()))
-                    .help("a partial clone fetches what is missing: is its remote reachable?")
+                Problem::new(format!("git did not finish within {} s and was stopped", TIMEOUT.as_secs()))
+                    .help("in a partial clone git fetches missing files: check that the remote is reachable")
             }
             Failure::TooLong => {
-                Problem::new(format!("git listed more than {} MiB of files and was stopped", MOST_BYTES >> 20))
+                Problem::new(format!("git listed more than {} MiB of files and was stopped", MAX_BYTES >> 20))
                     .help("name a folder of the commit: --target git:REV:PATH")
             }
             Failure::Ended(_) if self.is_no_repository() => {
                 Problem::new("the working directory is not in a git repository")
                     .help("run gantry in the repository, or set GIT_DIR; --target dir:PATH reads a folder")
             }
-            // A git that fails while it is spoken to ends before it has answered.
+            // If git fails during the exchange, it exits before it has responded.
             Failure::Ended(_) | Failure::Broken(_) if !self.said.is_empty() => {
                 let mut lines: Vec<&str> = Vec::new();
                 for line in self.said.lines().map(str::trim).filter(|line| !line.is_empty()) {
-                    // Each of several tries says the same.
+                    // Git prints the same message for each retry.
                     if !lines.contains(&line) {
                         lines.push(line);
                     }
                 }
-                // What it ended with; where it goes on after that, how to go on.
+                // The message is the `fatal` line; the lines after it are git's hints.
                 let ended = lines.iter().position(|line| line.starts_with("fatal: ")).unwrap_or_default();
                 let rest = lines.split_off((ended + 1).min(lines.len())).join(" ");
                 let message = lines.pop().unwrap_or_default();
@@ -111,11 +112,11 @@ impl Failed {
                 }
             }
             Failure::Ended(status) => Problem::new(format!("git failed ({status})")),
-            Failure::Broken(error) => Problem::new(format!("git cannot be read: {error}")),
+            Failure::Broken(error) => Problem::new(format!("cannot read from git: {error}")),
         }
     }
 
-    /// Whether git ran and could not do it.
+    /// Whether git ran and reported a failure.
     pub fn is_answer(&self) -> bool {
         matches!(self.failure, Failure::Ended(_))
     }
@@ -142,7 +143,7 @@ fn words(said: &str) -> String {
     text::sanitize(&text::cut(said, SHOWN)).into_owned()
 }
 
-/// The bytes of a path within the repository.
+/// The bytes of a path in the repository.
 pub fn bytes(path: &OsStr) -> Vec<u8> {
     #[cfg(unix)]
     return std::os::unix::ffi::OsStrExt::as_bytes(path).to_vec();
@@ -150,7 +151,7 @@ pub fn bytes(path: &OsStr) -> Vec<u8> {
     return path.to_string_lossy().replace('\\', "/").into_bytes();
 }
 
-/// A path within the repository as an argument, or as a path of the file system.
+/// A path in the repository as an argument, or as a path of the file system.
 pub fn os(path: &[u8]) -> OsString {
     #[cfg(unix)]
     return std::os::unix::ffi::OsStringExt::from_vec(path.to_vec());

@@ -1,7 +1,7 @@
-//! A commit of a git repository whose manifests stand for what is live: nothing is ever written to it.
+//! A commit of a git repository whose manifests count as live. It is read-only.
 //!
-//! Only files of the commit are read, as bytes: what is checked out does not matter, nor what git would make of a file on
-//! the way there. They are read as those of a folder ([`super::dir`]), which decides what they mean.
+//! Only files of the commit are read, as stored: neither the checked-out files nor git's filters matter. Their meaning
+//! is the same as in a folder ([`super::dir`]).
 
 mod blobs;
 mod checkout;
@@ -23,20 +23,20 @@ use crate::problem::{Error, Problem, Result};
 /// The files of a commit.
 pub struct GitTarget {
     commit: Commit,
-    /// As it was named.
+    /// As the user wrote it.
     spec: GitSpec,
     state: State,
     notices: Vec<Problem>,
 }
 
 impl GitTarget {
-    /// Reads the manifests of the commit below the path of the target, or below those of `-f`. Objects that these do not have
-    /// are looked for in the rest of the commit.
+    /// Reads the manifests of the commit below the target's path, or below the paths of `-f`. Objects that are not
+    /// there are looked up in the rest of the commit.
     pub async fn open(spec: &GitSpec, desired: Desired<'_>) -> Result<Self> {
         let repository = Repository::find().await.map_err(Error::failed)?;
         let wanted = paths::wanted(spec, desired.files, repository.work_tree.as_deref())?;
         let commit = repository.commit(&spec.revision).await.map_err(Error::failed)?;
-        // What is rendered may build on any file.
+        // A program that renders manifests can read any file.
         let is_whole = desired.render.is_some() || wanted.iter().any(|wanted| wanted.path.is_empty());
         let checkout = desired.render.is_some().then(|| tempfile::Builder::new().prefix("gantry-commit.").tempdir());
         let checkout = checkout.transpose().map_err(|error| no_folder(&error))?;
@@ -62,7 +62,7 @@ impl GitTarget {
         });
         read.await.map_err(|failed| Error::failed(failed.problem()))?;
         if let (Some(render), Some(checkout), true) = (desired.render, &checkout, gathering.problems.is_empty()) {
-            // Other relative paths of the command lead to the same files, of the commit.
+            // Other relative paths in the command lead to the same files, as of the commit.
             let from = checkout.path().join(repository.prefix());
             std::fs::create_dir_all(&from).map_err(|error| no_folder(&error))?;
             for path in present {
@@ -90,23 +90,23 @@ impl GitTarget {
         format!("git: {spec} ({})", self.commit.short())
     }
 
-    /// What to know of how the commit was read.
+    /// Notices about how the commit was read.
     pub fn notices(&self) -> &[Problem] {
         &self.notices
     }
 
-    /// What the files hold.
+    /// The contents of the files.
     pub(super) fn state(&self) -> &State {
         &self.state
     }
 }
 
 fn no_folder(error: &std::io::Error) -> Error {
-    let problem = Problem::new(format!("no temporary folder can be made for the files of the commit: {error}"));
-    Error::failed(problem.help("name one with space in TMPDIR"))
+    let problem = Problem::new(format!("cannot create a temporary folder for the files of the commit: {error}"));
+    Error::failed(problem.help("set TMPDIR to a folder with enough free space"))
 }
 
-/// Why nothing is written.
+/// Why nothing can be written.
 pub(super) fn read_only() -> Problem {
-    Problem::new("a commit cannot be changed").help("deploy to a cluster, or to a folder: --target dir:PATH")
+    Problem::new("a commit is read-only").help("deploy to a cluster, or to a folder: --target dir:PATH")
 }

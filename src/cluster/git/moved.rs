@@ -1,8 +1,8 @@
-//! Objects that the paths of the commit do not have, where the commit has them in other files.
+//! Finds objects that are not at the given paths of the commit, but in other files of it.
 //!
-//! A change that moves files would otherwise be compared with nothing, and pass whatever else it does. An object has moved
-//! where the file that had it has it no longer; where it still does, as with an overlay that is a copy of another, the new
-//! one is a new object.
+//! Without this, a change that moves files would have nothing to be compared with, and would pass whatever else it
+//! does. An object has moved if the file that had it no longer has it. If that file still has it, for example in an
+//! overlay that is a copy of another, the object is new.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Empty;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 
-use super::blobs::{Ask, Blobs, Content};
+use super::blobs::{Blobs, Content, Request};
 use super::command;
 use super::paths::{self, Wanted};
 use super::tree::{Depth, Entry, Gathering, Mode, is_within, list};
@@ -22,50 +22,50 @@ use crate::problem::Problem;
 use crate::program::Failure;
 use crate::resource::ObjectRef;
 
-/// Files that a notice names.
-const NAMED: usize = 3;
-/// Files that are looked through.
-const MOST_FILES: usize = 20_000;
+/// The maximum number of files that a notice names.
+const MAX_NAMED: usize = 3;
+/// The maximum number of files that are searched.
+const MAX_FILES: usize = 20_000;
 
 /// Group, kind, namespace and name.
 type Identity = (String, String, String, String);
 
-/// Objects that are looked for, of one path.
+/// The objects to look for on behalf of one path.
 struct Sought {
     path: Vec<u8>,
     lacks: Lacks,
     objects: BTreeMap<Identity, Arc<ObjectRef>>,
 }
 
-/// Why a path does not have the objects at the commit.
+/// Why the commit does not have the objects at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lacks {
-    /// It does not exist: these are the objects below it on disk.
+    /// The path does not exist at the commit: these are the objects below it on disk.
     All,
-    /// It has others.
+    /// The path exists and has other objects.
     Some,
-    /// The user named the path, and with it all that counts as live.
+    /// The user named the path, so only its objects count as live.
     Named,
 }
 
-/// A folder reads an object without a namespace as one in `default`; of one that is in none it does not matter.
+/// In a folder, an object without a namespace is in `default`. For a cluster-scoped object it makes no difference.
 fn identity(object: &ObjectRef) -> Identity {
     let (group, kind, namespace, name) = object.identity();
     (group.to_owned(), kind.to_owned(), namespace.unwrap_or("default").to_owned(), name.to_owned())
 }
 
-/// Where the commit has an object.
+/// A place where the commit has an object.
 struct Found {
     path: Vec<u8>,
     source: Arc<Source>,
-    /// As it is written there.
+    /// The reference as written there.
     object: Arc<ObjectRef>,
-    /// The file on disk still has it.
+    /// Whether the file on disk still has it.
     stays: bool,
 }
 
 impl Gathering<'_> {
-    /// Finds objects that the paths lack elsewhere in the commit, and has those that moved compared with what they were.
+    /// Finds the objects that are missing at the paths elsewhere in the commit, and uses those that have moved as live.
     pub(super) async fn follow_moved(
         &mut self,
         wanted: &[Wanted],
@@ -80,7 +80,7 @@ impl Gathering<'_> {
         if sought.is_empty() && loaded.is_none() {
             return Ok(());
         }
-        // What the other paths have is live already.
+        // Objects at the other paths are live already.
         in_parallel(&self.files, |file| file.read().is_ok());
         let manifests = self.files.iter().filter_map(|file| file.read().as_ref().ok()).flat_map(|read| &read.manifests);
         let live: BTreeSet<Identity> = manifests.map(|manifest| identity(&manifest.object)).collect();
@@ -95,10 +95,10 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Adds the manifests that are in none of the paths at the commit.
+    /// Adds the manifests that are at none of the paths of the commit.
     fn lacking(&self, wanted: &[Wanted], loaded: Option<&Loaded>, live: &BTreeSet<Identity>, sought: &mut Vec<Sought>) {
         let Some(first) = wanted.first() else { return };
-        // Many objects may be in one file.
+        // Many objects can be in one file.
         let mut paths: BTreeMap<&str, &Wanted> = BTreeMap::new();
         for manifest in loaded.iter().flat_map(|loaded| loaded.all()) {
             let identity = identity(&manifest.object);
@@ -123,7 +123,7 @@ impl Gathering<'_> {
         }
     }
 
-    /// The objects below a path on disk. What is wrong there is reported where the manifests are read.
+    /// The objects below a path on disk. Errors in these files are reported when the manifests are loaded.
     fn on_disk(&self, path: &[u8]) -> Vec<Arc<ObjectRef>> {
         let Some(root) = &self.repository.work_tree else { return Vec::new() };
         let path = root.join(command::os(path)).to_string_lossy().into_owned();
@@ -131,7 +131,7 @@ impl Gathering<'_> {
         loaded.all().map(|manifest| manifest.object.clone()).collect()
     }
 
-    /// The files of the commit that have some of the objects, apart from those that were read.
+    /// The files of the commit that have some of the objects, except files that were already read.
     async fn elsewhere(
         &mut self,
         sought: &[Sought],
@@ -154,24 +154,25 @@ impl Gathering<'_> {
             entry.mode == Mode::File && is_manifest_file(&path) && !read.contains(&path)
         };
         let mut entries: Vec<Entry> = entries.into_iter().filter(is_unread).collect();
-        if entries.len() > MOST_FILES {
+        if entries.len() > MAX_FILES {
             let message = format!(
-                "{} has {} other manifest files: what moved was looked for in the first {MOST_FILES}",
+                "{} has {} other manifest files; only the first {MAX_FILES} were searched for moved objects",
                 self.commit.name,
                 entries.len()
             );
-            let help = format!("name the folder that has all of it: --target git:{}:PATH", self.commit.name);
+            let help =
+                format!("name the folder that contains all the manifests: --target git:{}:PATH", self.commit.name);
             self.notices.push(Problem::new(message).help(help));
-            entries.truncate(MOST_FILES);
+            entries.truncate(MAX_FILES);
         }
-        let asks: Vec<Ask> = entries.iter().map(|entry| Ask::Hash(entry.hash.clone())).collect();
+        let requests: Vec<Request> = entries.iter().map(|entry| Request::Hash(entry.hash.clone())).collect();
         let take = |index: usize, content| {
             let path = &entries[index].path;
             let (Content::File(bytes), name) = (content, self.name(path)) else { return };
             if !words.may_be_in(&bytes) {
                 return;
             }
-            // Templates and other files that are no manifests are passed over.
+            // Templates and other files that are not manifests are skipped.
             let Ok(text) = manifest::text(&name, bytes) else { return };
             let source = Arc::new(Source::new(name, text));
             let mut left: Option<Vec<Identity>> = None;
@@ -187,11 +188,11 @@ impl Gathering<'_> {
                 found.entry(identity).or_default().push(Found { path, source, object, stays });
             }
         };
-        blobs.read(&asks, take).await?;
+        blobs.read(&requests, take).await?;
         Ok(found)
     }
 
-    /// Has the objects of a path compared with what they were.
+    /// Uses the objects found for a path as live.
     fn adopt(&mut self, Sought { path, lacks, objects }: &Sought, found: &BTreeMap<Identity, Vec<Found>>) {
         let target = |path: &[u8]| format!("--target git:{}:{}", self.commit.name, text_of(path));
         let mut moved: BTreeMap<&[u8], Vec<&Found>> = BTreeMap::new();
@@ -207,13 +208,10 @@ impl Gathering<'_> {
                     let (object, first, others) = (shown(&object.to_string()), &first.path, others.join(" and in "));
                     let message = match lacks {
                         Lacks::All => {
-                            format!(
-                                "does not exist at this commit, which has {object} in {} and in {others}",
-                                text_of(first)
-                            )
+                            format!("does not exist at this commit; {object} is in {} and in {others}", text_of(first))
                         }
                         _ => format!(
-                            "does not define {object} at this commit, which has it in {} and in {others}",
+                            "does not define {object} at this commit; it is in {} and in {others}",
                             text_of(first)
                         ),
                     };
@@ -235,7 +233,7 @@ impl Gathering<'_> {
                 self.notices.push(match new {
                     None => notice,
                     Some((object, _, from)) => notice.help(format!(
-                        "{object} is also in {}, which still has it; to compare with that: {}",
+                        "{object} is also in {}, which still has it; to compare with that file: {}",
                         text_of(from),
                         target(from)
                     )),
@@ -247,7 +245,7 @@ impl Gathering<'_> {
                     _ => "also in a file that still has it,",
                 };
                 let message = format!("{object}{more} counted as new: {elsewhere} {}", text_of(from));
-                let help = format!("to compare with that: {}", target(from));
+                let help = format!("to compare with that file: {}", target(from));
                 self.notices.push(Problem::new(message).at(self.at(path)).help(help));
             }
             _ => {}
@@ -257,15 +255,16 @@ impl Gathering<'_> {
         }
         let number = moved.values().map(Vec::len).sum::<usize>();
         let number = crate::text::count(number, "object");
-        let named: Vec<String> = moved.keys().take(NAMED).map(|path| text_of(path)).collect();
-        let more = moved.len().saturating_sub(NAMED);
+        let named: Vec<String> = moved.keys().take(MAX_NAMED).map(|path| text_of(path)).collect();
+        let more = moved.len().saturating_sub(MAX_NAMED);
         let more = if more > 0 { format!(" and {}", crate::text::count(more, "more file")) } else { String::new() };
         let named = named.join(", ");
         let message = match lacks {
             Lacks::All => format!("does not exist at this commit: {number} compared with {named}{more}"),
             _ => format!("does not define {number} at this commit: compared with {named}{more}"),
         };
-        self.notices.push(Problem::new(message).at(self.at(path)).help("they were there, and no longer are"));
+        self.notices
+            .push(Problem::new(message).at(self.at(path)).help("these files had the objects and no longer have them"));
         for (path, places) in moved {
             let path = PathBuf::from(command::os(path));
             let only = places.iter().map(|place| place.object.clone());
@@ -280,15 +279,15 @@ impl Gathering<'_> {
     }
 }
 
-/// The words of which a file must have some to define one of the objects: most files are not worth reading as YAML.
+/// The words that a file must contain to define one of the objects. This avoids parsing most files as YAML.
 struct Words {
     all: AhoCorasick,
-    /// Of each object, which words its kind and its name are.
+    /// For each object, the indexes of its kind and its name.
     objects: BTreeSet<(usize, usize)>,
 }
 
 impl Words {
-    /// `None` where there is nothing to look for.
+    /// `None` if there is nothing to look for.
     fn of<'a>(objects: impl Iterator<Item = &'a Identity>) -> Option<Self> {
         let mut words: Vec<&str> = ESCAPES.to_vec();
         let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
@@ -302,7 +301,7 @@ impl Words {
         if objects.is_empty() {
             return None;
         }
-        // It is refused only where there are billions of words.
+        // This fails only with billions of words.
         Some(Words { all: AhoCorasick::new(&words).ok()?, objects })
     }
 
@@ -311,18 +310,18 @@ impl Words {
         for found in self.all.find_overlapping_iter(text) {
             has[found.pattern().as_usize()] = true;
         }
-        // A name may be written with escapes.
+        // A name can be written with escapes.
         has.iter().take(ESCAPES.len()).any(|has| *has)
             || self.objects.iter().any(|(kind, name)| has[*kind] && has[*name])
     }
 }
 
-/// The objects of a text; none where it cannot be read.
+/// The objects of a text; none if it cannot be parsed.
 fn objects_of(source: &Arc<Source>) -> Vec<Manifest> {
     manifest::read(source).map(|loaded| loaded.manifests).unwrap_or_default()
 }
 
-/// A path as messages show it.
+/// A path for messages.
 fn text_of(path: &[u8]) -> String {
     shown(&String::from_utf8_lossy(path))
 }

@@ -1,4 +1,4 @@
-//! Which paths of the commit are read.
+//! Decides which paths of the commit are read.
 
 use std::path::{Path, PathBuf};
 
@@ -7,25 +7,25 @@ use crate::manifest::shown;
 use crate::options::GitSpec;
 use crate::problem::{Error, Problem, Result};
 
-/// A path from the root of the repository; empty for the root.
+/// A path relative to the root of the repository; empty for the root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wanted {
     pub path: Vec<u8>,
-    /// The user wrote it out, so that it may be misspelt. Else it is that of manifests which are there.
+    /// The user wrote the path, so it can be misspelled. Otherwise it comes from manifests that exist.
     pub is_written_out: bool,
 }
 
-/// The path of the target, or else those of the manifests.
+/// The path of the target, or else the paths of the manifests.
 ///
 /// # Errors
-/// Manifests that have no path in the repository.
+/// A manifest has no path in the repository, or nothing says what to read.
 pub fn wanted(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) -> Result<Vec<Wanted>> {
     if let Some(path) = &spec.path {
         return Ok(vec![Wanted { path: path.clone().into_bytes(), is_written_out: true }]);
     }
     let help = format!("name the path in the repository: --target git:{}:PATH", spec.revision);
     if manifests.is_empty() {
-        return Err(Error::usage(Problem::new("the target does not say what is read of the commit").help(help)));
+        return Err(Error::usage(Problem::new("the target does not say which path of the commit to read").help(help)));
     }
     let mut wanted = Vec::new();
     let mut problems = Vec::new();
@@ -40,7 +40,7 @@ pub fn wanted(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) ->
     if problems.is_empty() { Ok(wanted) } else { Err(Error::Usage(problems)) }
 }
 
-/// What an argument of `-f`, or a file below one, is called in the repository.
+/// The path in the repository of an argument of `-f`, or of a file below one.
 pub(super) fn within(argument: &str, work_tree: Option<&Path>) -> std::result::Result<PathBuf, String> {
     if argument == "-" {
         return Err("standard input has no path at a commit".to_owned());
@@ -52,7 +52,7 @@ pub(super) fn within(argument: &str, work_tree: Option<&Path>) -> std::result::R
         ));
     };
     let path = Path::new(argument);
-    // The last step may be a link that is in the repository itself, and the commit says where it leads.
+    // The last component can be a link that is itself in the repository; the commit says where it leads.
     let real = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => {
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -60,7 +60,7 @@ pub(super) fn within(argument: &str, work_tree: Option<&Path>) -> std::result::R
         }
         _ => path.canonicalize(),
     };
-    let real = real.map_err(|error| format!("{} cannot be read: {error}", shown(argument)))?;
+    let real = real.map_err(|error| format!("cannot read {}: {error}", shown(argument)))?;
     let path = real.strip_prefix(work_tree).map(Path::to_owned);
     path.map_err(|_| {
         format!("{} is not in the git repository {}", shown(argument), shown(&work_tree.to_string_lossy()))

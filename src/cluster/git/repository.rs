@@ -1,4 +1,4 @@
-//! The repository that the working directory is in, and which of its commits a revision names.
+//! The repository that contains the working directory, and the commits that revisions name.
 
 use std::path::PathBuf;
 
@@ -7,39 +7,39 @@ use crate::manifest::shown;
 use crate::options::GitRevision;
 use crate::problem::{Problem, did_you_mean};
 
-/// A repository, as far as is to be known of it.
+/// The properties of the repository that are needed here.
 #[derive(Debug)]
 pub struct Repository {
-    /// Whether its history ends somewhere.
+    /// Whether its history is truncated.
     is_shallow: bool,
-    /// The folder of its files, links resolved; a bare repository has none.
+    /// The root of the working tree, with links resolved; `None` for a bare repository.
     pub work_tree: Option<PathBuf>,
 }
 
-/// A commit that is there.
+/// A commit that exists.
 #[derive(Debug, Clone)]
 pub struct Commit {
     pub hash: String,
-    /// What people call it: the revision where that names one commit.
+    /// The name for messages: the revision if it names one commit.
     pub name: String,
-    /// What else its name may mean.
+    /// Warnings about other meanings of its name.
     pub notices: Vec<Problem>,
 }
 
 impl Commit {
-    /// Enough of the hash to know the commit by.
+    /// A prefix of the hash that identifies the commit.
     pub fn short(&self) -> &str {
         self.hash.get(..12).unwrap_or(&self.hash)
     }
 }
 
 impl Repository {
-    /// Finds it as git does.
+    /// Finds the repository like git does.
     pub async fn find() -> Result<Self, Problem> {
         let answer = command::run(&["rev-parse", "--is-shallow-repository"]).await;
         let answer = answer.map_err(|failed| failed.problem())?;
         let is_shallow = String::from_utf8_lossy(&answer).trim() == "true";
-        // The working directory need not be in it: `GIT_WORK_TREE` names any folder.
+        // The working directory need not be in the working tree: `GIT_WORK_TREE` can name any folder.
         let work_tree = match command::run(&["rev-parse", "--show-toplevel"]).await {
             Ok(answer) => {
                 let path = PathBuf::from(command::os(answer.strip_suffix(b"\n").unwrap_or(&answer)));
@@ -51,7 +51,7 @@ impl Repository {
         Ok(Repository { is_shallow, work_tree })
     }
 
-    /// The working directory, from the root of the repository.
+    /// The working directory, relative to the root of the repository.
     pub fn prefix(&self) -> PathBuf {
         let current = std::env::current_dir().and_then(|folder| folder.canonicalize());
         let within = current
@@ -72,7 +72,7 @@ impl Repository {
                 let (left, right) = (self.hash(one).await?, self.hash(other).await?);
                 let answer = match command::run(&["merge-base", &left.hash, &right.hash]).await {
                     Ok(answer) => String::from_utf8_lossy(&answer).trim().to_owned(),
-                    // It has nothing to say where there is none.
+                    // Git prints nothing if there is no merge base.
                     Err(failed) if failed.is_answer() && failed.said.is_empty() => String::new(),
                     Err(failed) => return Err(failed.problem()),
                 };
@@ -84,19 +84,20 @@ impl Repository {
         }
     }
 
-    /// The one commit of this name. A name cannot be an option: [`GitRevision`] takes none that looks like one.
+    /// The commit with this name. A name cannot be an option: [`GitRevision`] rejects any that looks like one.
     async fn hash(&self, revision: &str) -> Result<Named, Problem> {
         match rev_parse(revision).await {
             Ok(Some(named)) => Ok(named),
             Ok(None) => Err(self.unknown(revision).await),
             Err(failed) if failed.said.contains("is ambiguous") => {
-                let problem = Problem::new(format!("{} is the short hash of several objects", quoted(revision)));
-                Err(problem.help("write more of it"))
+                let problem =
+                    Problem::new(format!("{} is ambiguous: several objects have this short hash", quoted(revision)));
+                Err(problem.help("use a longer hash"))
             }
             Err(failed) if failed.is_answer() && failed.said.contains("Needed a single revision") => {
                 match dereferenced(&failed.said) {
                     Some(kind) => Err(Problem::new(format!("{} is a {kind}, not a commit", quoted(revision)))
-                        .help("name a commit, or a branch or tag of one; a path follows it: --target git:REV:PATH")),
+                        .help("name a commit, a branch or a tag, followed by the path: --target git:REV:PATH")),
                     None => Err(self.unknown(revision).await),
                 }
             }
@@ -110,14 +111,14 @@ impl Repository {
         let is_name = revision.bytes().all(plain) && !revision.starts_with("HEAD");
         let remote = format!("origin/{revision}");
         if is_name && rev_parse(&format!("refs/remotes/{remote}")).await.is_ok_and(|hash| hash.is_some()) {
-            return problem.help(format!("did you mean {remote}? The branch has no local copy here"));
+            return problem.help(format!("did you mean {remote}? This branch does not exist locally"));
         }
         match (self.is_shallow, is_name, revision.strip_prefix("origin/")) {
             (true, true, Some(branch)) => problem.help(format!(
                 "this clone is shallow and lacks it; fetch it: git fetch --depth=1 origin {branch}:refs/remotes/{revision}"
             )),
             (true, true, None) => problem.help(format!(
-                "this clone is shallow and lacks it; fetch it: git fetch --depth=1 origin {revision}, then name it \
+                "this clone is shallow and lacks it; fetch it: git fetch --depth=1 origin {revision}, then use \
                  FETCH_HEAD"
             )),
             (true, false, _) => problem.help(
@@ -126,7 +127,7 @@ impl Repository {
             ),
             (false, ..) => match similar(revision).await {
                 Some(name) => problem.help(format!("did you mean {name:?}?")),
-                None => problem.help("git branch --all and git tag list the names that there are"),
+                None => problem.help("git branch --all and git tag list the available names"),
             },
         }
     }
@@ -134,26 +135,22 @@ impl Repository {
     fn no_merge_base(&self, one: &str, other: &str) -> Problem {
         let (one, other) = (quoted(one), quoted(other));
         match self.is_shallow {
-            true => {
-                Problem::new(format!("the commit where {one} and {other} part is not in this clone, which is shallow"))
-                    .help(
-                        "fetch more of the history: git fetch --unshallow, or git fetch --deepen=100 until it is there",
-                    )
-            }
+            true => Problem::new(format!("this clone is shallow and lacks the merge base of {one} and {other}"))
+                .help("fetch more of the history: git fetch --unshallow, or repeat git fetch --deepen=100"),
             false => Problem::new(format!("{one} and {other} have no commit in common"))
                 .help("name the commit to compare with: --target git:REV"),
         }
     }
 }
 
-/// The commit of a name.
+/// A name, resolved to a commit.
 struct Named {
     hash: String,
-    /// What else the name may mean.
+    /// A warning about other meanings of the name.
     notice: Option<Problem>,
 }
 
-/// The commit that a name stands for; `None` where git answers something else.
+/// Resolves a name to a commit; `None` if git prints something else.
 async fn rev_parse(revision: &str) -> Result<Option<Named>, Failed> {
     let (answer, warnings) =
         command::run_with_warnings(&["rev-parse", "--verify", &format!("{revision}^{{commit}}")]).await?;
@@ -170,7 +167,7 @@ async fn rev_parse(revision: &str) -> Result<Option<Named>, Failed> {
     Ok(Some(Named { hash, notice }))
 }
 
-/// What a name means of which git says that it means several things: it takes the first.
+/// The warning for a name that git reports as ambiguous; git uses the first meaning.
 async fn ambiguity(name: &str) -> Option<Problem> {
     let names = ["tags", "heads", "remotes"].map(|kind| format!("refs/{kind}/{name}"));
     let arguments: Vec<&str> =
@@ -181,18 +178,25 @@ async fn ambiguity(name: &str) -> Option<Problem> {
         names.iter().map(String::as_str).filter(|name| found.lines().any(|line| line == *name)).collect();
     let [taken, others @ ..] = found.as_slice() else { return None };
     let other = others.first()?;
-    let message =
-        format!("{} is {} and {}: git takes the first", quoted(name), shown(taken), shown(&others.join(" and ")));
-    Some(Problem::new(message).help(format!("to compare with the other, name it whole: --target git:{}", shown(other))))
+    let message = format!(
+        "{} is ambiguous: {} and {}; git uses the first",
+        quoted(name),
+        shown(taken),
+        shown(&others.join(" and "))
+    );
+    Some(
+        Problem::new(message)
+            .help(format!("to compare with the other, use its full name: --target git:{}", shown(other))),
+    )
 }
 
-/// What a name stands for that is no commit, in git's words: `blob`, `tree`.
+/// The type of an object that is not a commit, from git's message: `blob`, `tree`.
 fn dereferenced(said: &str) -> Option<&str> {
     let kind = said.split_once("dereferences to ")?.1.split_whitespace().next()?;
     ["blob", "tree", "tag"].contains(&kind).then_some(kind)
 }
 
-/// The branch or tag whose name is nearest.
+/// The branch or tag with the most similar name.
 async fn similar(revision: &str) -> Option<String> {
     let names = command::run(&["for-each-ref", "--format=%(refname:short)"]).await.ok()?;
     let names = String::from_utf8_lossy(&names).into_owned();

@@ -1,6 +1,6 @@
-//! The files of a commit: which there are, and which of them hold manifests.
+//! The files of a commit, and which of them contain manifests.
 //!
-//! A path is read as `-f` reads one: a file whatever it is called, of a folder every manifest below it, of a bundle its
+//! A path is read like an argument of `-f`: a file with any name, all manifests below a folder, and for a bundle its
 //! `manifests/`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::blobs::{Ask, Blobs, Content};
+use super::blobs::{Blobs, Content, Request};
 use super::command;
 use super::paths::Wanted;
 use super::repository::{Commit, Repository};
@@ -17,7 +17,7 @@ use crate::manifest::{ANNOTATIONS, MANIFESTS, Source, is_manifest_file, says_bun
 use crate::problem::{Location, Problem, did_you_mean};
 use crate::program::Failure;
 
-/// What a path of the commit is.
+/// The type of a path in the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     File,
@@ -26,7 +26,7 @@ pub enum Mode {
     Folder,
 }
 
-/// A path of the commit.
+/// A path in the commit.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub mode: Mode,
@@ -35,17 +35,17 @@ pub struct Entry {
     pub path: Vec<u8>,
 }
 
-/// How far a list goes.
+/// How deep a list goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// All that is below the paths, without the folders.
+    /// All files below the paths, without the folders.
     Files,
-    /// The folders on the way to the paths, and what is beside them.
+    /// The folders on the way to the paths, and their direct contents.
     Folders,
 }
 
-/// What is at these paths of a tree, or in the whole tree if there are none. The paths of a tree that is not the root begin
-/// at `prefix`.
+/// Lists these paths of a tree, or the whole tree if there are none. `prefix` is prepended to the paths of a tree that
+/// is not the root.
 pub async fn list(tree: &str, paths: &[&[u8]], depth: Depth, prefix: &[u8]) -> Result<Vec<Entry>, Problem> {
     let depth = match depth {
         Depth::Files => "-r",
@@ -77,19 +77,19 @@ pub async fn list(tree: &str, paths: &[&[u8]], depth: Depth, prefix: &[u8]) -> R
     lines
         .map(read)
         .collect::<Option<_>>()
-        .ok_or_else(|| Problem::new("the list of files that git printed cannot be read"))
+        .ok_or_else(|| Problem::new("cannot parse the list of files that git printed"))
 }
 
-/// Gathers the manifests of a commit.
+/// Collects the manifests of a commit.
 pub struct Gathering<'a> {
     pub(super) commit: &'a Commit,
     pub(super) repository: &'a Repository,
     /// Paths on disk that the commit does not have.
     pub(super) absent: Vec<Vec<u8>>,
-    /// What to read, by path.
-    asks: BTreeMap<Vec<u8>, Ask>,
-    /// Links of which nothing is read: they are said where they lead to a folder.
-    links: BTreeMap<Vec<u8>, Ask>,
+    /// The files to read, by path.
+    requests: BTreeMap<Vec<u8>, Request>,
+    /// Links that are not read; a notice reports those that lead to a folder.
+    links: BTreeMap<Vec<u8>, Request>,
     pub files: Vec<CommitFile>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
@@ -97,11 +97,11 @@ pub struct Gathering<'a> {
 
 impl<'a> Gathering<'a> {
     pub fn new(commit: &'a Commit, repository: &'a Repository) -> Self {
-        let (absent, asks, links, files, problems, notices) = Default::default();
-        Gathering { commit, repository, absent, asks, links, files, problems, notices }
+        let (absent, requests, links, files, problems, notices) = Default::default();
+        Gathering { commit, repository, absent, requests, links, files, problems, notices }
     }
 
-    /// Finds and reads the manifests; `entries` are those below the paths.
+    /// Finds and reads the manifests; `entries` are the files below the paths.
     pub async fn gather(&mut self, wanted: &[Wanted], entries: &[Entry], blobs: &mut Blobs) -> Result<(), Failure> {
         for wanted in wanted {
             self.find(wanted, entries, blobs).await?;
@@ -109,7 +109,7 @@ impl<'a> Gathering<'a> {
         self.read(blobs).await
     }
 
-    /// A path of the commit as messages and reports show it, and as `git show` takes it.
+    /// A path of the commit, as shown in messages and reports and accepted by `git show`.
     pub fn name(&self, path: &[u8]) -> String {
         shown(&format!("{}:{}", self.commit.name, String::from_utf8_lossy(path)))
     }
@@ -118,11 +118,12 @@ impl<'a> Gathering<'a> {
         Location { file: self.name(path), line: 0, column: 0 }
     }
 
-    fn ask(&self, path: &[u8]) -> Ask {
-        Ask::Path { commit: self.commit.hash.clone(), path: path.to_vec() }
+    fn request(&self, path: &[u8]) -> Request {
+        Request::Path { commit: self.commit.hash.clone(), path: path.to_vec() }
     }
 
-    /// The paths that are there, for a program that renders them; the others are an empty cluster, which is said.
+    /// The paths that exist, for a program that renders them. The missing ones count as an empty cluster, with a
+    /// notice.
     pub async fn present(
         &mut self,
         wanted: &[Wanted],
@@ -142,7 +143,7 @@ impl<'a> Gathering<'a> {
         Ok(present)
     }
 
-    /// Keeps a text that was made of the files at a path.
+    /// Adds a text that was rendered from the files at a path.
     pub fn made(&mut self, path: &[u8], source: Source) {
         self.files.push(CommitFile::new(command::os(path).into(), Arc::new(source), None));
     }
@@ -152,40 +153,40 @@ impl<'a> Gathering<'a> {
         let below: Vec<&Entry> = entries.iter().filter(|entry| is_within(&entry.path, path)).collect();
         match below.as_slice() {
             [entry] if entry.path == *path => match entry.mode {
-                Mode::File => drop(self.asks.insert(path.clone(), Ask::Hash(entry.hash.clone()))),
+                Mode::File => drop(self.requests.insert(path.clone(), Request::Hash(entry.hash.clone()))),
                 Mode::Submodule => self.submodule(path, path),
                 _ => self.follow(wanted, blobs).await?,
             },
-            // The root of a commit without files, or a path over a link.
+            // The root of a commit without files, or a path that leads through a link.
             [] if !path.is_empty() => self.follow(wanted, blobs).await?,
             _ => self.folder(path, &below, blobs).await?,
         }
         Ok(())
     }
 
-    /// A path that is a link or leads over one, or that is not there.
+    /// Resolves a path that is a link, leads through one, or does not exist.
     async fn follow(&mut self, wanted: &Wanted, blobs: &mut Blobs) -> Result<(), Failure> {
         let path = &wanted.path;
         if path.contains(&b'\n') {
             self.problems.push(Problem::new("a path with a line break cannot be looked up").at(self.at(path)));
             return Ok(());
         }
-        match one(blobs, self.ask(path)).await? {
+        match one(blobs, self.request(path)).await? {
             Content::Folder(tree) => match list(&tree, &[], Depth::Files, path).await {
                 Ok(entries) => self.folder(path, &entries.iter().collect::<Vec<_>>(), blobs).await?,
                 Err(problem) => self.problems.push(problem),
             },
             Content::Nothing => self.absent(wanted, blobs).await?,
-            // Read with the others, where everything else that may be wrong is reported.
-            _ => drop(self.asks.insert(path.clone(), self.ask(path))),
+            // Read together with the other files, where all remaining errors are reported.
+            _ => drop(self.requests.insert(path.clone(), self.request(path))),
         }
         Ok(())
     }
 
-    /// Takes the manifests below a folder.
+    /// Adds the manifests below a folder.
     async fn folder(&mut self, folder: &[u8], entries: &[&Entry], blobs: &mut Blobs) -> Result<(), Failure> {
         let bundles = bundles(entries, blobs).await?;
-        let before = self.asks.len();
+        let before = self.requests.len();
         for entry in entries {
             let path = &entry.path;
             let bundle = bundles.iter().find(|bundle| is_within(path, bundle));
@@ -193,36 +194,36 @@ impl<'a> Gathering<'a> {
                 Some(bundle) => parent(path) == join(bundle, MANIFESTS.as_bytes()),
                 None => is_manifest_file(Path::new(&command::os(path))),
             };
-            let ask = match entry.mode {
+            let request = match entry.mode {
                 Mode::Submodule => {
-                    let notice = Problem::new("a submodule, whose files are not read").at(self.at(path));
+                    let notice = Problem::new("a submodule; its files are not read").at(self.at(path));
                     self.notices.push(notice.help("its manifests are in another repository: run gantry there"));
                     continue;
                 }
-                // A link to a folder may have any name.
+                // A link to a folder can have any name.
                 Mode::Link if !is_manifest && bundle.is_none() && !path.contains(&b'\n') => {
-                    self.links.insert(path.clone(), self.ask(path));
+                    self.links.insert(path.clone(), self.request(path));
                     continue;
                 }
                 _ if !is_manifest => continue,
-                Mode::File | Mode::Folder => Ask::Hash(entry.hash.clone()),
+                Mode::File | Mode::Folder => Request::Hash(entry.hash.clone()),
                 Mode::Link if path.contains(&b'\n') => {
                     let problem = Problem::new("a link whose name has a line break cannot be looked up");
                     self.problems.push(problem.at(self.at(path)));
                     continue;
                 }
-                Mode::Link => self.ask(path),
+                Mode::Link => self.request(path),
             };
-            self.asks.insert(path.clone(), ask);
+            self.requests.insert(path.clone(), request);
         }
-        if self.asks.len() == before {
-            let notice = Problem::new("no .yaml, .yml or .json file, so that nothing of it counts as live");
+        if self.requests.len() == before {
+            let notice = Problem::new("no .yaml, .yml or .json file; nothing in it counts as live");
             self.notices.push(notice.at(self.at(folder)));
         }
         Ok(())
     }
 
-    /// A path that the commit does not have.
+    /// Handles a path that the commit does not have.
     async fn absent(&mut self, wanted: &Wanted, blobs: &mut Blobs) -> Result<(), Failure> {
         let path = &wanted.path;
         let ancestors: Vec<&[u8]> = ancestors(path).collect();
@@ -242,7 +243,7 @@ impl<'a> Gathering<'a> {
             Some(root) => root.join(command::os(path)).symlink_metadata().is_ok(),
             None => false,
         };
-        let head = Ask::Path { commit: "HEAD".into(), path: path.clone() };
+        let head = Request::Path { commit: "HEAD".into(), path: path.clone() };
         if is_on_disk || !wanted.is_written_out {
             self.absent.push(path.clone());
             return Ok(());
@@ -251,7 +252,7 @@ impl<'a> Gathering<'a> {
             self.notices.push(self.not_there(path));
             return Ok(());
         }
-        // Nobody has it: more likely a slip of the pen than a folder that is new.
+        // It exists nowhere, so it is more likely a typo than a new folder.
         let parent = known.last().map_or(&[][..], |entry| &entry.path);
         let below = format!("{}:{}", self.commit.hash, String::from_utf8_lossy(parent));
         let near = list(&below, &[], Depth::Folders, b"").await.unwrap_or_default();
@@ -265,14 +266,14 @@ impl<'a> Gathering<'a> {
                 let path = join(parent, name.as_bytes());
                 problem.help(format!("did you mean {}?", shown(&String::from_utf8_lossy(&path))))
             }
-            None => problem.help("PATH starts at the root of the repository"),
+            None => problem.help("PATH is relative to the root of the repository"),
         });
         Ok(())
     }
 
-    /// A path that is an empty cluster.
+    /// The notice for a path that counts as an empty cluster.
     pub(super) fn not_there(&self, path: &[u8]) -> Problem {
-        let message = "does not exist at this commit, so that nothing of it counts as live";
+        let message = "does not exist at this commit; nothing in it counts as live";
         let help = format!("if its objects were elsewhere, name that path: --target git:{}:PATH", self.commit.name);
         Problem::new(message).at(self.at(path)).help(help)
     }
@@ -283,23 +284,23 @@ impl<'a> Gathering<'a> {
         self.problems.push(problem.at(self.at(path)).help(format!("run gantry in {shown}")));
     }
 
-    /// Reads what was found.
+    /// Reads the files that were found.
     async fn read(&mut self, blobs: &mut Blobs) -> Result<(), Failure> {
-        let manifests = std::mem::take(&mut self.asks);
+        let manifests = std::mem::take(&mut self.requests);
         let links = std::mem::take(&mut self.links).into_iter().filter(|(path, _)| !manifests.contains_key(path));
-        let links: Vec<(Vec<u8>, Ask)> = links.collect();
+        let links: Vec<(Vec<u8>, Request)> = links.collect();
         let number = manifests.len();
-        let (paths, asks): (Vec<Vec<u8>>, Vec<Ask>) = manifests.into_iter().chain(links).unzip();
+        let (paths, requests): (Vec<Vec<u8>>, Vec<Request>) = manifests.into_iter().chain(links).unzip();
         let take = |index: usize, content| match (index < number, &content) {
             (true, _) => self.take(&paths[index], content),
             (false, Content::Folder(_)) => self.notices.push(self.link_to_folder(&paths[index])),
             (false, _) => {}
         };
-        blobs.read(&asks, take).await
+        blobs.read(&requests, take).await
     }
 
     fn link_to_folder(&self, path: &[u8]) -> Problem {
-        unfollowed(self.name(path)).help("name where it leads: --target git:REV:PATH")
+        unfollowed(self.name(path)).help("name the path that it leads to: --target git:REV:PATH")
     }
 
     fn take(&mut self, path: &[u8], content: Content) {
@@ -314,10 +315,11 @@ impl<'a> Gathering<'a> {
                 return self.notices.push(self.link_to_folder(path));
             }
             Content::Nothing => {
-                return self.notices.push(problem("a link that leads nowhere at this commit, not read".into()));
+                return self.notices.push(problem("a dangling link at this commit is not read".into()));
             }
             Content::Outside(to) => {
-                let message = format!("a link out of the repository, to {}: the commit does not have it", shown(&to));
+                let message =
+                    format!("a link out of the repository, to {}, which the commit does not contain", shown(&to));
                 let help = "name a path without the link: --target git:REV:PATH";
                 return self.problems.push(problem(message).help(help));
             }
@@ -330,7 +332,7 @@ impl<'a> Gathering<'a> {
         if is_lfs_pointer(&bytes) {
             let help = "git has no content for it; check out the commit with Git LFS, and name that folder: \
                 --target dir:PATH";
-            return self.problems.push(problem("a pointer of Git LFS, and not the file".into()).help(help));
+            return self.problems.push(problem("a Git LFS pointer instead of the file".into()).help(help));
         }
         match text(&name, bytes) {
             Ok(text) => {
@@ -342,9 +344,9 @@ impl<'a> Gathering<'a> {
     }
 }
 
-async fn one(blobs: &mut Blobs, ask: Ask) -> Result<Content, Failure> {
+async fn one(blobs: &mut Blobs, request: Request) -> Result<Content, Failure> {
     let mut answer = Content::Nothing;
-    blobs.read(&[ask], |_, content| answer = content).await?;
+    blobs.read(&[request], |_, content| answer = content).await?;
     Ok(answer)
 }
 
@@ -354,9 +356,9 @@ async fn bundles(entries: &[&Entry], blobs: &mut Blobs) -> Result<BTreeSet<Vec<u
     let root = |entry: &&Entry| {
         let root = entry.path.strip_suffix(ANNOTATIONS.as_bytes())?;
         let root = if root.is_empty() { root } else { root.strip_suffix(b"/")? };
-        Some((root.to_vec(), Ask::Hash(entry.hash.clone())))
+        Some((root.to_vec(), Request::Hash(entry.hash.clone())))
     };
-    let (roots, asks): (Vec<_>, Vec<_>) = entries.iter().filter(is_file).filter_map(root).unzip();
+    let (roots, requests): (Vec<_>, Vec<_>) = entries.iter().filter(is_file).filter_map(root).unzip();
     let mut bundles = BTreeSet::new();
     if roots.is_empty() {
         return Ok(bundles);
@@ -371,7 +373,7 @@ async fn bundles(entries: &[&Entry], blobs: &mut Blobs) -> Result<BTreeSet<Vec<u
             bundles.insert(root.clone());
         }
     };
-    blobs.read(&asks, take).await?;
+    blobs.read(&requests, take).await?;
     Ok(bundles)
 }
 
@@ -391,13 +393,13 @@ fn parent(path: &[u8]) -> &[u8] {
     path.iter().rposition(|byte| *byte == b'/').map_or(&[], |end| &path[..end])
 }
 
-/// The path and the folders that it is in, from the root on.
+/// The path and the folders that contain it, starting at the root.
 fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
     ends.chain([path.len()]).map(|end| &path[..end])
 }
 
-/// What stands for a file in the repository while Git LFS keeps it.
+/// Whether this is the placeholder that the repository has for a file in Git LFS.
 fn is_lfs_pointer(bytes: &[u8]) -> bool {
     bytes.len() < 1024 && bytes.starts_with(b"version https://git-lfs.github.com/spec/")
 }

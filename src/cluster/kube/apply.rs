@@ -1,9 +1,9 @@
-//! One server-side apply, and only if the live object is still the one that was checked.
+//! One server-side apply, which succeeds only if the live object is still the one that was checked.
 //!
-//! The pin travels in the object itself, so that the API server compares it in the same transaction in which it
-//! writes: `metadata.uid` and `metadata.resourceVersion` of the object that was seen. For an object that was not there
-//! it is a resourceVersion that no object can have: a create does not look at it, and an object that was created
-//! meanwhile fails the comparison. The server keeps neither in managedFields.
+//! The pin is sent in the object itself, as the `metadata.uid` and `metadata.resourceVersion` that were read, so the
+//! API server compares it in the same transaction that writes. For an object that did not exist, it is a
+//! resourceVersion that no object can have: a create ignores it, and an object that was created in the meantime fails
+//! the comparison. The server keeps neither field in managedFields.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -24,20 +24,20 @@ use crate::cluster::{Apply, ApplyError, FieldConflict, Operation, Pin};
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject, Resource};
 
-/// etcd counts its own first, empty state as revision 1; what is written gets a later one.
+/// Revision 1 of etcd is its empty state; every object is written at a later revision.
 const NO_RESOURCE_VERSION: &str = "1";
 
-/// What the server gives an object and never takes from a manifest. `kubectl get -o yaml` writes it all the same; with
-/// managedFields in it every apply is refused, and uid and resourceVersion would be somebody else's pin.
-const GIVEN_BY_THE_SERVER: [&str; 6] =
+/// The fields that the server sets and never takes from a manifest. `kubectl get -o yaml` prints them anyway. With
+/// managedFields every apply is refused, and uid and resourceVersion would override the pin.
+const SERVER_SET_FIELDS: [&str; 6] =
     ["managedFields", "uid", "resourceVersion", "creationTimestamp", "generation", "selfLink"];
 
-/// How long the server may answer from before a CRD was written: it looks at new schemas a moment after it stored them,
-/// and the other servers of the cluster a moment later.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the server can still use the state before a CRD was written: it picks up new schemas a moment after it
+/// stored them, and the other API servers of the cluster a moment later.
+const SCHEMA_LAG: Duration = Duration::from_secs(5);
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
-/// The groups whose CRDs were just written, each with the time until which the server may not know it.
+/// The groups whose CRDs were just written, each with the time until which the server might not know the new schema.
 #[derive(Default)]
 pub struct FreshSchemas(Mutex<BTreeMap<String, Instant>>);
 
@@ -45,7 +45,7 @@ impl FreshSchemas {
     fn note(&self, crd: &str) {
         // A CRD is named PLURAL.GROUP.
         let group = crd.split_once('.').map_or("", |(_, group)| group).to_owned();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(group, Instant::now() + PATIENCE);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(group, Instant::now() + SCHEMA_LAG);
     }
 
     fn until(&self, group: &str) -> Option<Instant> {
@@ -53,7 +53,7 @@ impl FreshSchemas {
     }
 }
 
-/// Writes the object if its pin holds, and answers what is live now.
+/// Writes the object if its pin holds, and returns the new live object.
 pub async fn apply(
     transport: &Transport,
     fresh: &FreshSchemas,
@@ -72,7 +72,7 @@ pub async fn apply(
             Err(failure) => failure,
         };
         let patience = match &failure {
-            Failure::Refused(status) if is_unknown_resource(status) => Some(started + PATIENCE),
+            Failure::Refused(status) if is_unknown_resource(status) => Some(started + SCHEMA_LAG),
             Failure::Refused(status) if matches!(status.code, 400 | 422 | 500) => fresh.until(&resource.group),
             _ => None,
         };
@@ -86,10 +86,11 @@ pub async fn apply(
     if object.is_crd() {
         fresh.note(&object.name);
     }
-    let live = json::live(&answer.body, resource)
-        .ok_or_else(|| ApplyError::Refused(errors::nonsense(transport.peer(), answer.code.as_u16(), "no object")))?;
+    let live = json::live(&answer.body, resource).ok_or_else(|| {
+        ApplyError::Refused(errors::unexpected_response(transport.peer(), answer.code.as_u16(), "not an object"))
+    })?;
     if **pin == Pin::Absent && answer.code != StatusCode::CREATED {
-        // Only a server that keeps no resourceVersions comes here: an aggregated one of its own making.
+        // This happens only with an aggregated API server that does not implement resourceVersion.
         transport.warn(format!(
             "{object} was created by someone else after the checks ran, so gantry updated it \
             instead of creating it"
@@ -101,7 +102,7 @@ pub async fn apply(
     Ok(live)
 }
 
-/// What is sent for one apply. A dry run sends the same and one parameter more.
+/// The request for one apply. A dry run sends the same request with one more parameter.
 pub(super) struct Request<'a> {
     namespace: Option<&'a str>,
     body: String,
@@ -137,7 +138,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The manifest as it was written, but for what the server gives, with the pin in its metadata.
+/// The manifest as written, without the fields that the server sets, and with the pin in its metadata.
 fn body(raw: &RawObject, namespace: Option<&str>, pin: &Pin) -> Option<String> {
     let json = raw.json();
     let members: Members<'_> = serde_json::from_str(&json).ok()?;
@@ -160,7 +161,7 @@ fn metadata(written: &RawValue, namespace: Option<&str>, pin: &Pin) -> Option<St
     let members: Members<'_> = serde_json::from_str(written.get()).ok()?;
     let mut metadata = String::from("{");
     for (key, value) in &members.0 {
-        if !GIVEN_BY_THE_SERVER.contains(&key.as_ref()) {
+        if !SERVER_SET_FIELDS.contains(&key.as_ref()) {
             push_member(&mut metadata, key, value.get());
         }
     }
@@ -178,19 +179,20 @@ fn metadata(written: &RawValue, namespace: Option<&str>, pin: &Pin) -> Option<St
     Some(metadata)
 }
 
-/// Not served yet, as opposed to a missing namespace, which waiting does not fix.
+/// Whether the resource is not served yet. Waiting does not fix a missing namespace, so that does not count.
 fn is_unknown_resource(status: &Status) -> bool {
     status.code == 404 && status.details.as_ref().is_none_or(|details| details.kind != "namespaces")
 }
 
 fn explain(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Transport) -> ApplyError {
-    // What a webhook says may look like anything.
+    // A webhook's message can look like anything.
     if let Failure::Refused(status) = &failure
         && Denier::of(&status.message).is_none()
     {
         let conflicts = conflicts(status);
         if !conflicts.is_empty() {
-            // The server names fields before it compares versions; where nothing was, nobody owned a field.
+            // The server checks field ownership before it compares versions. If the object did not exist, no one owned
+            // a field.
             return if *apply.pin == Pin::Absent { ApplyError::Changed } else { ApplyError::Conflict(conflicts) };
         }
         if is_other_object(status, apply.resource) {
@@ -206,18 +208,18 @@ fn explain(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Tra
     if is_webhook_down { ApplyError::NoWebhook(problem) } else { ApplyError::Refused(problem) }
 }
 
-/// Whether the server could not ask a webhook, as opposed to one that denies.
+/// Whether the server could not call a webhook, as opposed to a webhook that denies the request.
 fn is_webhook_down(status: &Status) -> bool {
     let said = |words: &str| status.message.contains(words);
     Denier::of(&status.message).is_none()
         && (said("failed calling webhook") || status.code >= 500 && said("conversion webhook for "))
 }
 
-/// Whether the server found another object, or the object at another version, than the pin says.
+/// Whether the server found a different object or resourceVersion than the pin has.
 pub(super) fn is_other_object(status: &Status, resource: &Resource) -> bool {
     let Some(details) = &status.details else { return false };
     match status.code {
-        // A quota or another object that the server writes beside this one may be in conflict, too.
+        // A quota, or another object that the server writes along with this one, can also be in conflict.
         409 => (status.reason == "Conflict" || status.reason == "AlreadyExists") && details.kind == resource.plural,
         // A manifest's own uid is never sent, so this is the pin's.
         422 => details.causes.iter().any(|cause| cause.field == "metadata.uid"),
@@ -225,7 +227,7 @@ pub(super) fn is_other_object(status: &Status, resource: &Resource) -> bool {
     }
 }
 
-/// The fields of other managers, in the server's order.
+/// The fields that other managers own, in the server's order.
 pub(super) fn conflicts(status: &Status) -> Vec<FieldConflict> {
     let causes = status.details.iter().filter(|_| status.code == 409).flat_map(|details| &details.causes);
     causes
@@ -234,7 +236,7 @@ pub(super) fn conflicts(status: &Status) -> Vec<FieldConflict> {
         .collect()
 }
 
-/// `conflict with "kubectl-client-side-apply" using apps/v1` names its manager as a Go string.
+/// Extracts the manager, a quoted Go string, from `conflict with "kubectl-client-side-apply" using apps/v1`.
 fn manager(message: &str) -> String {
     let quoted = message.split_once('"').map(|(_, rest)| rest);
     let end = quoted.and_then(|rest| {
@@ -247,7 +249,7 @@ fn manager(message: &str) -> String {
     });
     match (quoted, end) {
         (Some(rest), Some(end)) => {
-            // Go escapes as JSON does, but for what is made harmless anyway.
+            // Go escapes strings like JSON, except for characters that are sanitized anyway.
             let name = &rest[..end];
             words(&serde_json::from_str::<String>(&format!("\"{name}\"")).unwrap_or_else(|_| name.to_owned()))
         }
@@ -255,7 +257,7 @@ fn manager(message: &str) -> String {
     }
 }
 
-/// The message says at which version an `Update` was made; an `Apply` is the same one at every version.
+/// The message names a version only for an `Update`; an `Apply` is independent of the version.
 fn operation(message: &str) -> Operation {
     match message.rsplit_once('"').is_some_and(|(_, rest)| rest.starts_with(" using ")) {
         true => Operation::Update,
@@ -360,7 +362,7 @@ mod tests {
         };
         assert_eq!(answered(&at(), other_uid).await.err(), Some(ApplyError::Changed));
         assert_eq!(answered(&Pin::Absent, conflict).await.err(), Some(ApplyError::Changed));
-        // Somebody else's conflict is not ours.
+        // A conflict about another object is not ours.
         let quota = answered(&at(), || modified("resourcequotas")).await;
         assert!(matches!(quota, Err(ApplyError::Refused(_))), "{quota:?}");
     }
@@ -436,8 +438,8 @@ mod tests {
         assert_eq!((apply(&sample, "Sample").await, requests()), (false, 1));
         assert_eq!((apply(&Resource::crd(), "CustomResourceDefinition").await, requests()), (true, 1));
         let before = Instant::now();
-        assert!(!apply(&sample, "Sample").await && requests() > 3 && before.elapsed() < 2 * PATIENCE);
-        // By now the server has had its time.
+        assert!(!apply(&sample, "Sample").await && requests() > 3 && before.elapsed() < 2 * SCHEMA_LAG);
+        // By now the time limit has passed.
         assert_eq!((apply(&sample, "Sample").await, requests()), (false, 1));
     }
 
@@ -461,7 +463,7 @@ mod tests {
         apply_to(&target, &at(), false).await.unwrap();
         assert_eq!(target.take_warnings(), ["b", "a"]);
         assert_eq!(target.take_warnings(), Vec::<String>::new());
-        // A server that does not compare versions overwrote the object that was created meanwhile.
+        // A server that does not compare versions has overwritten the object that was created in the meantime.
         apply_to(&target, &Pin::Absent, false).await.unwrap();
         assert_eq!(target.take_warnings().len(), 1, "the others were reported before");
     }

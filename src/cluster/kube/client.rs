@@ -1,8 +1,8 @@
-//! kube's client, put together from kube's own parts.
+//! Builds kube's client from its parts.
 //!
-//! The ready-made one leaves Nagle's algorithm on, which holds the first request of each connection back for 40 ms
-//! until the server has acknowledged the end of the TLS handshake, and it runs a credential plugin twice. Through a
-//! proxy the ready-made one will do.
+//! The default client leaves Nagle's algorithm on, which delays the first request of each connection by 40 ms until the
+//! server has acknowledged the end of the TLS handshake. It also runs a credential plugin twice. With a proxy the
+//! default client is used.
 
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -19,7 +19,7 @@ pub fn build(config: Config) -> Result<Client, kube::Error> {
     let auth = config.auth_layer()?;
     let mut for_tls = config.clone();
     if auth.is_some() {
-        // A plugin that returned a token returns no certificate: the TLS part need not ask again.
+        // A plugin that returned a token returns no certificate, so the TLS part need not run it again.
         for_tls.auth_info.exec = None;
         for_tls.auth_info.auth_provider = None;
     }

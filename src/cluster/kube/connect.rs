@@ -1,6 +1,6 @@
-//! From flags, environment and kubeconfig to a client.
+//! Builds a client from flags, environment and kubeconfig.
 //!
-//! kube reads the kubeconfig, and what it says is put together here: kube would look at the environment by itself and
+//! kube parses the kubeconfig, but the configuration is assembled here: kube would read the environment itself, and it
 //! matches `NO_PROXY` against the wrong host.
 
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use crate::bounded;
 use crate::cluster::Impersonate;
 use crate::problem::{Error, Problem, Result, did_you_mean};
 
-/// A server that does not take a connection in this time is not there.
+/// A server that does not accept a connection in this time is considered unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// For one request where `Connection` sets no other limit: what an API server itself allows.
+/// The limit for one request if `Connection` sets none. It is the API server's own default.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// For what kube does while it makes a client.
+/// The limit for what kube does while it creates a client.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The merged kubeconfig.
@@ -39,14 +39,14 @@ pub async fn kubeconfig(connection: &Connection, surroundings: Surroundings) -> 
         Some(read) => Ok(ReadKubeconfig(Arc::new(read))),
         None => Err(Error::usage(
             Problem::new("no kubeconfig found for several contexts")
-                .help(format!("searched in {}", kubeconfig::looked_in(&surroundings))),
+                .help(format!("searched in {}", kubeconfig::searched_paths(&surroundings))),
         )),
     });
     reading.await.map_err(|_| Error::failed(Problem::new("the kubeconfig could not be read")))?
 }
 
 pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result<KubeTarget> {
-    // A file may be a pipe that nobody writes to: an interrupt must find us here.
+    // A file can be a pipe that nothing is written to, and an interrupt must still work.
     let asked = connection.clone();
     let prepared = tokio::task::spawn_blocking(move || {
         if let Some(ReadKubeconfig(kubeconfig)) = &asked.read {
@@ -62,7 +62,7 @@ pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result
     let timeout = connection.timeout.unwrap_or(REQUEST_TIMEOUT);
     let Prepared { config, peer, .. } = &mut prepared;
     if let Some(Impersonate { user, groups }) = &connection.impersonate {
-        // As kubectl does: who is named takes the place of all that the kubeconfig says of impersonation.
+        // Like kubectl: the flags replace all impersonation settings of the kubeconfig.
         let auth = &mut config.auth_info;
         auth.impersonate = Some(user.clone());
         auth.impersonate_groups = (!groups.is_empty()).then(|| groups.clone());
@@ -76,9 +76,9 @@ pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result
         .map(|user| Impersonate { user, groups: auth.impersonate_groups.clone().unwrap_or_default() });
     config.connect_timeout = Some(CONNECT_TIMEOUT.min(timeout));
     config.write_timeout = Some(timeout);
-    // Over loopback, packing and unpacking costs more than sending.
+    // On loopback, compressing costs more than sending.
     config.disable_compression |= proxy::is_this_machine(proxy::host_of(&config.cluster_url));
-    // Retries are ours: kube's go on for minutes.
+    // gantry does its own retries; kube's go on for minutes.
     config.default_retry = false;
     config.headers.push((USER_AGENT, HeaderValue::from_static(concat!("gantry/", env!("CARGO_PKG_VERSION")))));
     peer.proxy = config.proxy_url.as_ref().map(address);
@@ -87,11 +87,11 @@ pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result
     let credentials = Credentials::take(&mut config.auth_info, plugin, peer.user.clone()).await;
     let credentials = credentials.map_err(Error::failed)?;
     let default_namespace = config.default_namespace.clone();
-    // kube runs the command of an old auth-provider here, and waits for it.
+    // kube runs the command of an old auth-provider here and waits for it.
     let client = tokio::task::spawn_blocking(move || client::build(config));
     let client = tokio::time::timeout(LOGIN_TIMEOUT, client)
         .await
-        .map_err(|_| Error::failed(Problem::new("the auth-provider of the kubeconfig did not answer in time")))?
+        .map_err(|_| Error::failed(Problem::new("the auth-provider of the kubeconfig did not respond in time")))?
         .map_err(|_| Error::failed(Problem::new("the Kubernetes client could not be set up")))?
         .map_err(|error| Error::failed(not_set_up(&error, &peer)))?;
     Ok(KubeTarget {
@@ -101,7 +101,7 @@ pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result
     })
 }
 
-/// Everything but the client itself.
+/// Everything that is needed to create the client.
 struct Prepared {
     config: Config,
     peer: Peer,
@@ -112,12 +112,12 @@ fn in_cluster(connection: &Connection, surroundings: &Surroundings) -> Result<Pr
     if let Some(context) = &connection.context {
         return Err(Error::usage(
             Problem::new(format!("no kubeconfig found for context {context:?}"))
-                .help(format!("searched in {}", kubeconfig::looked_in(surroundings))),
+                .help(format!("searched in {}", kubeconfig::searched_paths(surroundings))),
         ));
     }
     if surroundings.variable("KUBERNETES_SERVICE_HOST").is_none() {
         return Err(Error::failed(
-            Problem::new(format!("no kubeconfig found: searched in {}", kubeconfig::looked_in(surroundings)))
+            Problem::new(format!("no kubeconfig found: searched in {}", kubeconfig::searched_paths(surroundings)))
                 .help("pass one with --kubeconfig or KUBECONFIG, or deploy to a folder with --target dir:PATH"),
         ));
     }
@@ -232,7 +232,7 @@ fn prepare(
     Ok(Prepared { config, peer, plugin })
 }
 
-/// Reads the file that a kubeconfig names, unless it has the data itself: kube would read a pipe or `/dev/zero` for ever.
+/// Reads a file that the kubeconfig names, unless the data is inline. kube would read a pipe or `/dev/zero` forever.
 fn load(
     [file, data]: [&mut Option<String>; 2],
     what: &str,
@@ -255,14 +255,14 @@ fn certificates(pem: &[u8], cluster: &str) -> std::result::Result<Vec<Vec<u8>>, 
     })
 }
 
-/// The certificates of a PEM file; `None` where it has none, or something else.
+/// The certificates of a PEM file; `None` if it contains none, or something else.
 pub(super) fn certificates_of(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     let certificates: std::result::Result<Vec<_>, _> =
         CertificateDer::pem_slice_iter(pem).map(|certificate| certificate.map(|der| der.to_vec())).collect();
     certificates.ok().filter(|certificates| !certificates.is_empty())
 }
 
-/// Without user information, which a URL may carry.
+/// Describes the server without the user information that a URL can contain.
 fn peer(context: String, url: &http::Uri, user: Option<String>) -> Peer {
     let scheme = url.scheme_str().unwrap_or("https");
     let port = url.port_u16().map_or(String::new(), |port| format!(":{port}"));
@@ -280,7 +280,7 @@ fn address(url: &http::Uri) -> String {
     words(&format!("{}:{}", url.host().unwrap_or_default(), url.port_u16().unwrap_or(usual)))
 }
 
-/// Why kube made no client of the configuration.
+/// Why kube could not create a client from the configuration.
 fn not_set_up(error: &kube::Error, peer: &Peer) -> Problem {
     let whose = peer.user.as_ref().map_or_else(|| "the user".to_owned(), |user| format!("user {:?}", words(user)));
     match error {
@@ -296,7 +296,7 @@ fn not_set_up(error: &kube::Error, peer: &Peer) -> Problem {
     }
 }
 
-/// A certificate or key that the kubeconfig holds and that cannot be loaded.
+/// The problem if a certificate or key of the kubeconfig cannot be loaded.
 fn unreadable(error: &KubeconfigError, whose: &str) -> Option<Problem> {
     let (what, key, error) = match error {
         KubeconfigError::LoadCertificateAuthority(error) => ("certificate authority", "certificate-authority", error),
@@ -312,7 +312,7 @@ fn unreadable(error: &KubeconfigError, whose: &str) -> Option<Problem> {
         LoadDataError::NoBase64DataOrFile => Some(
             Problem::new(format!("the kubeconfig has no {what} for {whose}")).help(format!("set {key}-data or {key}")),
         ),
-        // The files were read before.
+        // The files have been read already.
         LoadDataError::ReadFile(..) => None,
     }
 }
@@ -373,7 +373,7 @@ contexts:
             super::open(&connection, Surroundings::for_test(&[("HOME", self.0.path().to_str().unwrap())])).await
         }
 
-        /// The problem with a context, its path made short.
+        /// The problem with a context, with its path shortened.
         async fn problem(&self, context: &str) -> Problem {
             let Err(error) = self.open(Connection { context: Some(context.into()), ..Connection::default() }).await
             else {
@@ -454,7 +454,7 @@ contexts:
     async fn a_kubeconfig_that_is_none_is_located_and_not_quoted() {
         let home = Home::with("apiVersion: v1\nusers:\n- name: u\n  user: {token: [geheim]}\n");
         let problem = home.problem("x").await;
-        assert_eq!(problem.message, "this is not a valid kubeconfig");
+        assert_eq!(problem.message, "not a valid kubeconfig");
         let at = problem.at.expect("a place");
         assert_eq!((at.line, at.column), (4, 0), "a column would show the line, token and all");
     }
@@ -467,7 +467,7 @@ contexts:
         let nowhere = problem(Connection::default(), &[("HOME", "/nowhere")]).await.unwrap();
         assert_eq!(nowhere.replace('\\', "/"), "no kubeconfig found: searched in /nowhere/.kube/config");
         let unset = problem(Connection::default(), &[]).await.unwrap();
-        assert_eq!(unset, "no kubeconfig found: searched in no place, as neither KUBECONFIG nor HOME is set");
+        assert_eq!(unset, "no kubeconfig found: searched in no location (neither KUBECONFIG nor HOME is set)");
         let named = Connection { kubeconfig: Some("/nowhere/k".into()), ..Connection::default() };
         assert_eq!(problem(named, &[]).await.unwrap(), "kubeconfig /nowhere/k does not exist");
     }

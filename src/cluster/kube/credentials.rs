@@ -1,7 +1,7 @@
-//! Who we are to the API server: the bearer token of the kubeconfig, of a file, or of a credential plugin.
+//! The bearer token that identifies the user to the API server: from the kubeconfig, a file, or a credential plugin.
 //!
-//! kube would do this too, but it panics at a token with a line break, reads a pipe or `/dev/zero` for ever, and waits
-//! for a plugin whatever that does. Logins that are more than a token (OIDC, basic, certificates) stay kube's.
+//! kube could do this too, but it panics at a token with a line break, reads a pipe or `/dev/zero` forever, and waits
+//! for a plugin indefinitely. Logins other than a bearer token (OIDC, basic, certificates) are left to kube.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,31 +21,31 @@ use crate::bounded;
 use crate::mask::Mask;
 use crate::problem::Problem;
 
-/// A token file may be written again; so often it is looked at.
-const REREAD: Duration = Duration::from_secs(60);
-/// A token that expires sooner is renewed before it is sent.
-const SOON: Duration = Duration::from_secs(60);
-/// A plugin that gives tokens of a few seconds is not run for every request.
-const AT_MOST_EVERY: Duration = Duration::from_secs(10);
+/// How often a token file is read again, because it can be rewritten.
+const REREAD_INTERVAL: Duration = Duration::from_secs(60);
+/// A token that expires within this time is renewed before it is sent.
+const EXPIRY_MARGIN: Duration = Duration::from_secs(60);
+/// The minimum time between two runs of a plugin, even if its tokens last only seconds.
+const MIN_PLUGIN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A shorter secret is part of too many words to be taken out of them.
-const SHORTEST: usize = 3;
+/// The minimum length of a secret that is masked. A shorter one is part of too many words.
+const MIN_SECRET_LEN: usize = 3;
 
 type Result<T> = std::result::Result<T, Problem>;
 
-/// The token that requests carry, if they carry one.
+/// The token that requests carry, if any.
 #[derive(Debug, Default)]
 pub struct Credentials {
     source: Source,
     /// The kubeconfig's name for the user.
     user: Option<String>,
-    /// Every token that was sent, and what else nobody may see: to keep it out of what is shown.
+    /// All tokens that were sent, and other secrets of the login, which must not appear in output.
     secrets: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug, Default)]
 enum Source {
-    /// None, or kube's.
+    /// No credentials, or those that kube handles.
     #[default]
     Other,
     Token(String),
@@ -53,7 +53,7 @@ enum Source {
     Plugin(Box<Plugin>, tokio::sync::Mutex<Held>),
 }
 
-/// A token that does not last.
+/// A token that can change or expire.
 #[derive(Debug, Clone)]
 struct Held {
     token: String,
@@ -67,13 +67,14 @@ impl Held {
     }
 
     fn expires_soon(&self) -> bool {
-        self.expires.is_some_and(|expires| expires.duration_since(Timestamp::now()).as_secs() < SOON.as_secs() as i64)
+        self.expires
+            .is_some_and(|expires| expires.duration_since(Timestamp::now()).as_secs() < EXPIRY_MARGIN.as_secs() as i64)
     }
 }
 
 impl Credentials {
-    /// Takes the token, the token file or the plugin out of what is kube's, in kube's order of precedence, and asks it.
-    /// A plugin may answer a client certificate instead, which goes back to kube.
+    /// Takes the token, the token file or the plugin out of kube's configuration, in kube's order of precedence, and
+    /// gets the token. A plugin can return a client certificate instead, which goes back to kube.
     pub async fn take(auth: &mut AuthInfo, plugin: Option<Plugin>, user: Option<String>) -> Result<Self> {
         let secrets = Mutex::new(secrets_of(auth));
         let (token, file) = (auth.token.take(), auth.token_file.take());
@@ -85,7 +86,7 @@ impl Credentials {
             (None, Some(file), _) => {
                 let file = PathBuf::from(file);
                 let token = read(file.clone(), user.clone()).await?;
-                // A pipe was read to its end: there is no more to come.
+                // A pipe was read to its end, so there is nothing more to read.
                 if file.is_file() {
                     Source::File(file, Mutex::new(Held::new(token, None)))
                 } else {
@@ -107,7 +108,7 @@ impl Credentials {
             (None, None, None) => Source::Other,
         };
         let credentials = Credentials { source, user, secrets };
-        // What cannot be sent is said before anything is.
+        // A token that cannot be sent is reported before any request.
         credentials.header().await?;
         Ok(credentials)
     }
@@ -120,7 +121,7 @@ impl Credentials {
             Source::File(path, held) => self.of_file(path, held).await,
             Source::Plugin(plugin, held) => {
                 let mut held = held.lock().await;
-                if held.expires_soon() && held.since.elapsed() >= AT_MOST_EVERY {
+                if held.expires_soon() && held.since.elapsed() >= MIN_PLUGIN_INTERVAL {
                     let Credential { token: Some(token), expires, .. } = plugin.ask().await? else {
                         return Err(plugin.gave_no_new_token());
                     };
@@ -135,13 +136,13 @@ impl Credentials {
             Problem::new(message).help("write it on one line, without anything before or after it")
         })?;
         value.set_sensitive(true);
-        if token.len() >= SHORTEST {
+        if token.len() >= MIN_SECRET_LEN {
             self.secrets.lock().unwrap_or_else(PoisonError::into_inner).insert(token);
         }
         Ok(Some(value))
     }
 
-    /// Words of the server without our own secrets, which it was sent.
+    /// The server's text with our own secrets, which it received, masked.
     pub fn hidden(&self, said: &str) -> String {
         let mut mask = Mask::default();
         self.secrets
@@ -152,11 +153,11 @@ impl Credentials {
         mask.hidden(said)
     }
 
-    /// The last token that could be read: some are there only at the start, so that nobody else reads them.
+    /// The last token that could be read: some token files exist only at the start, so that nothing else can read them.
     async fn of_file(&self, path: &Path, held: &Mutex<Held>) -> String {
         let now = || held.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let last = now();
-        if last.since.elapsed() < REREAD {
+        if last.since.elapsed() < REREAD_INTERVAL {
             return last.token;
         }
         let token = read(path.to_owned(), None).await.unwrap_or(last.token);
@@ -165,7 +166,7 @@ impl Credentials {
     }
 }
 
-/// What of a login that kube does is sent to somebody.
+/// The secrets of a login that kube handles.
 fn secrets_of(auth: &AuthInfo) -> BTreeSet<String> {
     let provider = auth.auth_provider.iter().flat_map(|provider| &provider.config);
     let secret =
@@ -175,11 +176,11 @@ fn secrets_of(auth: &AuthInfo) -> BTreeSet<String> {
         let password = password.expose_secret();
         secrets.extend([password.to_owned(), STANDARD.encode(format!("{user}:{password}"))]);
     }
-    secrets.retain(|secret| secret.len() >= SHORTEST);
+    secrets.retain(|secret| secret.len() >= MIN_SECRET_LEN);
     secrets
 }
 
-/// Without the line break that an editor leaves at its end.
+/// Reads a token, without the line break that editors add at its end.
 async fn read(path: PathBuf, user: Option<String>) -> Result<String> {
     let of = user.map_or_else(String::new, |user| format!(" of user {:?}", words(&user)));
     let shown = path.display().to_string();

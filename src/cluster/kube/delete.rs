@@ -1,4 +1,4 @@
-//! One delete, and only if the live object is still the one that was seen.
+//! One delete, which succeeds only if the live object has not changed since it was read.
 //!
 //! Source: `DeleteOptions.preconditions`
 //! (<https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/delete-options/>).
@@ -9,7 +9,8 @@ use super::request::{Call, Failure, Payload};
 use super::transport::Transport;
 use crate::cluster::{Delete, DeleteError};
 
-/// Asks for the deletion. The object may be there for a while: finalizers, and in the foreground what it owns.
+/// Requests the deletion. The object can remain for a while because of finalizers and, in the foreground, its
+/// dependents.
 pub async fn delete(transport: &Transport, default_namespace: &str, delete: &Delete<'_>) -> Result<(), DeleteError> {
     let Delete { resource, object, uid, resource_version, foreground } = *delete;
     let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
@@ -32,9 +33,9 @@ pub async fn delete(transport: &Transport, default_namespace: &str, delete: &Del
     }
 }
 
-/// The server's words for an object with another uid or resourceVersion; a namespace that is being deleted is a conflict,
-/// too. The server compares when it reads the object ("in the precondition (770) does not match") and again when it writes
-/// ("Precondition failed").
+/// The server's message for an object with another uid or resourceVersion. (A namespace that is being deleted is a
+/// conflict, too.) The server compares when it reads the object ("in the precondition (770) does not match") and again
+/// when it writes ("Precondition failed").
 fn is_precondition(said: &str) -> bool {
     ["in the precondition (", "Precondition failed", "the object has been modified"]
         .iter()

@@ -1,4 +1,4 @@
-//! What the API server serves: where each kind lives, and whether a new CRD is there yet.
+//! Discovery: where the API server serves each kind, and whether it serves a new CRD yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use crate::crd::Crd;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{ObjectRef, Resource};
 
-/// Groups that are asked for at the same time.
-const AT_ONCE: usize = 8;
+/// The number of concurrent discovery requests.
+const CONCURRENCY: usize = 8;
 
-/// What discovery says of one group at one version.
+/// The discovery document of one group version.
 #[derive(Deserialize)]
 struct ResourceList {
     #[serde(default)]
@@ -28,23 +28,23 @@ pub(super) struct Served {
     pub name: String,
     pub kind: String,
     pub namespaced: bool,
-    /// Empty where the server does not say.
+    /// Empty if the server does not list them.
     #[serde(default)]
     pub verbs: Vec<String>,
 }
 
-/// Where each kind is served.
+/// Finds out where each kind is served.
 pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<Discovered> {
     let crd = Resource::crd();
     let is_crd = |kind: &Gvk| (&kind.group, &kind.version, &kind.kind) == (&crd.group, &crd.version, &crd.kind);
     let versions: BTreeSet<(&str, &str)> =
         kinds.iter().filter(|kind| !is_crd(kind)).map(|kind| (kind.group.as_str(), kind.version.as_str())).collect();
-    // Collected, as the compiler does not see that a stream of closures over references may go to another thread.
+    // Collected first, because the compiler cannot prove that a stream of closures over references is `Send`.
     let requests: Vec<_> = versions
         .into_iter()
         .map(|(group, version)| async move { ((group, version), served(transport, group, version).await) })
         .collect();
-    let mut answers = stream::iter(requests).buffer_unordered(AT_ONCE);
+    let mut answers = stream::iter(requests).buffer_unordered(CONCURRENCY);
 
     let mut served = BTreeMap::new();
     let mut down = BTreeMap::new();
@@ -86,7 +86,7 @@ pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<Di
 
 fn entry<'s>(served: &'s BTreeMap<(&str, &str), Vec<Served>>, kind: &'s Gvk) -> Option<&'s Served> {
     let resources = served.get(&(kind.group.as_str(), kind.version.as_str()))?;
-    // `pods/status` and the like are of some kind, too, but hold no objects.
+    // Subresources such as `pods/status` also have a kind, but contain no objects.
     resources.iter().find(|resource| resource.kind == kind.kind && !resource.name.contains('/'))
 }
 
@@ -95,7 +95,7 @@ pub(super) enum Unserved {
     Everything(Problem),
 }
 
-/// The resources of one group at one version; none where the server does not know it.
+/// The resources of one group version; empty if the server does not know it.
 pub(super) async fn served(
     transport: &Transport,
     group: &str,
@@ -114,9 +114,11 @@ pub(super) async fn served(
     match transport.send(&call).await {
         Ok(answer) => match serde_json::from_str::<ResourceList>(&answer.body) {
             Ok(list) => Ok(list.resources),
-            Err(_) => {
-                Err(Unserved::Everything(errors::nonsense(transport.peer(), answer.code.as_u16(), "no resource list")))
-            }
+            Err(_) => Err(Unserved::Everything(errors::unexpected_response(
+                transport.peer(),
+                answer.code.as_u16(),
+                "not a resource list",
+            ))),
         },
         Err(Failure::Refused(status)) if status.code == 404 => Ok(Vec::new()),
         Err(failure) => {
@@ -127,7 +129,7 @@ pub(super) async fn served(
     }
 }
 
-/// What the server has made of a CRD.
+/// The state of a CRD on the server.
 #[derive(Deserialize)]
 struct State {
     metadata: Metadata,
@@ -164,8 +166,8 @@ impl Condition {
     }
 }
 
-/// The OpenAPI v3 document of a group at a version. Every authenticated user may read it, as a rule; without it there
-/// is less to say beforehand, and nothing that fails.
+/// The OpenAPI v3 document of a group version. By default every authenticated user is allowed to read it. Without it,
+/// gantry can predict less, but nothing fails.
 pub async fn openapi(transport: &Transport, group: &str, version: &str) -> Option<String> {
     let uri = match group {
         "" => format!("/openapi/v3/api/{}", encode(version)),
@@ -175,7 +177,7 @@ pub async fn openapi(transport: &Transport, group: &str, version: &str) -> Optio
     answer.ok().map(|answer| answer.body)
 }
 
-/// Whether the CRD is served: the server says so in its conditions, and discovery shows every served version.
+/// Whether the CRD is served: its conditions say so, and discovery lists every served version.
 pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Established> {
     let resource = Resource::crd();
     let call = Call::get(&resource, None, &crd.name);
@@ -187,9 +189,10 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
         }
         Err(failure) => return Err(fail(failure, &call)),
     };
-    let nonsense = || Error::failed(errors::nonsense(transport.peer(), 200, "not a CustomResourceDefinition"));
-    let state: State = serde_json::from_str(&answer.body).map_err(|_| nonsense())?;
-    let crd = Crd::parse(&answer.body).map_err(|_| nonsense())?;
+    let unexpected =
+        || Error::failed(errors::unexpected_response(transport.peer(), 200, "not a CustomResourceDefinition"));
+    let state: State = serde_json::from_str(&answer.body).map_err(|_| unexpected())?;
+    let crd = Crd::parse(&answer.body).map_err(|_| unexpected())?;
     let by_conditions = match judge(&state) {
         Established::Never(said) => Established::Never(transport.hidden(&said)),
         Established::NotYet(said) => Established::NotYet(transport.hidden(&said)),

@@ -1,4 +1,4 @@
-//! What stands behind a URL that a configuration names: the same client as for an API server, without anybody's credentials.
+//! Downloads from a URL in the configuration, with the same client as for an API server but without any credentials.
 
 use std::io;
 use std::path::Path;
@@ -18,16 +18,16 @@ use super::{client, proxy};
 use crate::bounded;
 use crate::problem::Problem;
 
-/// A server that does not take a connection in this time is not there.
+/// A server that does not accept a connection in this time is considered unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often an answer may name another place. `curl -L` takes 50.
+/// The maximum number of redirects. `curl -L` follows 50.
 const REDIRECTS: usize = 5;
 
-/// A part of the content, or that it broke off.
+/// A part of the content, or the error that ended it early.
 pub type Part = io::Result<Vec<u8>>;
 
-/// Sends the content behind a URL to a reader, part by part. It ends with the content, with the reader, or where nothing
-/// comes for so long.
+/// Downloads a URL and sends the content to a reader, part by part. It ends when the content ends, when the reader is
+/// dropped, or when the server sends nothing within `timeout`.
 pub async fn download(
     url: &str,
     ca_file: Option<&Path>,
@@ -53,10 +53,10 @@ pub async fn download(
     config.write_timeout = Some(timeout);
     config.disable_compression = proxy::is_this_machine(proxy::host_of(&uri));
     config.default_retry = false;
-    // The path is in each request.
+    // The path is part of each request.
     config.cluster_url = origin(&uri).unwrap_or_else(|| uri.clone());
     let server = address(&uri);
-    let client = client::build(config).map_err(|_| Problem::new(format!("no connection to {server} can be set up")))?;
+    let client = client::build(config).map_err(|_| Problem::new(format!("cannot set up a connection to {server}")))?;
     let limit = || Problem::new(format!("no answer from {server} within {} s", timeout.as_secs_f32())).help(REACHABLE);
     for _ in 0..=REDIRECTS {
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
@@ -64,20 +64,20 @@ pub async fn download(
             .header(ACCEPT, "application/jsonl, application/json, application/yaml, */*")
             .header(USER_AGENT, concat!("gantry/", env!("CARGO_PKG_VERSION")))
             .body(Body::empty())
-            .map_err(|_| Problem::new(format!("{url:?} cannot be asked for")))?;
+            .map_err(|_| Problem::new(format!("cannot request {url:?}")))?;
         let answer = tokio::time::timeout(timeout, client.send(request)).await.map_err(|_| limit())?;
         let answer = answer.map_err(|error| lost(&error, &server, ca_file.is_some()))?;
         let status = answer.status();
         if status.is_redirection() {
             let location = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
             uri = moved(&uri, location).ok_or_else(|| {
-                Problem::new(format!("{server} names another server for the catalog: {}", words(location)))
-                    .help("if you trust it, write its URL")
+                Problem::new(format!("{server} redirects the catalog to another server: {}", words(location)))
+                    .help("if you trust that server, use its URL")
             })?;
             continue;
         }
         if status != StatusCode::OK {
-            return Err(Problem::new(format!("{server} answers {status} to {}", words(&path)))
+            return Err(Problem::new(format!("{server} responded with {status} to {}", words(&path)))
                 .help("is the path of the URL right? catalogd has catalogs at /catalogs/NAME/api/v1/all"));
         }
         let mut body = answer.into_body();
@@ -98,17 +98,18 @@ pub async fn download(
             }
         }
     }
-    Err(Problem::new(format!("{server} names another place for the catalog again and again")))
+    Err(Problem::new(format!("{server} redirects the catalog more than {REDIRECTS} times")))
 }
 
 const REACHABLE: &str = "is the server reachable from here (VPN, firewall, proxy)?";
 
-/// Scheme and authority alone.
+/// Only the scheme and authority.
 fn origin(uri: &Uri) -> Option<Uri> {
     Uri::builder().scheme(uri.scheme()?.clone()).authority(uri.authority()?.clone()).path_and_query("/").build().ok()
 }
 
-/// Where a redirect leads on the same server; what another one sends is not what was asked for.
+/// The target of a redirect on the same server. Redirects to another server are not followed, because its content is
+/// not what the user asked for.
 fn moved(from: &Uri, location: &str) -> Option<Uri> {
     let to: Uri = location.parse().ok()?;
     match to.authority() {
@@ -123,19 +124,19 @@ fn moved(from: &Uri, location: &str) -> Option<Uri> {
     }
 }
 
-/// `host:port`, without what else may stand in a URL.
+/// `host:port`, without the other parts of a URL.
 fn address(uri: &Uri) -> String {
     let usual = if uri.scheme_str() == Some("http") { 80 } else { 443 };
     words(&format!("{}:{}", uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(usual)))
 }
 
-/// No answer at all.
+/// The problem if there was no response at all.
 fn lost(error: &kube::Error, server: &str, has_ca_file: bool) -> Problem {
     let chain = chain(error);
     if let Some(error) = chain.iter().find_map(|error| error.downcast_ref::<rustls::Error>()) {
         let help = match has_ca_file {
-            true => "is caFile of the catalog the certificate of the server's authority?",
-            false => "name the certificate of the server's authority: caFile of the catalog",
+            true => "is caFile of the catalog the CA that signed the server's certificate?",
+            false => "set caFile of the catalog to the CA that signed the server's certificate",
         };
         return Problem::new(format!("the certificate of {server} is not trusted: {}", words(&error.to_string())))
             .help(help);
@@ -148,7 +149,7 @@ fn lost(error: &kube::Error, server: &str, has_ca_file: bool) -> Problem {
             "is the server running? For catalogd: kubectl -n olmv1-system port-forward svc/catalogd-service 8443:443",
         ),
         Some(io::ErrorKind::TimedOut) => Problem::new(format!("timed out connecting to {server}")).help(REACHABLE),
-        _ => Problem::new(format!("{server} closed the connection before its answer was complete"))
+        _ => Problem::new(format!("{server} closed the connection before the response was complete"))
             .help("is the scheme of the URL right, http or https?"),
     }
 }

@@ -1,5 +1,5 @@
-//! What the server would answer to an apply. The very request that writes is sent, with `dryRun=All`: the server goes
-//! all the way, admission included, and stops before it stores.
+//! What the server would respond to an apply. The same request is sent with `dryRun=All`: the server runs all steps,
+//! admission included, and stops before it stores the object.
 //!
 //! Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run>
 
@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::resource::RawObject;
 use gantry_schema::gotext;
 
-/// Asks once: nothing of this deploy is written yet that the server might still have to learn of.
+/// Sends the request only once: this deploy has not written anything yet that the server might still have to pick up.
 pub async fn dry_run(
     transport: &Transport,
     default_namespace: &str,
@@ -31,7 +31,7 @@ pub async fn dry_run(
     match transport.send(&call).await {
         Ok(answer) if json::is_sound(&answer.body) => Ok(RawObject::new(answer.body)),
         Ok(answer) => {
-            let problem = errors::nonsense(transport.peer(), answer.code.as_u16(), "no object");
+            let problem = errors::unexpected_response(transport.peer(), answer.code.as_u16(), "not an object");
             Err(DryRunError::Unanswered { problem, everything: true })
         }
         Err(failure) => Err(judge(failure, &call, apply, transport)),
@@ -46,7 +46,7 @@ fn judge(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Trans
         }
     };
     let status = refusals::harmless(call, &status);
-    // What a webhook says may look like anything.
+    // A webhook's message can look like anything.
     if Denier::of(&status.message).is_none() {
         let conflicts = apply::conflicts(&status);
         if !conflicts.is_empty() {
@@ -58,7 +58,8 @@ fn judge(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Trans
     }
     if let Some(webhook) = without_dry_run(&status.message) {
         let message = format!("the webhook {:?} does not support dry runs", words(webhook));
-        let help = "its sideEffects must be None or NoneOnDryRun; its answer is known only when the object is written";
+        let help =
+            "its sideEffects must be None or NoneOnDryRun; its response is known only when the object is written";
         return DryRunError::Unanswered { problem: Problem::new(message).help(help), everything: false };
     }
     let by = refuser(&status);
@@ -79,10 +80,11 @@ fn without_dry_run(message: &str) -> Option<&str> {
     rest.contains("not support dry run").then_some(webhook)
 }
 
-/// How a server-side apply that does not fit the schema begins, and one whose values cannot be decoded.
+/// The start of the message for a server-side apply that does not match the schema, and for one whose values cannot be
+/// decoded.
 const DOES_NOT_FIT: [&str; 2] = ["failed to create typed patch object (", "failed to convert new object ("];
 
-/// `None` where the server gives no verdict.
+/// `None` if the server gives no verdict.
 fn refuser(status: &Status) -> Option<Refuser> {
     let said = |words: &str| status.message.contains(words);
     let by = if Denier::of(&status.message).is_some() {
@@ -100,7 +102,7 @@ fn refuser(status: &Status) -> Option<Refuser> {
             404 => Refuser::Lookup,
             400 | 413 | 422 => Refuser::Validation,
             500 if DOES_NOT_FIT.iter().any(|start| status.message.starts_with(start)) => Refuser::Validation,
-            // The server's own trouble: its storage, a conversion webhook.
+            // The server's own failure: its storage, or a conversion webhook.
             500.. => return None,
             _ => Refuser::Other,
         }
@@ -108,7 +110,7 @@ fn refuser(status: &Status) -> Option<Refuser> {
     Some(by)
 }
 
-/// Each field that is wrong, once.
+/// Each invalid field, once.
 fn causes(status: &Status, call: &Call<'_>) -> Vec<Cause> {
     let named = status.details.iter().flat_map(|details| &details.causes);
     let mut causes: Vec<Cause> = named
@@ -133,7 +135,8 @@ fn causes(status: &Status, call: &Call<'_>) -> Vec<Cause> {
     causes
 }
 
-/// `failed to create typed patch object (ns/name; v1, Kind=K): .spec.x: field not declared in schema`, or a line for each.
+/// Parses `failed to create typed patch object (ns/name; v1, Kind=K): .spec.x: field not declared in schema`, or one
+/// line for each field.
 fn of_schema(message: &str) -> impl Iterator<Item = Cause> {
     let rest = message.strip_prefix(DOES_NOT_FIT[0]).and_then(|rest| Some(rest.split_once("): ")?.1));
     rest.unwrap_or_default().lines().filter_map(|line| {
@@ -144,7 +147,7 @@ fn of_schema(message: &str) -> impl Iterator<Item = Cause> {
     })
 }
 
-/// Where the path at the start of a line ends: at the first colon outside of brackets and quotes.
+/// The end of the path at the start of a line: the first colon outside brackets and quotes.
 fn end_of_path(line: &str) -> Option<usize> {
     let mut quoted = false;
     let mut escaped = false;

@@ -1,8 +1,8 @@
-//! Why a request failed, in one line and with the next step.
+//! Describes in one line why a request failed, with the next step.
 //!
-//! Nothing from an error's own text reaches a message unless it is a server's or a plugin's words, and those are made
-//! harmless first: error chains of HTTP clients may quote URLs with passwords, commands with their environment, and
-//! files with their secrets.
+//! No text of an error reaches a message unless it comes from a server or a plugin, and then it is sanitized first:
+//! error chains of HTTP clients can quote URLs with passwords, commands with their environment, and files with their
+//! secrets.
 
 use std::error::Error as StdError;
 use std::io;
@@ -15,30 +15,31 @@ use super::request::{Failure, Peer};
 use crate::problem::Problem;
 use crate::text;
 
-/// How much of a server's or a plugin's words is shown.
-const MOST_WORDS: usize = 1000;
+/// The maximum number of characters of a server's or a plugin's message that are shown.
+const MAX_CHARS: usize = 1000;
 
-/// Words of a server or a plugin on one line, harmless and not endless.
+/// Text of a server or a plugin on one line, sanitized and shortened.
 pub fn words(from_elsewhere: &str) -> String {
     let line = from_elsewhere.split_whitespace().collect::<Vec<_>>().join(" ");
-    text::cut(&text::sanitize(&line), MOST_WORDS).into_owned()
+    text::cut(&text::sanitize(&line), MAX_CHARS).into_owned()
 }
 
-/// What the server says of one field. The reason is at the end, behind the value that it refuses: a whole Pod template is cut
-/// in its middle.
+/// The server's message about one field. The reason is at the end, after the rejected value, so a long value such as a
+/// whole Pod template is shortened in the middle.
 pub fn words_of_field(said: &str) -> String {
-    const MOST_OF_VALUE: usize = 200;
+    const MAX_VALUE_CHARS: usize = 200;
     let reason = said.strip_prefix("Invalid value: ").and_then(|rest| rest.rsplit_once(": "));
     match reason {
-        Some((value, reason)) if value.chars().count() > MOST_OF_VALUE => {
-            let value: String = value.chars().take(MOST_OF_VALUE).collect();
+        Some((value, reason)) if value.chars().count() > MAX_VALUE_CHARS => {
+            let value: String = value.chars().take(MAX_VALUE_CHARS).collect();
             words(&format!("Invalid value: {value}…: {reason}"))
         }
         _ => words(said),
     }
 }
 
-/// Words that may hold a credential by accident, without what looks like one: long runs of letters and digits.
+/// Text that can contain a credential by accident, with everything masked that looks like one: long runs of letters and
+/// digits.
 pub fn words_without_secrets(from_elsewhere: &str) -> String {
     let is_credential = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/' | '=' | '~');
     let mut clean = String::new();
@@ -56,15 +57,15 @@ pub fn words_without_secrets(from_elsewhere: &str) -> String {
     words(&clean)
 }
 
-/// An answer that no API server gives.
-pub fn nonsense(peer: &Peer, code: u16, content_type: &str) -> Problem {
+/// A response that no API server sends.
+pub fn unexpected_response(peer: &Peer, code: u16, content_type: &str) -> Problem {
     let kind = words(content_type);
     Problem::new(format!("{} does not answer like a Kubernetes API server ({code}, {kind})", peer.server)).help(
         "is the server URL of the kubeconfig right? Is there a login page or proxy in between (HTTPS_PROXY, NO_PROXY)?",
     )
 }
 
-/// An answer that does not end, or that unpacks to more than any is.
+/// A response that does not end, or decompresses to more than any real one.
 pub fn too_long(peer: &Peer, limit: usize) -> Problem {
     Problem::new(format!(
         "the response from {} is larger than {} MiB; gantry stopped reading it",
@@ -81,15 +82,15 @@ pub fn timed_out(peer: &Peer, limit: Duration) -> Problem {
         .help("is the cluster reachable from here (VPN, firewall, proxy), or just slow?")
 }
 
-/// An answer that has begun and does not go on.
-pub fn fell_silent(peer: &Peer, limit: Duration) -> Problem {
+/// A response that has started and does not continue.
+pub fn stalled(peer: &Peer, limit: Duration) -> Problem {
     Problem::new(format!("{} sent nothing for {} s", via(peer), limit.as_secs_f32()))
         .help("is the cluster reachable from here (VPN, firewall, proxy), or just slow?")
 }
 
 const CHECK_PROXY: &str = "check proxy-url of the kubeconfig's cluster, HTTPS_PROXY and NO_PROXY";
 
-/// No answer at all.
+/// No response at all.
 pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
     let chain = chain(error);
     let not_sent = |problem: Problem| Failure::Lost { problem, sent: false };
@@ -104,11 +105,11 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
         let host = peer.proxy.as_deref().unwrap_or(&peer.address);
         return not_sent(
             Problem::new(format!("cannot resolve the host name of {host} (DNS)"))
-                .help("is it spelt correctly, and is the VPN up?"),
+                .help("is it spelled correctly, and is the VPN up?"),
         );
     }
     if let Some(reason) = said("tunnel error: ").or_else(|| said("SOCKS error: ")) {
-        // That the proxy itself cannot be reached is reported below if the chain continues, and here if it ends.
+        // If the chain continues, an unreachable proxy is reported below; if it ends, here.
         let is_unreachable = reason.contains("underlying connection");
         let ends_here = !chain.iter().any(|error| error.is::<io::Error>());
         if !is_unreachable || ends_here {
@@ -119,7 +120,7 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
             return not_sent(Problem::new(message).help(CHECK_PROXY));
         }
     }
-    // hyper's words for what it cannot read; it has no other way to tell.
+    // hyper reports unreadable responses only in these words.
     if said("invalid HTTP")
         .or_else(|| said("message head is too large"))
         .or_else(|| said("invalid content-length"))
@@ -127,7 +128,7 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
     {
         return Failure::sent(no_http(peer));
     }
-    // EMFILE and ENFILE, which std has no name for.
+    // EMFILE and ENFILE, which std has no `ErrorKind` for.
     let number = chain.iter().find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error());
     if cfg!(unix) && matches!(number, Some(23 | 24)) {
         return not_sent(
@@ -136,7 +137,7 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
         );
     }
     match chain.iter().find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind) {
-        // A body in pieces that are none, or packed so that it cannot be unpacked.
+        // A chunked body that is malformed, or a compressed one that cannot be decompressed.
         Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => Failure::sent(no_http(peer)),
         Some(io::ErrorKind::ConnectionRefused) => {
             not_sent(Problem::new(format!("{} refused the connection", via(peer))).help(match peer.proxy {
@@ -161,7 +162,7 @@ fn no_http(peer: &Peer) -> Problem {
 }
 
 fn broken(peer: &Peer) -> Problem {
-    Problem::new(format!("{} closed the connection before its answer was complete", via(peer)))
+    Problem::new(format!("{} closed the connection before the response was complete", via(peer)))
         .help("did the API server stop, or does it use TLS although the kubeconfig says http? Run again")
 }
 
@@ -173,7 +174,7 @@ pub fn via(peer: &Peer) -> String {
     }
 }
 
-/// Every error below this one. An `io::Error` does not name what it wraps as its source but what lies below that.
+/// Every error in the chain. An `io::Error` skips the error that it wraps in `source()`, so that one is added.
 pub(super) fn chain<'a>(error: &'a (dyn StdError + 'static)) -> Vec<&'a (dyn StdError + 'static)> {
     let mut chain = vec![error];
     while let Some(&last) = chain.last().filter(|_| chain.len() < 32) {
@@ -213,8 +214,8 @@ fn tls(error: &rustls::Error, peer: &Peer) -> Problem {
             ),
         },
         rustls::Error::AlertReceived(alert) => (
-            format!("{server} ended the TLS handshake: {}", words(&format!("{alert:?}"))),
-            "does it require another client certificate (client-certificate-data), or has this one expired?",
+            format!("{server} aborted the TLS handshake: {}", words(&format!("{alert:?}"))),
+            "does it require a different client certificate (client-certificate-data), or has this one expired?",
         ),
         rustls::Error::InvalidMessage(_) => (
             format!("{server} does not speak TLS"),
@@ -243,7 +244,8 @@ fn names(error: &CertificateError) -> String {
     }
 }
 
-/// A login of kube's own that gave no credentials: an auth-provider. Tokens and plugins are ours.
+/// The problem if a login that kube handles (an auth-provider) gave no credentials. gantry handles tokens and plugins
+/// itself.
 pub fn auth(error: &AuthError, user: Option<&str>) -> Problem {
     let of = user.map_or_else(String::new, |user| format!(" of user {:?}", words(user)));
     match error {
@@ -268,7 +270,7 @@ pub fn auth(error: &AuthError, user: Option<&str>) -> Problem {
     }
 }
 
-/// An I/O error in plain words, without the operating system's number.
+/// An I/O error without the operating system's error number.
 pub fn io_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file".to_owned(),
@@ -286,7 +288,7 @@ mod tests {
     #[test]
     fn words_from_elsewhere_are_harmless_and_on_one_line() {
         assert_eq!(words(" a\n\tb\u{1b}[31m\u{202e} "), "a b\\u{1b}[31m\\u{202e}");
-        assert_eq!(words(&"x".repeat(5000)).chars().count(), MOST_WORDS);
+        assert_eq!(words(&"x".repeat(5000)).chars().count(), MAX_CHARS);
     }
 
     #[test]
@@ -339,7 +341,7 @@ mod tests {
         assert_eq!(lost_to(io::Error::from(io::ErrorKind::TimedOut)), "timed out connecting to 10.0.0.1:6443");
         assert_eq!(
             lost_to(io::Error::from(io::ErrorKind::ConnectionReset)),
-            "10.0.0.1:6443 closed the connection before its answer was complete"
+            "10.0.0.1:6443 closed the connection before the response was complete"
         );
         let secret = AuthError::AuthExec("no id token: eyJhbGciOiJIUzI1NiJ9".into());
         assert_eq!(lost_to(secret), "no credentials of user \"dev\": no id token: [hidden]");

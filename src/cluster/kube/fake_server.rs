@@ -1,4 +1,4 @@
-//! A stand-in for an API server at the HTTP boundary: a function from requests to answers.
+//! A fake API server at the HTTP boundary: a function from requests to responses.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::credentials::Credentials;
 use super::request::Peer;
 use super::transport::Transport;
 
-/// A request as the stand-in saw it.
+/// A request that the fake server received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub method: String,
@@ -19,12 +19,12 @@ pub struct Seen {
     pub body: String,
 }
 
-/// What the stand-in answers.
+/// A response of the fake server.
 pub struct Reply {
     code: u16,
     headers: Vec<(&'static str, String)>,
     body: String,
-    /// Answers never.
+    /// Never responds.
     hangs: bool,
 }
 
@@ -67,7 +67,7 @@ pub fn peer() -> Peer {
     }
 }
 
-/// A target whose server is `answer`, and the requests that it will have seen, in the order in which they came.
+/// A target whose server is `answer`, and the requests that it receives, in order.
 pub fn target(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (KubeTarget, Arc<Mutex<Vec<Seen>>>) {
     let requests: Arc<Mutex<Vec<Seen>>> = Arc::default();
     let (log, answer) = (Arc::clone(&requests), Arc::new(answer));

@@ -1,4 +1,4 @@
-//! JSON text looked into without building a tree.
+//! Reads parts of JSON text without building a tree.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 
 use crate::resource::{Live, RawObject, Resource};
 
-/// Levels of nesting; an API server has no object that it could not read back. The deepest CRDs have 38.
+/// The maximum nesting depth. An API server has no object that it could not read back; the deepest CRDs have 38 levels.
 const MAX_DEPTH: usize = 256;
 
-/// Whether this is a `Status` document: an answer of the API server itself, and not of one behind it.
+/// Whether this is a `Status` document: a response of the API server itself, not of a server behind it.
 pub fn is_status(bytes: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     struct Kind<'a> {
@@ -21,7 +21,7 @@ pub fn is_status(bytes: &[u8]) -> bool {
     serde_json::from_slice::<Kind<'_>>(bytes).is_ok_and(|document| document.kind == "Status")
 }
 
-/// The members of one JSON object in their order, each value as it was written.
+/// The members of one JSON object in order, each value as written.
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -46,11 +46,11 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// A string that is borrowed where it holds no escapes.
+/// A string that is borrowed unless it contains escapes.
 #[derive(serde::Deserialize)]
 pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
-/// What must be known of every live object.
+/// The fields that are needed of every live object.
 #[derive(serde::Deserialize)]
 pub struct Head<'a> {
     #[serde(borrow, rename = "apiVersion")]
@@ -72,7 +72,7 @@ pub struct HeadMetadata<'a> {
 }
 
 impl Head<'_> {
-    /// The whole object. Members of a typed list carry neither apiVersion nor kind; they get those of the list's kind.
+    /// The whole object. Items of a typed list have neither apiVersion nor kind; they get those of the list's kind.
     pub fn live(&self, json: &str, resource: &Resource) -> Live {
         let raw = match (self.api_version, self.kind) {
             (Some(_), Some(_)) => RawObject::new(json),
@@ -101,7 +101,7 @@ impl Head<'_> {
     }
 }
 
-/// Whether JSON nests deeper than any object that a server takes. Readers of it recurse once a level.
+/// Whether JSON nests deeper than any object that a server accepts. Its parsers recurse once per level.
 pub fn is_too_deep(json: &str) -> bool {
     let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
     for byte in json.bytes() {
@@ -122,8 +122,8 @@ pub fn is_too_deep(json: &str) -> bool {
     false
 }
 
-/// Whether every part of a text can be read, as nothing below asks again: serde_json takes numbers and escapes unseen
-/// where it keeps a value as text.
+/// Whether every part of a text is valid. serde_json does not check numbers and escapes in a value that it keeps as
+/// text, and nothing checks them later.
 pub fn is_sound(json: &str) -> bool {
     struct All;
     impl<'de> Deserialize<'de> for All {
@@ -173,12 +173,12 @@ pub fn is_sound(json: &str) -> bool {
         }
     }
     let mut reader = serde_json::Deserializer::from_str(json);
-    // The depth is bounded already.
+    // The depth is checked separately.
     reader.disable_recursion_limit();
     !is_too_deep(json) && All::deserialize(&mut reader).is_ok() && reader.end().is_ok()
 }
 
-/// A live object of the API server's answer to a `GET` or an apply.
+/// The live object in the API server's response to a `GET` or an apply.
 pub fn live(json: &str, resource: &Resource) -> Option<Live> {
     let json = json.trim_ascii();
     if !is_sound(json) {
@@ -187,12 +187,12 @@ pub fn live(json: &str, resource: &Resource) -> Option<Live> {
     Some(serde_json::from_str::<Head<'_>>(json).ok()?.live(json, resource))
 }
 
-/// A string as JSON.
+/// A string as a JSON literal.
 pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Appends `"key":value` to an object that is being written, with a comma where one is needed.
+/// Appends `"key":value` to an object under construction, with a comma if needed.
 pub fn push_member(object: &mut String, key: &str, value: &str) {
     if !object.ends_with('{') {
         object.push(',');

@@ -1,7 +1,7 @@
-//! Where the kubeconfig is, and what it says.
+//! Finds and reads the kubeconfig.
 //!
-//! kube parses the files; which ones is decided here as kubectl decides it, and what is wrong with one is said without
-//! a piece of it, as every line of it may be a token.
+//! kube parses the files. This module decides which files to read, in the same way as kubectl. Error messages never
+//! quote a file, because every line of it can be a token.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -17,10 +17,10 @@ use crate::problem::{Error, Location, Problem, Result};
 
 type Variables = dyn Fn(&str) -> Option<OsString> + Send + Sync;
 
-/// What a process finds around it. A value and not a look into the environment, so that tests have their own.
+/// The environment of a process. It is a value, so that tests can supply their own.
 pub struct Surroundings {
     variables: Box<Variables>,
-    /// Whether a credential plugin could ask somebody.
+    /// Whether a credential plugin can prompt the user.
     pub has_terminal: bool,
 }
 
@@ -45,18 +45,18 @@ impl Surroundings {
     }
 }
 
-/// A kubeconfig that was read, to be used for several of its contexts.
+/// A kubeconfig that was read once, to be used for several of its contexts.
 #[derive(Debug, Clone)]
 pub struct ReadKubeconfig(pub(super) Arc<Kubeconfig>);
 
 impl ReadKubeconfig {
-    /// The names of the contexts, in their order; of several files those of the first come first.
+    /// The names of the contexts, in the order of the files.
     pub fn contexts(&self) -> impl Iterator<Item = &str> {
         self.0.contexts.iter().map(|context| context.name.as_str())
     }
 }
 
-/// The merged kubeconfig; `None` where there is no file, or nothing in it.
+/// The merged kubeconfig; `None` if there is no file, or nothing in it.
 pub fn read(connection: &Connection, surroundings: &Surroundings) -> Result<Option<Kubeconfig>> {
     if let Some(path) = &connection.kubeconfig {
         return read_file(path)?.map(Some).ok_or_else(|| {
@@ -67,12 +67,12 @@ pub fn read(connection: &Connection, surroundings: &Surroundings) -> Result<Opti
     }
     let mut merged: Option<Kubeconfig> = None;
     for path in default_paths(surroundings) {
-        // As kubectl does: of the files in KUBECONFIG those count that exist.
+        // Like kubectl: files in KUBECONFIG that do not exist are ignored.
         let Some(kubeconfig) = read_file(&path)? else { continue };
         merged = Some(match merged {
             None => kubeconfig,
             Some(merged) => merged.merge(kubeconfig).map_err(|_| {
-                let message = format!("{} has another kind or apiVersion than the files before it", path.display());
+                let message = format!("{} has a different kind or apiVersion than the files before it", path.display());
                 Error::failed(Problem::new(message).help("check the files in KUBECONFIG"))
             })?,
         });
@@ -88,7 +88,7 @@ fn default_paths(surroundings: &Surroundings) -> Vec<PathBuf> {
     home.map(|home| Path::new(&home).join(".kube").join("config")).into_iter().collect()
 }
 
-/// One kubeconfig; `None` where there is no such file.
+/// Reads one kubeconfig; `None` if the file does not exist.
 fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
     let unreadable =
         |why: &str| Error::failed(Problem::new(format!("kubeconfig {} cannot be read: {why}", path.display())));
@@ -102,10 +102,10 @@ fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
             resolve(&mut kubeconfig, path.parent().unwrap_or(Path::new("")));
             return Ok(Some(kubeconfig));
         }
-        // The parser's own words quote the file, and so would an excerpt, which goes with a column.
+        // The parser's own message quotes the file, and so would an excerpt, which a column would add.
         Err(KubeconfigError::Parse(error)) => {
             let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).unwrap_or(0);
-            Problem::new("this is not a valid kubeconfig")
+            Problem::new("not a valid kubeconfig")
                 .at(Location { file: path.display().to_string(), line, column: 0 })
                 .help("run `kubectl config view` with this file for details")
         }
@@ -114,7 +114,7 @@ fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
     Err(Error::failed(problem))
 }
 
-/// UTF-8, or what editors on Windows make of it.
+/// Decodes UTF-8, or what editors on Windows write instead.
 fn text(bytes: Vec<u8>) -> Option<String> {
     let wide = |number: fn([u8; 2]) -> u16| -> Option<String> {
         let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| number([pair[0], pair[1]])).collect();
@@ -128,7 +128,8 @@ fn text(bytes: Vec<u8>) -> Option<String> {
     }
 }
 
-/// Relative paths start at the folder of their kubeconfig, as kubectl has it; a plugin without a slash is in PATH.
+/// Relative paths are relative to the folder of their kubeconfig, as in kubectl. A plugin without a slash is looked up
+/// in PATH.
 fn resolve(kubeconfig: &mut Kubeconfig, folder: &Path) {
     let absolute = |path: &mut Option<String>| {
         if let Some(path) = path.as_mut().filter(|path| Path::new(path.as_str()).is_relative())
@@ -153,10 +154,10 @@ fn resolve(kubeconfig: &mut Kubeconfig, folder: &Path) {
     }
 }
 
-/// The places that were looked at, for people.
-pub fn looked_in(surroundings: &Surroundings) -> String {
+/// The searched locations, for messages.
+pub fn searched_paths(surroundings: &Surroundings) -> String {
     match default_paths(surroundings).as_slice() {
-        [] => "no place, as neither KUBECONFIG nor HOME is set".to_owned(),
+        [] => "no location (neither KUBECONFIG nor HOME is set)".to_owned(),
         paths => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
     }
 }

@@ -1,4 +1,4 @@
-//! The pages of one list, each fetched while the caller looks at the one before it.
+//! The pages of one list. Each page is fetched while the caller processes the previous one.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,35 +13,35 @@ use crate::cluster::list::{ListError, ListRequest, MissingRight, Page};
 use crate::problem::Problem;
 use crate::resource::Resource;
 
-/// What the objects of a page should come to at most, in bytes, judging by the page before. An object may be as large as
-/// 1.5 MB, so a number of objects alone bounds nothing.
-const MOST_BYTES: usize = 8 << 20;
+/// The target size of a page in bytes, estimated from the previous page. An object can be as large as 1.5 MB, so a
+/// limit on the number of objects does not bound the memory.
+const TARGET_PAGE_BYTES: usize = 8 << 20;
 
-/// A server may answer pages without an object in between. After so many it answers nothing else.
-const MOST_EMPTY_PAGES: u32 = 100;
-/// A list that outlives so many snapshots of five minutes each is not going to end.
-const MOST_RENEWALS: u32 = 100;
-/// Of an API server they have some hundred bytes.
-const LONGEST_TOKEN: usize = 16 << 10;
+/// A server can return some pages without objects. After this many in a row, the list is considered endless.
+const MAX_EMPTY_PAGES: u32 = 100;
+/// A list that outlives this many snapshots, of five minutes each, is considered endless.
+const MAX_RENEWALS: u32 = 100;
+/// The maximum length of a continue token. An API server's tokens have a few hundred bytes.
+const MAX_TOKEN_LEN: usize = 16 << 10;
 
-/// Where the list goes on; empty at its beginning and at its end.
+/// The continue token; empty at the beginning and at the end of the list.
 type Token = String;
 
-/// Notices a list that gets nowhere.
+/// Detects a list that makes no progress.
 #[derive(Debug, Default)]
-pub(super) struct Course {
-    /// Hashes of the tokens so far, none of which comes again in a list that goes on.
+pub(super) struct Progress {
+    /// Hashes of the tokens so far. A list that makes progress never repeats one.
     seen: HashSet<u64>,
     hasher: RandomState,
     empty: u32,
     renewed: u32,
 }
 
-impl Course {
-    /// Why the list cannot go on at this token, if it cannot.
-    pub(super) fn goes_on(&mut self, token: &str) -> Result<(), &'static str> {
+impl Progress {
+    /// Returns why the list cannot continue at this token, if so.
+    pub(super) fn check_token(&mut self, token: &str) -> Result<(), &'static str> {
         match () {
-            () if token.len() > LONGEST_TOKEN => Err("its continue token is too long"),
+            () if token.len() > MAX_TOKEN_LEN => Err("its continue token is too long"),
             () if !self.seen.insert(self.hasher.hash_one(token)) => {
                 Err("its continue token points back to an earlier \
                 page")
@@ -50,19 +50,19 @@ impl Course {
         }
     }
 
-    /// The same after a page of so many objects.
+    /// Returns why the list cannot continue after a page with this many objects, if so.
     pub(super) fn page(&mut self, objects: usize) -> Result<(), &'static str> {
         self.empty = if objects == 0 { self.empty + 1 } else { 0 };
-        if self.empty > MOST_EMPTY_PAGES { Err("page after page is empty") } else { Ok(()) }
+        if self.empty > MAX_EMPTY_PAGES { Err("page after page is empty") } else { Ok(()) }
     }
 
     fn renewed(&mut self) -> Result<(), &'static str> {
         self.renewed += 1;
-        if self.renewed > MOST_RENEWALS { Err("the server keeps dropping it") } else { Ok(()) }
+        if self.renewed > MAX_RENEWALS { Err("the server keeps dropping its snapshot") } else { Ok(()) }
     }
 }
 
-/// A list that gets nowhere.
+/// The problem with a list that makes no progress.
 pub(super) fn endless(transport: &Transport, resource: &Resource, why: &str) -> Problem {
     let Resource { plural, group, .. } = resource;
     let dot = if group.is_empty() { "" } else { "." };
@@ -73,18 +73,18 @@ pub(super) fn endless(transport: &Transport, resource: &Resource, why: &str) -> 
 pub struct KubePages {
     transport: Arc<Transport>,
     query: Arc<Query>,
-    /// The most objects on any page, and on the next one.
+    /// The maximum number of objects on any page, and on the next one.
     page_size: u32,
     limit: u32,
-    /// Where the page that is being fetched starts.
+    /// The token of the page that is being fetched.
     start: Token,
-    course: Course,
-    /// The one page that is being fetched. Dropping it ends the request.
+    progress: Progress,
+    /// The page that is being fetched. Dropping it cancels the request.
     ahead: JoinSet<Result<(Page, Token), Failure>>,
     state: State,
 }
 
-/// What every page of the list is asked with.
+/// The parameters that all page requests share.
 struct Query {
     resource: Resource,
     namespace: Option<String>,
@@ -94,11 +94,11 @@ struct Query {
 }
 
 enum State {
-    /// Nothing has come yet.
+    /// No page has arrived yet.
     Fresh {
         is_second_try: bool,
     },
-    /// The page that is ahead goes on where the one before it ended.
+    /// The page that is being fetched continues after the previous one.
     Going {
         is_second_try: bool,
         token_was_renewed: bool,
@@ -111,7 +111,7 @@ impl KubePages {
         KubePages::of_name(transport, request, None)
     }
 
-    /// The same for the one object of a name, if there is one.
+    /// The same for the one object with this name, if it exists.
     pub(super) fn of_name(transport: &Arc<Transport>, request: &ListRequest<'_>, name: Option<&str>) -> Self {
         let ListRequest { resource, namespace, label_selector, page_size, metadata_only } = *request;
         let namespace = namespace.filter(|_| resource.namespaced).map(str::to_owned);
@@ -134,7 +134,7 @@ impl KubePages {
             page_size,
             limit: page_size,
             start: Token::new(),
-            course: Course::default(),
+            progress: Progress::default(),
             ahead: JoinSet::new(),
             state: State::Fresh { is_second_try: false },
         }
@@ -149,7 +149,7 @@ impl KubePages {
             if self.ahead.is_empty() {
                 self.fetch(Token::new());
             }
-            // Not empty, so there is an answer, unless the runtime is about to end.
+            // There is a task, so there is a result, unless the runtime is shutting down.
             let Some(Ok(answer)) = self.ahead.join_next().await else {
                 let problem = Problem::new(format!("reading the list of {} was cancelled", self.query.resource.plural));
                 return Err(self.fail(ListError::Other(problem)));
@@ -159,14 +159,14 @@ impl KubePages {
                 State::Fresh { is_second_try } => (is_second_try, false),
                 State::Over(_) => continue,
             };
-            let course = match &answer {
+            let progress = match &answer {
                 Ok((page, token)) if !token.is_empty() => {
-                    self.course.page(page.len()).and_then(|()| self.course.goes_on(token))
+                    self.progress.page(page.len()).and_then(|()| self.progress.check_token(token))
                 }
-                Err(Failure::Refused(status)) if status.code == 410 => self.course.renewed(),
+                Err(Failure::Refused(status)) if status.code == 410 => self.progress.renewed(),
                 _ => Ok(()),
             };
-            if let Err(why) = course {
+            if let Err(why) = progress {
                 let problem = endless(&self.transport, &self.query.resource, why);
                 return Err(self.fail(ListError::Other(problem)));
             }
@@ -182,9 +182,9 @@ impl KubePages {
                     return Ok(Some(page));
                 }
                 Err(Failure::Refused(status)) if status.code == 410 => {
-                    // The token of the refusal goes on after the last object of the page before, in a newer snapshot:
-                    // no object comes twice. That does for a look at each object, and a list that takes longer than
-                    // the server keeps snapshots (five minutes) comes to an end.
+                    // The token in the error continues after the last object of the previous page, in a newer snapshot,
+                    // so no object is returned twice. That is enough to check each object, and a list that takes longer
+                    // than the server keeps snapshots (five minutes) can complete.
                     let token = status.metadata.and_then(|metadata| metadata.continue_).unwrap_or_default();
                     if !token.is_empty() && !token_was_renewed {
                         self.state = State::Going { is_second_try, token_was_renewed: true };
@@ -194,8 +194,8 @@ impl KubePages {
                         return Err(self.fail(error));
                     } else {
                         self.state = State::Fresh { is_second_try: true };
-                        // From its beginning: a place may come again.
-                        self.course = Course { renewed: self.course.renewed, ..Course::default() };
+                        // The list restarts, so tokens can repeat.
+                        self.progress = Progress { renewed: self.progress.renewed, ..Progress::default() };
                         return Err(ListError::Expired);
                     }
                 }
@@ -222,7 +222,8 @@ impl KubePages {
                 uri.push_str(&encode(&token));
             }
             let answer = transport.send(&Call { uri, ..query.call() }).await?;
-            Page::read(answer.body).map_err(|_| Failure::sent(errors::nonsense(transport.peer(), 200, "no list")))
+            Page::read(answer.body)
+                .map_err(|_| Failure::sent(errors::unexpected_response(transport.peer(), 200, "not a list")))
         });
     }
 
@@ -254,10 +255,10 @@ impl KubePages {
     }
 }
 
-/// How many objects of the size of those on `page` go on one, `most` at most.
-fn fitting(most: u32, page: &Page) -> u32 {
+/// How many objects of the size of those on `page` fit on one page, with a maximum of `max`.
+fn fitting(max: u32, page: &Page) -> u32 {
     let one = page.bytes() / page.len().max(1);
-    u32::try_from(MOST_BYTES / one.max(1)).unwrap_or(u32::MAX).clamp(1, most)
+    u32::try_from(TARGET_PAGE_BYTES / one.max(1)).unwrap_or(u32::MAX).clamp(1, max)
 }
 
 impl Query {

@@ -1,4 +1,4 @@
-//! The end of what a container wrote, which the API server has from the kubelet of its node.
+//! The end of a container's log, which the API server gets from the kubelet of its node.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::transport::Transport;
 use crate::problem::Problem;
 use crate::resource::Resource;
 
-/// A node that does not answer is not waited for any longer: a log is no more than an explanation.
+/// The time limit for an unresponsive node: a log is only additional information.
 const LIMIT: Duration = Duration::from_secs(10);
-/// A line can have any length. What comes after so much is not read.
-const MOST_BYTES: usize = 1 << 20;
+/// The maximum number of bytes that are read, because a line can have any length.
+const MAX_BYTES: usize = 1 << 20;
 
-/// The last lines, as bytes: nobody promises that they are text.
+/// The last lines, as bytes: a log is not necessarily text.
 pub async fn tail(
     transport: &Transport,
     namespace: &str,
@@ -36,14 +36,14 @@ pub async fn tail(
     let read = async {
         let content =
             transport.content(&call).await.map_err(|failure| failure.into_problem(&call, transport.peer()))?;
-        let mut content = content.map_err(|code| Problem::new(format!("the API server answers {code}")))?;
+        let mut content = content.map_err(|code| Problem::new(format!("the API server responded with {code}")))?;
         let mut bytes = Vec::new();
         while let Some(part) =
             transport.next_part(&mut content).await.map_err(|failure| failure.into_problem(&call, transport.peer()))?
         {
             bytes.extend_from_slice(&part);
-            if bytes.len() >= MOST_BYTES {
-                bytes.truncate(MOST_BYTES);
+            if bytes.len() >= MAX_BYTES {
+                bytes.truncate(MAX_BYTES);
                 break;
             }
         }

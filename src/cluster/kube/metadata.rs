@@ -1,6 +1,6 @@
-//! Labels and annotations that are removed from an object, and only if it is still the one that was seen.
+//! Removes labels and annotations from an object, but only if it has not changed since it was read.
 //!
-//! A server-side apply cannot remove what another manager wrote; a JSON merge patch can, and takes nothing over.
+//! A server-side apply cannot remove what another manager wrote. A JSON merge patch can, without taking over fields.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use super::transport::Transport;
 use crate::cluster::{ApplyError, Relabel, Unmark};
 use crate::resource::Live;
 
-/// Removes the marks, and answers what is live now.
+/// Removes the marks, and returns the new live object.
 pub async fn unmark(transport: &Transport, default_namespace: &str, unmark: &Unmark<'_>) -> Result<Live, ApplyError> {
     let Unmark { resource, object, live, .. } = unmark;
     let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
@@ -21,15 +21,16 @@ pub async fn unmark(transport: &Transport, default_namespace: &str, unmark: &Unm
     let uri = format!("{}?fieldManager={}", read.uri, encode(unmark.field_manager));
     let call = Call { verb: "patch", uri, body: Some(Payload::MergePatch(&body)), live: Some(&live.raw), ..read };
     match transport.send(&call).await {
-        Ok(answer) => json::live(&answer.body, resource)
-            .ok_or_else(|| ApplyError::Refused(errors::nonsense(transport.peer(), answer.code.as_u16(), "no object"))),
+        Ok(answer) => json::live(&answer.body, resource).ok_or_else(|| {
+            ApplyError::Refused(errors::unexpected_response(transport.peer(), answer.code.as_u16(), "not an object"))
+        }),
         Err(Failure::Refused(status)) if is_other_object(&status, resource) => Err(ApplyError::Changed),
         Err(failure) => Err(ApplyError::Refused(failure.into_problem(&call, transport.peer()))),
     }
 }
 
-/// Writes the label, and puts it back on our record of what we applied: the server moves it to one of plain updates, and the
-/// next deploy would find every object changed.
+/// Writes the label, and moves it back to the managedFields entry of gantry's applies: the server moves it to an entry
+/// of plain updates, and the next deploy would find every object changed.
 pub async fn relabel(transport: &Transport, default_namespace: &str, relabel: &Relabel<'_>) -> Result<(), ApplyError> {
     let Relabel { resource, object, live, label, value, field_manager } = relabel;
     let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
@@ -47,14 +48,14 @@ pub async fn relabel(transport: &Transport, default_namespace: &str, relabel: &R
     };
     let written = json::live(&answer.body, resource);
     if let Some(body) = written.and_then(|live| records(&live, label, field_manager)) {
-        // Without this the next deploy writes the object once more, which does no harm.
+        // If this fails, the next deploy writes the object once more, which is harmless.
         let _ = transport.send(&patch(uri, Payload::JsonPatch(&body))).await;
     }
     Ok(())
 }
 
-/// The JSON patch that moves a label from our record of plain updates to that of what we applied; `None` where there are not
-/// both.
+/// The JSON patch that moves a label from gantry's `Update` entry in managedFields to its `Apply` entry; `None` unless
+/// both exist.
 fn records(live: &Live, label: &str, field_manager: &str) -> Option<String> {
     let object = live.raw.value();
     let mut entries = object.pointer("/metadata/managedFields")?.as_array()?.clone();
@@ -79,7 +80,7 @@ fn records(live: &Live, label: &str, field_manager: &str) -> Option<String> {
     Some(patch.to_string())
 }
 
-/// Removes what is at a path, and what is empty without it.
+/// Removes the value at a path, and the parents that become empty.
 fn remove(fields: &mut Value, path: &[&str]) {
     let (Some(fields), Some((first, rest))) = (fields.as_object_mut(), path.split_first()) else { return };
     if let Some(child) = fields.get_mut(*first) {
@@ -90,7 +91,7 @@ fn remove(fields: &mut Value, path: &[&str]) {
     }
 }
 
-/// The uid, which cannot change, and the resourceVersion pin the object; `null` removes a key.
+/// The uid, which is immutable, and the resourceVersion pin the object; `null` removes a key.
 fn body(unmark: &Unmark<'_>) -> Value {
     let nulls = |keys: &[&str]| Value::Object(keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect());
     let mut metadata = Map::new();

@@ -1,12 +1,13 @@
 //! A cluster, through its API server.
 //!
-//! One room for each step: `connect` turns `kubeconfig`, environment, `proxy` and `credentials` (of a file or a `plugin`)
-//! into a `client`, `transport` sends one request and is the only place that does, `errors` and `refusals` say in one line why
-//! one failed, `read`, `list`, `discover` and `apply` are what a deploy asks of a server, `service` and `log` what it asks of
-//! another server through that one. Objects stay JSON text all the way; only the few facts that a step needs are parsed out of it (`json`).
+//! There is one module for each step. `connect` builds a `client` from `kubeconfig`, environment, `proxy` and
+//! `credentials` (from a file or a `plugin`). `transport` sends one request, and is the only module that does. `errors`
+//! and `refusals` describe in one line why a request failed. `read`, `list`, `discover` and `apply` are the operations
+//! of a deploy; `service` and `log` reach other servers through the API server. Objects stay JSON text throughout;
+//! `json` extracts only the few fields that a step needs.
 //!
-//! Every future here may be dropped between two polls. A read leaves nothing behind; a write is one request, which the
-//! server carries out whole or not at all.
+//! Every future here can be dropped between two polls. A read has no side effects; a write is one request, which the
+//! server carries out completely or not at all.
 
 mod apply;
 mod client;
@@ -56,15 +57,16 @@ pub use kubeconfig::ReadKubeconfig;
 pub use list::KubePages;
 use transport::Transport;
 
-/// An object of a list, with the apiVersion and kind that the server leaves out there.
+/// An object of a list, with the apiVersion and kind that the server omits there.
 pub fn listed(json: &str, resource: &Resource) -> Option<Live> {
     json::live(json, resource)
 }
 
-/// The kubeconfig (`--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`), for runs on several of its contexts.
+/// Reads the kubeconfig (`--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`), for runs on several of its
+/// contexts.
 ///
 /// # Errors
-/// There is none, or one cannot be read.
+/// There is no kubeconfig, or one cannot be read.
 pub async fn kubeconfig(connection: &Connection) -> Result<ReadKubeconfig> {
     connect::kubeconfig(connection, kubeconfig::Surroundings::of_process()).await
 }
@@ -76,8 +78,8 @@ pub struct KubeTarget {
 }
 
 impl KubeTarget {
-    /// Reads kubeconfig (`--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the pod's own service account)
-    /// and runs the credential plugin that it names. Sends no request.
+    /// Reads the kubeconfig (`--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the Pod's own service
+    /// account) and runs its credential plugin. Sends no request to the API server.
     pub async fn open(connection: &Connection) -> Result<Self> {
         connect::open(connection, kubeconfig::Surroundings::of_process()).await
     }
@@ -102,34 +104,35 @@ impl KubeTarget {
         discover::discover(&self.transport, kinds).await
     }
 
-    /// The rules that hold for the user in a namespace; `None`: in every one, and for what has none.
+    /// The rules that apply to the user in a namespace; `None`: in all namespaces and for cluster-scoped resources.
     pub async fn rules_review(&self, namespace: Option<&str>) -> std::result::Result<RulesReview, Problem> {
         reviews::rules(&self.transport, namespace).await
     }
 
-    /// Whether the user may do that in a namespace; `None`: in every one, or to what has none.
+    /// Whether the user is allowed to do this in a namespace; `None`: in all namespaces, or on a cluster-scoped
+    /// resource.
     pub async fn access_review(&self, namespace: Option<&str>, atom: &Atom) -> std::result::Result<bool, Problem> {
         reviews::allowed(&self.transport, namespace, atom).await
     }
 
-    /// The name that the server knows the user by.
+    /// The user name that the server knows the user by.
     pub async fn user(&self) -> std::result::Result<String, Problem> {
         reviews::user(&self.transport).await
     }
 
-    /// Every kind that the server serves, at each version, sorted. Two requests.
+    /// Every kind that the server serves, at each version, sorted. Takes two requests.
     pub async fn served(&self) -> Result<Vec<Resource>> {
         let served = served::served(&self.transport).await?;
         Ok(served.into_iter().map(|served| served.resource).collect())
     }
 
-    /// Those of them whose objects can be listed.
+    /// The kinds of [`Self::served`] whose objects can be listed.
     pub async fn listable(&self) -> Result<Vec<Resource>> {
         let served = served::served(&self.transport).await?;
         Ok(served.into_iter().filter(served::Served::can_list).map(|served| served.resource).collect())
     }
 
-    /// The release of Kubernetes that the server says it is.
+    /// The Kubernetes release that the server reports.
     pub async fn release(&self) -> Option<Release> {
         served::release(&self.transport).await
     }
@@ -138,17 +141,17 @@ impl KubeTarget {
         read::read(&self.transport, &self.default_namespace, wanted, on_read).await
     }
 
-    /// The pages of a list, each fetched while the one before it is looked at.
+    /// The pages of a list. Each page is fetched while the caller processes the previous one.
     pub fn list(&self, request: &ListRequest<'_>) -> KubePages {
         KubePages::new(&self.transport, request)
     }
 
-    /// Tells of the objects until it is dropped.
-    pub fn follow(&self, request: FollowRequest, tell: impl Fn(WatchEvent) + Send + Sync + 'static) -> Follow {
-        Box::pin(watch::follow(Arc::clone(&self.transport), request, tell))
+    /// Reports changes of the objects until it is dropped.
+    pub fn follow(&self, request: FollowRequest, on_event: impl Fn(WatchEvent) + Send + Sync + 'static) -> Follow {
+        Box::pin(watch::follow(Arc::clone(&self.transport), request, on_event))
     }
 
-    /// Waits up to 5 s where the server does not know a resource, or not yet the schema of a CRD that this target wrote.
+    /// Retries for up to 5 s if the server does not know a resource yet, or the schema of a CRD that this target wrote.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
         apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
     }
@@ -165,7 +168,7 @@ impl KubeTarget {
         metadata::relabel(&self.transport, &self.default_namespace, relabel).await
     }
 
-    /// Asks what [`Self::apply`] of the same would be answered: the object as it would be stored. Writes nothing.
+    /// Returns the object as [`Self::apply`] would store it. Writes nothing.
     pub async fn dry_run(&self, apply: &Apply<'_>) -> std::result::Result<RawObject, DryRunError> {
         dry_run::dry_run(&self.transport, &self.default_namespace, apply).await
     }
@@ -183,12 +186,12 @@ impl KubeTarget {
         discover::openapi(&self.transport, group, version).await
     }
 
-    /// Sends what a Service of the cluster serves, part by part.
+    /// Streams content from a Service of the cluster.
     pub async fn download(&self, url: &ServiceUrl, to: mpsc::Sender<Part>) -> std::result::Result<(), Problem> {
         service::download(&self.transport, url, to).await
     }
 
-    /// The last lines that a container wrote.
+    /// The last lines of a container's log.
     pub async fn log(
         &self,
         namespace: &str,
@@ -203,8 +206,8 @@ impl KubeTarget {
         discover::established(&self.transport, crd).await
     }
 
-    /// What the API server warned of since the last call (deprecated versions, unknown formats, …), each text once, in
-    /// the order in which they first came.
+    /// The API server's warnings since the last call (deprecated versions, unknown formats, …), without duplicates, in
+    /// the order received.
     pub fn take_warnings(&self) -> Vec<String> {
         self.transport.take_warnings()
     }

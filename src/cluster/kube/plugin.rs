@@ -1,4 +1,4 @@
-//! A credential plugin: a program of the kubeconfig that prints who we are.
+//! A credential plugin: a program named in the kubeconfig that prints the user's credentials.
 //! <https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins>
 
 use std::ffi::OsString;
@@ -17,29 +17,29 @@ use super::kubeconfig::Surroundings;
 use crate::problem::Problem;
 use crate::program::{self, Failure};
 
-/// An answer is a token or a certificate with its key.
-const MOST_BYTES: usize = 1 << 20;
-/// Of what it says on standard error, so many characters of the end are shown.
-const MOST_SAID: usize = 300;
-/// For one that asks nobody, where `Connection` sets no other limit.
+/// The maximum size of the output. It contains a token, or a certificate with its key.
+const MAX_BYTES: usize = 1 << 20;
+/// The maximum number of characters shown of standard error, counted from its end.
+const MAX_STDERR_CHARS: usize = 300;
+/// The limit for a plugin that does not prompt, unless `Connection` sets another.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// For one that may ask somebody at the terminal, who can also interrupt it.
-const TIME_TO_LOG_IN: Duration = Duration::from_secs(600);
+/// The limit for a plugin that can prompt the user, who can also interrupt it.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A plugin, ready to be asked.
+/// A plugin, ready to run.
 #[derive(Debug)]
 pub struct Plugin {
     exec: ExecConfig,
-    /// May ask somebody at the terminal.
+    /// Whether it can prompt the user on the terminal.
     is_interactive: bool,
-    /// What it learns about the cluster.
+    /// The information about the cluster that it receives.
     information: String,
     timeout: Duration,
     /// The kubeconfig's name for the user.
     user: Option<String>,
 }
 
-/// What a plugin answers.
+/// The output of a plugin.
 #[derive(Debug, Default)]
 pub struct Credential {
     pub token: Option<String>,
@@ -65,7 +65,8 @@ struct Status {
 const LOG_IN: &str = "log in again, and run the plugin manually";
 
 impl Plugin {
-    /// Makes a plugin fit for where we run: one that could ask would read our standard input, manifests and all.
+    /// Prepares a plugin for the current environment: a plugin that could prompt would read gantry's standard input,
+    /// manifests included.
     pub fn prepare(
         auth_info: &AuthInfo,
         cluster: &ExecAuthCluster,
@@ -76,7 +77,7 @@ impl Plugin {
         let Some(exec) = auth_info.exec.clone() else { return Ok(None) };
         let of = user.map_or_else(String::new, |user| format!(" of user {:?}", words(user)));
         let Some(command) = &exec.command else {
-            let message = format!("the kubeconfig names no command for the credential plugin{of}");
+            let message = format!("the kubeconfig sets no command for the credential plugin{of}");
             return Err(Problem::new(message).help("set exec.command of that user"));
         };
         if !surroundings.has_terminal && exec.interactive_mode == Some(ExecInteractiveMode::Always) {
@@ -89,16 +90,16 @@ impl Plugin {
             spec["cluster"] = json!(cluster);
         }
         let information = json!({"kind": "ExecCredential", "apiVersion": exec.api_version, "spec": spec}).to_string();
-        let timeout = if is_interactive { TIME_TO_LOG_IN } else { timeout.unwrap_or(TIMEOUT) };
+        let timeout = if is_interactive { LOGIN_TIMEOUT } else { timeout.unwrap_or(TIMEOUT) };
         Ok(Some(Plugin { exec, is_interactive, information, timeout, user: user.map(str::to_owned) }))
     }
 
-    /// Runs it to its end.
+    /// Runs the plugin and returns its credentials.
     pub async fn ask(&self) -> Result<Credential, Problem> {
-        let (answer, said) = program::run(self.command(), None, self.timeout, MOST_BYTES).await;
+        let (answer, said) = program::run(self.command(), None, self.timeout, MAX_BYTES).await;
         let answer = answer.map_err(|failure| self.failed(&failure, &said))?;
         read(&answer)
-            .ok_or_else(|| Problem::new(format!("{} printed no valid ExecCredential", self.name())).help(LOG_IN))
+            .ok_or_else(|| Problem::new(format!("{} did not print a valid ExecCredential", self.name())).help(LOG_IN))
     }
 
     fn command(&self) -> CommandWrap {
@@ -113,7 +114,7 @@ impl Plugin {
                 false => command.stdin(Stdio::null()).stderr(Stdio::piped()),
             };
         });
-        // Another process group than ours may not read from the terminal.
+        // A process in another process group cannot read from the terminal.
         if !self.is_interactive {
             program::as_group(&mut command);
         }
@@ -126,7 +127,7 @@ impl Plugin {
         format!("the credential plugin {:?}{of}", words(self.exec.command.as_deref().unwrap_or_default()))
     }
 
-    /// What to say when an answer to renew a token has none.
+    /// The problem if the plugin returned no token when one was to be renewed.
     pub fn gave_no_new_token(&self) -> Problem {
         Problem::new(format!("{} returned no new token when the old one expired", self.name())).help(LOG_IN)
     }
@@ -143,29 +144,28 @@ impl Plugin {
                 .help("check the command in the kubeconfig, and run it manually"),
             Failure::TimedOut => {
                 let seconds = self.timeout.as_secs_f32();
-                Problem::new(format!("{name} did not end within {seconds} s and was stopped"))
+                Problem::new(format!("{name} did not finish within {seconds} s and was stopped"))
                     .help("run it manually, or raise timeouts.credentials")
             }
             Failure::TooLong => {
-                let mebibytes = MOST_BYTES >> 20;
+                let mebibytes = MAX_BYTES >> 20;
                 Problem::new(format!("{name} printed more than {mebibytes} MiB and was stopped"))
                     .help("run it manually: it must print one ExecCredential")
             }
             Failure::Ended(status) => {
-                // Why it failed comes last.
-                let start = said.char_indices().rev().nth(MOST_SAID - 1).map_or(0, |(start, _)| start);
+                // The reason for the failure comes last.
+                let start = said.char_indices().rev().nth(MAX_STDERR_CHARS - 1).map_or(0, |(start, _)| start);
                 let said = words_without_secrets(&said[start..]);
                 let colon = if said.is_empty() { "" } else { ": " };
                 Problem::new(format!("{name} failed ({status}){colon}{said}")).help(LOG_IN)
             }
-            Failure::Broken(error) => {
-                Problem::new(format!("{name} cannot be read: {}", io_words(error))).help("run the command again")
-            }
+            Failure::Broken(error) => Problem::new(format!("cannot read the output of {name}: {}", io_words(error)))
+                .help("run the command again"),
         }
     }
 }
 
-/// JSON is YAML, which client-go takes, too.
+/// Parses the output as YAML, which includes JSON, like client-go.
 fn read(answer: &[u8]) -> Option<Credential> {
     let ExecCredential { status } = serde_yaml::from_slice(answer).ok()?;
     let expires = match status.expiration_timestamp {

@@ -1,8 +1,8 @@
-//! Which proxy stands between us and the server.
+//! Chooses the proxy for the connection to the server.
 //!
-//! As kubectl has it: the kubeconfig's `proxy-url` always counts; `HTTPS_PROXY` (or `HTTP_PROXY` for an `http` server)
-//! counts unless `NO_PROXY` names the server or the server is this machine. kube itself matches `NO_PROXY` against the
-//! proxy's own address, so the choice is made here.
+//! Like kubectl: the kubeconfig's `proxy-url` always applies. `HTTPS_PROXY` (or `HTTP_PROXY` for an `http` server)
+//! applies unless `NO_PROXY` matches the server or the server is this machine. kube itself matches `NO_PROXY` against
+//! the proxy's own address, so the choice is made here.
 
 use std::net::IpAddr;
 
@@ -44,24 +44,24 @@ pub fn is_this_machine(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Never quotes the URL: it may hold a password.
+/// Never quotes the URL, because it can contain a password.
 fn parse(url: &str, from: &str) -> Result<Uri, Problem> {
     let whole = match url.split_once("://") {
-        // The proxy resolves names in both; kube knows only the first spelling.
+        // The proxy resolves names with both schemes; kube supports only `socks5`.
         Some(("socks5h", rest)) => format!("socks5://{rest}"),
         Some(_) => url.to_owned(),
         None => format!("http://{url}"),
     };
-    let help = "write http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT";
+    let help = "use http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT";
     let uri: Uri = whole.parse().map_err(|_| Problem::new(format!("{from} is not a URL")).help(help))?;
     match uri.scheme_str() {
         Some("http" | "https" | "socks5") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(uri),
-        _ => Err(Problem::new(format!("{from} names no http, https or socks5 proxy")).help(help)),
+        _ => Err(Problem::new(format!("{from} is not an http, https or socks5 proxy")).help(help)),
     }
 }
 
-/// Whether one entry of `NO_PROXY` names the host: `*`, an address, a network, `name` (and all below it), `.name` (only
-/// what is below it), each with `:port` if it is to hold for that port alone.
+/// Whether one entry of `NO_PROXY` matches the host: `*`, an address, a network, `name` (including its subdomains), or
+/// `.name` (only its subdomains). With `:port` it matches only that port.
 fn is_exempt(host: &str, port: Option<u16>, exception: &str) -> bool {
     if exception == "*" {
         return true;

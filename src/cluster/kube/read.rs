@@ -1,8 +1,9 @@
-//! Live objects: few CRDs by name, many by one paged list, everything else by name; never one after another.
+//! Reads live objects: a few CRDs by name, many with one paged list, everything else by name. Requests run
+//! concurrently.
 //!
-//! A page of the list is scanned where it lies: an object that nobody wants is skipped without a copy, a wanted one is
-//! copied as text, and the page is dropped. The next page is asked for as soon as the first bytes of this one have
-//! told where it starts, so that the server writes while we read.
+//! A page of the list is scanned in place: other objects are skipped without a copy, wanted ones are copied as text,
+//! and the page is dropped. The next page is requested as soon as the first bytes of this one contain the continue
+//! token, so the server writes while gantry reads.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,23 +17,24 @@ use tokio::sync::oneshot;
 
 use super::errors;
 use super::json::{self, Head, Text};
-use super::list::{self, Course};
+use super::list::{self, Progress};
 use super::request::{Call, Failure, encode};
 use super::transport::Transport;
 use crate::cluster::{OnRead, Read, Wanted};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, Resource};
 
-/// Up to this many CRDs are read by name: a `GET` costs as much as about two CRDs of a list, and how many the server
-/// holds is not known. So many `GET`s take as long as a list of some 250 and a sixth of the time of a list of 1,500.
+/// Up to this many CRDs are read by name. A `GET` costs as much as about two CRDs of a list, and the number of CRDs on
+/// the server is unknown. This many `GET`s take as long as a list of about 250 CRDs, and a sixth of the time of a list
+/// of 1,500.
 const FEW_CRDS: usize = 128;
-/// CRDs on one page of the list. From 50 on larger pages save no time; each doubling adds some 10 MB of memory, and
-/// each halving doubles the round trips to a server far away.
+/// The number of CRDs per page of the list. Above 50, larger pages save no time; each doubling adds about 10 MB of
+/// memory, and each halving doubles the round trips to a distant server.
 const PAGE: usize = 100;
-/// Requests for single objects that are under way at the same time; 32 are no faster.
-const AT_ONCE: usize = 16;
+/// The number of concurrent requests for single objects; 32 are not faster.
+const CONCURRENCY: usize = 16;
 
-/// Reads what is wanted: one answer each, in that order.
+/// Reads the wanted objects: one result each, in order.
 pub async fn read(
     transport: &Transport,
     default_namespace: &str,
@@ -48,7 +50,7 @@ pub async fn read(
         let (listed, mut found) = futures::try_join!(reader.by_list(&crds), reader.by_name(others))?;
         match listed {
             Some(listed) => found.extend(listed),
-            // Without the right to list, the identity may still be allowed to get what the manifests name.
+            // A user who is not allowed to list CRDs can still be allowed to get those that the manifests name.
             None => found.extend(reader.by_name(crds).await?),
         }
         found
@@ -60,7 +62,7 @@ pub async fn read(
     Ok(answers)
 }
 
-/// Objects that are there, each with its index in `wanted`, and those of which nobody knows.
+/// The objects that exist, each with its index in `wanted`, and those that could not be read.
 type Found = Vec<(usize, std::result::Result<Live, Problem>)>;
 
 struct Reader<'a> {
@@ -77,9 +79,10 @@ impl Reader<'_> {
         (self.on_read)(done.min(self.wanted.len()), Some(self.wanted.len()));
     }
 
-    /// One `GET` each. A refusal may be about one kind or namespace only; a lost server ends it at once.
+    /// Sends one `GET` for each. A refusal can concern only one kind or namespace; a lost connection ends it
+    /// immediately.
     async fn by_name(&self, indices: Vec<usize>) -> Result<Found> {
-        let mut answers = stream::iter(indices).map(|index| self.one(index)).buffer_unordered(AT_ONCE);
+        let mut answers = stream::iter(indices).map(|index| self.one(index)).buffer_unordered(CONCURRENCY);
         let mut found = Found::new();
         while let Some((index, answer)) = answers.next().await {
             match answer {
@@ -101,9 +104,12 @@ impl Reader<'_> {
         let answer = match self.transport.send(&call).await {
             Ok(answer) => match json::live(&answer.body, resource) {
                 Some(live) => Ok(Some(live)),
-                None => Err((errors::nonsense(self.transport.peer(), 200, "no object"), Severity::Everything)),
+                None => Err((
+                    errors::unexpected_response(self.transport.peer(), 200, "not an object"),
+                    Severity::Everything,
+                )),
             },
-            // No such object, no such namespace, no such resource: in each case there is no such object.
+            // A missing object, namespace or resource all mean that the object does not exist.
             Err(Failure::Refused(status)) if status.code == 404 => Ok(None),
             Err(failure) => {
                 let severity = if matches!(failure, Failure::Refused(ref status) if status.code != 401) {
@@ -117,7 +123,7 @@ impl Reader<'_> {
         (index, answer)
     }
 
-    /// The wanted ones of all CRDs. `None` where the user may not list them.
+    /// Reads the wanted CRDs with a list of all CRDs. Returns `None` if the user is not allowed to list them.
     async fn by_list(&self, indices: &[usize]) -> Result<Option<Found>> {
         let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for &index in indices {
@@ -126,7 +132,7 @@ impl Reader<'_> {
         let by_name = Arc::new(by_name);
         let crd = Resource::crd();
         let call = Call { verb: "list", resource: Some(&crd), ..Call::default() };
-        // A list that takes longer than the server keeps its snapshot ends with 410. A second one would, too.
+        // A list that takes longer than the server keeps its snapshot ends with 410. It is retried once.
         let mut counted = 0;
         for _ in 0..2 {
             match self.pages(&by_name, &mut counted).await {
@@ -144,18 +150,18 @@ impl Reader<'_> {
                 "{} dropped the list of CustomResourceDefinitions twice while gantry read it",
                 self.transport.peer().server
             ))
-            .help("the connection is too slow for so many of them: run again, or deploy fewer manifests at a time"),
+            .help("the connection is too slow for this many CRDs: run again, or deploy fewer manifests at a time"),
         ))
     }
 
-    /// `counted` is how many of the wanted ones have been reported as read, by an earlier try too.
+    /// `counted` is how many of the wanted objects have been reported as read, including by an earlier attempt.
     async fn pages(
         &self,
         by_name: &Arc<BTreeMap<String, Vec<usize>>>,
         counted: &mut usize,
     ) -> std::result::Result<Found, Failure> {
         let endless = |why| Failure::sent(list::endless(self.transport, &Resource::crd(), why));
-        let mut course = Course::default();
+        let mut progress = Progress::default();
         let mut found = Found::new();
         let mut page = Some(self.page(None).await?);
         while let Some(text) = page {
@@ -165,18 +171,18 @@ impl Reader<'_> {
             let next = async {
                 match token.await {
                     Ok(Some(token)) => {
-                        course.goes_on(&token).map_err(endless)?;
+                        progress.check_token(&token).map_err(endless)?;
                         self.page(Some(&token)).await.map(Some)
                     }
-                    // The end, or a scan that failed and says so itself.
+                    // The end of the list, or a scan that failed and returns its own error.
                     _ => Ok(None),
                 }
             };
             let (scanned, next) = futures::join!(scan, next);
             let scanned = scanned.ok().and_then(std::result::Result::ok);
-            let nonsense = || Failure::sent(errors::nonsense(self.transport.peer(), 200, "no list"));
-            let Scanned { found: scanned, objects } = scanned.ok_or_else(nonsense)?;
-            course.page(objects).map_err(endless)?;
+            let unexpected = || Failure::sent(errors::unexpected_response(self.transport.peer(), 200, "not a list"));
+            let Scanned { found: scanned, objects } = scanned.ok_or_else(unexpected)?;
+            progress.page(objects).map_err(endless)?;
             found.extend(scanned);
             if let Some(more @ 1..) = found.len().checked_sub(*counted) {
                 self.count(more);
@@ -205,13 +211,13 @@ impl Reader<'_> {
     }
 }
 
-/// How far a failed read reaches.
+/// What a failed read affects.
 enum Severity {
     ThisObject,
     Everything,
 }
 
-/// Takes the wanted objects out of one page and says where the next one starts as soon as that is known.
+/// Extracts the wanted objects from one page, and sends the continue token as soon as it is known.
 fn scan(
     page: &str,
     names: &BTreeMap<String, Vec<usize>>,
@@ -223,7 +229,7 @@ fn scan(
     Ok(found)
 }
 
-/// The wanted objects of a page, and how many there are on it.
+/// The wanted objects of a page, and the total number of objects on it.
 struct Scanned {
     found: Found,
     objects: usize,
@@ -262,7 +268,7 @@ impl<'de> Visitor<'de> for Page<'_> {
                 "metadata" => {
                     let token = map.next_value::<ListMetadata>()?.token;
                     if let Some(sender) = self.token.take() {
-                        // Nobody waits any more when the read was dropped.
+                        // The receiver is gone if the read was dropped.
                         let _ = sender.send((!token.is_empty()).then_some(token));
                     }
                 }
@@ -274,8 +280,8 @@ impl<'de> Visitor<'de> for Page<'_> {
         }
         match (found, self.token) {
             (Some(found), None) => Ok(found),
-            // Without its metadata nobody knows whether the list goes on.
-            _ => Err(A::Error::custom("no list")),
+            // Without its metadata it is unknown whether the list continues.
+            _ => Err(A::Error::custom("not a list")),
         }
     }
 }
@@ -308,7 +314,7 @@ impl<'de> Visitor<'de> for Items<'_> {
             let head: Head<'_> = serde_json::from_str(item.get()).map_err(A::Error::custom)?;
             let wanted = self.names.get(head.metadata.name.as_ref()).map(Vec::as_slice).unwrap_or_default();
             if !wanted.is_empty() && !json::is_sound(item.get()) {
-                return Err(A::Error::custom("no object"));
+                return Err(A::Error::custom("not an object"));
             }
             for &index in wanted {
                 found.push((index, Ok(head.live(item.get(), &crd))));
@@ -357,7 +363,7 @@ mod tests {
         answers.iter().map(|live| live.as_ref().map_or("-", |live| live.uid.trim_start_matches("uid-"))).collect()
     }
 
-    /// A server that holds c000, c001, … and hands out `size` of them on a page.
+    /// A server that has c000, c001, … and returns `size` of them per page.
     fn list(seen: &Seen, held: usize, size: usize) -> Reply {
         let start = seen.uri.split("continue=").nth(1).map_or(0, |token| token.parse().unwrap());
         let end = held.min(start + size);

@@ -1,4 +1,4 @@
-//! What the API server's refusal of a request means, in one line and with the next step.
+//! Explains in one line why the API server refused a request, with the next step.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::secret::Values;
 use gantry_schema::gotext;
 
 impl Failure {
-    /// In words.
+    /// Describes the failure.
     pub fn into_problem(self, call: &Call<'_>, peer: &Peer) -> Problem {
         match self {
             Failure::Refused(status) => refused(call, &status, peer),
@@ -22,23 +22,23 @@ impl Failure {
     }
 }
 
-/// The API server's refusal of a call. Of a Secret it quotes what it refuses; that is taken out.
+/// Describes the API server's refusal of a call. The server quotes rejected values; those of a Secret are removed.
 pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
     let problem = explain(call, &harmless(call, status), peer);
     Problem { message: without_secrets(call, problem.message), ..problem }
 }
 
-/// What the API server says of a call, without the values of a Secret that was sent or is live.
+/// The API server's message about a call, without the values of the Secret that was sent or is live.
 pub fn without_secrets(call: &Call<'_>, said: String) -> String {
     if is_secret(call) { values(call).taken_out(&said) } else { said }
 }
 
-/// The same for any text, which is left as it is otherwise.
+/// Like [`without_secrets`], for any text: nothing else in it is changed.
 pub fn hide_secrets(call: &Call<'_>, said: &str) -> String {
     if is_secret(call) { values(call).hidden(said) } else { said.to_owned() }
 }
 
-/// The status without the values of a Secret: its words may be many, and are cut off where they are shown.
+/// The status without the values of a Secret. They are removed first, because long texts are cut off when shown.
 pub fn harmless<'s>(call: &Call<'_>, status: &'s Status) -> Cow<'s, Status> {
     if !is_secret(call) {
         return Cow::Borrowed(status);
@@ -51,7 +51,7 @@ pub fn harmless<'s>(call: &Call<'_>, status: &'s Status) -> Cow<'s, Status> {
     Cow::Owned(status)
 }
 
-/// The values of the Secret that a call is about, as they are sent and as they are live.
+/// The values of the Secret that a call is about, both as sent and as live.
 fn values(call: &Call<'_>) -> Values {
     let sent = call.body.map(|body| Cow::Borrowed(body.text()));
     Values::of(sent.into_iter().chain(call.live.map(RawObject::json)))
@@ -61,7 +61,7 @@ fn is_secret(call: &Call<'_>) -> bool {
     call.resource.is_some_and(|resource| resource.group.is_empty() && resource.plural == "secrets")
 }
 
-/// Who denies a request: what follows are its author's words, with any code that a status may have.
+/// What denies a request. The text after it is written by a webhook or policy author, and the status can have any code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Denier<'a> {
     /// `admission webhook "w.example.com" denied the request: …`
@@ -89,7 +89,7 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
         401 => unauthorized(peer),
         403 => forbidden(call, status, peer),
         404 => not_found(call, status),
-        407 => Problem::new(format!("{} wants a user name and password", via(peer)))
+        407 => Problem::new(format!("{} requires a user name and password", via(peer)))
             .help("put them into proxy-url of the kubeconfig's cluster or into HTTPS_PROXY"),
         413 => Problem::new(format!("{} is too large for the API server", what(call))).help(
             "an API server accepts requests of up to 3 MB and objects of up to 1.5 MB: split the object or make \
@@ -103,7 +103,7 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
             .help("`kubectl get apiservices` shows which API is down; run again when it is up"),
         422 if is_immutable(status) => {
             Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
-                .help("revert the change, or delete the object and create it again: kubectl delete, then deploy again")
+                .help("revert the change, or recreate the object: run kubectl delete and deploy again")
         }
         400 | 422 => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
             .help("fix the manifest and run the same command again"),
@@ -111,7 +111,7 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
     }
 }
 
-/// Whether a field that the call changes cannot change at all.
+/// Whether the call changes a field that is immutable.
 fn is_immutable(status: &Status) -> bool {
     status.details.iter().flat_map(|details| &details.causes).any(|cause| cluster::is_immutable(&cause.message))
 }
@@ -126,7 +126,8 @@ fn unauthorized(peer: &Peer) -> Problem {
         .help("log in again; `kubectl auth whoami` with the same context shows whether the server knows you")
 }
 
-/// What a 403 of the RBAC authorizer says: `User "u" cannot get resource "r" in API group "g" at the cluster scope`.
+/// The fields of a 403 of the RBAC authorizer: `User "u" cannot get resource "r" in API group "g" at the cluster
+/// scope`.
 pub(super) struct Denied<'a> {
     user: &'a str,
     verb: &'a str,
@@ -146,7 +147,7 @@ impl<'a> Denied<'a> {
     }
 }
 
-/// User, verb and path of `User "u" cannot get path "/api/v1"`, which discovery may meet.
+/// User, verb and path of `User "u" cannot get path "/api/v1"`, which discovery can get.
 fn denied_path(message: &str) -> Option<(&str, &str, &str)> {
     let (user, rest) = message.split_once("User \"")?.1.split_once("\" cannot ")?;
     let (verb, rest) = rest.split_once(" path \"")?;
@@ -167,7 +168,7 @@ fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
             Some(namespace) => (format!("in namespace {namespace:?}"), format!("a Role in namespace {namespace:?}")),
             None => ("at the cluster scope".to_owned(), "a ClusterRole".to_owned()),
         };
-        // The right to all Services of a namespace would go far beyond the one that is asked for.
+        // Permission for all Services of the namespace would be far broader than necessary.
         let names = match call.name.filter(|_| denied.resource == "services/proxy") {
             Some(name) => format!(" resourceNames: [{:?}],", words(name)),
             None => String::new(),
@@ -179,11 +180,12 @@ fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
         let rule = format!("{{nonResourceURLs: [{path:?}], verbs: [{verb:?}]}}");
         (user, format!("may not {verb} path {path}"), format!("a ClusterRole with the rule {rule}"))
     } else {
-        // A webhook, a policy, a namespace that is being deleted: no rule would help.
+        // A webhook, a policy, or a namespace that is being deleted: no RBAC rule would help.
         return Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)));
     };
     if user == ANONYMOUS {
-        let whom = peer.user.as_ref().map_or_else(|| "us".to_owned(), |user| format!("user {:?}", words(user)));
+        let whom =
+            peer.user.as_ref().map_or_else(|| "this client".to_owned(), |user| format!("user {:?}", words(user)));
         let (server, context) = (&peer.server, &peer.context);
         return Problem::new(format!("{server} treats {whom} (context {context:?}) as anonymous, which {may_not}"))
             .help("does the kubeconfig contain credentials for this user, and for this cluster? Log in again");
@@ -191,8 +193,9 @@ fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
     Problem::new(format!("user {user:?} {may_not}")).help(format!("ask for {role}, bound to that user"))
 }
 
-/// What `--as` meets without the right to it. The server names the last of several verbs that would have done
-/// (`User "u" cannot impersonate-on:user-info:get path "/api"` since 1.35), and this the one that every server knows.
+/// The problem if `--as` is used without permission. The server names the last of several verbs that would be enough
+/// (`User "u" cannot impersonate-on:user-info:get path "/api"` since 1.35); the message names the verb that every
+/// server knows.
 fn may_not_impersonate(message: &str, peer: &Peer) -> Option<Problem> {
     let (user, rest) = message.split_once("User \"")?.1.split_once("\" cannot ")?;
     let Impersonate { user: whom, groups } = peer.acts_as.as_ref().filter(|_| rest.starts_with("impersonate"))?;
@@ -234,11 +237,11 @@ fn not_found(call: &Call<'_>, status: &Status) -> Problem {
             Problem::new(format!("the API server does not serve {} of {version}, or no longer does", resource.kind))
                 .help("was its CustomResourceDefinition deleted, or is the version no longer served? Run again")
         }
-        _ => Problem::new(format!("the API server does not find {}: {}", what(call), said(status))),
+        _ => Problem::new(format!("the API server cannot find {}: {}", what(call), said(status))),
     }
 }
 
-/// The server's words: its causes one after the other where it names them.
+/// The server's message: its causes, separated by semicolons, if it lists them.
 fn causes(status: &Status) -> String {
     let mut lines: Vec<String> = Vec::new();
     for cause in status.details.iter().flat_map(|details| &details.causes) {
@@ -250,7 +253,8 @@ fn causes(status: &Status) -> String {
             lines.push(line);
         }
     }
-    // A message is one line: a break in it would be shown as `\n`, since it might be somebody's who draws lines of ours.
+    // The message must be one line. A line break would be shown as `\n`, because it could be used to fake lines of
+    // gantry's output.
     match Denier::of(&status.message) {
         _ if lines.is_empty() => said(status),
         Some(Denier::Webhook(webhook)) => denied_by(webhook, &lines.join("; ")),
@@ -258,7 +262,7 @@ fn causes(status: &Status) -> String {
     }
 }
 
-/// What a webhook says of single fields does not name the webhook.
+/// The causes of a webhook do not name the webhook.
 pub(super) fn denied_by(webhook: &str, said: &str) -> String {
     format!("admission webhook {:?} denied the request: {said}", words(webhook))
 }
@@ -292,7 +296,7 @@ fn what(call: &Call<'_>) -> String {
 
 fn to_do(call: &Call<'_>) -> String {
     match call.verb {
-        // The caller that applies names the object.
+        // The caller of an apply names the object itself.
         "patch" => "it".to_owned(),
         "" => format!("to answer {}", what(call)),
         verb => format!("to {verb} {}", what(call)),

@@ -1,4 +1,4 @@
-//! A request, what it is about, and what may come of it: what sends requests and what explains their failure share.
+//! The types that sending requests and explaining their failures share: a request, its subject, and its outcome.
 
 use http::{Method, StatusCode};
 use kube::core::Status;
@@ -8,7 +8,7 @@ use crate::cluster::Impersonate;
 use crate::problem::Problem;
 use crate::resource::{RawObject, Resource};
 
-/// Whom we talk to, as people know it. Never holds a credential.
+/// The server, as described to users. Never contains a credential.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
     /// The context's name, or `in-cluster`.
@@ -19,13 +19,13 @@ pub struct Peer {
     pub address: String,
     /// The kubeconfig's name for the user.
     pub user: Option<String>,
-    /// Whom we impersonate.
+    /// The identity that is impersonated.
     pub acts_as: Option<Impersonate>,
-    /// Host and port of the proxy on the way.
+    /// The host and port of the proxy, if one is used.
     pub proxy: Option<String>,
 }
 
-/// A request, with what it is about in the API server's own terms.
+/// A request, with its subject in the API server's own terms.
 #[derive(Debug, Clone, Default)]
 pub struct Call<'a> {
     /// `get`, `list`, `patch`, `create`, or empty for discovery.
@@ -36,18 +36,18 @@ pub struct Call<'a> {
     /// Path and query.
     pub uri: String,
     pub body: Option<Payload<'a>>,
-    /// The object as it is live, where that is known: neither its values nor the new ones are shown for a Secret.
+    /// The live object, if known: for a Secret, neither its values nor the new ones are shown.
     pub live: Option<&'a RawObject>,
-    /// Of a list: only the metadata of each object is wanted.
+    /// For a list: whether only the metadata of each object is wanted.
     pub metadata_only: bool,
 }
 
-/// What a request carries, which decides its method and its content type.
+/// The body of a request, which determines its method and content type.
 #[derive(Debug, Clone, Copy)]
 pub enum Payload<'a> {
-    /// An object, written by server-side apply (`PATCH`).
+    /// An object to write by server-side apply (`PATCH`).
     Apply(&'a str),
-    /// An object for a collection (`POST`).
+    /// An object to create in a collection (`POST`).
     Create(&'a str),
     /// A JSON patch (`PATCH`).
     JsonPatch(&'a str),
@@ -58,7 +58,7 @@ pub enum Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// The body as it is sent.
+    /// The text of the body.
     pub fn text(self) -> &'a str {
         let (Payload::Apply(text)
         | Payload::Create(text)
@@ -102,8 +102,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// All groups with all their kinds in one document, where the server has such a thing (1.26 and newer); else it answers
-/// the list of groups that it always answered.
+/// All groups with all their kinds in one document (servers since 1.26). Older servers return the traditional list of
+/// groups.
 /// Source: <https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery>
 const WHOLE_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
@@ -111,12 +111,12 @@ const WHOLE_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=AP
 /// Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches>
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// The URL path of an object. Names come from manifests: none may leave its place in the path.
+/// The URL path of an object. Names come from manifests, so they are encoded to stay within their path segment.
 pub fn object_path(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
     resource.path(namespace.map(encode).as_deref(), Some(&encode(name)))
 }
 
-/// Percent-encodes all but the unreserved characters, and dots where there is nothing else.
+/// Percent-encodes everything except unreserved characters; dots too if there is nothing else.
 pub fn encode(text: &str) -> String {
     const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
     const WITH_DOTS: AsciiSet = UNRESERVED.remove(b'.');
@@ -124,29 +124,29 @@ pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, if is_dots { &UNRESERVED } else { &WITH_DOTS }).to_string()
 }
 
-/// A good answer.
+/// A successful response.
 pub struct Answer {
     pub code: StatusCode,
     pub body: String,
 }
 
-/// Why there is no good answer.
+/// Why there is no successful response.
 #[derive(Debug)]
 pub enum Failure {
-    /// The API server said no. `code` is set from the answer itself where the status document has none.
+    /// The API server refused the request. `code` is set from the HTTP status if the status document has none.
     Refused(Box<Status>),
-    /// No answer, or not one of an API server: whatever was asked, the next question would fare no better.
+    /// No response, or not one of an API server. The next request would fail in the same way.
     Lost {
         problem: Problem,
         /// The request may have reached the server, and a write may have been carried out.
         sent: bool,
     },
-    /// An answer that was longer than it can be. It was not read to its end; a list of fewer objects may be shorter.
+    /// A response that is longer than the limit. It was not read to its end; a list with fewer objects can be shorter.
     TooLong(Problem),
 }
 
 impl Failure {
-    /// An answer that did not come or makes no sense, to a request that may have arrived.
+    /// A missing or invalid response to a request that may have reached the server.
     pub fn sent(problem: Problem) -> Self {
         Failure::Lost { problem, sent: true }
     }

@@ -1,7 +1,7 @@
-//! What the user may do, as the API server's own authorizers see it.
+//! What the user is allowed to do, according to the API server's authorizers.
 //!
-//! Nothing is written: a review is an object that is answered and not kept. Every authenticated user may ask about
-//! itself, unless the cluster has taken the ClusterRole `system:basic-user` away.
+//! Nothing is written: a review is evaluated and not stored. Every authenticated user is allowed to review their own
+//! permissions, unless the cluster has removed the ClusterRole `system:basic-user`.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use crate::problem::Problem;
 use crate::rbac::{Atom, PolicyRule, or_default};
 use crate::resource::Resource;
 
-/// A rules review is about one namespace and what holds in all of them. No namespace can have this name, so that
-/// nothing but the latter is left. The server looks its bindings up under it and finds none.
+/// A rules review covers one namespace plus what applies in all of them. No namespace can have this name, so only the
+/// latter remains: the server looks up RoleBindings in this namespace and finds none.
 const NO_NAMESPACE: &str = "no.namespace";
 
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ struct UserInfo {
     username: String,
 }
 
-/// The rules that hold for the user in a namespace; `None`: in every one, and for what has none.
+/// The rules that apply to the user in a namespace; `None`: in all namespaces and for cluster-scoped resources.
 pub async fn rules(transport: &Transport, namespace: Option<&str>) -> Result<RulesReview, Problem> {
     let spec = json!({"namespace": namespace.unwrap_or(NO_NAMESPACE)});
     let status: RulesStatus =
@@ -55,7 +55,7 @@ pub async fn rules(transport: &Transport, namespace: Option<&str>) -> Result<Rul
     Ok(RulesReview { rules: resource_rules, incomplete })
 }
 
-/// Whether the user may do that in a namespace; `None`: in every one, or to what has none.
+/// Whether the user is allowed to do this in a namespace; `None`: in all namespaces, or on a cluster-scoped resource.
 pub async fn allowed(transport: &Transport, namespace: Option<&str>, atom: &Atom) -> Result<bool, Problem> {
     let spec = match atom {
         Atom::Resource { group, resource, name, verb } => {
@@ -72,14 +72,14 @@ pub async fn allowed(transport: &Transport, namespace: Option<&str>, atom: &Atom
     Ok(status.allowed)
 }
 
-/// Who the server takes us for.
+/// The user name that the server knows the user by.
 pub async fn user(transport: &Transport) -> Result<String, Problem> {
     let status: UserStatus =
         ask(transport, "authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", Value::Null).await?;
     Ok(status.user.username)
 }
 
-/// Sends a review and takes the status out of its answer.
+/// Sends a review and returns the status of the response.
 async fn ask<T: for<'de> Deserialize<'de>>(
     transport: &Transport,
     group: &str,
@@ -99,7 +99,7 @@ async fn ask<T: for<'de> Deserialize<'de>>(
         namespaced: false,
     };
     let mut body = json!({"apiVersion": format!("{group}/v1"), "kind": kind});
-    // A review of oneself asks nothing, and the server warns of a spec.
+    // A SelfSubjectReview has no spec, and the server warns about one.
     if !spec.is_null() {
         body["spec"] = spec;
     }
@@ -114,7 +114,8 @@ async fn ask<T: for<'de> Deserialize<'de>>(
     let peer = transport.peer();
     let answer = transport.send(&call).await.map_err(|failure| failure.into_problem(&call, peer))?;
     let review: Result<Review<T>, _> = serde_json::from_str(&answer.body);
-    let review = review.map_err(|_| errors::nonsense(peer, answer.code.as_u16(), &format!("no {kind}")))?;
+    let review =
+        review.map_err(|_| errors::unexpected_response(peer, answer.code.as_u16(), &format!("not a {kind}")))?;
     Ok(review.status)
 }
 

@@ -1,4 +1,4 @@
-//! What an object becomes when it is written as it is: a dry run of a change that changes nothing.
+//! What an object becomes when it is written back unchanged: a dry run of a change that changes nothing.
 
 use super::errors::words;
 use super::json;
@@ -8,8 +8,8 @@ use crate::cluster::RewriteError;
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject, Resource};
 
-/// An empty patch: the API server reads the object at the resource's version, converts it to the storage version and back,
-/// and answers what came of it. Nothing is stored.
+/// Sends an empty patch. The API server reads the object at the resource's version, converts it to the storage version
+/// and back, and returns the result. Nothing is stored.
 pub async fn rewritten(
     transport: &Transport,
     default_namespace: &str,
@@ -33,7 +33,7 @@ pub async fn rewritten(
         Ok(answer) => {
             return match json::is_sound(&answer.body) {
                 true => Ok(RawObject::new(answer.body)),
-                false => Err(RewriteError::Other(Problem::new(format!("the answer for {object} is not valid JSON")))),
+                false => Err(RewriteError::Other(Problem::new(format!("the response for {object} is not valid JSON")))),
             };
         }
         Err(failure) => failure,

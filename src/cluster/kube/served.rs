@@ -1,4 +1,4 @@
-//! All that the API server serves, and which release it is: for suggestions, and for what is deprecated.
+//! Everything that the API server serves, and its release: for suggestions, and to find deprecated versions.
 
 use futures::stream::{self, StreamExt};
 use serde::Deserialize;
@@ -11,10 +11,10 @@ use crate::cluster::Release;
 use crate::problem::{Error, Result};
 use crate::resource::Resource;
 
-/// Versions that are asked for at the same time, of a server that has no document of all.
-const AT_ONCE: usize = 8;
+/// The number of concurrent requests for group versions, on a server without aggregated discovery.
+const CONCURRENCY: usize = 8;
 
-/// The answer to `/api` or `/apis`: all kinds, or, of an older server, only the names of the versions.
+/// The response to `/api` or `/apis`: all kinds or, from an older server, only the names of the versions.
 #[derive(Deserialize)]
 struct Document {
     #[serde(default)]
@@ -53,7 +53,7 @@ struct Entry {
     #[serde(default)]
     response_kind: Option<Kind>,
     scope: String,
-    /// Empty where the server does not say.
+    /// Empty if the server does not list them.
     #[serde(default)]
     verbs: Vec<String>,
 }
@@ -74,20 +74,20 @@ struct OldVersion {
     version: String,
 }
 
-/// A kind at one version, and what may be done with it.
+/// A kind at one version, and its verbs.
 pub struct Served {
     pub resource: Resource,
     verbs: Vec<String>,
 }
 
 impl Served {
-    /// Whether its objects are kept and can be listed. Some kinds are only ever created, as questions to the server.
+    /// Whether its objects are stored and can be listed. Request-only kinds, such as reviews, can only be created.
     pub fn can_list(&self) -> bool {
         self.verbs.is_empty() || self.verbs.iter().any(|verb| verb == "list")
     }
 }
 
-/// Every kind at each version, sorted. APIs that are down are missing.
+/// Every kind at each version, sorted. APIs that are down are omitted.
 pub async fn served(transport: &Transport) -> Result<Vec<Served>> {
     let (core, groups) = futures::try_join!(document(transport, "/api"), document(transport, "/apis"))?;
     let mut resources = Vec::new();
@@ -118,7 +118,7 @@ pub async fn served(transport: &Transport) -> Result<Vec<Served>> {
             let list = discover::served(transport, &group, &version).await;
             (group, version, list.unwrap_or_default())
         })
-        .buffer_unordered(AT_ONCE);
+        .buffer_unordered(CONCURRENCY);
     while let Some((group, version, list)) = lists.next().await {
         resources.extend(list.into_iter().filter(|entry| !entry.name.contains('/')).map(|entry| {
             let resource = Resource {
@@ -139,11 +139,13 @@ async fn document(transport: &Transport, uri: &str) -> Result<Document> {
     let call = Call { uri: uri.to_owned(), ..Call::default() };
     let answer = transport.send(&call).await;
     let answer = answer.map_err(|failure| Error::failed(failure.into_problem(&call, transport.peer())))?;
-    let nonsense = |_| Error::failed(errors::nonsense(transport.peer(), answer.code.as_u16(), "no list of API groups"));
-    serde_json::from_str(&answer.body).map_err(nonsense)
+    let unexpected = |_| {
+        Error::failed(errors::unexpected_response(transport.peer(), answer.code.as_u16(), "not a list of API groups"))
+    };
+    serde_json::from_str(&answer.body).map_err(unexpected)
 }
 
-/// What `/version` says; some servers write their minor version as `36+`.
+/// The release in `/version`; some servers write their minor version as `36+`.
 pub async fn release(transport: &Transport) -> Option<Release> {
     #[derive(Deserialize)]
     struct Numbers {

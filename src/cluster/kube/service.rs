@@ -1,5 +1,5 @@
-//! What a Service of the cluster serves, through the API server's service proxy: with the credentials of this target, and
-//! from wherever the API server can be reached.
+//! Downloads content from a Service of the cluster through the API server's service proxy: with the target's
+//! credentials, and from anywhere that can reach the API server.
 
 use std::io;
 
@@ -14,8 +14,8 @@ use super::transport::Transport;
 use crate::cluster::service::ServiceUrl;
 use crate::problem::Problem;
 
-/// Sends the content behind a URL to a reader, part by part. It ends with the content, with the reader, or where nothing
-/// comes for so long as a request may take.
+/// Downloads a URL and sends the content to a reader, part by part. It ends when the content ends, when the reader is
+/// dropped, or when nothing is received within the request timeout.
 pub async fn download(transport: &Transport, url: &ServiceUrl, to: mpsc::Sender<Part>) -> Result<(), Problem> {
     let (resource, name) = (ServiceUrl::resource(), url.resource_name());
     let call = Call {
@@ -48,31 +48,31 @@ pub async fn download(transport: &Transport, url: &ServiceUrl, to: mpsc::Sender<
     }
 }
 
-/// What answers is not the API server.
+/// The response of the Service itself, not of the API server.
 fn refused_by_service(code: StatusCode, url: &ServiceUrl) -> Problem {
     let ServiceUrl { name, namespace, .. } = url;
     if code.is_redirection() {
-        return Problem::new(format!("the Service {name} in namespace {namespace} answers with a redirect ({code})"))
-            .help("redirects are not followed here; name the content of the catalog: --catalog NAME=PATH|URL");
+        return Problem::new(format!("the Service {name} in namespace {namespace} responded with a redirect ({code})"))
+            .help("gantry does not follow this redirect; name the content of the catalog: --catalog NAME=PATH|URL");
     }
-    let problem = Problem::new(format!("the Service {name} in namespace {namespace} answers {code}"));
+    let problem = Problem::new(format!("the Service {name} in namespace {namespace} responded with {code}"));
     match code {
         StatusCode::NOT_FOUND => problem.help("does it serve this catalog yet? Run again"),
         _ => problem.help(format!("see the log of its Pods, in namespace {namespace}")),
     }
 }
 
-/// The API server's own answers that are about the Service.
+/// Explains the API server's own responses about the Service.
 fn refused_by_proxy(status: &Status, url: &ServiceUrl) -> Option<Problem> {
     let ServiceUrl { name, namespace, port, .. } = url;
     let says = |words: &str| status.message.starts_with(words);
     let pods = format!("do its Pods run? kubectl get endpointslices,pods -n {namespace}");
     let ports = format!("does it have that port? kubectl describe service {name} -n {namespace}");
     match status.code {
-        // It says the same where there is no Endpoints object.
+        // The server sends the same message if there is no Endpoints object.
         404 if says("services ") => Some(
             Problem::new(format!("there is no Service {name} in namespace {namespace}, or none with endpoints"))
-                .help("is catalogd installed, and is it still that Service which serves its catalogs?"),
+                .help("is catalogd installed, and does this Service still serve its catalogs?"),
         ),
         503 if says("no endpoints available for service ") => Some(
             Problem::new(format!("the Service {name} in namespace {namespace} has no endpoints for port {port}"))
@@ -83,7 +83,7 @@ fn refused_by_proxy(status: &Status, url: &ServiceUrl) -> Option<Problem> {
             let said = said.strip_prefix("error trying to reach service: ").unwrap_or(&said);
             Some(
                 Problem::new(format!(
-                    "the API server does not reach the Service {name} in namespace {namespace}: {said}"
+                    "the API server cannot reach the Service {name} in namespace {namespace}: {said}"
                 ))
                 .help(pods),
             )
@@ -106,7 +106,7 @@ mod tests {
     use super::super::fake_server::{self, Reply, plain, status};
     use super::*;
 
-    /// What comes of a request that is answered so: the content, or why there is none.
+    /// The outcome of a request that gets this response: the content, or why there is none.
     async fn asked(answer: impl Fn() -> Reply + Send + Sync + 'static) -> Result<Vec<u8>, String> {
         let (target, seen) = fake_server::target(move |_| answer());
         let url = ServiceUrl::parse("https://catalogd-service.olmv1-system.svc/catalogs/a/api/v1/all").unwrap();
@@ -130,7 +130,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_api_server_is_told_from_what_is_behind_it() {
-        let service = "the Service catalogd-service in namespace olmv1-system answers";
+        let service = "the Service catalogd-service in namespace olmv1-system responded with";
         for (code, kind, body, expected) in [
             (404, "text/plain", "404 page not found", format!("{service} 404 Not Found")),
             (500, "application/json", "{\"error\": \"x\"}", format!("{service} 500 Internal Server Error")),

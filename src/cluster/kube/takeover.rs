@@ -1,10 +1,10 @@
-//! The end of a take-over. A forced apply takes the fields that it changes; what it sets to the value that is there
-//! already stays with the former manager, too, and would be a conflict as soon as it changes. For a deploy tool that
-//! wrote with plain updates there is no one left to own its half, so its record gives up what we are on record for.
+//! Completes a take-over. A forced apply takes over the fields that it changes. Fields that it sets to their current
+//! value stay with the former manager, too, and would be a conflict as soon as they change. A deploy tool that wrote
+//! with plain updates no longer manages the object, so the fields that our record has are removed from its record.
 //!
-//! Fields that the manifest does not set stay as they are and stay the tool's: nothing is removed.
+//! Fields that the manifest does not set stay unchanged and stay with the tool: nothing is removed.
 //!
-//! Source: `managedFields` may be written by a patch, as `kubectl apply --server-side` does for the same end
+//! Source: `managedFields` can be written by a patch, as `kubectl apply --server-side` does for the same purpose
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/#migration-between-client-side-and-server-side-apply>).
 
 use serde_json::{Value, json};
@@ -16,11 +16,11 @@ use crate::cluster::{Apply, Operation, client_side_tool};
 use crate::merge::FieldSet;
 use crate::resource::{Live, Resource};
 
-/// How often a record is written that moved in the meantime.
+/// The number of attempts to write the record if the object changes in the meantime.
 const TRIES: u32 = 5;
 
-/// Brings the records of `live`, which was just applied to, up to date. It is a service to the next deploy, so a failure
-/// is a warning.
+/// Updates the managedFields of `live`, which was just applied. This only helps the next deploy, so a failure is a
+/// warning.
 pub async fn release(transport: &Transport, apply: &Apply<'_>, namespace: Option<&str>, mut live: Live) -> Live {
     let Apply { resource, object, .. } = apply;
     let read = Call::get(resource, namespace, &object.name);
@@ -30,7 +30,7 @@ pub async fn release(transport: &Transport, apply: &Apply<'_>, namespace: Option
         let write = Call { verb: "patch", body, live: Some(&live.raw), ..read.clone() };
         match transport.send(&write).await {
             Ok(answer) => return json::live(&answer.body, resource).unwrap_or(live),
-            // Somebody wrote meanwhile.
+            // The object has changed in the meantime.
             Err(Failure::Refused(status)) if matches!(status.code, 409 | 422) => {}
             Err(_) => break,
         }
@@ -50,7 +50,7 @@ async fn again(transport: &Transport, read: &Call<'_>, resource: &Resource) -> O
     json::live(&transport.send(read).await.ok()?.body, resource)
 }
 
-/// The JSON patch that takes our fields from the records of deploy tools; `None` where they have none of them.
+/// The JSON patch that removes our fields from the records of deploy tools; `None` if they have none of them.
 fn patch(live: &Live, field_manager: &str) -> Option<String> {
     let object = live.raw.value();
     let entries = object.pointer("/metadata/managedFields")?.as_array()?;

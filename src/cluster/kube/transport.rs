@@ -1,4 +1,4 @@
-//! One request and its answer: the limit on its time, the tries it gets, the warnings that come with it.
+//! Sends one request and reads its response: with a timeout, retries, and the warnings of the server.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,25 +18,26 @@ use super::request::{Answer, Call, Failure, Peer};
 use super::{errors, refusals};
 use crate::text;
 
-/// How often a request that the server is too busy for is sent again, waiting 0.2 s at first and then twice as long
-/// each time: 6 s in all, so that a restarting server is waited for and a broken one is not.
+/// The number of retries of a request that the server is too busy for. The first wait is 0.2 s and each one doubles, 6
+/// s in total: enough for a server that restarts, without waiting long for a broken one.
 const RETRIES: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// What a server may ask for at most in `Retry-After`.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// No answer of an API server is longer: a list that would be is asked for in smaller pages.
-const MOST_BYTES: usize = 64 << 20;
-/// One object, which a server takes 3 MB of.
-const MOST_BYTES_OF_OBJECT: usize = 8 << 20;
-/// A refusal. What is longer is no use to anybody.
-const MOST_BYTES_OF_REFUSAL: usize = 4 << 20;
-/// So much of each answer is read whatever other answers do; only one at a time gets longer.
-const SIDE_BY_SIDE: usize = 4 << 20;
-/// How much of the words of a refusal is looked at, and how many causes of it.
-const MOST_WORDS: usize = 64 << 10;
-const MOST_CAUSES: usize = 1000;
-/// A server that warns of each of ten thousand objects differently is not worth the memory.
-const MOST_WARNINGS: usize = 1000;
+/// The maximum wait that a server can request with `Retry-After`.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// The maximum size of a response. A list that would be longer is requested in smaller pages.
+const MAX_BYTES: usize = 64 << 20;
+/// The maximum size of one object; a server accepts up to 3 MB.
+const MAX_BYTES_OF_OBJECT: usize = 8 << 20;
+/// The maximum size of a refusal. A longer one is useless.
+const MAX_BYTES_OF_REFUSAL: usize = 4 << 20;
+/// The size up to which responses are read concurrently; only one at a time can exceed it.
+const CONCURRENT_BYTES: usize = 4 << 20;
+/// The maximum length of the texts of a refusal, and the maximum number of its causes.
+const MAX_CHARS: usize = 64 << 10;
+const MAX_CAUSES: usize = 1000;
+/// The maximum number of warnings: a server that sends a different one for each of ten thousand objects is not worth
+/// the memory.
+const MAX_WARNINGS: usize = 1000;
 
 pub struct Transport {
     client: Client,
@@ -44,17 +45,17 @@ pub struct Transport {
     credentials: Credentials,
     timeout: Duration,
     warnings: Mutex<Warnings>,
-    /// Held by the answer that is longer than [`SIDE_BY_SIDE`].
+    /// Held by the response that is longer than [`CONCURRENT_BYTES`].
     long_answer: tokio::sync::Mutex<()>,
-    /// A request was refused as often as it was sent; until the server answers again, others are sent once.
+    /// A request was refused on every attempt. Until the server accepts one again, other requests are not retried.
     gave_up: AtomicBool,
 }
 
-/// An answer that goes on: see [`Transport::lines`].
+/// A streaming response: see [`Transport::lines`].
 pub struct Lines {
     body: Body,
     whole: VecDeque<Vec<u8>>,
-    /// The beginning of the line after those.
+    /// The beginning of the line after `whole`.
     rest: Vec<u8>,
 }
 
@@ -63,7 +64,7 @@ impl Lines {
         Lines { body, whole: VecDeque::new(), rest: Vec::new() }
     }
 
-    /// Takes in what came. Answers whether each line is within the limit.
+    /// Adds received data. Returns false if a line exceeds the limit.
     fn take(&mut self, data: &[u8], limit: usize) -> bool {
         let mut parts = data.split(|byte| *byte == b'\n').peekable();
         while let Some(part) = parts.next() {
@@ -80,7 +81,7 @@ impl Lines {
     }
 }
 
-/// What the server warned of, each text once, and how many of the texts were handed on.
+/// The server's warnings without duplicates, and how many of them have been returned.
 #[derive(Default)]
 struct Warnings {
     texts: Vec<String>,
@@ -104,7 +105,7 @@ impl Transport {
         &self.peer
     }
 
-    /// The warnings that were not taken before. A dry run and the apply after it are warned of the same things.
+    /// The warnings that have not been returned before. A dry run and the apply after it get the same warnings.
     pub fn take_warnings(&self) -> Vec<String> {
         let mut kept = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         let unreported = kept.texts[kept.told..].to_vec();
@@ -112,7 +113,7 @@ impl Transport {
         unreported
     }
 
-    /// Sends a request until there is an answer that is not "come back later".
+    /// Sends a request, with retries while the server is too busy.
     pub async fn send(&self, call: &Call<'_>) -> Result<Answer, Failure> {
         let mut wait = FIRST_WAIT;
         for tries_left in (0..=RETRIES).rev() {
@@ -121,11 +122,11 @@ impl Transport {
                 Err(_) => return Err(Failure::sent(errors::timed_out(&self.peer, self.timeout))),
             };
             let is_busy = is_worth_a_retry(call, code, &headers);
-            // Of a thousand requests to a server that stays busy, one waits.
+            // If the server stays busy, only one of a thousand requests waits.
             if is_busy && tries_left > 0 && !self.gave_up.load(Ordering::Relaxed) {
                 let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
                 let asked = asked.map_or(Duration::ZERO, Duration::from_secs);
-                tokio::time::sleep(wait.max(asked.min(LONGEST_WAIT))).await;
+                tokio::time::sleep(wait.max(asked.min(MAX_WAIT))).await;
                 wait *= 2;
                 continue;
             }
@@ -136,22 +137,28 @@ impl Transport {
         unreachable!("the last try returns")
     }
 
-    /// Sends a request whose answer goes on, line by line, until one side ends it.
+    /// Sends a request with a streaming response, which is read line by line until one side ends it.
     pub async fn lines(&self, call: &Call<'_>) -> Result<Lines, Failure> {
         let (parts, body) = self.stream(call, StatusCode::is_success).await?;
         let kind = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
         match body {
             Ok(body) if kind.starts_with("application/json") => Ok(Lines::new(body)),
-            Ok(_) => Err(Failure::sent(errors::nonsense(&self.peer, parts.status.as_u16(), &self.hidden(kind)))),
+            Ok(_) => {
+                Err(Failure::sent(errors::unexpected_response(&self.peer, parts.status.as_u16(), &self.hidden(kind))))
+            }
             Err(refusal) => match self.judge(parts.status, &parts.headers, refusal) {
                 Err(failure) => Err(failure),
-                Ok(_) => Err(Failure::sent(errors::nonsense(&self.peer, parts.status.as_u16(), &self.hidden(kind)))),
+                Ok(_) => Err(Failure::sent(errors::unexpected_response(
+                    &self.peer,
+                    parts.status.as_u16(),
+                    &self.hidden(kind),
+                ))),
             },
         }
     }
 
-    /// Sends a request whose answer may be long, and waits until it begins: the body where the code is one of `content`, else
-    /// the whole of the refusal.
+    /// Sends a request with a possibly long response, and waits for its head. Returns the body if `content` accepts the
+    /// status code, else the whole refusal.
     async fn stream(
         &self,
         call: &Call<'_>,
@@ -162,7 +169,7 @@ impl Transport {
             if content(&parts.status) {
                 return Ok((parts, Ok(body)));
             }
-            let body = self.collect(body, MOST_BYTES_OF_REFUSAL).await?;
+            let body = self.collect(body, MAX_BYTES_OF_REFUSAL).await?;
             Ok((parts, Err(body)))
         };
         let Ok(begun) = tokio::time::timeout(self.timeout, begun).await else {
@@ -173,13 +180,13 @@ impl Transport {
         Ok((parts, body))
     }
 
-    /// Sends a request whose answer comes from a server behind the API server, whatever it is made of. The inner error is
-    /// the code of one that is no content.
+    /// Sends a request whose response, of any type, comes from a server behind the API server. The inner error is the
+    /// status code of a response without content.
     pub async fn content(&self, call: &Call<'_>) -> Result<Result<Body, StatusCode>, Failure> {
         let (parts, body) = self.stream(call, |code| *code == StatusCode::OK).await?;
         match body {
             Ok(body) => Ok(Ok(body)),
-            // The API server says in plain words that it is too busy.
+            // The API server reports in plain text that it is too busy.
             Err(refusal) if json::is_status(&refusal) || parts.status == StatusCode::TOO_MANY_REQUESTS => {
                 self.judge(parts.status, &parts.headers, refusal).map(|_| Err(parts.status))
             }
@@ -187,11 +194,11 @@ impl Transport {
         }
     }
 
-    /// The next part of such an answer; `None` at its end.
+    /// The next part of the body; `None` at its end.
     pub async fn next_part(&self, body: &mut Body) -> Result<Option<Vec<u8>>, Failure> {
         loop {
             let frame = tokio::time::timeout(self.timeout, body.frame()).await;
-            let Some(frame) = frame.map_err(|_| Failure::sent(errors::fell_silent(&self.peer, self.timeout)))? else {
+            let Some(frame) = frame.map_err(|_| Failure::sent(errors::stalled(&self.peer, self.timeout)))? else {
                 return Ok(None);
             };
             let frame = frame.map_err(|error| errors::lost(&error, &self.peer))?;
@@ -201,20 +208,20 @@ impl Transport {
         }
     }
 
-    /// The next line of what [`Self::lines`] answers; `None` at its end.
+    /// The next line of a response from [`Self::lines`]; `None` at its end.
     pub async fn next_line(&self, lines: &mut Lines) -> Result<Option<String>, Failure> {
         loop {
             if let Some(line) = lines.whole.pop_front() {
                 let line = String::from_utf8(line);
-                return line
-                    .map(Some)
-                    .map_err(|_| Failure::sent(errors::nonsense(&self.peer, 200, "text that is not UTF-8")));
+                return line.map(Some).map_err(|_| {
+                    Failure::sent(errors::unexpected_response(&self.peer, 200, "text that is not UTF-8"))
+                });
             }
             let Some(frame) = lines.body.frame().await else { return Ok(None) };
             let frame = frame.map_err(|error| errors::lost(&error, &self.peer))?;
             let Some(data) = frame.data_ref() else { continue };
-            if !lines.take(data, MOST_BYTES_OF_OBJECT) {
-                return Err(Failure::TooLong(errors::too_long(&self.peer, MOST_BYTES_OF_OBJECT)));
+            if !lines.take(data, MAX_BYTES_OF_OBJECT) {
+                return Err(Failure::TooLong(errors::too_long(&self.peer, MAX_BYTES_OF_OBJECT)));
             }
         }
     }
@@ -222,15 +229,15 @@ impl Transport {
     async fn exchange(&self, call: &Call<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), Failure> {
         let (parts, body) = self.begin(call).await?;
         let limit = match parts.status.is_success() {
-            false => MOST_BYTES_OF_REFUSAL,
-            true if call.name.is_some() => MOST_BYTES_OF_OBJECT,
-            true => MOST_BYTES,
+            false => MAX_BYTES_OF_REFUSAL,
+            true if call.name.is_some() => MAX_BYTES_OF_OBJECT,
+            true => MAX_BYTES,
         };
         let body = self.collect(body, limit).await?;
         Ok((parts.status, parts.headers, body))
     }
 
-    /// Sends a request and reads the head of its answer.
+    /// Sends a request and reads the head of its response.
     async fn begin(&self, call: &Call<'_>) -> Result<(Parts, Body), Failure> {
         let mut request = Request::builder().uri(&call.uri).header(ACCEPT, call.accept());
         let body = match call.body {
@@ -250,8 +257,8 @@ impl Transport {
         Ok(self.client.send(request).await.map_err(|error| lost(&error))?.into_parts())
     }
 
-    /// The whole body. However many answers are read at the same time, and whatever a packed one unpacks to, they take
-    /// no more memory than [`SIDE_BY_SIDE`] each and [`MOST_BYTES`] for one.
+    /// Reads the whole body. However many responses are read concurrently, and whatever a compressed one expands to,
+    /// they use at most [`CONCURRENT_BYTES`] of memory each, and [`MAX_BYTES`] for one.
     async fn collect(&self, mut body: Body, limit: usize) -> Result<Vec<u8>, Failure> {
         let (mut bytes, mut alone) = (Vec::new(), None);
         while let Some(frame) = body.frame().await {
@@ -261,7 +268,7 @@ impl Transport {
             if length > limit {
                 return Err(Failure::TooLong(errors::too_long(&self.peer, limit)));
             }
-            if length > SIDE_BY_SIDE && alone.is_none() {
+            if length > CONCURRENT_BYTES && alone.is_none() {
                 alone = Some(self.long_answer.lock().await);
             }
             bytes.extend_from_slice(data);
@@ -269,35 +276,40 @@ impl Transport {
         Ok(bytes)
     }
 
-    /// Tells answers of an API server from everything else that may stand at an address.
+    /// Distinguishes responses of an API server from everything else that can be at an address.
     fn judge(&self, code: StatusCode, headers: &HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
         let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
         let is_json = kind.starts_with("application/json");
-        let nonsense = || Failure::sent(errors::nonsense(&self.peer, code.as_u16(), &self.hidden(kind)));
-        let body = String::from_utf8(body).map_err(|_| nonsense())?;
+        let unexpected = || Failure::sent(errors::unexpected_response(&self.peer, code.as_u16(), &self.hidden(kind)));
+        let body = String::from_utf8(body).map_err(|_| unexpected())?;
         if code.is_success() && is_json {
             if json::is_too_deep(&body) {
-                return Err(Failure::sent(errors::nonsense(&self.peer, code.as_u16(), "JSON without an end")));
+                return Err(Failure::sent(errors::unexpected_response(
+                    &self.peer,
+                    code.as_u16(),
+                    "JSON nested too deeply",
+                )));
             }
             return Ok(Answer { code, body });
         }
         let mut status = match serde_json::from_str::<Status>(&body) {
             Ok(status) if is_json && !code.is_success() => status,
-            // Parts of an API server answer in plain words: what is not routed, and what waits for its turn.
+            // Parts of an API server respond in plain text: for paths that are not routed, and for requests that are
+            // throttled.
             _ if kind.starts_with("text/plain") && (code.is_client_error() || code.is_server_error()) => {
                 Status { message: body, ..Status::default() }
             }
-            _ => return Err(nonsense()),
+            _ => return Err(unexpected()),
         };
         status.code = code.as_u16();
         let mut said = vec![&mut status.message];
         if let Some(details) = &mut status.details {
-            details.causes.truncate(MOST_CAUSES);
+            details.causes.truncate(MAX_CAUSES);
             said.extend([&mut details.name, &mut details.kind]);
             said.extend(details.causes.iter_mut().flat_map(|cause| [&mut cause.message, &mut cause.field]));
         }
         for said in said {
-            let end = said.char_indices().nth(MOST_WORDS).map_or(said.len(), |(end, _)| end);
+            let end = said.char_indices().nth(MAX_CHARS).map_or(said.len(), |(end, _)| end);
             said.truncate(end);
             *said = self.hidden(said);
         }
@@ -313,22 +325,22 @@ impl Transport {
         }
     }
 
-    /// Words of the server without what we sent it to say who we are.
+    /// The server's text with our own credentials masked.
     pub fn hidden(&self, said: &str) -> String {
         self.credentials.hidden(said)
     }
 
-    /// Keeps a warning for the user, once.
+    /// Keeps a warning for the user, without duplicates.
     pub fn warn(&self, warning: String) {
         let mut kept = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.texts.len() < MOST_WARNINGS && !kept.texts.contains(&warning) {
+        if kept.texts.len() < MAX_WARNINGS && !kept.texts.contains(&warning) {
             kept.texts.push(warning);
         }
     }
 }
 
-/// Whether the server did nothing yet and asks to come again. A write whose gateway gave up may have been carried out
-/// all the same; sent again it would meet its own result and be taken for somebody else's.
+/// Whether the server has not started on the request and asks to retry it. A write whose gateway timed out can still
+/// have been carried out; a retry would then find its own result and take it for someone else's change.
 fn is_worth_a_retry(call: &Call<'_>, code: StatusCode, headers: &HeaderMap) -> bool {
     match code {
         StatusCode::TOO_MANY_REQUESTS => true,
@@ -338,7 +350,7 @@ fn is_worth_a_retry(call: &Call<'_>, code: StatusCode, headers: &HeaderMap) -> b
     }
 }
 
-/// The text of a `Warning` header as it is: `299 - "v1 Endpoints is deprecated"`.
+/// The text of a `Warning` header: `299 - "v1 Endpoints is deprecated"`.
 fn warning_text(value: &str) -> Option<String> {
     let quoted = value.strip_prefix("299 ")?.split_once('"')?.1;
     let mut words = String::new();
@@ -374,7 +386,7 @@ mod tests {
         metadata_only: false,
     };
 
-    /// What one call makes of a server's answers, and how often it asked.
+    /// The outcome of one call with these responses, and the number of requests sent.
     async fn ask(
         call: Call<'_>,
         answer: impl Fn(usize) -> Reply + Send + Sync + 'static,

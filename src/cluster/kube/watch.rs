@@ -1,5 +1,5 @@
-//! Follows objects by a watch: a list, the changes since its resourceVersion, and a list again where the server has
-//! forgotten that version.
+//! Follows objects by a watch: a list, then the changes since its resourceVersion, then another list if that version
+//! has expired on the server.
 //!
 //! Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes>
 
@@ -20,38 +20,38 @@ use crate::cluster::list::{ListError, ListRequest};
 use crate::cluster::watch::{FollowRequest, WatchEvent};
 use crate::resource::{Live, Resource};
 
-/// How long the server keeps one watch open. Kept short: a connection that something on the way has dropped in silence is
-/// noticed after it.
-const LASTS: Duration = Duration::from_secs(45);
-/// How much longer than that an answer may go on.
+/// How long the server keeps one watch open. It is short, so that a connection that was silently dropped on the way is
+/// noticed.
+const WATCH_DURATION: Duration = Duration::from_secs(45);
+/// How much longer than that a response can go on.
 const GRACE: Duration = Duration::from_secs(15);
-/// One that ends sooner has told next to nothing.
-const SHORT: Duration = Duration::from_secs(1);
-/// Between two tries, at first and at most.
+/// A watch that ends sooner than this does not reset the pauses between attempts.
+const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
+/// The pause between two attempts, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// After so many failures one after another nothing of before is relied on.
-const FORGETS_AFTER: u32 = 3;
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// After this many consecutive failures, the known version is discarded and the objects are listed again.
+const RELIST_AFTER: u32 = 3;
 const PAGE: u32 = 500;
 
-/// Why a list or a watch is over.
+/// Why a list or a watch has ended.
 enum End {
-    /// The server ended it, as it does every now and then.
+    /// The server ended it, as it does regularly.
     Over,
-    /// The server has forgotten the changes since that version.
+    /// The changes since that version have expired on the server.
     Expired,
-    /// It broke off, or could not begin now.
+    /// The connection was lost, or the request failed temporarily.
     Broken,
-    /// It will never begin: forbidden, or not offered for this kind.
+    /// It will never succeed: forbidden, or not supported for this kind.
     Never,
 }
 
-/// Tells of the objects. Ends where they cannot be watched.
-pub async fn follow(transport: Arc<Transport>, request: FollowRequest, tell: impl Fn(WatchEvent) + Send + Sync) {
+/// Reports events about the objects. Ends if they cannot be watched.
+pub async fn follow(transport: Arc<Transport>, request: FollowRequest, on_event: impl Fn(WatchEvent) + Send + Sync) {
     let mut pauses = Pauses::default();
-    // Where the next watch begins.
+    // The version that the next watch starts from.
     let mut version = request.since.clone();
-    // The first list is no news.
+    // Whether `Disconnected` was reported and `Resumed` was not yet.
     let mut is_lost = false;
     loop {
         let begun = Instant::now();
@@ -59,7 +59,7 @@ pub async fn follow(transport: Arc<Transport>, request: FollowRequest, tell: imp
             None => match list(&transport, &request).await {
                 Ok((objects, resource_version)) => {
                     version = Some(resource_version.clone());
-                    tell(WatchEvent::Listed { objects, resource_version });
+                    on_event(WatchEvent::Listed { objects, resource_version });
                     continue;
                 }
                 Err(end) => end,
@@ -67,26 +67,26 @@ pub async fn follow(transport: Arc<Transport>, request: FollowRequest, tell: imp
             Some(version) => {
                 let resumed = || {
                     if std::mem::take(&mut is_lost) {
-                        tell(WatchEvent::Resumed);
+                        on_event(WatchEvent::Resumed);
                     }
                 };
-                watch(&transport, &request, version, resumed, &tell).await
+                watch(&transport, &request, version, resumed, &on_event).await
             }
         };
         match end {
-            End::Over if begun.elapsed() >= SHORT => pauses = Pauses::default(),
-            // One that ends at once every time is of no use.
-            End::Over if pauses.made < FORGETS_AFTER => {}
+            End::Over if begun.elapsed() >= MIN_WATCH_DURATION => pauses = Pauses::default(),
+            // A watch that ends immediately every time is useless.
+            End::Over if pauses.made < RELIST_AFTER => {}
             End::Expired => version = None,
             End::Broken | End::Over => {
                 is_lost = true;
-                tell(WatchEvent::Disconnected);
-                if pauses.made >= FORGETS_AFTER {
+                on_event(WatchEvent::Disconnected);
+                if pauses.made >= RELIST_AFTER {
                     version = None;
                 }
             }
             End::Never => {
-                tell(WatchEvent::Disconnected);
+                on_event(WatchEvent::Disconnected);
                 return;
             }
         }
@@ -94,7 +94,7 @@ pub async fn follow(transport: Arc<Transport>, request: FollowRequest, tell: imp
     }
 }
 
-/// How long to wait before the next try: each time twice as long.
+/// The pauses between attempts; each one doubles.
 #[derive(Default)]
 struct Pauses {
     made: u32,
@@ -102,13 +102,13 @@ struct Pauses {
 
 impl Pauses {
     fn next(&mut self) -> Duration {
-        let pause = (FIRST_PAUSE * 2u32.pow(self.made.min(10))).min(LONGEST_PAUSE);
+        let pause = (FIRST_PAUSE * 2u32.pow(self.made.min(10))).min(MAX_PAUSE);
         self.made += 1;
         pause
     }
 }
 
-/// The objects that there are, and the version at which they are so.
+/// The existing objects, and the resourceVersion of the list.
 async fn list(
     transport: &Arc<Transport>,
     request: &FollowRequest,
@@ -124,14 +124,14 @@ async fn list(
     loop {
         match pages.next().await {
             Ok(Some(page)) => {
-                // All pages show one state; where the server had dropped it, the rest shows a newer one, and what changed
-                // in between is reported once more.
+                // All pages show one state. If the server has dropped it, the rest shows a newer one, and the changes
+                // in between are reported again.
                 if version.is_empty() {
                     page.resource_version().clone_into(&mut version);
                 }
                 objects.extend(page.items().filter_map(|item| wanted(item, resource, names).ok()?));
             }
-            // There is nothing to begin a watch at.
+            // Without a version a watch cannot start.
             Ok(None) if version.is_empty() => return Err(End::Never),
             Ok(None) => return Ok((objects, version)),
             Err(ListError::Expired) => (objects, version) = Default::default(),
@@ -143,18 +143,18 @@ async fn list(
     }
 }
 
-/// The name that they all have.
+/// The only name that is followed, if there is exactly one.
 fn only_name(request: &FollowRequest) -> Option<&str> {
     (request.names.len() == 1).then(|| request.names.first().map(String::as_str)).flatten()
 }
 
-/// Tells of the changes since a version, which moves along with them.
+/// Reports the changes since a version, and updates it with each event.
 async fn watch(
     transport: &Transport,
     request: &FollowRequest,
     version: &mut String,
     resumed: impl FnOnce(),
-    tell: &(impl Fn(WatchEvent) + Send + Sync),
+    on_event: &(impl Fn(WatchEvent) + Send + Sync),
 ) -> End {
     let call = call(request, version);
     let mut lines = match transport.lines(&call).await {
@@ -162,7 +162,7 @@ async fn watch(
         Err(Failure::Refused(status)) => {
             return match status.code {
                 410 => End::Expired,
-                // A server that has just started may answer 401 to everybody, one that is busy 429, or 5xx.
+                // A server that has just started can respond with 401, a busy one with 429 or 5xx.
                 400 | 403 | 404 | 405 | 406 | 415 => End::Never,
                 _ => End::Broken,
             };
@@ -171,7 +171,7 @@ async fn watch(
         Err(Failure::Lost { .. }) => return End::Broken,
     };
     resumed();
-    let limit = tokio::time::sleep(LASTS + GRACE);
+    let limit = tokio::time::sleep(WATCH_DURATION + GRACE);
     tokio::pin!(limit);
     loop {
         let line = tokio::select! {
@@ -182,21 +182,21 @@ async fn watch(
             Ok(Some(line)) => match read(&line, request) {
                 Some(Event::Is(name, live)) => {
                     version.clone_from(&live.resource_version);
-                    tell(WatchEvent::Changed(name, live));
+                    on_event(WatchEvent::Changed(name, live));
                 }
                 Some(Event::Gone(name, at)) => {
                     version.clone_from(&at);
-                    tell(WatchEvent::Deleted(name, at));
+                    on_event(WatchEvent::Deleted(name, at));
                 }
                 Some(Event::Other(at)) => *version = at,
                 Some(Event::Error(410)) => return End::Expired,
                 Some(Event::Error(_)) => return End::Broken,
                 Some(Event::Unknown) => {}
-                // Whatever this is, it is no watch.
+                // Whatever this is, it is not a watch.
                 None => return End::Never,
             },
             Ok(None) => return End::Over,
-            // An object that is larger than any.
+            // An object that is larger than any valid one.
             Err(Failure::TooLong(_)) => return End::Never,
             Err(_) => return End::Broken,
         }
@@ -209,7 +209,7 @@ fn call<'a>(request: &'a FollowRequest, version: &str) -> Call<'a> {
     let mut uri = resource.path(namespace.map(encode).as_deref(), None);
     uri.push_str(&format!(
         "?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}",
-        LASTS.as_secs(),
+        WATCH_DURATION.as_secs(),
         encode(version)
     ));
     if let Some(selector) = label_selector {
@@ -224,15 +224,15 @@ fn call<'a>(request: &'a FollowRequest, version: &str) -> Call<'a> {
 enum Event {
     Is(String, Live),
     Gone(String, String),
-    /// A change of an object that nobody wants, or a sign that nothing was missed so far.
+    /// A change of an object that is not followed, or a bookmark.
     Other(String),
     /// A `Status` with this code.
     Error(u16),
-    /// A type that a later server may have.
+    /// A type that a later version of the API can add.
     Unknown,
 }
 
-/// Reads one line of a watch; `None` for what is none.
+/// Parses one line of a watch; `None` if it is not one.
 fn read(line: &str, request: &FollowRequest) -> Option<Event> {
     #[derive(Deserialize)]
     struct Line<'a> {
@@ -255,7 +255,7 @@ fn read(line: &str, request: &FollowRequest) -> Option<Event> {
     struct At {
         resource_version: String,
     }
-    // Readers recurse once a level.
+    // The JSON parsers recurse once per level.
     if json::is_too_deep(line) {
         return None;
     }
@@ -276,10 +276,10 @@ fn read(line: &str, request: &FollowRequest) -> Option<Event> {
     })
 }
 
-/// An object with its name, if that is one of the wanted ones. Others are not copied.
+/// An object with its name, if it is followed. Others are not copied.
 ///
 /// # Errors
-/// It is no object.
+/// It is not an object.
 fn wanted(
     json: &str,
     resource: &Resource,
@@ -308,7 +308,7 @@ mod tests {
         json!({"metadata": {"name": name, "uid": "u", "resourceVersion": version}})
     }
 
-    /// The events in words, to the last one, and the queries that were asked.
+    /// The events as text, up to the last one, and the queries that were sent.
     async fn told(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (Vec<String>, Vec<String>) {
         let (target, seen) = fake_server::target(answer);
         let request = FollowRequest {
@@ -381,7 +381,7 @@ mod tests {
         })
         .await;
         assert_eq!(words[..2], ["listed web at 10", "lost"]);
-        // An hour of watches that end at once: a list and a watch in ten seconds.
+        // An hour of watches that end immediately: a list and a watch every ten seconds.
         assert!(queries.len() < 750, "{}", queries.len());
     }
 

@@ -47,14 +47,14 @@ pub struct Said {
     pub turned: Vec<Problem>,
 }
 
-/// The most pairs of objects that are named.
+/// The maximum number of pairs of objects that are named.
 const MOST_TURNED: usize = 20;
 
 /// Reports the objects whose default order is reversed.
 fn reversed<'o>(turned: &[(usize, usize)], object: impl Fn(usize) -> &'o ObjectRef) -> Vec<Problem> {
     let pair = |(later, earlier): &(usize, usize)| {
         let (first, then) = (object(*later), object(*earlier));
-        Problem::new(format!("{first} is written before {then} because of rules; by default it comes after it"))
+        Problem::new(format!("{first} is written before {then} because of rules; by default it is written after it"))
     };
     let mut problems: Vec<Problem> = turned.iter().take(MOST_TURNED).map(pair).collect();
     if turned.len() > MOST_TURNED {
@@ -302,7 +302,7 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
                     Group::Object(..) => format!("{object}: {}: the manifests have no {}", rule.source, rule.group),
                 };
                 let problem = Problem { at: place(&rule.source, Some(origin)), ..Problem::new(message) };
-                notices.push(problem.help("the rule does nothing; check the name"));
+                notices.push(problem.help("the rule has no effect; check the name"));
             }
         }
     }
@@ -312,12 +312,12 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
 /// Annotations of other tools that would change the order and are not read; each is reported once.
 fn unread_orders(objects: &[Object<'_>]) -> Vec<Problem> {
     let orders = [
-        (SYNC_WAVE, "sync-wave", "gantry does not read the waves of Argo CD", "where the order matters"),
+        (SYNC_WAVE, "sync-wave", "gantry does not read the waves of Argo CD", "if the order matters"),
         (
             HELM_HOOK,
             "helm.sh/hook",
-            "gantry runs no hooks of Helm and deploys the object like any other",
-            "leave out hooks that are tests or clean up (helm template --no-hooks); where the order matters",
+            "gantry does not run Helm hooks and deploys the object like any other",
+            "leave out hooks that are tests or clean up (helm template --no-hooks); if the order matters",
         ),
     ];
     let first = |(key, mark, message, help): (&str, &str, &str, &str)| {
@@ -328,7 +328,7 @@ fn unread_orders(objects: &[Object<'_>]) -> Vec<Problem> {
             is_written.then_some((name, origin))
         })?;
         let problem = Problem::new(format!("{name}: {key}: {message}")).at(location(origin, key));
-        Some(problem.help(format!("{help}: gantry.dev/change-group and gantry.dev/change-rule")))
+        Some(problem.help(format!("{help}, use gantry.dev/change-group and gantry.dev/change-rule")))
     };
     orders.into_iter().filter_map(first).collect()
 }
@@ -356,7 +356,7 @@ fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option
         Disorder::Cycle(edges) => edges,
         Disorder::TooMany(most) => {
             return Problem::new(format!("the change groups and rules sort the objects into more than {most} steps"))
-                .help("use fewer different groups: {name} in the name of a group makes one for each object");
+                .help("use fewer different groups: {name} in the name of a group creates one for each object");
         }
     };
     let place = |edge: &Edge| place(&edge.source, of(edge.of).1);
@@ -365,10 +365,10 @@ fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option
         .map(|edge| {
             let (later, earlier) = (of(edge.later).0, of(edge.earlier).0);
             let place = place(edge).map(|at| format!(" ({}:{})", at.file, at.line)).unwrap_or_default();
-            format!("{later} goes after {earlier}{place}")
+            format!("{later} comes after {earlier}{place}")
         })
         .collect();
-    let problem = Problem::new(format!("the order of the objects is a cycle: {}", said.join(", ")))
+    let problem = Problem::new(format!("the order of the objects has a cycle: {}", said.join(", ")))
         .help("change or remove one of these rules");
     match edges.first().and_then(place) {
         Some(at) => problem.at(at),

@@ -8,7 +8,7 @@ use crate::problem::Location;
 use crate::resource::ObjectRef;
 
 const PLACEHOLDERS: [&str; 6] = ["api-group", "kind", "name", "namespace", "crd-group", "crd-kind"];
-/// The longest name of a group. It may contain the names of objects.
+/// The maximum length of a group name. It may contain the names of objects.
 const MAX_NAME: usize = 2000;
 
 /// The groups to which kapp adds objects by their kind.
@@ -190,7 +190,7 @@ pub fn check_group(name: &str) -> Result<(), String> {
 
 fn unknown(placeholder: &str) -> String {
     let [others @ .., last] = PLACEHOLDERS.map(|name| format!("{{{name}}}"));
-    format!("unknown placeholder {{{placeholder}}}; there are {} and {last}", others.join(", "))
+    format!("unknown placeholder {{{placeholder}}}; known are {} and {last}", others.join(", "))
 }
 
 /// The name of a group with its placeholders filled in.

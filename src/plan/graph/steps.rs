@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use super::rule::{Group, Operation, Rule, Side, Source};
 use super::written::Ordering;
 
-/// The most steps: each is compared with each other one. Objects with the same rules share a step.
+/// The maximum number of steps, because each is compared with every other one. Objects with the same rules share a
+/// step.
 const MAX_STEPS: usize = 1000;
 
 /// An object to sort.
@@ -322,7 +323,7 @@ mod tests {
         Group::Named(name.to_owned())
     }
 
-    /// `groups | rules`, as in `a b | after c, before d`; with `?` a rule that does not count where it would close a cycle.
+    /// `groups | rules`, as in `a b | after c, before d`; `?` marks a rule that is ignored if it would close a cycle.
     fn ordering(text: &str) -> Ordering {
         let (groups, rules) = text.split_once('|').unwrap_or((text, ""));
         let rule = |text: &str| {
@@ -428,11 +429,11 @@ mod tests {
             cycle(&[(5, "a | after b"), (5, "b | after a")]),
             [(1, 0, 1, key("after a")), (0, 1, 0, key("after b"))]
         );
-        // By a rule of the earlier one.
+        // The rule belongs to the earlier object.
         let found = cycle(&[(5, "a | before b, after c"), (5, "b"), (5, "c | after b")]);
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found.contains(&(1, 0, 0, key("before b"))), "{found:?}");
-        // Two of a kind.
+        // Two objects with the same rules.
         assert_eq!(
             cycle(&[(5, "a | after a"), (5, "a | after a")]),
             [(0, 1, 0, key("after a")), (1, 0, 1, key("after a"))]
@@ -443,17 +444,17 @@ mod tests {
     #[test]
     fn a_rule_that_may_be_ignored_counts_unless_it_would_close_a_cycle() {
         assert_eq!(shown(&[(5, "| after b?"), (5, "b")]), ["[1]", "[0] < [0]"]);
-        // Whichever comes first in the list.
+        // Regardless of the order in the list.
         assert_eq!(shown(&[(5, "a | after b?"), (5, "b | after a")]), ["[0]", "[1] < [0]"]);
         assert_eq!(shown(&[(5, "a | after b"), (5, "b | after a?")]), ["[1]", "[0] < [0]"]);
-        // Of two that may both be ignored one counts.
+        // Of two optional rules that contradict each other, one applies.
         assert_eq!(shown(&[(5, "a | before b?"), (5, "b | before a?")]), ["[0]", "[1] < [0]"]);
         assert_eq!(shown(&[(5, "a | after a?"), (5, "a | after a?")]), ["[0, 1]"]);
-        // Nobody waits for what a dropped rule names.
+        // Nothing waits for the group of a dropped rule.
         let nodes = [(5, "a | after b?"), (5, "b | after a")];
         let awaited: Vec<bool> = sorted(&nodes).unwrap().iter().map(|step| step.is_awaited).collect();
         assert_eq!(awaited, [true, false]);
-        // A cycle of what has to be is none of the others' making.
+        // A cycle of required rules does not name optional ones.
         let cycle = cycle(&[(5, "a | after b?, after b"), (5, "b | after a")]);
         assert_eq!(cycle.len(), 2, "{cycle:?}");
     }

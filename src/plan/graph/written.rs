@@ -49,7 +49,7 @@ pub fn read(object: &ObjectRef, namespace: &str, manifest: &Value) -> (Ordering,
                 ordering.is_free = true;
                 Ok(())
             }
-            Some(Family::Free) => Err("it has to be empty".to_owned()),
+            Some(Family::Free) => Err("it must be empty".to_owned()),
             None => continue,
         };
         unreadable.extend(read.err().map(|message| Unreadable { source: Source::Annotation(key.clone()), message }));
@@ -236,7 +236,7 @@ mod tests {
             ("change-group", "_", "is like apps.example.com/database"),
             ("change-group", "/x", "is like apps.example.com/database"),
             ("change-group", "a{name", "is like apps.example.com/database"),
-            ("disable-default-change-group-and-rules", "x", "it has to be empty"),
+            ("disable-default-change-group-and-rules", "x", "it must be empty"),
         ];
         for (name, value, message) in wrong {
             let key = format!("kapp.k14s.io/{name}");

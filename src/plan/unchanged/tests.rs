@@ -89,7 +89,7 @@ fn inside_an_atomic_list_only_what_the_server_drops_may_be_missing() {
         |peer: Value| unchanged("X", &json!({"spec": {"ingress": [{"from": [peer]}]}}), &live, &BUILT_IN);
     assert!(is_unchanged(json!({"podSelector": {"matchLabels": {}, "matchExpressions": []}})));
     assert!(is_unchanged(json!({"podSelector": {}, "ipBlock": null})));
-    // In this namespace, or in every one.
+    // In this namespace, or in every namespace.
     assert!(!is_unchanged(json!({"podSelector": {}, "namespaceSelector": {}})));
     assert!(!is_unchanged(json!({"podSelector": {}, "tolerationSeconds": 0})));
     assert!(!is_unchanged(json!({"podSelector": {}, "optional": false})));
@@ -183,7 +183,7 @@ fn what_only_the_server_knows_is_doubtful_and_what_is_certain_is_not() {
     };
     let custom = Facts { built_in: false, ..BUILT_IN };
     for (fields, desired, live, of_built_in, of_custom) in [
-        // Dropped, filled in, written in another way.
+        // Dropped, defaulted, normalised.
         (json!({"f:a": {}}), json!({"a": {}}), json!({}), Doubtful, Doubtful),
         (json!({"f:a": {}}), json!({"a": {}}), json!({"a": {"b": 1}}), Doubtful, Doubtful),
         (json!({"f:a": {}}), json!({"a": ""}), json!({"a": "Always"}), Doubtful, Doubtful),
@@ -199,7 +199,7 @@ fn what_only_the_server_knows_is_doubtful_and_what_is_certain_is_not() {
         ),
         (json!({"f:a": {}}), json!({"a": [1]}), json!({"a": [1, 2]}), Doubtful, Doubtful),
         (json!({"f:a": {}}), json!({"a": {"b": 1}}), json!({"a": {}}), Doubtful, Changed),
-        // What is ours and is not there was dropped.
+        // A field in our entry that does not exist was dropped.
         (json!({"f:a": {}}), json!({"a": true}), json!({}), Doubtful, Doubtful),
         (json!({"f:x": {}}), json!({"x": 1, "a": true}), json!({"x": 1}), Changed, Changed),
         (json!({"f:a": {}}), json!({"a": "x"}), json!({"a": "y"}), Changed, Changed),

@@ -161,7 +161,7 @@ pub fn bundle(catalog: &str, package: &Package, bundle: &Bundle) -> String {
     let channels: Vec<&str> = package.channels_of(&bundle.name).map(|channel| channel.name.as_str()).collect();
     let csv = bundle.csv.clone().unwrap_or_default();
     let webhooks = match (&bundle.csv, csv.webhooks) {
-        (None, _) | (_, None) => "unknown: the catalog has no ClusterServiceVersion of it".to_owned(),
+        (None, _) | (_, None) => "unknown: the catalog has no ClusterServiceVersion for it".to_owned(),
         (_, Some(0)) => "none".to_owned(),
         (_, Some(number)) => number.to_string(),
     };
@@ -190,7 +190,10 @@ pub fn bundle(catalog: &str, package: &Package, bundle: &Bundle) -> String {
         .map(|property| [format!("  {}", property.kind), requirement(&property.kind, &property.value)])
         .collect();
     if !required.is_empty() {
-        out.push_str(&format!("\nrequires (OLM v1 does not install what declares dependencies)\n{}", table(&required)));
+        out.push_str(&format!(
+            "\nrequires (OLM v1 does not install bundles that declare dependencies)\n{}",
+            table(&required)
+        ));
     }
     let graph = Graph::new(package, &[]);
     let from = Installed { name: Some(&bundle.name), version: bundle.version().ok().map(|found| found.version) };
@@ -208,7 +211,7 @@ pub fn bundle(catalog: &str, package: &Package, bundle: &Bundle) -> String {
         rows.push([format!("  {}", next.version), next.name.clone(), by.join(", ")]);
     }
     match rows.is_empty() {
-        true => out.push_str("\nno bundle can be updated to from here\n"),
+        true => out.push_str("\nno upgrade is possible from here\n"),
         false => out.push_str(&format!("\ncan be updated to\n{}", table(&rows))),
     }
     out

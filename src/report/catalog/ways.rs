@@ -60,7 +60,7 @@ fn everywhere(way: &Way<'_>, reached: &[(&str, usize)]) -> String {
         out.push_str("\nThe catalog has no bundle of this version: only skipRange can lead from it to others.\n");
     }
     let Some((_, _)) = reached.first() else {
-        out.push_str("\nno bundle can be updated to from here\n");
+        out.push_str("\nno upgrade is possible from here\n");
         return out;
     };
     let edges = way.graph.edges(&way.from);
@@ -75,7 +75,7 @@ fn everywhere(way: &Way<'_>, reached: &[(&str, usize)]) -> String {
         [format!("  {}", bundle.version), bundle.name.clone(), of.join(", ")]
     });
     let rows: Vec<[String; 3]> = rows.collect();
-    out.push_str(&format!("\nin one step; without a version, OLM v1 takes the highest\n{}", table(&rows)));
+    out.push_str(&format!("\nin one step; without a version, OLM v1 installs the highest\n{}", table(&rows)));
     let far: Vec<[String; 3]> = reached
         .iter()
         .filter(|(_, steps)| *steps > 1)

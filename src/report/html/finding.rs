@@ -9,7 +9,7 @@ use super::rules::{Explained, anchor};
 use crate::finding::{AffectedObject, Finding, KeywordChange, Severity, Witness};
 use crate::text;
 
-/// The most witnesses that are shown, and the most affected objects.
+/// The maximum number of witnesses that are shown, and of affected objects.
 const WITNESSES: usize = 5;
 const OBJECTS: usize = 20;
 /// A longer witness is shortened, and cannot be copied.

@@ -27,7 +27,7 @@ use crate::text;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
-/// The most findings on the page, the worst first. With more, browsers become slow; `-o json` has all.
+/// The maximum number of findings on the page, the worst first. With more, browsers become slow; `-o json` has all.
 const MOST: usize = 5000;
 const SEVERITIES: [Severity; 5] =
     [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived, Severity::Known];
@@ -120,7 +120,7 @@ fn clusters(list: &ReportList) -> Markup {
             }
         }
         @if list.overview.live.len() > 1 {
-            h2 { "Clusters with other CRDs than most" }
+            h2 { "Clusters whose CRDs differ from most" }
             ul {
                 @for LiveGroup { clusters, differs } in &list.overview.live[1..] {
                     li { b { (words::line(&clusters.join(", "), 10_000)) } ": " (words::line(&differs.join(", "), 10_000)) }

@@ -31,7 +31,7 @@ fn the_page_asks_for_nothing_and_runs_nothing_else() {
     }
 }
 
-/// A hash that is not that of the script would switch it off.
+/// A hash that differs from the script's would disable it.
 #[test]
 fn the_hashes_are_those_of_what_the_page_holds() {
     let page = written(&samples::blocked(), write);
@@ -150,7 +150,7 @@ fn a_secret_is_shown_by_no_line() {
     assert!(of_secret(samples::object("v1", "ConfigMap", Some("a"), "s")).contains("number-of-line\">"));
 }
 
-/// The page without what is between these.
+/// The page without the text between these markers.
 fn without(page: &str, from: &str, to: &str) -> String {
     let start = page.find(from).map_or(0, |at| at + from.len());
     let end = page.find(to).unwrap_or(start);

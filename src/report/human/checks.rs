@@ -15,9 +15,9 @@ use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
 
-/// The most lines about what could not be checked, unless `verbose`; the others are counted.
+/// The maximum number of lines about what could not be checked, unless `verbose`; the others are counted.
 const LISTED: usize = 20;
-/// The widest column of names.
+/// The maximum width of the column of names.
 const WIDEST: usize = 60;
 
 pub fn write(

@@ -11,7 +11,7 @@ use crate::report::{ChangeEntry, Report};
 use crate::text;
 use crate::ui::color::Role;
 
-/// The most lines of a run, unless all are shown.
+/// The maximum number of lines of a run, unless all are shown.
 const MOST_LINES: usize = 1000;
 
 /// The heading of diffs that the server did not compute.

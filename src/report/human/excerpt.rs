@@ -1,6 +1,6 @@
 //! The line that a finding points to, with a mark below it. Drawn by annotate-snippets.
 //!
-//! The text is made harmless first, and the position of the mark is adjusted: an escaped character is longer than in the
+//! The text is sanitized first, and the position of the mark is adjusted: an escaped character is longer than in the
 //! file. A line may be a whole JSON file, so only the part around the mark is kept.
 
 use std::ops::Range;
@@ -76,7 +76,7 @@ pub fn draw(place: &Source, label: Option<&str>, excerpts: &dyn Excerpts, style:
 /// A line of an excerpt.
 pub struct PlainLine {
     pub number: usize,
-    /// Made harmless, and cut around the mark where it is long.
+    /// Sanitized, and cut around the mark if it is long.
     pub text: String,
     /// The bytes to mark.
     pub mark: Option<Range<usize>>,

@@ -16,17 +16,17 @@ use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
 
-/// The longest message. Longer ones, for example with a whole schema, are cut; `-o json` has all of them.
+/// The maximum length of a message. Longer ones, for example with a whole schema, are cut; `-o json` has all of them.
 const LONGEST_MESSAGE: usize = 500;
 const LONGEST_HELP: usize = 2000;
-/// A witness is shown up to this many characters.
+/// The maximum length of a witness that is shown, in characters.
 const LONGEST_WITNESS: usize = 600;
 /// The number of witnesses that are shown, without and with `verbose`.
 const WITNESSES: usize = 1;
 const WITNESSES_VERBOSE: usize = 5;
 /// Further places of the same finding that are named (unless `verbose`).
 const PLACES: usize = 5;
-/// The most objects that a line names.
+/// The maximum number of objects that a line names.
 const NAMED: usize = 3;
 const LONGEST_WAIVER: usize = 400;
 /// The labels of the notes are padded to this.
@@ -296,7 +296,7 @@ pub fn phrase(breaks: Breaks) -> (&'static str, &'static str) {
         Breaks::Writers => ("writers", "the server refuses or drops what they send today"),
         Breaks::Readers => ("readers", "they no longer find what they read today"),
         Breaks::Data => ("data", "the server drops values from objects when they are next written"),
-        Breaks::Behaviour => ("behaviour", "nothing is refused, but the same object has another meaning"),
+        Breaks::Behaviour => ("behaviour", "nothing is refused, but the same object has a different meaning"),
     }
 }
 

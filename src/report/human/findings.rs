@@ -15,17 +15,17 @@ use crate::report::Report;
 use crate::text;
 use crate::ui::color::Role;
 
-/// The most lines for errors that are not shown in full (unless `verbose`).
+/// The maximum number of lines for errors that are not shown in full (unless `verbose`).
 const ERROR_LINES: usize = 100;
-/// The most lines for warnings of one kind after the first (unless `verbose`).
+/// The maximum number of lines for warnings of one kind after the first (unless `verbose`).
 const WARNING_LINES: usize = 8;
-/// The most kinds of warnings whose first is shown in full; the others get one line (unless `verbose`).
+/// The maximum number of kinds of warnings whose first is shown in full; the others get one line (unless `verbose`).
 const WARNING_KINDS: usize = 6;
-/// The longest fact; longer ones are cut.
+/// The maximum length of a fact; longer ones are cut.
 const LONGEST_FACT: usize = 300;
-/// The widest column of places.
+/// The maximum width of the column of places.
 const WIDEST_PLACE: usize = 40;
-/// The most rules that are named when findings are only counted.
+/// The maximum number of rules that are named when findings are only counted.
 const COUNTED_RULES: usize = 6;
 
 pub fn write(

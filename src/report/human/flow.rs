@@ -12,12 +12,12 @@ use crate::text;
 const DEEPEST: usize = 32;
 /// Words that some YAML readers do not read as strings.
 const NO_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
-/// The most items of a list and keys of a map to write, if there is room.
+/// The maximum number of items of a list and keys of a map to write, if there is room.
 const ITEMS: [usize; 5] = [1000, 24, 8, 4, 2];
 /// A text of this many equal characters, or a list of this many equal items, is written with a factor.
 const SAME_CHARACTERS: usize = 32;
 const SAME_ITEMS: usize = 8;
-/// The longest repeated part of a text.
+/// The maximum length of a repeated part of a text.
 const LONGEST_PERIOD: usize = 8;
 /// Of a longer text, only the start and the end are written.
 const LONGEST_TEXT: usize = 200;

@@ -13,7 +13,7 @@ pub struct Kind<'a> {
     pub blocks: Vec<Block<'a>>,
 }
 
-/// What changed at one place, in one object or equally in several.
+/// What changed at one place, in one object or in the same way in several.
 pub struct Block<'a> {
     /// Never empty. The first is shown in full, the others only with their places.
     pub places: Vec<Place<'a>>,

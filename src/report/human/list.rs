@@ -12,10 +12,10 @@ use crate::ui::color::Role;
 
 /// The column of the values of the headings.
 const INDENT: usize = 9;
-/// The most clusters without problems that are named (unless `verbose`), and the most of the others.
+/// The maximum number of clusters without problems that are named (unless `verbose`), and of other clusters.
 const NAMED: usize = 10;
 const NAMED_OTHERS: usize = 50;
-/// The most CRDs that are named for each cluster that differs.
+/// The maximum number of CRDs that are named for each cluster that differs.
 const CRDS: usize = 10;
 
 /// The findings, errors and diffs of each cluster that `fits`.
@@ -180,8 +180,8 @@ fn live(list: &ReportList, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Res
         return Ok(());
     }
     let same = match first.clusters.len() {
-        1 => format!("the CRDs of {} and of these are not the same:", name(&first.clusters[0])),
-        number => format!("{number} clusters have the same CRDs; these have others:"),
+        1 => format!("the CRDs of {} differ from those of:", name(&first.clusters[0])),
+        number => format!("{number} clusters have the same CRDs; these differ:"),
     };
     let heading = pen.paint.text(Role::Heading, &text::pad("Live", INDENT));
     pen.line(&format!("{heading}{same}"))?;

@@ -10,7 +10,7 @@ use crate::report::{Outcome, Report, WaitState};
 use crate::text;
 use crate::ui::color::Role;
 
-/// The most objects with the same result that are listed, unless `verbose`; the others are counted.
+/// The maximum number of objects with the same result that are listed, unless `verbose`; the others are counted.
 const LISTED: usize = 20;
 
 pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, pen: &mut Pen<'_>) -> io::Result<()> {

@@ -20,7 +20,7 @@ impl<'a> Pen<'a> {
         Pen { paint: Paint::new(options.color), width: options.width, begun: false, out }
     }
 
-    /// Writes one line of text that is harmless already.
+    /// Writes one line of text that is already sanitized.
     pub fn line(&mut self, line: &str) -> io::Result<()> {
         self.begun = true;
         writeln!(self.out, "{}", line.trim_end())

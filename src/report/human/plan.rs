@@ -9,7 +9,7 @@ use crate::report::{ChangeEntry, Report};
 use crate::text;
 use crate::ui::color::Role;
 
-/// The most changed objects that are listed; with more, only the summary is shown (unless `verbose`).
+/// The maximum number of changed objects that are listed; with more, only the summary is shown (unless `verbose`).
 const LISTED: usize = 5;
 /// The column of the values of the header.
 const INDENT: usize = 9;

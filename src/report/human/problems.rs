@@ -11,12 +11,12 @@ use crate::report::ErrorEntry;
 use crate::text;
 use crate::ui::color::Role;
 
-/// The longest document that is searched for its kind. Lines of longer ones are not shown.
+/// The maximum length of a document that is searched for its kind. Lines of longer ones are not shown.
 const LONGEST_DOCUMENT: usize = 20_000;
 
-/// The most lines below the title of a problem: the causes of a refusal, the objects of a conflict.
+/// The maximum number of lines below the title of a problem: the causes of a refusal, the objects of a conflict.
 const MOST_LINES: usize = 100;
-/// The most problems that are shown, unless `verbose`; the others are counted.
+/// The maximum number of problems that are shown, unless `verbose`; the others are counted.
 const SHOWN: usize = 20;
 
 /// Writes problems, separated by blank lines.

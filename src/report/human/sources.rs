@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use super::Excerpts;
 use crate::manifest::Source;
 
-/// The largest file that is read to show a line of it.
+/// The maximum size of a file that is read to show a line of it.
 const LARGEST: u64 = 64 << 20;
 
 /// Texts by file name. The starts of lines are computed when the first line of a text is requested.

@@ -19,7 +19,7 @@ fn plain(report: &Report) -> String {
 fn snapshot(name: &str, text: &str) {
     let folder = "../snapshots";
     insta::with_settings!({snapshot_path => folder, prepend_module_to_snapshot => false, omit_expression => true}, {
-        // A blank line first, for the snapshot would begin with the text's own first blank one otherwise.
+        // Starts with a blank line, because insta would otherwise strip the text's own first one.
         insta::assert_snapshot!(name, format!("\n{text}"));
     });
 }

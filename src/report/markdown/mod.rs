@@ -20,17 +20,17 @@ use super::{LiveGroup, Report, ReportList, Surroundings, words};
 use crate::finding::{CheckReport, CheckStatus, Severity};
 use crate::text;
 
-/// The longest report, in characters. GitHub accepts comments of up to 65,536.
+/// The maximum length of a report, in characters. GitHub accepts comments of up to 65,536.
 pub const LONGEST: usize = 60_000;
 /// The space reserved for the sentence about what was left out.
 const TAIL: usize = 400;
-/// The most checks in the overview, errors, and items that could not be checked; the others are counted.
+/// The maximum number of checks in the overview, errors, and items that could not be checked; the others are counted.
 const CHECKS: usize = 50;
 const TOLD: usize = 20;
 const LONGEST_LINE: usize = 400;
-/// The most clusters that a line names.
+/// The maximum number of clusters that a line names.
 const NAMED: usize = 20;
-/// The most further places of one finding that are named.
+/// The maximum number of further places of one finding that are named.
 const PLACES: usize = 5;
 
 /// Writes the report.
@@ -115,7 +115,7 @@ fn clusters(list: &ReportList) -> String {
     for LiveGroup { clusters, differs } in list.overview.live.iter().skip(1).take(TOLD) {
         let [clusters, differs] = [clusters, differs]
             .map(|all| code(&words::line(&names(all.iter().map(String::as_str), NAMED), LONGEST_LINE)));
-        text.push_str(&format!("\nOther CRDs than most are live in {clusters}: {differs}\n"));
+        text.push_str(&format!("\nThe live CRDs of {clusters} differ from most: {differs}\n"));
     }
     text
 }

@@ -11,7 +11,7 @@ fn sarif(report: &Report) -> Value {
 #[test]
 fn every_sample_follows_the_schema_of_the_standard() {
     let schema = include_str!("../../../tests/fixtures/sarif/sarif-schema-2.1.0.json");
-    // As published it is no regular expression; gantry writes no `language`.
+    // The published pattern is not a valid regular expression; gantry writes no `language`.
     let schema = schema.replace("^[a-zA-Z]{2}|^[a-zA-Z]{2}-[a-zA-Z]{2}]?$", "");
     let schema = serde_json::from_str(&schema).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
@@ -92,7 +92,7 @@ fn what_could_not_be_checked_is_no_success() {
         .collect();
     assert!(told[0].0 == "error" && told[0].1.starts_with("PermissionValidation could not check: "), "{told:?}");
     assert!(told[1].0 == "warning" && told[1].1.starts_with("WebhookReadiness was skipped: "), "{told:?}");
-    // Findings do not turn it into one.
+    // The run is still unsuccessful if other checks have findings.
     let mut both = samples::blocked();
     both.checks.extend(samples::could_not_check().checks);
     assert_eq!(self::sarif(&both)["runs"][0]["invocations"][0]["executionSuccessful"], false);

@@ -135,14 +135,14 @@ example.v3.0.0 (package example, catalog test)
   image             example.com/example@sha256:3000000000000000000000000000000000000000000000000000000000000000
   channels          fast, stable
   install modes     AllNamespaces
-  webhooks          unknown: the catalog has no ClusterServiceVersion of it
+  webhooks          unknown: the catalog has no ClusterServiceVersion for it
   needs Kubernetes  1.28.0
 
 provides 2 APIs
   Example (example.com/v1)
   Example (example.com/v1beta1)
 
-requires (OLM v1 does not install what declares dependencies)
+requires (OLM v1 does not install bundles that declare dependencies)
   olm.gvk.required      Other (other.example.com/v1)
   olm.package.required  other >=1.0.0 <2.0.0
 
@@ -197,7 +197,7 @@ fn from_a_version_all_that_can_be_reached_is_listed() {
     let expected = "\
 example 1.0.0 (catalog test)
 
-in one step; without a version, OLM v1 takes the highest
+in one step; without a version, OLM v1 installs the highest
   2.0.0  example.v2.0.0  stable (skipRange >=1.0.0 <2.0.0)
 
 in several steps; --to VERSION shows them

@@ -98,10 +98,10 @@ fn a_catalog_is_read_from_a_url() {
     }
     let at = format!("127.0.0.1:{}", server.port);
     for (path, message) in [
-        ("/gone", format!("the catalog c cannot be read: {at} answers 404 Not Found to /gone")),
-        ("/elsewhere", format!("{at} names another server for the catalog: http://192.0.2.1/x")),
-        ("/forever", format!("{at} names another place for the catalog again and again")),
-        ("/half", format!("{at} closed the connection before its answer was complete")),
+        ("/gone", format!("the catalog c cannot be read: {at} responded with 404 Not Found to /gone")),
+        ("/elsewhere", format!("{at} redirects the catalog to another server: http://192.0.2.1/x")),
+        ("/forever", format!("{at} redirects the catalog more than 5 times")),
+        ("/half", format!("{at} closed the connection before the response was complete")),
     ] {
         let output = run(path).code(1);
         assert!(output.stderr.contains(&message), "{path}: {}", output.stderr);
@@ -134,7 +134,7 @@ fn a_server_is_trusted_by_its_ca_file_only() {
     let output = in_folder(folder.path(), &["-c", "sub/trusted.yaml"]).code(0);
     assert!(output.stdout.contains("\np        a "), "{}", output.stdout);
     for (file, message) in [
-        ("plain", "name the certificate of the server's authority: caFile of the catalog"),
+        ("plain", "set caFile of the catalog to the CA that signed the server's certificate"),
         ("wrong", "contains no PEM certificate"),
         ("gone", "gone.pem cannot be read: no such file"),
     ] {
