@@ -16,8 +16,6 @@ const MOST_LINES: usize = 10;
 const MOST_FIELDS: usize = 8;
 /// The maximum length in bytes of a schema that is shown on one line.
 const ONE_LINE: usize = 100;
-/// The depth at which the fields of a schema are.
-const FIELDS_ONLY: usize = 2;
 /// The maximum length of a description. A longer one is truncated.
 const LONGEST_DESCRIPTION: usize = 100;
 /// The maximum depth of nested items in an outline.
@@ -95,7 +93,7 @@ pub fn field(page: &mut Page, kind: LineKind, lead: Lead, path: &str, node: &Val
     }
     let mut lines = yaml::block(lead, Some(path), &node);
     if lines.len() > MOST_LINES {
-        lines = match yaml::one_line(&node, ONE_LINE, FIELDS_ONLY) {
+        lines = match yaml::one_line(&node, ONE_LINE, depth_of_fields(&node)) {
             Some(flow) => vec![lead.line(&format!("{}: {flow}", yaml::scalar(path)))],
             None => outline(lead, path, &node, 0),
         };
@@ -108,6 +106,11 @@ pub fn field(page: &mut Page, kind: LineKind, lead: Lead, path: &str, node: &Val
         lines.push(lead.inside().line(&format!("# … {more}")));
     }
     page.change_as_it_is(kind, lines);
+}
+
+/// The depth at which the fields of a schema, or of its items, are.
+fn depth_of_fields(node: &Value) -> usize {
+    ["items", "additionalProperties"].iter().find_map(|key| node.get(key)).map_or(2, |node| 1 + depth_of_fields(node))
 }
 
 /// Removes the descriptions from a schema, but not a field named `description`, nor data in a default.
