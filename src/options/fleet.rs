@@ -1,5 +1,6 @@
 //! Options for deploys to many clusters: shards and waves.
 
+use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
 
@@ -15,6 +16,12 @@ impl Shard {
     /// Whether the cluster at this index is in the shard.
     pub fn has(self, index: usize) -> bool {
         index % self.of == self.index
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
     }
 }
 

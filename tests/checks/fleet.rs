@@ -357,6 +357,7 @@ fn contexts_are_read_from_a_file_and_split_into_shards() {
     assert_eq!((of(&shard("0/2")), of(&shard("1/2"))), ("c4 c1 c3".into(), "c0 c2".into()));
     let empty = shard("5/6");
     assert_eq!(empty.code(0).report()["clusters"], json!([]));
+    empty.stderr_contains("notice: --shard 5/6 contains none of the clusters");
 
     bed.write("contexts", "c1\n\nc9\nprod-*\n");
     let run = on(&bed, &many, &check(&["--contexts-file", "contexts"])).run();
@@ -380,6 +381,7 @@ fn several_contexts_are_a_usage_error_where_there_is_one_target() {
     refused(&check(&["--context", "a,"]), "contains an empty name");
     refused(&check(&["--context", "a,c"]), "has no context \"c\"");
     refused(&check(&["--context", "x*"]), "no context of the kubeconfig matches \"x*\"");
+    refused(&["apps", "--context", "a,b"], "only check, diff and deploy accept several contexts");
     refused(&check(&["--context", "a", "--shard", "0/2"]), "--shard requires several clusters");
     refused(&check(&["--context", "a", "--contexts-file", "x"]), "cannot be used with");
     refused(&["deploy", "-f", "manifests.yaml", "--context", "a,b"], "--waves 1,10%,100%");

@@ -148,7 +148,10 @@ fn from_kubeconfig(kubeconfig: &Kubeconfig, connection: &Connection, surrounding
         let near = did_you_mean(&name, names).map_or(String::new(), |near| format!(", did you mean {near:?}?"));
         let from = if asked { "" } else { " (its current-context)" };
         let problem = Problem::new(format!("the kubeconfig has no context {:?}{from}{near}", words(&name)))
-            .help(format!("known: {}", known(kubeconfig)));
+            .help(match asked && name.contains([',', '*', '?']) {
+                true => format!("only check, diff and deploy accept several contexts; known: {}", known(kubeconfig)),
+                false => format!("known: {}", known(kubeconfig)),
+            });
         return Err(if asked { Error::usage(problem) } else { Error::failed(problem) });
     };
     let missing = |what: &str, missing: &str| {

@@ -90,6 +90,10 @@ pub async fn run(
     let mut fleet = Fleet { run, loaded, connection, names, waves, progress };
     let all: Vec<usize> = (0..fleet.names.len()).collect();
     let mut state = State::default();
+    if let (true, Some(shard)) = (all.is_empty(), fleet.run.args.many.shard) {
+        let notice = Problem::new(format!("--shard {shard} contains none of the clusters; nothing is checked"));
+        output.notices(host, &[notice]);
+    }
     state.take(fleet.on_each(&all, "checking clusters", host, output).await, host, output);
     let goes_on = match writes {
         true => fleet.deploy(&mut state, host, output).await,
