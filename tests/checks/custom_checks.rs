@@ -136,13 +136,13 @@ fn the_examples_find_what_they_are_for() {
         found,
         [
             "10 Deployment no-latest-tag error spec.template.spec.containers every image must name a version",
-            "16 ConfigMap owner-label warning metadata.labels nobody owns ConfigMap c: set the label owner",
-            "3 Deployment owner-label warning metadata.labels nobody owns Deployment web: set the label owner",
+            "16 ConfigMap owner-label warning metadata.labels no owner for ConfigMap c: set the label owner",
+            "3 Deployment owner-label warning metadata.labels no owner for Deployment web: set the label owner",
             "5 Deployment scale-in-steps error spec.replicas replicas may at most be halved at a time: 8 to 3",
-            "12 Deployment no-host-path error spec.template.spec.volumes a folder of the node is mounted",
-            "17 ConfigMap data-kept/key-removed warning data the key b goes, and somebody may read it",
+            "12 Deployment no-host-path error spec.template.spec.volumes mounts a folder of the node",
+            "17 ConfigMap data-kept/key-removed warning data the key b is removed, and something may still read it",
             "11 Deployment allowed-registries error spec.template.spec.containers[0].image the image \
-             elsewhere/web:latest comes from elsewhere",
+             elsewhere/web:latest is not from an allowed registry",
         ],
         "{report:#}"
     );
