@@ -1,6 +1,6 @@
-//! What the check costs inside the process: reading manifests, and comparing pairs of CRDs.
+//! The cost of the check inside the process: reading manifests, and comparing pairs of CRDs.
 //!
-//! `cargo bench` measures 60 CRDs of 25 KB made from one seed; times are for all of them.
+//! `cargo bench` measures 60 CRDs of 25 KB generated from one seed; times are for all of them.
 
 mod support;
 

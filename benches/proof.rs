@@ -1,4 +1,4 @@
-//! What a proof costs: two megabytes that differ everywhere, and schemas made to be hard.
+//! The cost of a proof: two megabytes that differ everywhere, and schemas that are crafted to be hard.
 
 use std::hint::black_box;
 
@@ -6,7 +6,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use gantry_proof::{Limits, Version, prove};
 use serde_json::{Map, Value, json};
 
-/// A schema of about `bytes` bytes; with `step` 1 every leaf differs from that with `step` 0.
+/// A schema of about `bytes` bytes; with `step` 1 every leaf differs from the schema with `step` 0.
 fn large(bytes: usize, step: usize) -> Value {
     const LEAF: usize = 420;
     let leaves = bytes / LEAF;
@@ -25,7 +25,7 @@ fn large(bytes: usize, step: usize) -> Value {
     json!({"type": "object", "properties": {"spec": {"type": "object", "properties": groups}}})
 }
 
-/// `anyOf` in `anyOf`, patterns that blow up, a hundred rules.
+/// Nested `anyOf`, exploding patterns, a hundred rules.
 fn hostile(step: usize) -> Value {
     let mut nested = json!({"required": ["f0"]});
     for depth in 0..12 {

@@ -1,4 +1,4 @@
-//! Validation of custom resources: how many objects a second one core judges.
+//! Validation of custom resources: how many objects one core validates in a second.
 
 use std::hint::black_box;
 
@@ -6,7 +6,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gantry_schema::Schema;
 use serde_json::{Value, json};
 
-/// A resource with twenty rules of the kinds that real CRDs have most.
+/// A resource with twenty rules of the most common kinds in real CRDs.
 fn schema() -> Schema {
     let rule = |rule: &str| json!({"rule": rule, "message": "no"});
     let listener = json!({"type": "object", "required": ["name", "port"], "properties": {

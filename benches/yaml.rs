@@ -1,7 +1,7 @@
-//! What the readers of the block style and of JSON (`crates/yaml/src/{block,flow}`) bring: CRDs in the plain block style and as
-//! JSON, and the same ones with an anchor or a comment, which these readers leave to libyaml.
+//! The speed-up of the readers of the block style and of JSON (`crates/yaml/src/{block,flow}`): CRDs in the plain block
+//! style and as JSON, and the same CRDs with an anchor or a comment, which these readers leave to libyaml.
 //!
-//! Both are read in turns, and the shortest times are compared: what else the machine does only makes a run longer.
+//! Both are read alternately, and the shortest times are compared, because other load only makes a run longer.
 
 mod support;
 
@@ -19,13 +19,13 @@ fn main() {
     let anchored: Vec<String> =
         block.iter().map(|text| text.replacen("apiVersion: ", "apiVersion: &version ", 1)).collect();
     let flow: Vec<String> = crds.iter().map(|crd| serde_json::to_string(crd).expect("a CRD is valid JSON")).collect();
-    // A comment is all that keeps it from being JSON.
+    // Only the comment makes it invalid JSON.
     let commented: Vec<String> = flow.iter().map(|text| format!("{text} # YAML")).collect();
     for (fast, general) in block.iter().zip(&anchored).chain(flow.iter().zip(&commented)) {
         assert_ne!(fast, general);
-        assert_eq!(gantry_yaml::to_json(fast), gantry_yaml::to_json(general), "both readers read the same");
+        assert_eq!(gantry_yaml::to_json(fast), gantry_yaml::to_json(general), "both readers give the same result");
     }
-    println!("{CRDS} CRDs into JSON, the shortest of {TURNS} turns");
+    println!("{CRDS} CRDs to JSON, the shortest of {TURNS} runs");
     compare("block style", &block, &anchored);
     compare("JSON", &flow, &commented);
 }
@@ -39,7 +39,7 @@ fn compare(style: &str, fast: &[String], general: &[String]) {
     let bytes: usize = fast.iter().map(String::len).sum();
     let speed = |time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
     println!("{style}, {:.1} MB", bytes as f64 / 1e6);
-    println!("  reader of ours {:>7.2} ms {:>6.0} MB/s", of_fast.as_secs_f64() * 1e3, speed(of_fast));
+    println!("  own reader     {:>7.2} ms {:>6.0} MB/s", of_fast.as_secs_f64() * 1e3, speed(of_fast));
     println!("  libyaml        {:>7.2} ms {:>6.0} MB/s", of_general.as_secs_f64() * 1e3, speed(of_general));
     println!("  ratio          {:>7.1}", of_general.as_secs_f64() / of_fast.as_secs_f64());
 }

@@ -1,12 +1,12 @@
-//! What a whole `gantry check` costs, beside a bare list of the same CRDs.
+//! The cost of a whole `gantry check`, compared with a bare list of the same CRDs.
 //!
 //!     cargo bench --bench check             614 CRDs of 20 KB on average
 //!     cargo bench --bench check -- large    1,539 CRDs of 49 KB on average
-//!     cargo bench --bench check -- 5000     so many CRDs of 20 KB on average
+//!     cargo bench --bench check -- 5000     this number of CRDs of 20 KB on average
 //!
-//! Starts the servers of the test bed, deploys CRDs that are made from a seed, changes each of them as an upgrade
-//! would, and then runs the two processes in turns, so that whatever else the machine does meets both.
-//! `docs/benchmarks.md` says what the figures mean.
+//! Starts the servers of the test bed, deploys CRDs that are generated from a seed, changes each of them as an upgrade
+//! would, and then runs the two processes alternately, so that other load affects both.
+//! `docs/benchmarks.md` explains the figures.
 
 mod bare_list;
 #[path = "../support/mod.rs"]
@@ -29,11 +29,11 @@ use testbed::ControlPlane;
 const SEED: u64 = 7;
 const RUNS: usize = 15;
 
-/// An amount of work and what it may cost.
+/// An amount of work and its budget.
 struct Size {
     name: &'static str,
     crds: usize,
-    /// Of one CRD as YAML, about.
+    /// The approximate size of one CRD as YAML, in bytes.
     bytes: usize,
     budget: Budget,
 }
@@ -43,7 +43,7 @@ const SIZES: [Size; 2] = [
     Size { name: "large", crds: 1539, bytes: 49_000, budget: Budget { of: "list", ratio: 2.0, mebibytes: 300.0 } },
 ];
 
-/// The size that is asked for: by its name, or so many CRDs like those of the small one.
+/// The requested size: by name, or a number of CRDs like those of the small size.
 fn size(asked: &str) -> Option<Size> {
     let counted = asked.parse().ok().filter(|crds| *crds > 0);
     let budget = Budget { of: "list", ratio: 2.0, mebibytes: f64::INFINITY };
@@ -51,11 +51,11 @@ fn size(asked: &str) -> Option<Size> {
     named.or_else(|| counted.map(|crds| Size { name: "counted", crds, bytes: SIZES[0].bytes, budget }))
 }
 
-/// Set for the process that lists: its arguments are the server's address and certificate.
+/// This variable is set for the process that lists; its arguments are the server's address and certificate.
 const TOKEN: &str = "GANTRY_BENCH_TOKEN";
 
 fn main() -> ExitCode {
-    // Cargo adds `--bench` to what the user gave.
+    // Cargo adds `--bench` to the user's arguments.
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     if let (Ok(token), [address, ca_file]) = (env::var(TOKEN), &arguments[..]) {
         return match bare_list::list(address, Path::new(ca_file), &token) {
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     }
     let asked = arguments.first().map_or("small", String::as_str);
     let Some(size) = size(asked) else {
-        eprintln!("no size {asked:?}; there are {} and any number", SIZES.map(|size| size.name).join(", "));
+        eprintln!("unknown size {asked:?}; use {} or a number", SIZES.map(|size| size.name).join(", "));
         return ExitCode::from(2);
     };
     run(&size);
@@ -90,13 +90,13 @@ fn run(size: &Size) {
     let deployed = process::run(gantry(&servers, home).args(["deploy", "-y", "-f"]).arg(&live)).expect("start gantry");
     assert_eq!(deployed.code, Some(0), "the live side was not deployed");
     fs::remove_dir_all(&live).expect("remove the live side's manifests");
-    eprintln!("waiting until the server has come to rest");
+    eprintln!("waiting until the server is idle");
     until_at_rest(&servers);
 
     let report = home.join("report.json");
     let json = format!("json={}", report.display());
     let first = process::run(gantry(&servers, home).args(["check", "-o", &json, "-f"]).arg(&desired));
-    assert_eq!(first.expect("start gantry").code, Some(3), "some of the upgrades are to be blocked");
+    assert_eq!(first.expect("start gantry").code, Some(3), "some of the upgrades must be blocked");
     let findings = check_report(size, &report);
     let listed = Command::output(&mut lister(&servers)).expect("start the list");
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
@@ -111,13 +111,13 @@ fn run(size: &Size) {
         lists.push(list);
         let check = process::run(gantry(&servers, home).args(["check", "-q", "-f"]).arg(&desired));
         let check = check.expect("start gantry");
-        assert_eq!(check.code, Some(3), "the check did not come to its end");
+        assert_eq!(check.code, Some(3), "the check failed");
         checks.push(check);
     }
     measure::tell(&[("bare list", &lists), ("gantry check", &checks)], &size.budget);
 }
 
-/// Writes both sides, one file for each CRD, and gives the size of the desired side in bytes.
+/// Writes both sides, one file for each CRD, and returns the size of the desired side in bytes.
 fn write_manifests(size: &Size, live: &Path, desired: &Path) -> io::Result<usize> {
     fs::create_dir(live)?;
     fs::create_dir(desired)?;
@@ -133,17 +133,17 @@ fn write_manifests(size: &Size, live: &Path, desired: &Path) -> io::Result<usize
     Ok(bytes)
 }
 
-/// The built gantry in an environment that holds nothing of this machine.
+/// The built gantry, isolated from this machine's environment.
 fn gantry(servers: &ControlPlane, home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
     command.env_clear().env("HOME", home).env("KUBECONFIG", servers.kubeconfig("admin")).current_dir(home);
-    // So many new CRDs at once keep the server busy for longer than one deploy would wait.
+    // This many new CRDs keep the server busy for longer than the default time limits of a deploy.
     command.env("GANTRY_TIMEOUTS__ESTABLISHED", "1h");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-/// This very program, in its other part.
+/// This program, in its role as the bare list.
 fn lister(servers: &ControlPlane) -> Command {
     let mut command = Command::new(env::current_exe().expect("the path of this program"));
     command.arg(servers.url().trim_start_matches("https://")).arg(servers.ca_file());
@@ -151,7 +151,7 @@ fn lister(servers: &ControlPlane) -> Command {
     command
 }
 
-/// Whether the check that is measured did its work: all CRDs were found live, and the unsafe tenth was reported.
+/// Asserts that the measured check did its work: all CRDs were found live, and the unsafe tenth was reported.
 fn check_report(size: &Size, report: &Path) -> u64 {
     let report = fs::read(report).expect("the report");
     let report: Value = serde_json::from_slice(&report).expect("the report is JSON");

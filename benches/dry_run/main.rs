@@ -1,11 +1,11 @@
-//! What it costs to ask the server about every object of a deploy, beside kubectl's dry run of the same manifests.
+//! The cost of a dry run of every object of a deploy, compared with kubectl's dry run of the same manifests.
 //!
 //!     cargo bench --bench dry_run               600 objects
-//!     cargo bench --bench dry_run -- 5000       so many objects
+//!     cargo bench --bench dry_run -- 5000       this number of objects
 //!
-//! Starts the servers of the test bed, puts a quarter of the objects there as they were, and runs processes in turns:
-//! `kubectl apply --dry-run=server`, the same by server-side apply, and `gantry check`. Needs `kubectl` in PATH.
-//! `docs/benchmarks.md` says what the figures mean.
+//! Starts the servers of the test bed, creates an earlier form of a quarter of the objects, and runs these processes
+//! alternately: `kubectl apply --dry-run=server`, the same with server-side apply, and `gantry check`. Needs `kubectl`
+//! in `PATH`. `docs/benchmarks.md` explains the figures.
 
 #[path = "../measure/mod.rs"]
 mod measure;
@@ -27,7 +27,7 @@ const BUDGET: Budget = Budget { of: "kubectl", ratio: 1.0, mebibytes: 100.0 };
 const NAMESPACE: &str = "bench";
 
 fn main() -> ExitCode {
-    // Cargo adds `--bench` to what the user gave.
+    // Cargo adds `--bench` to the user's arguments.
     let argument = env::args().skip(1).find(|argument| argument != "--bench");
     let objects = match argument.map(|number| number.parse()) {
         None => OBJECTS,
@@ -54,7 +54,7 @@ fn run(objects: usize) {
     servers.apply_yaml(&crd().to_string());
     fs::create_dir(home.join("manifests")).expect("a folder");
     for (number, chunk) in (0..objects).collect::<Vec<_>>().chunks(50).enumerate() {
-        // With a line before the first one, too: kubectl takes a file that begins with a brace for a single object.
+        // A separator also comes before the first object: kubectl reads a file that begins with a brace as one object.
         let documents: String = chunk.iter().map(|n| format!("---\n{}\n", object(*n, "new"))).collect();
         fs::write(home.join(format!("manifests/{number}.yaml")), documents).expect("write manifests");
     }
@@ -64,7 +64,7 @@ fn run(objects: usize) {
         assert_eq!(status, 201, "{answer}");
     }
     until_at_rest(&servers);
-    println!("{objects} objects, {} of them there already", objects.div_ceil(4));
+    println!("{objects} objects, {} of them exist already", objects.div_ceil(4));
 
     let mut runs: [Vec<Run>; 3] = Default::default();
     for _ in 0..RUNS {
@@ -88,7 +88,7 @@ fn run(objects: usize) {
     measure::tell(&[("kubectl", &runs[0]), ("kubectl ssa", &runs[1]), ("gantry check", &runs[2])], &BUDGET);
 }
 
-/// In an environment that holds nothing of this machine but where programs are.
+/// Isolated from this machine's environment, except for `PATH`.
 fn command(program: &str, arguments: &[&str], servers: &ControlPlane, home: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("HOME", home).env("KUBECONFIG", servers.kubeconfig("admin")).current_dir(home);
@@ -107,7 +107,7 @@ fn crd() -> Value {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-/// ConfigMaps, Deployments and custom resources in turns.
+/// Alternating ConfigMaps, Deployments and custom resources.
 fn object(number: usize, value: &str) -> Value {
     let metadata = json!({"name": format!("object-{number}"), "namespace": NAMESPACE, "labels": {"state": value}});
     match number % 3 {

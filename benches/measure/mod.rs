@@ -1,5 +1,5 @@
-//! What the benches of whole processes have in common: waiting for a server at rest, running processes, and telling what
-//! they took beside the budget.
+//! Code shared by the benchmarks of whole processes: waiting until the server is idle, running processes, and comparing
+//! the results with the budget.
 
 pub mod process;
 
@@ -10,18 +10,18 @@ pub use process::Run;
 
 use crate::testbed::ControlPlane;
 
-/// What the last of the measured processes may cost.
+/// The budget of the last measured process.
 pub struct Budget {
-    /// What the first is called: `list`.
+    /// The name of the first process, such as `list`.
     pub of: &'static str,
-    /// Its median may take so many times the median of the first.
+    /// The maximum ratio of its median to that of the first process.
     pub ratio: f64,
-    /// The most memory that any of its runs may hold, in MiB.
+    /// The maximum peak memory of any of its runs, in MiB.
     pub mebibytes: f64,
 }
 
-/// Waits until the server does nothing of its own accord. New CRDs keep it busy for a while: it serves them, and
-/// describes them in its OpenAPI documents; after many writes it has garbage to collect and caches to fill.
+/// Waits until the server is idle. New CRDs keep it busy for a while: it starts to serve them, and adds them to its
+/// OpenAPI documents; after many writes it collects garbage and fills caches.
 pub fn until_at_rest(servers: &ControlPlane) {
     let used = || {
         let (_, metrics) = servers.get("/metrics");
@@ -40,7 +40,7 @@ pub fn until_at_rest(servers: &ControlPlane) {
     }
 }
 
-/// Prints a line for each process, and whether the last kept to the budget. The others are compared with the first.
+/// Prints a line for each process, with its ratio to the first, and whether the last is within the budget.
 pub fn tell(measured: &[(&str, &[Run])], budget: &Budget) {
     println!(
         "\n{:<14}{:>9}{:>9}{:>9}{:>12}{:>11}{:>13}",
@@ -74,7 +74,7 @@ fn spread(runs: &[Run], time: impl Fn(&Run) -> Duration) -> [f64; 3] {
     [times[0], times[times.len() / 2], times[times.len() - 1]]
 }
 
-/// The most memory that any of them held, in MiB.
+/// The maximum of their peak memory, in MiB.
 fn peak(runs: &[Run]) -> f64 {
     runs.iter().map(|run| run.peak).max().unwrap_or_default() as f64 / f64::from(1 << 20)
 }

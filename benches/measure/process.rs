@@ -1,5 +1,4 @@
-//! One run of a process: how long it took from its start to its end, its processor time, and the most memory that it
-//! held.
+//! One run of a process: its wall time, its processor time and its peak memory.
 
 use std::io;
 use std::process::Command;
@@ -7,27 +6,27 @@ use std::time::{Duration, Instant};
 
 pub struct Run {
     pub wall: Duration,
-    /// Of all its threads, in its own code and in the kernel.
+    /// Of all its threads, in user and kernel mode.
     pub processor: Duration,
     /// The largest resident set, in bytes.
     pub peak: u64,
     pub code: Option<i32>,
 }
 
-/// Runs `command` to its end.
+/// Runs `command` until it exits.
 ///
-/// The kernel begins a child's peak with that of its parent, so the caller must stay smaller than what is
-/// measured.
+/// The kernel initialises a child's peak memory with that of its parent, so the caller must use less memory than the
+/// measured process.
 #[expect(unsafe_code, reason = "std does not say what a process used")]
 pub fn run(command: &mut Command) -> io::Result<Run> {
     let started = Instant::now();
     let child = command.spawn()?;
     let pid = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
     let mut status = 0;
-    // SAFETY: plain integers, for which all zeroes is a value.
+    // SAFETY: the struct has only integers, for which all zeroes is a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: both pointers are to live values of the right types; the child is ours and nobody else waits for it.
+        // SAFETY: both pointers are to live values of the right types; the child is ours and nothing else waits for it.
         if unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) } == pid {
             break;
         }

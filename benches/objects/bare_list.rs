@@ -1,7 +1,7 @@
-//! The measure of all things: what it takes to fetch every page of the list and do nothing with it.
+//! The baseline: the time to fetch every page of the list and do nothing with it.
 //!
-//! One connection without compression; the bytes of each page are read, the token of the next one is looked for at its
-//! end, and the page is dropped. The next page is asked for when this one is there, as there is nothing to do meanwhile.
+//! It uses one connection without compression, reads the bytes of each page, finds the token of the next page at its
+//! end, and drops the page. It requests the next page only then, because there is nothing to do in the meantime.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use http::Request;
 use kube::Config;
 use kube::client::{Body, ClientBuilder};
 
-/// Lists with `page_size` objects on a page and gives the number of bytes.
+/// Lists with `page_size` objects on a page and returns the number of bytes.
 pub fn list(url: &str, ca_file: &Path, token: &str, page_size: u32) -> Result<usize, Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -30,7 +30,7 @@ pub fn list(url: &str, ca_file: &Path, token: &str, page_size: u32) -> Result<us
             }
             let page = response.into_body().collect_bytes().await?;
             length += page.len();
-            // The metadata of a list of custom resources stand at its end.
+            // The metadata of a list of custom resources is at its end.
             let end = String::from_utf8_lossy(&page[page.len().saturating_sub(2000)..]).into_owned();
             match end.split_once("\"metadata\":{\"continue\":\"").and_then(|(_, rest)| rest.split_once('"')) {
                 Some((token, _)) if !token.is_empty() => next = format!("&continue={token}"),

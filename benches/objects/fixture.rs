@@ -1,4 +1,4 @@
-//! A CRD, its upgrade, and objects of about 1 KB made from a seed, of which a known few break.
+//! A CRD, its upgrade, and objects of about 1 KB generated from a seed. A known small number of them break.
 
 use serde_json::{Value, json};
 
@@ -7,21 +7,21 @@ use crate::generator::Random;
 pub const GROUP: &str = "bench.example.com";
 pub const COLLECTION: &str = "/apis/bench.example.com/v1/namespaces/default/widgets";
 
-/// One object in so many has more replicas than the upgrade allows.
+/// One in this many objects has more replicas than the upgrade allows.
 pub const REFUSED: usize = 40_000;
-/// One object in so many has a field that the upgrade drops.
+/// One in this many objects has a field that the upgrade prunes.
 pub const PRUNED: usize = 5_000;
 
-/// What becomes of the CRD.
+/// The upgrade of the CRD.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Upgrade {
-    /// Fewer replicas, a field gone, another new, a rule more.
+    /// Fewer replicas, a removed field, a new field, an additional rule.
     Plain,
-    /// The same, and the new field has a default: it is filled in in every object.
+    /// The same, and the new field has a default, which is filled in in every object.
     Defaulted,
 }
 
-/// The CRD, or what it becomes.
+/// The CRD, before or after an upgrade.
 pub fn crd(upgrade: Option<Upgrade>) -> Value {
     let mut spec = json!({
         "type": "object",
@@ -81,7 +81,7 @@ pub fn crd(upgrade: Option<Upgrade>) -> Value {
     })
 }
 
-/// Object `number`, valid today.
+/// The object `number`, valid with the live CRD.
 pub fn object(seed: u64, number: usize) -> Value {
     let mut random = Random::new(seed ^ (number as u64).wrapping_mul(0x9E37_79B9));
     let ports: Vec<Value> = (0..1 + random.below(2))

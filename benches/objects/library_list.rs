@@ -1,10 +1,10 @@
-//! The same list through gantry's library: what of a check's time is reading.
+//! The same list through gantry's library: the part of a check's time that is reading.
 
 use gantry::cluster::{Connection, Desired, ListRequest, Target};
 use gantry::options::TargetSpec;
 use gantry::resource::Resource;
 
-/// Lists all objects on the cluster of `KUBECONFIG` and gives their number.
+/// Lists all objects on the cluster of `KUBECONFIG` and returns their number.
 pub fn list(page_size: u32) -> Result<usize, Box<dyn std::error::Error>> {
     let resource = Resource {
         group: crate::fixture::GROUP.into(),

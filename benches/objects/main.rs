@@ -1,12 +1,12 @@
-//! What it costs to judge an upgrade by all objects that exist, beside a bare list of the same objects.
+//! The cost of checking an upgrade against all existing objects, compared with a bare list of the same objects.
 //!
 //!     cargo bench --bench objects               100,000 objects of 1 KB
-//!     cargo bench --bench objects -- 10000      so many objects
-//!     cargo bench --bench objects -- defaulted  an upgrade that fills a field in in every object; a number may follow
+//!     cargo bench --bench objects -- 10000      this number of objects
+//!     cargo bench --bench objects -- defaulted  an upgrade that adds a default to every object; a number can follow
 //!
-//! Starts the servers of the test bed, creates a CRD and objects made from a seed, and then runs three processes in
-//! turns, so that whatever else the machine does meets them all: the bare list, the same list through gantry's library,
-//! and `gantry check`. `docs/benchmarks.md` says what the figures mean.
+//! Starts the servers of the test bed, creates a CRD and objects generated from a seed, and then runs three processes
+//! alternately, so that other load affects them all: the bare list, the same list through gantry's library, and
+//! `gantry check`. `docs/benchmarks.md` explains the figures.
 
 mod bare_list;
 mod fixture;
@@ -36,11 +36,11 @@ const RUNS: usize = 5;
 const PAGE_SIZE: u32 = 500;
 const BUDGET: Budget = Budget { of: "list", ratio: 1.2, mebibytes: 100.0 };
 
-/// Set for the processes that list: their arguments are what to do, the server's URL and certificate.
+/// This variable is set for the processes that list; their arguments are the role, the server's URL and certificate.
 const TOKEN: &str = "GANTRY_BENCH_TOKEN";
 
 fn main() -> ExitCode {
-    // Cargo adds `--bench` to what the user gave.
+    // Cargo adds `--bench` to the user's arguments.
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     if let (Ok(token), [what, url, ca_file]) = (env::var(TOKEN), &arguments[..]) {
         let done = match what.as_str() {
@@ -90,7 +90,7 @@ fn run(objects: usize, upgrade: Upgrade) {
     let report = home.join("report.json");
     let json = format!("json={}", report.display());
     let first = process::run(gantry(&servers, home).args(["-o", &json])).expect("start gantry");
-    assert_eq!(first.code, Some(3), "the check is to block");
+    assert_eq!(first.code, Some(3), "the check must block");
     check_report(objects, upgrade, &report);
 
     let mut runs: [Vec<Run>; 3] = Default::default();
@@ -129,7 +129,7 @@ fn create(servers: &ControlPlane, objects: usize) {
     });
 }
 
-/// The built gantry in an environment that holds nothing of this machine.
+/// The built gantry, isolated from this machine's environment.
 fn gantry(servers: &ControlPlane, home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
     command.env_clear().env("HOME", home).env("KUBECONFIG", servers.kubeconfig("admin")).current_dir(home);
@@ -138,7 +138,7 @@ fn gantry(servers: &ControlPlane, home: &Path) -> Command {
     command
 }
 
-/// Whether the check that is measured did its work: it found the objects that break, and no others.
+/// Asserts that the measured check did its work: it found the objects that break, and no others.
 fn check_report(objects: usize, upgrade: Upgrade, report: &Path) {
     let report = fs::read(report).expect("the report");
     let report: Value = serde_json::from_slice(&report).expect("the report is JSON");
@@ -157,7 +157,7 @@ fn check_report(objects: usize, upgrade: Upgrade, report: &Path) {
     }
 }
 
-/// This very program, in one of its other parts.
+/// This program, in one of its other roles.
 fn lister(servers: &ControlPlane, what: &str) -> Command {
     let mut command = Command::new(env::current_exe().expect("the path of this program"));
     command.arg(what).arg(servers.url()).arg(servers.ca_file());

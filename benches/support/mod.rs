@@ -1,7 +1,7 @@
-//! Inputs for the benchmarks, made from a seed: the same seed gives the same CRDs on every machine.
+//! Inputs for the benchmarks, generated from a seed: the same seed gives the same CRDs on every machine.
 //!
-//! They resemble the CRDs of 40 operators in what decides how long they take: how their sizes are spread, how deep they are,
-//! how much of them is descriptions, and how their YAML is laid out.
+//! They resemble the CRDs of 40 operators in everything that affects the run time: the distribution of sizes, the
+//! depth, the share of descriptions, and the layout of the YAML.
 
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
@@ -51,17 +51,17 @@ const WORDS: &[&str] = &[
     "config",
 ];
 
-/// What the CRDs of 40 operators measure as YAML, in percent of their mean: as many are above each as below the next.
+/// The sizes of the CRDs of 40 operators as YAML, in percent of their mean; equally many are between each two.
 const SIZES: [usize; 20] = [29, 33, 36, 39, 41, 44, 47, 50, 54, 58, 63, 70, 78, 90, 99, 120, 150, 200, 290, 640];
 
-/// How long a description is, in words: half of them are short, a tenth is a paragraph.
+/// The length of a description in words: half of them are short, a tenth is a paragraph.
 const LENGTHS: [u64; 10] = [4, 6, 8, 9, 11, 14, 18, 25, 35, 60];
 
 fn sentence(random: &mut Random) -> String {
     let count = LENGTHS[random.below(LENGTHS.len() as u64) as usize];
     let words: Vec<&str> = (0..count).map(|_| WORDS[random.below(WORDS.len() as u64) as usize]).collect();
     let text = words.join(" ");
-    // As controller-gen makes them: most are plain, some have to be quoted, few have lines of their own.
+    // Like controller-gen's: most are plain, some must be quoted, few have several lines.
     match random.below(20) {
         0 => format!("The {text}.\n\nMore of the {}.", WORDS[random.below(WORDS.len() as u64) as usize]),
         1 | 2 => format!("The {text}. More info: https://example.com/{}", random.below(99)),
@@ -85,7 +85,7 @@ fn leaf(random: &mut Random) -> Value {
 fn object(random: &mut Random, bytes: usize, depth: usize) -> Value {
     let mut properties = Map::new();
     let mut left = bytes as i64;
-    // Of each of its lines: two levels of the schema and two of the CRD for each of an object.
+    // For each of its lines: two levels of the schema and two of the CRD for each level of an object.
     let indent = 4 * depth as i64 + 10;
     while left > 0 {
         let name = format!("{}{}", WORDS[random.below(WORDS.len() as u64) as usize], properties.len());
@@ -102,7 +102,7 @@ fn object(random: &mut Random, bytes: usize, depth: usize) -> Value {
     json!({"description": sentence(random), "properties": properties, "type": "object"})
 }
 
-/// About how long a node is as YAML, with `indent` spaces in front of it.
+/// The approximate length of a node as YAML, indented by `indent` spaces.
 fn measured(node: &Value, indent: i64) -> i64 {
     match node {
         Value::Object(map) => {
@@ -147,8 +147,8 @@ pub fn crd(seed: u64, number: usize, group: &str, mean: usize) -> Value {
     })
 }
 
-/// What an upgrade makes of it, as releases do: of every ten CRDs six have descriptions in other words, three a new
-/// optional field, and one a new field, a lower bound for one of its integers and a field less.
+/// The CRD after a typical upgrade: of every ten CRDs six have reworded descriptions, three a new optional field, and
+/// one a new field, a lower bound for one of its integers and a removed field.
 pub fn upgraded(crd: &Value, number: usize) -> Value {
     let mut crd = crd.clone();
     let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
@@ -171,14 +171,15 @@ pub fn upgraded(crd: &Value, number: usize) -> Value {
     crd
 }
 
-/// The object as controller-gen and Go's YAML library lay it out: long text folded at 80 columns, lines of text as a block.
+/// The object in the layout of controller-gen and Go's YAML library: long text folded at 80 columns, multi-line text as
+/// a block.
 pub fn yaml(object: &Value) -> String {
     let mut out = String::new();
     block(object, 0, &mut out);
     out
 }
 
-/// A map or list that is not empty, on lines of its own.
+/// A non-empty map or list, on its own lines.
 fn block(value: &Value, indent: usize, out: &mut String) {
     match value {
         Value::Object(map) => {
@@ -206,7 +207,7 @@ fn block(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// What is behind a key or a dash.
+/// The value after a key or a dash.
 fn below(value: &Value, indent: usize, out: &mut String) {
     match value {
         Value::Object(map) if !map.is_empty() => {

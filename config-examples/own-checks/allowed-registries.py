@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A KRM function: images come from the registries that its configuration allows."""
+"""A KRM function: images must come from the registries that its configuration allows."""
 import json
 import sys
 
@@ -11,7 +11,7 @@ for item in resources["items"]:
     for index, container in enumerate(pod.get("containers") or []):
         if not container["image"].startswith(allowed):
             results.append({
-                "message": f"the image {container['image']} comes from elsewhere",
+                "message": f"the image {container['image']} is not from an allowed registry",
                 "severity": "error",
                 "resourceRef": {"apiVersion": item["apiVersion"], "kind": item["kind"], **{
                     key: item["metadata"][key] for key in ("name", "namespace") if key in item["metadata"]}},

@@ -12,7 +12,7 @@ for desired, change in zip(plan["items"], plan["plan"]["changes"]):
     for key in live.get("data") or {}:
         if key not in (desired.get("data") or {}):
             results.append({
-                "message": f"the key {key} goes, and somebody may read it",
+                "message": f"the key {key} is removed, and something may still read it",
                 "severity": "warning",
                 "resourceRef": change["object"],
                 "field": {"path": "data"},

@@ -1,3 +1,3 @@
 #!/bin/sh
-# Runs a KRM function beside this file. Such a function fails where it finds something; its results say what.
+# Runs a KRM function in this folder. Such a function exits with 1 if it finds something; its results say what.
 "$(dirname "$0")/$1" || [ $? -eq 1 ]

@@ -1,10 +1,10 @@
 #!/bin/sh
-# No workload mounts a folder of its node.
+# No workload may mount a folder of its node.
 exec jq '{results: [
   .items[]
   | select((.spec.template.spec.volumes // []) | any(.hostPath))
   | {
-      message: "a folder of the node is mounted",
+      message: "mounts a folder of the node",
       severity: "error",
       resourceRef: {apiVersion, kind, name: .metadata.name, namespace: .metadata.namespace},
       field: {path: "spec.template.spec.volumes"}

@@ -1,4 +1,4 @@
-//! File-based catalogs: any bytes are read or refused, and what was read reads alike as JSON lines.
+//! File-based catalogs: any bytes are read or refused, and a catalog that was read is the same when read as JSON lines.
 
 use gantry_catalog::graph::Graph;
 use gantry_catalog::mistakes::mistakes;
@@ -30,8 +30,8 @@ pub fn run(data: &[u8]) {
     let mut whole = Catalog::default();
     let _ = gantry_catalog::read(data, &mut |blob| whole.add(blob, &keep));
     for package in whole.packages.values() {
-        let told = mistakes(package);
-        assert_eq!(told, mistakes(package));
+        let found = mistakes(package);
+        assert_eq!(found, mistakes(package));
         let graph = Graph::new(package, &[]);
         for bundle in package.bundles.keys().take(20) {
             let from = graph.installed(bundle);

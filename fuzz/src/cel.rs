@@ -1,4 +1,4 @@
-//! CEL: an expression as it is written over a usual object, or rules and values of the generator.
+//! CEL: the input is an expression over a fixed object, or generated rules and values.
 
 use gantry_schema::Schema;
 use gantry_schema::cel::{Budget, Expression, compile_rules};
@@ -8,7 +8,7 @@ use super::generator::{Random, ruled_schema, ruled_value};
 
 const STEPS: u64 = 200_000;
 
-/// The first byte chooses: a decision of the generator, or text follows.
+/// The first byte selects the rest: decisions of the generator, or text.
 pub fn run(data: &[u8]) {
     match data {
         [0, decisions @ ..] => generated(&mut Random::deciding(decisions)),
@@ -51,7 +51,7 @@ fn generated(random: &mut Random) {
     let mut object =
         json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": ruled_value(random, &schema)});
     let first = compiled.process(&mut object, None);
-    // An object that does not change is refused for nothing that the old one did not have.
+    // An update that changes nothing is not refused if the object was accepted.
     let second = compiled.process(&mut object.clone(), Some(&object));
     if first.outcome.is_accepted() && compiled.looks_back() {
         return;

@@ -1,4 +1,4 @@
-//! Configuration: a file that `-c` names and the same text among the manifests give settings or problems with a place.
+//! Configuration: a `-c` file, and the same text among the manifests, produce settings, or problems with a place.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! What the fuzz targets do with their bytes: one module for each, with a function `run` that panics where something is
-//! wrong.
+//! The code of the fuzz targets: one module for each, with a function `run` that panics if something is wrong.
 //!
 //! The stable tests compile these modules too (`tests/offline/fuzz_seeds.rs`) and run them on `fuzz/seeds`.
 
@@ -18,15 +17,15 @@ mod generator;
 use generator::Random;
 use serde_json::Value;
 
-/// What the bytes stand for.
+/// The meaning of the fuzzer's bytes.
 enum Input {
-    /// Written out: the elements of a JSON or YAML list.
+    /// The elements of a JSON or YAML list.
     Written(Vec<Value>),
     /// The decisions of the generator.
     Generated(Random),
 }
 
-/// Bytes that start with `[` are a list of values; all others are decisions.
+/// Bytes that start with `[` are a list of values; all others are decisions of the generator.
 fn input(data: &[u8]) -> Option<Input> {
     if data.first() != Some(&b'[') {
         return Some(Input::Generated(Random::deciding(data)));
@@ -38,7 +37,7 @@ fn input(data: &[u8]) -> Option<Input> {
     }
 }
 
-/// The schema of a custom resource whose `spec` this is.
+/// The schema of a custom resource with this schema of `spec`.
 fn of_spec(schema: &Value) -> Value {
     serde_json::json!({"type": "object", "properties": {"spec": schema}})
 }

@@ -1,4 +1,4 @@
-//! Manifests: no text brings the reader down, and the reader of the block style reads what libyaml reads.
+//! Manifests: no text makes the reader panic, and the reader of the block style gives the same result as libyaml.
 
 use std::sync::Arc;
 
@@ -36,17 +36,17 @@ pub fn run(data: &[u8]) {
 }
 
 fn lines(text: &str) -> usize {
-    // As YAML 1.1 counts them.
+    // Line breaks of YAML 1.1.
     1 + text.chars().filter(|c| matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')).count()
 }
 
-/// The same document, once by whatever reader is chosen for it and once by libyaml.
+/// Reads the document with the reader that gantry chooses for it, and with libyaml, and compares the results.
 fn reads_alike(text: &str) {
     let tree = yaml::parse(text);
     if let (Ok(Some(node)), Ok(Some(json))) = (&tree, yaml::to_json(text)) {
         assert_eq!(serde_json::from_str::<serde_json::Value>(&json.text).expect("JSON"), node.to_value());
     }
-    // A text with a start or directives of its own means another thing behind a directive.
+    // After a directive, a text with its own document start or directives has a different meaning.
     if text.starts_with(['%', '\u{feff}']) || text.contains("---") || text.contains("...") {
         return;
     }
@@ -54,9 +54,9 @@ fn reads_alike(text: &str) {
     match (tree, by_libyaml) {
         (Ok(Some(ours)), Ok(Some(theirs))) => same(&ours, &theirs),
         (Ok(None), Ok(None)) | (Err(_), Err(_)) => {}
-        // Behind a directive and a start there is a document, if only of nothing.
+        // After a directive and a document start there is always a document, even if it is empty.
         (Ok(None), Ok(Some(theirs))) if theirs.to_value().is_null() => {}
-        // JSON that is no YAML is read as JSON.
+        // JSON that is not YAML is read as JSON.
         (Ok(Some(ours)), Err(_)) if is_json(text, &ours) => {}
         (ours, theirs) => panic!("{ours:?}\nlibyaml: {theirs:?}"),
     }

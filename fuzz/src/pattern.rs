@@ -1,6 +1,6 @@
-//! Patterns: what RE2 takes is translated, and the automaton and the matcher agree on it.
+//! Patterns: every pattern that RE2 accepts is translated, and the automaton and the matcher agree on it.
 //!
-//! The first two lines are patterns, what follows is a text to try them on.
+//! The first two lines are patterns, the rest is a text to match.
 
 use gantry_proof::strings::{self, StringSet, Subset};
 use gantry_schema::re2;

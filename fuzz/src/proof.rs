@@ -1,6 +1,6 @@
-//! Proofs of pairs: within their limits, and each witness does what the proof says of it.
+//! Proofs of pairs stay within their limits, and each witness behaves as the proof claims.
 //!
-//! A list of two schemas, or decisions of the generator.
+//! The input is a list of two schemas, or decisions of the generator.
 
 use gantry_proof::{self as proof, Difference, Limits, Proof, Verdict, Version, Witness};
 use gantry_schema::{Processed, Schema};
@@ -65,7 +65,7 @@ fn judge(live: &Value, desired: &Value) -> Proof {
     proof
 }
 
-/// What the one side takes and leaves as it is, the other does to it what the witness says.
+/// Checks that `source` accepts and keeps the witness, and that `target` refuses, prunes or defaults it as claimed.
 fn confirm(source: &Schema, target: &Schema, witness: &Witness) {
     let old = witness.old_object.as_ref();
     let (taken, kept) = written(source, &witness.object, old);
@@ -74,7 +74,7 @@ fn confirm(source: &Schema, target: &Schema, witness: &Witness) {
     let (answer, here) = written(target, &witness.object, old);
     match witness.desired {
         Difference::Refused => assert!(!answer.outcome.errors.is_empty(), "{witness:?}: {answer:?}"),
-        // A null that may not be there is dropped in silence.
+        // A null that the schema does not allow is dropped without being reported as pruned.
         Difference::Pruned | Difference::Defaulted => assert_ne!(kept, here, "{witness:?}"),
     }
 }

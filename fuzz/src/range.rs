@@ -1,6 +1,6 @@
-//! Version ranges: any text is read or refused in either language, and what a range takes is what its parts take.
+//! Version ranges: any text is parsed or refused in either language, and a range matches what its parts match.
 //!
-//! The first line is a range, each other one a version.
+//! The first line is a range, each other line a version.
 
 use gantry_catalog::{Constraint, SkipRange, Version, VersionRelease};
 
@@ -20,8 +20,8 @@ pub fn run(data: &[u8]) {
     }
     match Constraint::parse(range) {
         Ok(constraint) => {
-            // Blanks around it are nothing, and one of two alternatives is enough; but for a range with a hyphen, of which
-            // the library also finds one across alternatives.
+            // Surrounding blanks have no effect, and neither has the same alternative twice. Ranges with a hyphen are
+            // an exception: the library also finds hyphen ranges across alternatives.
             let is_plain = !range.contains('-');
             let padded = Constraint::parse(&format!(" {range} "));
             let twice = Constraint::parse(&format!("{range}||{range}"));

@@ -1,6 +1,6 @@
-//! Schemas and values: what was pruned and given its defaults once is left alone the second time.
+//! Schemas and values: pruning and defaulting a value a second time changes nothing.
 //!
-//! A list of a schema and a value, or decisions of the generator.
+//! The input is a list of a schema and a value, or decisions of the generator.
 
 use gantry_schema::Schema;
 use serde_json::Value;

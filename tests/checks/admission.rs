@@ -1,5 +1,5 @@
-//! `AdmissionDryRun` from the command line: what a real API server would refuse is found before anything is written.
-//! What depends on the deploy itself is in `admission_plan.rs`.
+//! `AdmissionDryRun` from the command line: objects that a real API server would refuse are found before anything is
+//! written. Refusals that depend on the deploy itself are in `admission_plan.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 const CHECK: [&str; 2] = ["--preflight", "AdmissionDryRun"];
 
-/// Where a manifest says `# <- RULE`: the lines with the rules that have to be found there.
+/// The lines with a marker `# <- RULE`, with the rules that must be reported there.
 fn marked(manifests: &str) -> BTreeSet<(String, u64)> {
     let lines = manifests.lines().zip(1..);
     lines.filter_map(|(line, number)| Some((line.split_once("# <- ")?.1.trim().to_owned(), number))).collect()
 }
 
-/// A CRD whose live version has what `crd` has.
+/// A CRD that is live in the form of `crd`.
 fn live_state(bed: &Bed) {
     let cp = control_plane();
     cp.apply_yaml(&bed.crd("first: {type: string, maxLength: 3}"));
-    // Written by ourselves, or the field conflict would hide what is meant.
+    // Written by gantry's own manager, because a field conflict would hide the intended refusal.
     let stored = bed.crd("first: {type: string}").replace("samples", "stored").replace("Sample", "Stored");
     let stored: Value = serde_yaml::from_str(&stored.replace("sample", "storedone")).expect("YAML");
     assert_eq!(cp.server_side_apply(&cp.path_of(&stored), "gantry", &stored).0, 201);
@@ -31,7 +31,7 @@ fn live_state(bed: &Bed) {
     assert_eq!(cp.server_side_apply(&bed.config_map_path("owned"), "somebody-else", &owned).0, 201);
 }
 
-/// Each line that is marked is refused by the rule that it is marked with.
+/// Each marked line is refused by the rule of its marker.
 fn refused_manifests(bed: &Bed) -> String {
     let (group, namespace) = (&bed.names.group, &bed.names.namespace);
     format!(
@@ -158,7 +158,7 @@ metadata:
     )
 }
 
-/// The state that refuses all of [`refused_manifests`].
+/// The server state that refuses all of [`refused_manifests`].
 fn refusing(bed: &Bed) -> Admission {
     let cp = control_plane();
     cp.apply_yaml(&bed.namespace());
@@ -167,7 +167,7 @@ fn refusing(bed: &Bed) -> Admission {
     live_state(bed);
     let mut rules = Admission::default();
     rules.policy(bed, "configmaps", &its_name(bed));
-    // It echoes what it was sent, as careless webhooks do.
+    // It echoes the object that it was sent, as careless webhooks do.
     let webhook = Webhook::admitting(cp, |review| {
         let object = &review["request"]["object"];
         Some(format!("weak password {} in {}", object["data"]["password"], object["metadata"]["name"]))
@@ -203,11 +203,12 @@ fn every_kind_of_refusal_is_found_at_its_line_before_anything_is_written() {
         "field manager \"somebody-else\" owns fields that the manifest changes: \
             .data.key"
     ));
-    // The same for people, and once: what the check found is not foreseen once more.
+    // The same in the human report, and only once: a predicted failure of the deploy does not repeat the check's
+    // findings.
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).run();
     output.code(3).contains_nowhere("hunter2").contains_nowhere("deploy would stop before it writes");
     output.stdout_contains("manifests.yaml:8 ").stdout_contains("supported values: \"Always\", \"IfNotPresent\"");
-    // With no value at all.
+    // With `--redact`, without any value.
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).arg("--redact").run();
     output.code(3).contains_nowhere("Sometimes").contains_nowhere("10.0.0");
     drop(rules);
@@ -237,7 +238,7 @@ fn what_the_dry_run_passes_the_server_takes_and_what_it_refuses_the_server_refus
             "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: good, namespace: {namespace}}}\nspec: {{minAvailable: 1, selector: {{matchLabels: {{a: b}}}}}}\n"
         ),
     ];
-    // The same kinds, each with something wrong with it.
+    // The same kinds, each with an error.
     let bad = [
         bed.config_map("Not_A_Name", "x"),
         good[1].replace("first: abc", "second: abc").replace("name: good", "name: unknown"),
@@ -285,7 +286,7 @@ fn a_webhook_that_takes_no_part_in_dry_runs_is_could_not_check() {
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
     let namespace = &bed.names.namespace;
-    // The API takes no such webhook since v1; one that was made before stays as it was.
+    // Since v1 the API refuses such a webhook, but a webhook that was created earlier still exists.
     let webhook = Webhook::admitting(cp, |_| None);
     let name = format!("w-old-{namespace}");
     let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
@@ -313,7 +314,7 @@ fn a_webhook_that_takes_no_part_in_dry_runs_is_could_not_check() {
         )
     );
     assert!(proxy.writes().is_empty());
-    // The server cannot say so beforehand, and takes them all the same.
+    // The server cannot answer a dry run, but it accepts the objects.
     bed.deploy(cp.kubeconfig("admin"), &["-q"]).run().code(0);
     let path = format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{name}");
     assert_eq!(cp.delete(&path).0, 200);
@@ -348,7 +349,8 @@ spec: {{ports: [{{port: 80}}]}}
     let placed: BTreeSet<_> = found.iter().map(|(rule, _, line, _)| (rule.clone(), *line)).collect();
     assert_eq!(placed, marked(&manifests));
     assert!(found[0].3.contains("may not patch services"), "{found:?}");
-    // A binding to a role that comes with it waits for the role; and a role that grants more than one has is refused.
+    // A binding to a role of the same deploy waits for the role; a role that grants more than the user holds is
+    // refused.
     let rbac = |kind: &str, name: &str, rest: &str| {
         format!(
             "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata: {{name: {name}, namespace: {namespace}}}\n{rest}\n"
@@ -365,7 +367,7 @@ spec: {{ports: [{{port: 80}}]}}
     output.code(3);
     let found: Vec<(String, String)> =
         findings(&output).into_iter().map(|(rule, severity, ..)| (rule, severity)).collect();
-    // The note is about the quotas of two bindings, which this user may not read.
+    // The note is about the quotas for two bindings, which this user may not read.
     let expected = [("RefusedByServer", "warning"), ("JudgedWithoutServer", "info"), ("RefusedByServer", "error")];
     assert_eq!(found, expected.map(|(rule, severity)| (rule.to_owned(), severity.to_owned())));
 }
@@ -386,7 +388,7 @@ fn only_what_would_be_written_is_asked_about_and_warnings_come_once() {
     assert_eq!(output.stderr.matches("v1 Endpoints is deprecated").count(), 1, "{}", output.stderr);
     bed.deploy(proxy.kubeconfig("admin"), &CHECK).run().code(0);
     assert_eq!(asked(), 2, "nothing changes, nothing is asked");
-    // What is forced is asked about with force: the answer is that of the deploy.
+    // With `--force-conflicts` the dry run also forces, so the result is that of the deploy.
     let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}, "data": {"key": "theirs"}});
     assert_eq!(cp.server_side_apply(&bed.config_map_path("b"), "somebody-else", &theirs).0, 201);
     bed.write("manifests.yaml", &bed.config_map("b", "ours"));
@@ -430,7 +432,7 @@ fn what_is_not_asked_about_any_more_is_counted() {
     };
     let [asked, rest] = [asked, rest].map(|unchecked| unchecked["message"].as_str().expect("a message"));
     let number = |text: &str| text.split(' ').next_back().and_then(|number| number.parse().ok());
-    // Of those that were asked about five are named at most.
+    // At most five of the dry-run objects are named.
     let more = asked.split_once(" more: ").and_then(|(before, _)| number(before)).unwrap_or(0);
     let unasked = rest.strip_suffix(" objects were not sent to the server").and_then(number).unwrap_or(0);
     assert_eq!(asked.matches("(manifests.yaml:").count() + more + unasked, 40, "{output}");

@@ -1,4 +1,4 @@
-//! The examples of the rules of `AdmissionDryRun`: on a real server each breaks just the rule that it is for.
+//! The examples of the rules of `AdmissionDryRun`: on a real server each example breaks only its own rule.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use gantry::preflight::registry;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-/// The objects of an example, which shows only what matters, as objects that a server takes.
+/// The objects of an example, which shows only the relevant fields, completed to objects that a server accepts.
 fn objects(bed: &Bed, example: &str) -> Vec<Value> {
     let documents =
         serde_yaml::Deserializer::from_str(example).map(|document| Value::deserialize(document).expect("YAML"));
@@ -30,7 +30,7 @@ fn complete(bed: &Bed, mut object: Value) -> Value {
     object["apiVersion"] = api_version.into();
     let metadata = object["metadata"].as_object_mut().expect("metadata");
     metadata.remove("managedFields");
-    // `team-a` is there, every other one is not.
+    // `team-a` exists, other namespaces do not.
     let own = |name: &str| if name == "team-a" { namespace.clone() } else { format!("{name}-{namespace}") };
     if is_namespaced {
         let name = metadata.get("namespace").and_then(Value::as_str).map_or_else(|| namespace.clone(), own);
@@ -52,7 +52,7 @@ fn complete(bed: &Bed, mut object: Value) -> Value {
     object
 }
 
-/// Makes it live.
+/// Creates it on the server.
 fn create(bed: &Bed, object: &Value, admission: &mut Admission) {
     let cp = control_plane();
     match object["kind"].as_str() {
@@ -65,7 +65,7 @@ fn create(bed: &Bed, object: &Value, admission: &mut Admission) {
             admission.configure("validatingwebhookconfigurations", object);
             comes_into_force(bed, "configmaps", "failed calling webhook");
         }
-        // It is somebody else's.
+        // Another manager owns it.
         Some("Deployment") => {
             let path = cp.path_of(object);
             let (collection, _) = path.rsplit_once('/').expect("a path");
@@ -96,7 +96,7 @@ fn each_example_breaks_its_rule_and_no_other() {
         }
         let desired: Vec<String> = objects(&bed, doc.example.desired()).iter().map(Value::to_string).collect();
         bed.write("manifests.yaml", &desired.join("\n---\n"));
-        // Who may everything may grant everything, and to whom it likes.
+        // A user who may do everything may also grant everything to anyone.
         let user = if ["ApplyForbidden", "RefusedByServer"].contains(&doc.name) { limited.as_str() } else { "admin" };
         let arguments = ["check", "-f", "manifests.yaml", "--preflight", "AdmissionDryRun", "-o", "json"];
         let output = bed.gantry(cp.kubeconfig(user), &arguments).run();
@@ -105,6 +105,7 @@ fn each_example_breaks_its_rule_and_no_other() {
         all.push_str(&sentences(&output.report()));
         output.code(if doc.name == "JudgedWithoutServer" { 0 } else { 3 });
     }
-    // What a change of words changes is seen in the diff of this file: INSTA_UPDATE=always cargo test --test checks examples
+    // The diff of this file shows the effect of a changed message: INSTA_UPDATE=always cargo test --test checks
+    // examples
     insta::assert_snapshot!(all);
 }

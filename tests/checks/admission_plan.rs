@@ -1,4 +1,4 @@
-//! `AdmissionDryRun` and what depends on the deploy itself: what it brings, what it changes first, what it adds up to.
+//! `AdmissionDryRun` and refusals that depend on the deploy itself: what it creates, what it changes first, its totals.
 
 use std::collections::BTreeSet;
 
@@ -50,10 +50,10 @@ spec:
     );
     assert!(found[0].3.contains("2 objects before this is written: 2 checked by gantry against the server's schema"));
     assert!(found[1].3.contains("1 object before this is written: 1 validated against their CRD by gantry"));
-    // Without the mistakes it is deployed, and what is left of the notes stops nothing.
+    // Without the errors it is deployed, and the remaining notes block nothing.
     bed.write("manifests.yaml", &manifests("abc", "revisionHistoryLimit"));
     bed.deploy(cp.kubeconfig("admin"), &CHECK).run().code(0);
-    // A changed CRD: the new schema counts, and the rest of admission as it is.
+    // A changed CRD: the new schema applies, and the rest of admission is unchanged.
     let longer = manifests("longer", "revisionHistoryLimit").replace("maxLength: 3", "maxLength: 9");
     bed.write("manifests.yaml", &longer);
     bed.deploy(cp.kubeconfig("admin"), &CHECK).run().code(0);
@@ -110,7 +110,7 @@ fn the_right_to_read_a_crd_is_asked_for_where_its_objects_wait_for_a_namespace()
         printed.stdout.contains("customresourcedefinitions")
     };
     assert!(needs(&[bed.namespace(), bed.sample()]));
-    // What is printed holds for the first deploy, too; where no namespace is to come the server is asked.
+    // The printed permissions also cover the first deploy; if no namespace is to be created, the server is asked.
     cp.apply_yaml(&bed.namespace());
     assert!(!needs(&[bed.sample()]), "the server is asked");
 }
@@ -129,7 +129,7 @@ fn objects_that_fit_into_a_quota_one_by_one_and_not_together_are_found() {
     let found = findings(&output);
     let expected = "the quota \"quota\" has room for 2 more of count/configmaps, and this deploy creates 3 objects";
     assert_eq!(found, [("QuotaExceeded".into(), "error".into(), 13, expected.into())]);
-    // The server says the same once it is too late, of whichever comes third.
+    // The server refuses the third object, whichever that is, but only during the deploy.
     let answers: Vec<u16> = ["a", "b", "c"]
         .iter()
         .map(|name| {
@@ -138,7 +138,7 @@ fn objects_that_fit_into_a_quota_one_by_one_and_not_together_are_found() {
         })
         .collect();
     assert_eq!(answers, [201, 201, 403]);
-    // A user who may not read quotas sees that nobody looked, and deploys.
+    // A user who may not read quotas gets a note that they were not checked, and the deploy continues.
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
     bed.write("manifests.yaml", &["a", "b"].map(|name| bed.config_map(name, "x")).join("---\n"));
@@ -156,7 +156,7 @@ fn what_pods_and_claims_take_is_added_up_as_the_server_counts_it() {
     let bed = Bed::new();
     let namespace = &bed.names.namespace;
     cp.apply_yaml(&bed.namespace());
-    // Of cpu the manifests say nothing: the limit range fills it in.
+    // The manifests do not set cpu: the limit range defaults it.
     limit_range(&bed);
     let compute = json!({"requests.cpu": "3500m", "limits.memory": "1Gi", "requests.storage": "10Gi"});
     let used = json!({"requests.cpu": "1", "limits.memory": "0", "requests.storage": "1Gi"});
@@ -197,7 +197,7 @@ fn what_pods_and_claims_take_is_added_up_as_the_server_counts_it() {
         .map(|(severity, said)| (*severity, said.as_str())),
         "{found:#?}"
     );
-    // The server says the same once it is too late.
+    // The server refuses it, too, but only during the deploy.
     let mut refused = Vec::new();
     for document in &documents {
         let object: Value = serde_yaml::from_str(document).expect("YAML");
@@ -209,7 +209,7 @@ fn what_pods_and_claims_take_is_added_up_as_the_server_counts_it() {
     assert_eq!(refused, ["two", "c"]);
 }
 
-/// The severities of what is said of the objects of this kind.
+/// The severities of the findings for objects of this kind.
 fn severities(bed: &Bed, user: &str, manifests: &[String], kind: &str) -> Vec<String> {
     bed.write("manifests.yaml", &manifests.join("---\n"));
     let output = bed.gantry(control_plane().kubeconfig(user), &["check", "-f", "manifests.yaml", "-o", "json"]);
@@ -234,7 +234,7 @@ fn a_denial_is_a_warning_only_where_this_deploy_changes_what_denies() {
     let limits = format!(
         "apiVersion: v1\nkind: LimitRange\nmetadata: {{name: l, namespace: {namespace}}}\nspec: {{limits: []}}\n"
     );
-    // Neither a limit range nor an annotation of the namespace has to do with the policy.
+    // Neither a limit range nor an annotation of the namespace affects the policy.
     let of = |namespace: String| severities(&bed, "admin", &[namespace, limits.clone(), denied()], "ConfigMap");
     assert_eq!(of(its("annotations: {a: b}")), ["error"]);
     assert_eq!(of(its("labels: {policed: 'no'}")), ["warning"]);
@@ -310,14 +310,14 @@ fn what_two_checks_find_is_told_once() {
         );
         assert_eq!(report["summary"]["errors"], 4);
     }
-    // Alone it tells all of it.
+    // On its own, the check reports all of them.
     assert_eq!(findings(&run(&[CHECK[0], CHECK[1], "-o", "json"])).len(), 4);
-    // Nothing but these: the check has found them all the same.
+    // Even without other findings, the check keeps its status.
     bed.write("manifests.yaml", &texts[..2].join("---\n"));
     run(&[checks])
         .code(3)
         .stdout_contains("AdmissionDryRun           blocked: 3 findings are reported by CustomResourceValidation");
-    // What is waived there, or but a warning, the server refuses all the same.
+    // The server refuses an object whose finding is waived, or only a warning, in the other check.
     let config = |rest: &str| {
         format!(
             "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: AdmissionDryRun\n- name: CustomResourceValidation\n{rest}"
@@ -329,7 +329,7 @@ fn what_two_checks_find_is_told_once() {
         let report = output.code(3).report();
         assert_eq!(rules(&report["checks"][0]), ["error ObjectInvalid"; 3], "{output}");
     }
-    // What is known there is known here, too.
+    // A finding that is known there is known here, too.
     run(&[checks, "-o", "json=base.json", "--dry-run"]).code(3);
     let output = run(&[checks, "--baseline", "base.json", "-o", "json", "--dry-run"]);
     let report = output.code(0).report();

@@ -1,4 +1,4 @@
-//! What `AdmissionDryRun` tells of the words of webhooks and policies: all that they find, whatever code they answer with,
+//! How `AdmissionDryRun` reports the messages of webhooks and policies: all their findings, whatever their status code,
 //! and no value of a Secret.
 
 use crate::support::admission::{Admission, findings};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const CHECK: [&str; 2] = ["--preflight", "AdmissionDryRun"];
 
-/// A webhook that denies with what `status` makes of the review, and warns with what `warnings` makes of it.
+/// A webhook that denies with the result of `status` for the review, and warns with the result of `warnings`.
 fn denying(status: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Webhook {
     Webhook::start(control_plane(), move |review| {
         let status = status(&review["request"]);
@@ -24,7 +24,7 @@ fn each_field_that_a_webhook_names_is_a_finding_at_its_line() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
-    // As the webhooks of controllers answer that are made with the usual library.
+    // An answer like that of controller webhooks that use the common library.
     let webhook = denying(|_| {
         let cause = |field: &str, said: &str| json!({"reason": "FieldValueInvalid", "field": field, "message": said});
         let causes = [cause("data.first", "Invalid value: \"1\": too small"), cause("data.second", "Required value")];
@@ -59,7 +59,7 @@ fn a_denial_is_one_whatever_its_code() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
-    // The name of the object is the code.
+    // The status code is in the object's name.
     let webhook = denying(|request| {
         let code = request["name"].as_str().and_then(|name| name.strip_prefix("code-")?.parse::<u16>().ok());
         json!({"code": code.unwrap_or(403), "message": "s3cret words"})
@@ -77,7 +77,7 @@ fn a_denial_is_one_whatever_its_code() {
         assert_eq!((rule.as_str(), severity.as_str()), ("AdmissionDenied", "error"), "{said}");
         assert!(said.contains("admission webhook \"hook.example.com\" denied the request: s3cret words"), "{said}");
     }
-    // Neither the check nor the deploy itself tells values where they must not be told.
+    // Neither the check nor the deploy itself shows values with `--redact`.
     let redacted = ["-o", "json", "--redact"];
     bed.deploy(cp.kubeconfig("admin"), &CHECK).args(redacted).run().code(3).contains_nowhere("s3cret");
     bed.deploy(cp.kubeconfig("admin"), &[]).args(redacted).run().code(1).contains_nowhere("s3cret");
@@ -93,7 +93,7 @@ fn no_value_of_a_secret_is_told_neither_the_new_nor_the_live_nor_in_a_warning() 
     let path = format!("/api/v1/namespaces/{namespace}/secrets/s");
     let live = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"password": "old-hunter"}});
     assert_eq!(cp.server_side_apply(&path, "gantry", &live).0, 201);
-    // It quotes what it gets, after so many words that only a part of the value is within what is shown.
+    // It quotes the value after a long text, so that only a part of the value is within the shown part.
     let webhook = Webhook::start(cp, |review| {
         let request = &review["request"];
         let said = |object: &Value| object["data"]["password"].as_str().unwrap_or_default().to_owned();

@@ -13,7 +13,7 @@ fn findings(output: &Output) -> Vec<(String, u64, String)> {
 
 const CHECK: [&str; 4] = ["--preflight", "APIAvailability", "-o", "json"];
 
-/// An APIService whose backend does not exist, for a group of its own.
+/// An APIService without a backend, for its own group.
 fn down_api(cp: &ControlPlane, group: &str) {
     let name = format!("v1.{group}");
     let service = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name},
@@ -68,10 +68,10 @@ first: x
     ];
     assert_eq!(found, expected.map(|(rule, line, help)| (rule.to_owned(), line, help.to_owned())));
     assert_eq!(cp.get(&format!("/api/v1/namespaces/{namespace}")).0, 404, "nothing was written");
-    // Without the check it is the error that it always was.
+    // Without the check it is an error that ends the run.
     let output = bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run();
     output.code(1).stderr_contains("no kind \"Ingress\" in \"extensions/v1beta1\" is served by the target");
-    // Turned down to a warning it still cannot be deployed, and nothing else is.
+    // As a warning it still cannot be deployed, and nothing else is deployed either.
     let output = bed.deploy(cp.kubeconfig("admin"), &["--preflight", "APIAvailability", "--warn-only"]).run();
     output.code(1).stdout_contains("no kind \"Deploymnet\" in \"apps/v1\" is served by the target");
     assert_eq!(cp.get(&format!("/api/v1/namespaces/{namespace}")).0, 404, "nothing was written");
@@ -79,7 +79,7 @@ first: x
 
 #[test]
 fn an_aggregated_api_that_is_down_is_could_not_check_and_hides_no_finding() {
-    // Its own: no namespace goes from a control plane with such an API.
+    // A control plane of its own, because no namespace can be deleted while such an API exists.
     let cp = &ControlPlane::start();
     let bed = Bed::new();
     down_api(cp, &bed.names.group);
@@ -101,7 +101,7 @@ fn an_aggregated_api_that_is_down_is_could_not_check_and_hides_no_finding() {
     );
     assert_eq!(said, expected);
     assert_eq!(cp.get(&format!("/api/v1/namespaces/{}", bed.names.namespace)).0, 404, "nothing was written");
-    // An error elsewhere is reported with it.
+    // An error elsewhere is reported as well.
     bed.write("manifests.yaml", &format!("{here}---\napiVersion: apps/v9\nkind: Deployment\nmetadata: {{name: d}}\n"));
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).run();
     output.code(3);
@@ -128,7 +128,7 @@ fn deprecated_kinds_are_warned_of_as_the_server_does_and_block_nothing() {
     assert_eq!(cp.get(&format!("/api/v1/namespaces/{namespace}/endpoints/e")).0, 200);
 }
 
-/// The CRD of [`Bed::crd`] with v1alpha1 beside v1.
+/// The CRD of [`Bed::crd`] with the additional version v1alpha1.
 pub(super) fn two_versions(bed: &Bed, old_is_served: bool) -> String {
     bed.crd("first: {type: string}").replace(
         "  versions:\n",
@@ -139,7 +139,7 @@ pub(super) fn two_versions(bed: &Bed, old_is_served: bool) -> String {
     )
 }
 
-/// What ApiGoesAway says.
+/// The messages of ApiGoesAway.
 fn going(output: &Output) -> Vec<String> {
     let report = output.report();
     let found = report["checks"][0]["findings"].as_array().expect("findings");
@@ -196,7 +196,7 @@ fn an_api_that_goes_away_is_held_against_everybody_who_names_it() {
     );
 }
 
-/// A policy that denies what is named `bad`, in force on return, with this in its spec.
+/// A policy that denies objects named `bad`, with these fields in its spec; it is in force on return.
 fn denying(cp: &ControlPlane, bed: &Bed, more: &Value) {
     let group = &bed.names.group;
     let mut policy = json!({"metadata": {"name": group}, "spec": {
@@ -220,7 +220,8 @@ fn create(cp: &ControlPlane, bed: &Bed, name: &str) -> (u16, Value) {
     cp.post(&format!("/apis/{group}/v1/namespaces/{namespace}/samples?dryRun=All"), &object)
 }
 
-/// What the API server does is what the findings say: a policy goes on where the CRD keeps the version, and is lost with it.
+/// The findings match the API server's behaviour: a policy still applies if the CRD keeps the version, and is lost with
+/// it.
 #[test]
 fn a_policy_is_lost_with_its_version_and_not_before() {
     let (cp, bed) = (control_plane(), Bed::new());
@@ -233,7 +234,7 @@ fn a_policy_is_lost_with_its_version_and_not_before() {
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).arg("--force-conflicts").run();
     assert_eq!(going(output.code(0)), [""; 0]);
     eventually("v1alpha1 is gone", || (cp.get(&format!("/apis/{group}/v1alpha1")).0 == 404).then_some(()));
-    // It is judged as v1alpha1, which nobody serves.
+    // The object is validated as v1alpha1, which is not served.
     for _ in 0..20 {
         assert_eq!(create(cp, &bed, "bad").0, 422);
     }
@@ -250,7 +251,7 @@ fn a_policy_is_lost_with_its_version_and_not_before() {
     eventually("nothing is denied any more", || (create(cp, &bed, "bad").0 == 201).then_some(()));
 }
 
-/// Must not share its server: it is started anew.
+/// Needs its own server, which it starts.
 #[test]
 fn a_policy_whose_parameters_go_refuses_whatever_it_matches() {
     let (cp, bed) = (&ControlPlane::start(), Bed::new());
@@ -259,7 +260,7 @@ fn a_policy_whose_parameters_go_refuses_whatever_it_matches() {
     cp.apply_yaml(&two_versions(&bed, true));
     let params = json!({"paramKind": {"apiVersion": format!("{group}/v1alpha1"), "kind": "Sample"}, "matchConstraints":
         {"resourceRules": [{"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["samples"]}]}});
-    // Without one there is nothing to judge by.
+    // Without an object there is nothing to check.
     let object = json!({"apiVersion": format!("{group}/v1alpha1"), "kind": "Sample", "metadata": {"name": "x"}});
     let path = format!("/apis/{group}/v1alpha1/namespaces/default/samples/x");
     assert_eq!(cp.server_side_apply(&path, "old-controller", &object).0, 201);
@@ -301,7 +302,7 @@ fn a_crd_that_serves_nothing_any_more_is_held_against_the_roles_that_are_aggrega
             will match nothing"
     );
     assert_eq!(going(output.code(3)), [said]);
-    // What is listed for this takes rights, which are reported beforehand.
+    // The lists that this needs are permissions, which are reported in advance.
     let user =
         cp.user(&json!([{"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["get", "patch"]}]));
     let output = check(cp.kubeconfig(&user), &["--preflight", "APIAvailability,PermissionValidation"]);
@@ -422,7 +423,7 @@ fn a_suggestion_costs_a_handful_of_requests_and_none_where_all_is_served() {
     };
     assert!(misspelt().starts_with("perhaps kind: ConfigMap is meant"));
     assert!(proxy.requests().len() - before <= 4, "{:?}", proxy.requests());
-    // Where discovery as a whole is refused there is no suggestion, and the finding all the same.
+    // If discovery as a whole is refused, there is no suggestion, but the finding remains.
     let forbidden = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"});
     proxy.answer(When::new("GET", "/apis"), 403, forbidden);
     assert!(misspelt().starts_with("check apiVersion and kind"), "{}", misspelt());

@@ -1,4 +1,4 @@
-//! Bundles of the format registry+v1 among the manifests: judged as if they were written, and written by nobody.
+//! Bundles of the format registry+v1 among the manifests: checked as if the deploy wrote them, but never written.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::support::{Api, Bed, Output, control_plane, eventually};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Writes the bundle `folder` of the package `example` with a CRD of these properties, and more objects beside it.
+/// Writes the bundle `folder` of the package `example` with a CRD of these properties, and additional objects.
 fn bundle(bed: &Bed, folder: &str, crd: &str, more: &[(&str, String)]) {
     let path = bed.folder.path().join(folder);
     fs::create_dir_all(path.join("manifests")).expect("a folder");
@@ -31,7 +31,7 @@ fn bundle(bed: &Bed, folder: &str, crd: &str, more: &[(&str, String)]) {
 
 fn service(bed: &Bed, port: &str) -> String {
     let ns = &bed.names.namespace;
-    // None of these annotations is for OLM, and so for nobody.
+    // OLM ignores all of these annotations, and so must gantry.
     format!(
         "apiVersion: v1\nkind: Service\nmetadata:\n  name: metrics\n  namespace: {ns}\n  annotations:\n    \
          kapp.k14s.io/noop: \"\"\n    kapp.k14s.io/change-group: not a name!\n    kapp.k14s.io/versioned: \"\"\n\
@@ -100,7 +100,7 @@ fn a_bundle_alone_is_checked_and_never_written() {
     assert_eq!(live_crd(&bed), before);
     assert_eq!(cp.get(&service_path(&bed)).0, 404);
 
-    // What else is deployed is written, and only that.
+    // Only other objects of the deploy are written.
     bed.write("all/config.yaml", &bed.config_map("beside", "a"));
     let output = deploy(&["-o", "json"]);
     let results: Vec<String> =
@@ -128,13 +128,13 @@ fn whom_the_objects_belong_to_is_not_the_deploys_affair() {
     bundle(&bed, "example", &bed.crd("first: {type: string}"), &[("service.yaml", service(&bed, "81"))]);
     let deploy =
         || bed.gantry(cp.kubeconfig("admin"), &["deploy", "--preflight=AdmissionDryRun", "-f", "example"]).run();
-    // Under another name than the one that OLM has applied it by, port 80 would stay, and two ports need names.
+    // With a manager other than the one that OLM applied it with, port 80 would stay, and two ports need names.
     deploy().code(0).stdout_contains("AdmissionDryRun  passed").contains_nowhere("OwnedByOther");
-    // Where several have, what they have set to other values is OLM's to take.
+    // If several managers have applied it, OLM takes over the fields that they set to other values.
     bed.write("example/manifests/service.yaml", &service(&bed, "80"));
     of("someone", json!({"sessionAffinity": "ClientIP", "ports": [{"port": 80}]}));
     deploy().code(0).stdout_contains("AdmissionDryRun  passed");
-    // The server is asked, and what it refuses blocks.
+    // The server is asked, and its refusal blocks.
     bed.write("example/manifests/service.yaml", &service(&bed, "80").replace("None", "Sometimes"));
     deploy().code(3).stdout_contains("--> example/manifests/service.yaml:11:").stdout_contains("Sometimes");
     assert_eq!(cp.get(&service_path(&bed)).1["spec"]["sessionAffinity"], "ClientIP");
@@ -178,7 +178,7 @@ fn an_app_has_no_objects_of_bundles() {
     };
     bed.write("config.yaml", &bed.config_map("beside", "a"));
     deploy(&["-f", "config.yaml"]).code(0);
-    // Without manifests of its own all members would leave the app.
+    // Without other manifests, all members would leave the app.
     deploy(&["-f", "example"]).code(2).stderr_contains("there are only bundles to deploy as the app shop");
     assert_eq!(cp.get(&bed.config_map_path("beside")).0, 200);
     bed.write("config.yaml", &bed.config_map("beside", "b"));
@@ -205,12 +205,13 @@ fn objects_of_a_kind_that_olm_has_not_installed_yet_cannot_be_written() {
         .stdout_contains("this kind is not served until OLM has installed the bundle example 1.2.0 (example)");
     output.stdout_contains("--> sample.yaml:1");
     assert_eq!(cp.get(&bed.crd_path()).0, 404);
-    // They are judged by the CRD of the bundle all the same.
+    // They are still validated against the CRD of the bundle.
     bed.write("sample.yaml", &bed.sample().replace("first: x", "first: 1"));
     deploy("--preflight=CustomResourceValidation").code(3).stdout_contains("--> sample.yaml:4");
 }
 
-/// A folder that stands in for a cluster with ClusterExtensions, and a second CRD that is deployed beside the bundle.
+/// A folder that represents a cluster with ClusterExtensions, and a second CRD that is deployed together with the
+/// bundle.
 fn with_extension(spec: &str, version: &str) -> Bed {
     let bed = Bed::new();
     fs::create_dir(bed.folder.path().join("cluster")).expect("a folder");
@@ -234,13 +235,13 @@ fn with_extension(spec: &str, version: &str) -> Bed {
     bed
 }
 
-/// The CRD of ClusterExtensions, as far as gantry reads it.
+/// The CRD of ClusterExtensions, with the parts that gantry reads.
 fn extensions_crd(version: &str) -> String {
     let extensions = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
                       metadata: {name: clusterextensions.olm.operatorframework.io}\nspec:\n  \
                       group: olm.operatorframework.io\n  scope: Cluster\n  names: {plural: clusterextensions, singular: \
                       clusterextension, kind: ClusterExtension, listKind: ClusterExtensionList}\n  versions:\n";
-    // A release of OLM serves one of the two.
+    // Each release of OLM serves only one of the two versions.
     format!(
         "{extensions}  - name: {version}\n    served: true\n    storage: true\n    schema: {{openAPIV3Schema: {{type: \
          object, x-kubernetes-preserve-unknown-fields: true}}}}\n"
@@ -272,11 +273,11 @@ fn a_clusterextension_switches_crd_upgrade_safety_off_for_its_bundle_alone() {
              crdUpgradeSafety {field} (extension.yaml:{line}). The API server still refuses another scope and the removal of \
              a stored version."
         ));
-        // The same field of a CRD that is not OLM's to write is missed as ever.
+        // For a CRD that OLM does not write, the removal of the same field is still an error.
         let output = dir_deploy(&bed, &["-f", "example", "-f", "extension.yaml", "-f", "others.yaml"]);
         output.code(3).stdout_contains("NoExistingFieldRemoved").stdout_contains("--> others.yaml:15:");
         output.stdout_contains("blocked: 1 error in others.");
-        // What the server refuses it refuses OLM, too, whatever the preset.
+        // The server refuses the change for OLM, too, whatever the preset.
         fs::copy(bed.folder.path().join("moved.yaml"), bed.folder.path().join("example/manifests/crd.yaml")).unwrap();
         bed.write(
             "olm.yaml",
@@ -289,7 +290,7 @@ fn a_clusterextension_switches_crd_upgrade_safety_off_for_its_bundle_alone() {
         }
         fs::copy(bed.folder.path().join("others.yaml"), bed.folder.path().join("example/manifests/crd.yaml")).unwrap();
 
-        // A live one counts as well, as long as the manifests have none.
+        // A live ClusterExtension applies as well, unless there is one among the manifests.
         bed.write("cluster/extension.yaml", &fs::read_to_string(bed.folder.path().join("extension.yaml")).unwrap());
         let output = dir_deploy(&bed, &["-f", "example"]);
         output
@@ -352,7 +353,7 @@ fn what_olm_cannot_read_is_named() {
     let annotations = fs::read_to_string(bed.folder.path().join("example/metadata/annotations.yaml")).unwrap();
     bed.write("example/metadata/annotations.yaml", &format!("{annotations}  x: [\n"));
     dir_deploy(&bed, &["-f", "example"]).code(1).stderr_contains("--> example/metadata/annotations.yaml:");
-    // Of another format it is a folder like any other.
+    // With another format it is an ordinary folder.
     bed.write("example/metadata/annotations.yaml", &annotations.replace("registry+v1", "helm+v1"));
     dir_deploy(&bed, &["-f", "example"]).code(1).stderr_contains("the document has no apiVersion and no kind");
 }
@@ -425,7 +426,7 @@ fn the_service_account_of_olm_may_install_the_bundle_and_nothing_else() {
         rules.all(|rule| held.contains(rule)).then_some(())
     });
 
-    // The names of the cluster roles are those that the rules are printed with.
+    // The names of the cluster roles are those in the printed rules.
     let of_roles = roles[0]["rules"].as_array().unwrap().iter();
     let of_roles = of_roles.filter(|rule| rule["resources"].as_array().unwrap().contains(&json!("clusterroles")));
     let names: Vec<&str> = of_roles
@@ -479,14 +480,14 @@ fn the_service_account_of_olm_may_install_the_bundle_and_nothing_else() {
         let one = format!("{path}/{name}");
         let (status, live) = olm.get(&one);
         assert_eq!(status, 200, "{one}: {live}");
-        // A controller may have written it meanwhile, which says nothing of rights.
+        // A controller can have written it in the meantime, which has nothing to do with permissions.
         let (status, answer) = olm.put(&one, &live);
         assert!(matches!(status, 200 | 409), "{one}: {answer}");
         let (status, answer) = olm.patch(&one, &json!({"metadata": {"labels": {"olm": "owned"}}}));
         assert_eq!(status, 200, "{one}: {answer}");
         let everywhere = path.replace(&format!("/namespaces/{ns}"), "");
         assert_eq!(olm.get(&format!("{everywhere}?limit=1")).0, 200, "{everywhere}");
-        // A name that is not among those that OLM writes.
+        // A name that OLM does not use.
         for answer in [olm.get(&format!("{path}/other")), olm.delete(&format!("{path}/other"))] {
             assert_eq!(answer.0, 403, "{path}: {}", answer.1);
         }
@@ -495,7 +496,7 @@ fn the_service_account_of_olm_may_install_the_bundle_and_nothing_else() {
         let name = object["metadata"]["name"].as_str().unwrap();
         assert_eq!(olm.delete(&format!("{path}/{name}")).0, 200, "{path} {name}");
     }
-    // Nothing else, and nothing that is more than what the operator needs.
+    // The user has no other permissions, and none beyond those of the operator.
     let more = json!({"metadata": {"name": names[2]}, "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]});
     assert_eq!(olm.post(&format!("/apis/{rbac}/v1/clusterroles"), &more).0, 403);
     for path in
@@ -541,7 +542,7 @@ fn a_conversion_webhook_of_the_bundle_is_in_its_crds_as_olm_writes_it() {
         let checks = "--preflight=CRDUpgradeSafety,ConversionWebhook";
         bed.gantry(cp.kubeconfig("admin"), &[&["check", checks, "-f", "example"], more].concat()).run()
     };
-    // Without the webhook the conversion would go.
+    // Without the webhook the conversion would be lost.
     check(&[]).code(0).stdout_contains("warning[ConversionChanged]: a webhook no longer converts objects");
     let csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -553,7 +554,7 @@ fn a_conversion_webhook_of_the_bundle_is_in_its_crds_as_olm_writes_it() {
     bed.write("example/manifests/csv.yaml", &csv.to_string());
     let output = check(&[]);
     output.code(0).contains_nowhere("ConversionChanged");
-    // Its Service comes with the bundle: OLM makes it.
+    // Its Service comes with the bundle: OLM creates it.
     output
         .stdout_contains("OLM makes")
         .stdout_contains("warning[ConversionServiceMissing]")
@@ -562,7 +563,7 @@ fn a_conversion_webhook_of_the_bundle_is_in_its_crds_as_olm_writes_it() {
     diff.code(0).stdout_contains("cert-manager.io/inject-ca-from").contains_nowhere("conversionReviewVersions");
 }
 
-/// The CSV of [`bundle`] with something else in its `spec`.
+/// The CSV of [`bundle`] with additional fields in its `spec`.
 fn csv_with(more: &Value) -> String {
     let mut csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -661,6 +662,6 @@ fn a_bundle_that_is_made_to_harm_ends_the_run_with_its_file() {
     );
     dir_deploy(&bed, &["-f", "example"]).code(1).stderr_contains("--> example/metadata/annotations.yaml");
     pipe("example/metadata/annotations.yaml");
-    // Then it is a folder like any other, with a ClusterServiceVersion that nobody serves.
+    // Then it is an ordinary folder, with a ClusterServiceVersion whose kind is not served.
     dir_deploy(&bed, &["-f", "example", "--preflight=CRDUpgradeSafety"]).code(1);
 }

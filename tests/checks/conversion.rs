@@ -1,4 +1,4 @@
-//! `ConversionWebhook` against the API server and webhooks of our own, each with a CA of its own.
+//! `ConversionWebhook` with the API server and test webhooks, each with its own CA.
 
 use crate::support::{Bed, Output, Webhook, control_plane, eventually};
 use base64::Engine as _;
@@ -7,10 +7,10 @@ use gantry::preflight::registry;
 use gantry_yaml as yaml;
 use serde_json::{Value, json};
 
-/// A bed with a namespace, and what the tests of this check need besides.
+/// A bed with a namespace, and helpers for the tests of this check.
 pub(super) struct Conversion(pub(super) Bed);
 
-/// The CRD and its objects: v1 is stored, v2 has `amount` where v1 has `size`.
+/// The CRD and its objects: v1 is stored; v2 has `amount` in place of `size` in v1.
 impl Conversion {
     pub(super) fn new() -> Self {
         let bed = Bed::new();
@@ -36,11 +36,11 @@ impl Conversion {
         })
     }
 
-    /// The CRD with this conversion is live, and so are three objects.
+    /// Creates the CRD with this conversion, and three objects.
     pub(super) fn live(&self, conversion: &Value) -> &Self {
         let cp = control_plane();
         cp.apply_yaml(&self.crd(conversion).to_string());
-        // Whoever writes at the storage version needs no conversion.
+        // A write at the storage version needs no conversion.
         let (group, namespace) = (&self.0.names.group, &self.0.names.namespace);
         for name in ["a", "b", "c"] {
             cp.apply_yaml(
@@ -55,7 +55,7 @@ impl Conversion {
     pub(super) fn check(&self, manifests: &[Value], more: &[&str]) -> Output {
         let manifests: Vec<String> = manifests.iter().map(Value::to_string).collect();
         self.0.write("manifests.yaml", &manifests.join("\n---\n"));
-        // What is live was written by somebody else.
+        // The live objects were written by another manager.
         let arguments = ["check", "-f", "manifests.yaml", "--preflight", "ConversionWebhook", "--force-conflicts"];
         self.0.gantry(control_plane().kubeconfig("admin"), &arguments).args(more).run()
     }
@@ -84,7 +84,7 @@ impl Conversion {
     }
 }
 
-/// Renames the field there and back.
+/// Renames the field in both directions.
 pub(super) fn rename(mut object: Value, wanted: &str) -> Value {
     let (from, to) = if wanted.ends_with("/v2") { ("size", "amount") } else { ("amount", "size") };
     if let Some(value) = object["spec"].as_object_mut().and_then(|spec| spec.remove(from)) {
@@ -111,7 +111,7 @@ fn a_healthy_webhook_passes_and_nothing_is_written() {
     let before = control_plane().get(&path).1["items"].clone();
     bed.check(std::slice::from_ref(&crd), &[]).code(0).stdout_contains("ConversionWebhook  passed");
     assert_eq!(control_plane().get(&path).1["items"], before);
-    // It is looked at as it is live, whatever the deploy makes of the CRD.
+    // The live webhook is checked, whatever the deploy does to the CRD.
     assert_eq!(bed.found(&[bed.crd(&json!({"strategy": "None"}))]), Vec::<String>::new());
 }
 
@@ -133,7 +133,7 @@ fn a_webhook_that_is_down_or_not_trusted_is_a_finding_in_the_servers_words() {
     let found = bed.live(&wrong_ca).found(&[bed.crd(&wrong_ca)]);
     assert!(found.len() == 1 && found[0].contains("certificate signed by unknown authority"), "{found:?}");
 
-    // A deploy that gives it the right one may go on.
+    // A deploy that sets the right one can continue.
     let right = bed.crd(&trusted.conversion());
     let found = bed.found(std::slice::from_ref(&right));
     assert!(found.len() == 1 && found[0].starts_with("warning ConversionFails"), "{found:?}");
@@ -150,7 +150,7 @@ fn a_webhook_that_is_down_or_not_trusted_is_a_finding_in_the_servers_words() {
 
 #[test]
 fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
-    // On the way to v2, which has the field, too.
+    // Lost in the conversion to v2, although v2 has the field.
     let bed = Conversion::new();
     let drops = webhook(|object, wanted| {
         let mut object = rename(object, wanted);
@@ -166,7 +166,8 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
         .stdout_contains("spec.color: \"confidential\"");
     bed.check(&[crd], &["--redact"]).code(3).contains_nowhere("confidential").stdout_contains("spec.color: (string)");
 
-    // On the way to v2, which has no such field and keeps it nowhere: perhaps it is restored.
+    // Lost in the conversion to v2, which has no such field and does not keep the value: perhaps the webhook restores
+    // it.
     let bed = Conversion::new();
     let forgets = webhook(|object, wanted| {
         let mut object = rename(object, wanted);
@@ -180,7 +181,7 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
           write there erases it: spec.size"]
     );
 
-    // On the way back.
+    // Lost in the conversion back.
     let bed = Conversion::new();
     let one_way = webhook(|object, wanted| {
         let mut object = rename(object, wanted);
@@ -190,7 +191,7 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
         object
     });
     let crd = bed.live(&one_way.conversion()).crd(&one_way.conversion());
-    // Another one in its place may do better, and another name for the same one does not.
+    // A different webhook may be better; a new CA bundle for the same webhook changes nothing.
     let mut renewed = one_way.conversion();
     renewed["webhook"]["clientConfig"]["caBundle"] = ca_bundle(&webhook(rename));
     bed.check(&[bed.crd(&renewed)], &[]).code(3);
@@ -214,7 +215,7 @@ fn what_admission_changes_with_every_write_is_no_loss() {
         let note = json!({"metadata": {"annotations": {"written": "first"}}});
         assert_eq!(cp.patch(&format!("{path}/{name}"), &note).0, 200);
     }
-    // It sets an annotation to another value with each write.
+    // It sets an annotation to a different value with each write.
     let stamps = Webhook::start(cp, |review| {
         let request = &review["request"];
         let patch = json!([{"op": "add", "path": "/metadata/annotations/written", "value": request["uid"]}]);
@@ -269,7 +270,7 @@ fn the_service_must_be_there_with_its_port_and_somebody_behind_it() {
     let spec = |port: u16| json!({"selector": {"app": "webhook"}, "ports": [{"name": "https", "port": port}]});
     cp.apply_yaml(&bed.service("webhook", &spec(443)).to_string());
     one(format!("error ConversionServiceMissing the Service {namespace}/webhook has no port 8443: it has 443"));
-    // The manifests have the last word.
+    // The Service among the manifests takes precedence.
     let service = bed.service("webhook", &spec(8443));
     let not_ready =
         format!("error ConversionServiceNotReady no endpoint of the Service {namespace}/webhook is ready at port 8443");
@@ -301,7 +302,8 @@ pub(super) fn deployment(bed: &Conversion, image: &str, probe: bool) -> Value {
             "metadata": {"labels": {"app": "webhook"}}, "spec": {"containers": [container]}}}})
 }
 
-/// The API server reaches the webhook through the Service, which for lack of a network is an external name.
+/// The API server reaches the webhook through the Service, which is an external name because the test has no pod
+/// network.
 #[test]
 fn a_deploy_that_replaces_the_webhooks_workload_says_how_many_objects_wait() {
     let cp = control_plane();
@@ -361,7 +363,7 @@ fn what_the_crd_itself_says_needs_no_server() {
         (Value::Null, "there is no CA bundle"),
     ] {
         let mut crd = bed.crd(&by(bundle.clone()));
-        // The webhook may write what is not there yet, and no CRD with nonsense in it comes so far.
+        // The webhook can fill in a missing bundle itself, but the server refuses a CRD with an invalid one.
         let (code, severity) = if bundle.is_null() { (0, "warning") } else { (3, "error") };
         let found = format!("{severity}[ConversionCABundleInvalid]");
         check(&crd).code(code).stdout_contains(&found).stdout_contains(says);
@@ -414,7 +416,7 @@ fn the_examples_of_the_rules_trigger_just_them() {
             crd["metadata"]["annotations"] = annotations.clone();
         }
         let found = bed.found(&[crd]);
-        // A Service may still come to a CRD that is new.
+        // The Service of a new CRD can still be created.
         let severity = if rule.name == "ConversionServiceMissing" { "warning" } else { "error" };
         assert!(found.len() == 1 && found[0].starts_with(&format!("{severity} {} ", rule.name)), "{found:?}");
     }

@@ -1,10 +1,10 @@
-//! `CRDInvalid` on updates, against a real API server: what the server validates is the live CRD with the manifest applied to
-//! it, and gantry says the same of it beforehand.
+//! `CRDInvalid` on updates, with a real API server: the server validates the result of applying the manifest to the
+//! live CRD, and gantry reports the same errors in advance.
 
 use crate::support::{Bed, control_plane};
 use serde_json::{Value, json};
 
-/// A CRD with this `spec.conversion`, and a rule over a list of at most so many texts.
+/// A CRD with this `spec.conversion`, and a rule over a list with this maximum number of texts.
 fn crd(bed: &Bed, conversion: &Value, max_items: u64) -> Value {
     let text = bed.crd(&format!(
         "list: {{type: array, maxItems: {max_items}, items: {{type: string, maxLength: 10}}, x-kubernetes-validations: \
@@ -17,7 +17,7 @@ fn crd(bed: &Bed, conversion: &Value, max_items: u64) -> Value {
     crd
 }
 
-/// What `gantry check` says of the CRD, and what the server says of the same apply as a dry run.
+/// The results of `gantry check` for the CRD, and of the server's dry run of the same apply.
 fn said(bed: &Bed, crd: &Value) -> (Vec<String>, Vec<String>) {
     let cp = control_plane();
     bed.write("manifests.yaml", &serde_yaml::to_string(crd).expect("YAML"));
@@ -47,17 +47,17 @@ fn what_an_apply_keeps_of_the_live_crd_is_judged_with_it() {
         json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
     bed.write("manifests.yaml", &serde_yaml::to_string(&crd(&bed, &webhook, 10)).expect("YAML"));
     bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run().code(0);
-    // As an injector of CAs does.
+    // Like an injector of CAs.
     let injected = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("samples.{}", bed.names.group)},
         "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": ""}}}}});
     let (status, answer) = cp.patch(&bed.crd_path(), &injected);
     assert_eq!(status, 200, "{answer}");
 
-    // The manifest says nothing of the CA, which stays.
+    // The manifest does not set the CA, so it stays.
     let (ours, theirs) = said(&bed, &crd(&bed, &webhook, 11));
     assert_eq!((ours, theirs), (vec![], vec![]));
-    // Another manager holds a part of what the manifest no longer says.
+    // Another manager owns a part of what the manifest no longer sets.
     let (status, answer) = cp.server_side_apply(&bed.crd_path(), "injector", &{
         let mut held = injected.clone();
         held["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}});
@@ -67,7 +67,7 @@ fn what_an_apply_keeps_of_the_live_crd_is_judged_with_it() {
     let (ours, theirs) = said(&bed, &crd(&bed, &Value::Null, 11));
     assert_eq!(ours, theirs);
     assert!(ours[0].starts_with("spec.conversion.webhookClientConfig: Required value"), "{ours:?}");
-    // Nobody else holds it.
+    // No other manager owns it.
     assert_eq!(
         cp.server_side_apply(&bed.crd_path(), "injector", &{
             let mut held = injected.clone();

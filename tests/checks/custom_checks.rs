@@ -1,4 +1,4 @@
-//! Checks of a team's own: programs and expressions, those that work, those that do not, and those that must not run.
+//! A team's own checks: programs and expressions that work, that fail, and that must not run.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ fn page() -> String {
     std::fs::read_to_string(path).expect("the page")
 }
 
-/// The first code block of this language that has these words in it.
+/// The first code block of this language that contains these words.
 fn block(page: &str, language: &str, words: &str) -> String {
     let begin = format!("```{language}\n");
     let mut blocks = page.split(&begin).skip(1).filter_map(|rest| rest.split("```").next());
@@ -136,19 +136,19 @@ fn the_examples_find_what_they_are_for() {
         found,
         [
             "10 Deployment no-latest-tag error spec.template.spec.containers every image must name a version",
-            "16 ConfigMap owner-label warning metadata.labels nobody owns ConfigMap c: set the label owner",
-            "3 Deployment owner-label warning metadata.labels nobody owns Deployment web: set the label owner",
+            "16 ConfigMap owner-label warning metadata.labels no owner for ConfigMap c: set the label owner",
+            "3 Deployment owner-label warning metadata.labels no owner for Deployment web: set the label owner",
             "5 Deployment scale-in-steps error spec.replicas replicas may at most be halved at a time: 8 to 3",
-            "12 Deployment no-host-path error spec.template.spec.volumes a folder of the node is mounted",
-            "17 ConfigMap data-kept/key-removed warning data the key b goes, and somebody may read it",
+            "12 Deployment no-host-path error spec.template.spec.volumes mounts a folder of the node",
+            "17 ConfigMap data-kept/key-removed warning data the key b is removed, and something may still read it",
             "11 Deployment allowed-registries error spec.template.spec.containers[0].image the image \
-             elsewhere/web:latest comes from elsewhere",
+             elsewhere/web:latest is not from an allowed registry",
         ],
         "{report:#}"
     );
 }
 
-/// Whether a process still runs.
+/// Whether a process is still running.
 fn runs(pid: &str) -> bool {
     std::process::Command::new("kill")
         .args(["-0", pid])
@@ -157,7 +157,7 @@ fn runs(pid: &str) -> bool {
         .is_ok_and(|s| s.success())
 }
 
-/// The process ids in a file, once there are two.
+/// The process ids in a file, once it has two.
 fn pids(bed: &Bed) -> Vec<String> {
     eventually("two processes run", || {
         let text = std::fs::read_to_string(bed.folder.path().join("pids")).ok()?;
@@ -205,7 +205,7 @@ fn what_a_program_leaves_behind_neither_delays_nor_stays() {
     }
 }
 
-/// What leaves the group of the program cannot be stopped with it; it keeps nobody waiting.
+/// A process that leaves the program's group cannot be stopped with it, but delays nothing.
 #[test]
 fn who_leaves_the_group_of_a_program_does_not_delay_it() {
     let bed = bed_with(|bed| bed.config_map("a", "x"));
@@ -225,7 +225,7 @@ fn a_program_that_floods_is_stopped() {
     for pid in pids(&bed) {
         eventually("the program is gone", || (!runs(&pid)).then_some(()));
     }
-    // Standard error is for people: much of it is read, and little kept.
+    // Standard error is for people: much of it is read, and little is kept.
     let script =
         "head -c 3000000 /dev/zero | tr '\\0' 'x' >&2; printf '\\nthe \\033[31mend\\n' >&2; echo '{\"results\": []}'";
     let run = check(&bed, &shell("loud", script, ""), &[]);
@@ -275,7 +275,7 @@ fn a_program_that_came_with_the_manifests_is_not_run() {
     let bed = bed_with(|bed| format!("{}---\n{evil}", bed.config_map("a", "x")));
     let admin = control_plane().kubeconfig("admin");
     let ran = || bed.folder.path().join("ran").exists();
-    // Nobody else defines the check: it could not check, and its place is named.
+    // The check has no other definition: it could not check, and its place is named.
     let run = bed.deploy(admin.clone(), &[]).run();
     run.code(1)
         .stdout_contains("could not check: the manifests name this program")
@@ -283,14 +283,14 @@ fn a_program_that_came_with_the_manifests_is_not_run() {
         .stderr_contains("notice: manifests.yaml:10:3: ignored: \"exec\" of the check \"mine\"");
     assert!(!ran());
     assert_eq!(control_plane().get(&bed.config_map_path("a")).0, 404);
-    // Without it, or with the team's own in its place, the deploy goes on.
+    // Without the check, or with the team's own definition, the deploy continues.
     bed.deploy(admin.clone(), &["--dry-run", "--preflight", "CRDUpgradeSafety"]).run().code(0);
     let cel = "- name: mine\n  cel: {expression: object.kind == 'ConfigMap'}\n";
     check(&bed, cel, &[]).code(0).stdout_contains("mine  passed");
     let exec = shell("mine", "echo '{\"results\": []}'", "");
     check(&bed, &exec, &[]).code(0).stdout_contains("mine  passed");
     assert!(!ran());
-    // A project file that is itself one of the manifests came with them.
+    // A project file that is itself one of the manifests is treated as a part of them.
     bed.write("manifests.yaml", &bed.config_map("a", "x"));
     bed.write("gantry.yaml", &evil);
     std::fs::remove_file(bed.folder.path().join("checks.yaml")).expect("removed");
@@ -299,7 +299,7 @@ fn a_program_that_came_with_the_manifests_is_not_run() {
         .code(1)
         .stdout_contains("the manifests name this program (gantry.yaml:5:3)");
     assert!(!ran());
-    // Nor does one run that is not, unless the user asks for it.
+    // A project file that is not one of the manifests runs its program only if the user allows it.
     let check = |more: &[&str]| bed.gantry(admin.clone(), &["check", "-f", "manifests.yaml"]).args(more).run();
     check(&[]).code(1).stdout_contains("mine  could not check: the project file names this program");
     assert!(!ran());
@@ -307,7 +307,7 @@ fn a_program_that_came_with_the_manifests_is_not_run() {
     assert!(ran());
 }
 
-/// To clone a repository and to check it must not run its programs.
+/// If a user clones a repository and checks it, its programs must not run.
 #[test]
 fn a_program_of_the_project_file_runs_where_the_user_asks_for_it() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -349,13 +349,13 @@ fn a_program_of_the_project_file_runs_where_the_user_asks_for_it() {
         assert_eq!(output.code(0).report()["checks"][0]["status"], "passed", "{output}");
         assert!(ran(), "{output}");
     }
-    // It cannot allow itself, nor can the manifests.
+    // Neither the project file itself nor the manifests can allow it.
     write("gantry.yaml", &project.replace("preflightRules", "allowExec: true\npreflightRules"));
     run(&[], "", "").code(2).stderr_contains("the project file cannot set \"allowExec\"");
     write("gantry.yaml", &project);
     write("manifests/z.yaml", allow);
     run(&[], "", "").code(2).stderr_contains("a Config document among the manifests cannot set \"allowExec\"");
-    // A gantry.yaml that is one of the manifests came with them.
+    // A gantry.yaml that is one of the manifests is treated as a part of them.
     std::fs::remove_file(folder.path().join("manifests/z.yaml")).expect("removed");
     let output = run(&["-f", "gantry.yaml", "--allow-exec"], "", "");
     output.code(1).stdout_contains("the manifests name this program");

@@ -1,4 +1,4 @@
-//! `DeletionSafety`: what leaves an app and what goes with it, on a real API server.
+//! `DeletionSafety`: objects that leave an app and what is deleted with them, on a real API server.
 
 use crate::support::{Bed, Output, control_plane, eventually};
 use gantry::finding::Severity;
@@ -6,7 +6,7 @@ use gantry::preflight::deletion_safety::ENTRY;
 use gantry::preflight::rule::Example;
 use serde_json::{Value, json};
 
-/// `gantry` on the app of the bed.
+/// `gantry` on the bed's app.
 fn app(bed: &Bed, arguments: &[&str]) -> Output {
     let namespace = ["-a", "shop", "-n", &bed.names.namespace];
     bed.gantry(control_plane().kubeconfig("admin"), &[arguments, &namespace].concat()).run()
@@ -20,7 +20,7 @@ fn rules(output: &Output) -> Vec<(String, String)> {
     check["findings"].as_array().expect("findings").iter().map(|f| (text(&f["rule"]), text(&f["message"]))).collect()
 }
 
-/// An example with names of its own.
+/// An example with the bed's names.
 fn own(bed: &Bed, text: &str) -> String {
     let own = &bed.names.namespace;
     let text = text.replace("test.example.com", &bed.names.group).replace("test-left", &format!("{own}-left"));
@@ -35,7 +35,7 @@ fn own(bed: &Bed, text: &str) -> String {
 fn each_rule_reports_its_example_and_nothing_without_the_other_object() {
     for doc in (ENTRY.rules)() {
         let Example::Deletion { left, other } = doc.example else { panic!("{}", doc.name) };
-        // Here the other object is one of the app, too: see below.
+        // For these, the other object is a member of the app, too: see below.
         if matches!(doc.name, "ExtensionDeletionLosesObjects" | "FinalizerWillHang" | "ChangedByOther") {
             continue;
         }
@@ -52,7 +52,7 @@ fn each_rule_reports_its_example_and_nothing_without_the_other_object() {
         let output = check();
         let found = rules(output.code(if blocks { 3 } else { 0 }));
         assert_eq!(found.iter().map(|(rule, _)| rule.as_str()).collect::<Vec<_>>(), [doc.name], "{output}");
-        // A deploy that deletes nothing is none of its business.
+        // The check ignores a deploy that deletes nothing.
         app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml", "--prune=no"]).code(0);
         if blocks {
             app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml", "--prune=yes"]).code(3);
@@ -60,7 +60,7 @@ fn each_rule_reports_its_example_and_nothing_without_the_other_object() {
         for object in other {
             control_plane().delete(&control_plane().path_of(&object));
         }
-        // Where it did not go at once, something holds it that no controller of this test takes off.
+        // If it was not deleted at once, it has a finalizer that no controller of this test removes.
         if !matches!(doc.name, "VolumeDeletionLosesData") {
             eventually("the check to pass", || rules(&check()).is_empty().then_some(()));
         }
@@ -92,7 +92,7 @@ fn a_crd_goes_only_without_objects_of_others() {
 
     cp.delete(&theirs);
     eventually("the object to go", || (cp.get(&theirs).0 == 404).then_some(()));
-    // The app's own object goes with the CRD, and before it.
+    // The app's own object is deleted with the CRD, and before it.
     deploy().code(0).stdout_contains("2 deleted");
     assert_eq!(cp.get(&bed.crd_path()).0, 404);
     deploy().code(0).stdout_contains("Nothing to do");
@@ -158,7 +158,7 @@ fn the_rights_that_the_check_needs_are_named_with_all_others() {
     for (what, why) in &expected {
         assert!(found.iter().any(|message| message.contains(what) && message.contains(why)), "{what}: {found:#?}");
     }
-    // A deploy that deletes nothing looks at none of it.
+    // A deploy that deletes nothing reads none of it.
     assert_eq!(check(&blind, &["--prune=no"]), [""; 0]);
     let lists =
         [(&*group, "samples"), ("admissionregistration.k8s.io", "*"), ("apiregistration.k8s.io", "apiservices")];
@@ -168,7 +168,7 @@ fn the_rights_that_the_check_needs_are_named_with_all_others() {
     app(&bed, &["delete", "--yes"]).code(0);
 }
 
-/// A custom resource with a finalizer, its CRD, and the operator that takes the finalizer off.
+/// A custom resource with a finalizer, its CRD, and the operator that removes the finalizer.
 fn operated(bed: &Bed) -> (Value, Value) {
     let namespace = &bed.names.namespace;
     let sample = json!({"apiVersion": format!("{}/v1", bed.names.group), "kind": "Sample", "first": "x",
@@ -209,18 +209,18 @@ fn what_an_operator_has_to_finish_goes_before_it_and_not_without_it() {
 
     replicas(&operator, 1);
     app(&bed, &["delete", "--yes"]).code(5).stdout_contains("Not gone");
-    // The operator is still there, to do its work.
+    // The operator still exists, so it can do its work.
     assert_eq!((cp.get(&deployment).0, cp.get(&bed.crd_path()).0), (200, 200));
     assert_eq!(cp.get(&deployment).1["metadata"]["deletionTimestamp"], Value::Null);
     assert_eq!(cp.patch(&sample, &json!({"metadata": {"finalizers": null}})).0, 200);
     eventually("the object to go", || (cp.get(&sample).0 == 404).then_some(()));
-    // Now the CRD, and then the operator.
+    // Then the CRD is deleted, and then the operator.
     eventually("the operator to go", || {
         app(&bed, &["delete", "--yes"]);
         (!cp.get(&deployment).1["metadata"]["deletionTimestamp"].is_null()).then_some(())
     });
     assert_eq!(cp.get(&bed.crd_path()).0, 404);
-    // No garbage collector runs here.
+    // There is no garbage collector in this test.
     assert_eq!(cp.patch(&deployment, &json!({"metadata": {"finalizers": null}})).0, 200);
     app(&bed, &["delete", "--yes"]).code(0);
 }
@@ -247,13 +247,13 @@ fn a_finalizer_is_nobodys_matter_where_the_app_has_no_workload() {
     let found = check(&[&stays, other]);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].1.contains("no workload of the app is ready"), "{found:?}");
-    // A ready operator that goes first is no help either.
+    // A ready operator that is deleted first does not help either.
     let operator: Value = serde_yaml::from_str(&own(&bed, other)).expect("YAML");
     replicas(&operator, 1);
     assert_eq!(check(&[&stays, other]), []);
     let found = check(&[&stays]);
     assert!(found.len() == 1 && found[0].1.contains("are deleted before it"), "{found:?}");
-    // Nothing says that its controller is in the app.
+    // There is no sign that its controller is in the app.
     app(&bed, &["check", "-f", "manifests.yaml", "--prune=yes"]).code(0).stdout_contains("warning[FinalizerWillHang]");
     let path = bed.config_map_path("held");
     cp.patch(&path, &json!({"metadata": {"finalizers": null}}));

@@ -1,4 +1,5 @@
-//! `preset: evidence` of `CRDUpgradeSafety`: errors are judged by the objects of the cluster and the manifests of the deploy.
+//! `preset: evidence` of `CRDUpgradeSafety`: errors are checked against the cluster's objects and the manifests of the
+//! deploy.
 
 use std::thread;
 
@@ -16,7 +17,7 @@ fn run(kubeconfig: impl AsRef<std::path::Path>, command: &str, manifests: &[&Val
     let config = folder.path().join("config.yaml");
     std::fs::write(&config, CONFIG).expect("a file");
     let input: Vec<String> = manifests.iter().map(ToString::to_string).collect();
-    // What is live was written by somebody else.
+    // The live objects were written by another manager.
     let arguments = [command, "-f", "-", "--force-conflicts", "-c", config.to_str().expect("a path")];
     Gantry::new().kubeconfig(kubeconfig).args(arguments).args(flags).stdin(input.join("\n---\n")).run()
 }
@@ -118,14 +119,14 @@ fn a_removed_field_that_objects_set_stays_an_error_with_how_many_which_and_who()
     run(admin(), "check", &[&desired], &["-o", "json", "--redact"]).code(3).contains_nowhere("s3cret");
 }
 
-/// A change of the schema of `spec`, a `spec` that it leaves alone and one that suffers.
+/// A change of the schema of `spec`, a `spec` that it does not affect, and one that it affects.
 struct Change {
     rule: &'static str,
     live: Value,
     desired: Value,
     good: Value,
     bad: Value,
-    /// What is said of the two objects.
+    /// The evidence for the two objects.
     message: &'static str,
 }
 
@@ -316,7 +317,7 @@ fn manifests_of_the_deploy_count_as_they_will_be_written() {
     assert_eq!(severity, "warning", "{evidence}");
     let message = "0 of 1 objects and 0 of 1 manifests of this deploy set spec.legacy";
     assert!(text(&evidence["message"]).starts_with(message), "{evidence}");
-    // What a manifest adds to a live object counts, too.
+    // A field that a manifest adds to a live object counts, too.
     let (severity, _, evidence) = only(&json_of(&[&desired, &bed.object("stored", &json!({"legacy": "x"}))]));
     assert_eq!((severity.as_str(), &evidence["affectedManifests"]), ("error", &json!(1)), "{evidence}");
 }
@@ -423,7 +424,7 @@ fn with_a_conversion_webhook_each_version_is_judged_as_the_webhook_shows_it() {
     let cp = control_plane();
     let bed = Samples::new();
     let webhook = Webhook::converting(cp, |mut object, wanted| {
-        // v1 has size where v2 has amount.
+        // v1 has `size` in place of `amount` in v2.
         let spec = object["spec"].as_object_mut().expect("a spec");
         let (from, to) = if wanted.ends_with("/v2") { ("size", "amount") } else { ("amount", "size") };
         if let Some(value) = spec.remove(from) {
@@ -452,7 +453,7 @@ fn with_a_conversion_webhook_each_version_is_judged_as_the_webhook_shows_it() {
     );
     let (severity, _, evidence) = find(&crd(fields(json!({"note": string()}))));
     assert_eq!((severity.as_str(), &evidence["affectedObjects"]), ("error", &json!(1)), "v1 has no amount: {evidence}");
-    // A manifest at another version: only the webhook knows its form.
+    // A manifest at another version: only the webhook can convert it.
     let desired = crd(fields(json!({"amount": string()})));
     let (severity, _, evidence) = {
         let report = json_of(&[&desired, &bed.object("two", &json!({"size": "s"}))]);

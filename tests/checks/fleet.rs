@@ -1,4 +1,4 @@
-//! One run on many clusters: contexts of a kubeconfig, some of which are dead, slow, or have other CRDs.
+//! One run on many clusters: contexts of a kubeconfig, some of which are dead, slow, or have different CRDs.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::support::{Bed, ControlPlane, Gantry, Output, Proxy, control_plane};
 
-/// A second cluster, with CRDs of its own.
+/// A second cluster with its own CRDs.
 fn other() -> &'static ControlPlane {
     static OTHER: OnceLock<ControlPlane> = OnceLock::new();
     OTHER.get_or_init(ControlPlane::start)
 }
 
-/// A kubeconfig of many contexts.
+/// A kubeconfig with many contexts.
 struct Kubeconfig(Value);
 
 impl Kubeconfig {
@@ -26,7 +26,7 @@ impl Kubeconfig {
         self.0[of].as_array_mut().expect("a list")
     }
 
-    /// A context of its own cluster and user.
+    /// A context with its own cluster and user.
     fn context(mut self, name: &str, cluster: Value, token: &str) -> Self {
         self.list("clusters").push(json!({"name": name, "cluster": cluster}));
         self.list("users").push(json!({"name": name, "user": {"token": token}}));
@@ -44,7 +44,7 @@ impl Kubeconfig {
         self.context(name, json!({"server": proxy.url()}), control_plane().token("admin"))
     }
 
-    /// One more context of the cluster and user that was added last, with a default namespace.
+    /// Another context for the cluster and user that were added last, with a default namespace.
     fn in_namespace(mut self, name: &str, namespace: &str) -> Self {
         let mut context = self.list("contexts").last().expect("a context")["context"].clone();
         context["namespace"] = json!(namespace);
@@ -63,19 +63,19 @@ fn on(bed: &Bed, kubeconfig: &Kubeconfig, arguments: &[&str]) -> Gantry {
     bed.gantry(kubeconfig.write(bed), arguments)
 }
 
-/// A port that takes connections and never answers.
+/// A port that accepts connections and never answers.
 fn slow() -> (TcpListener, Value) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let server = format!("http://{}", listener.local_addr().expect("its address"));
     (listener, json!({"server": server}))
 }
 
-/// A port on which nothing listens.
+/// A port that nothing listens on.
 fn dead() -> Value {
     json!({"server": slow().1["server"]})
 }
 
-/// The CRD live with one field more than the manifests have, which is what blocks.
+/// The live CRD has a field that the manifests lack, which blocks.
 fn breaking() -> Bed {
     let bed = Bed::new();
     bed.write("manifests.yaml", &bed.crd("first: {type: string}, second: {type: string}"));
@@ -99,7 +99,7 @@ fn names(list: &Value) -> Vec<&str> {
     list.as_array().map(|list| list.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
 }
 
-/// Of each cluster of the report: its name and outcome.
+/// The name and the outcome of each cluster of the report.
 fn outcomes(run: &Output) -> Vec<(String, String)> {
     let report = run.report();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -110,7 +110,7 @@ fn outcomes(run: &Output) -> Vec<(String, String)> {
 /// A ConfigMap for the default namespace of each context.
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {key: value}\n";
 
-/// Contexts of one server, `c0` and so on, each with a namespace of its own.
+/// Contexts of one server, named `c0` and so on, each with its own namespace.
 fn namespaces(bed: &Bed, number: usize) -> (Proxy, Kubeconfig, Vec<String>) {
     let proxy = Proxy::start(control_plane());
     let names: Vec<String> = (0..number).map(|index| format!("{}-{index}", bed.names.namespace)).collect();
@@ -165,13 +165,13 @@ fn a_wave_that_would_be_blocked_does_not_begin() {
         on(&bed, &kubeconfig, &[&flags[..], more].concat()).run()
     };
     let is_in_other = || other().get(&bed.crd_path()).0 == 200;
-    // The first wave itself.
+    // In the first wave.
     let run = deploy("blocked,first", &["--waves", "1,100%", "-o", "json"]);
     run.code(3);
     assert_eq!((names(&run.report()["overview"]["notReached"]), is_in_other()), (vec!["first"], false));
     deploy("dead,first", &["--waves", "1,100%"]).code(1).stdout_contains("not reached");
     assert!(!is_in_other());
-    // One behind it.
+    // In a later wave.
     let run = deploy("first,blocked,last", &["--waves", "1,100%"]);
     run.code(3).stdout_contains("Blocked: 1 of 3 clusters, 1 deployed, 1 not reached. What was written stays.");
     assert_eq!(run.stdout.matches("error[NoExistingFieldRemoved]").count(), 2, "before the question and at the end");
@@ -183,7 +183,7 @@ fn a_wave_that_would_be_blocked_does_not_begin() {
 fn a_wave_that_is_not_ready_is_the_last() {
     let bed = Bed::new();
     let (_proxy, contexts, names) = namespaces(&bed, 2);
-    // There are no controllers: it is never ready.
+    // There are no controllers: it never becomes ready.
     let workload = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {selector: {matchLabels: {a: b}}, \
         template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: web}]}}}\n";
     bed.write("manifests.yaml", &format!("{CONFIG_MAP}---\n{workload}"));
@@ -238,12 +238,12 @@ fn a_cluster_that_does_not_answer_holds_back_no_other() {
     assert_eq!(overview["unchecked"][0]["cluster"], "slow");
     let why = |index: usize| overview["unchecked"][index]["message"].as_str().unwrap_or_default().to_owned();
     assert!(why(0).contains("within 2 s") && why(1).contains("refused"), "{overview:#}");
-    // What is live: the CRD in one, nothing in the other.
+    // Live state: the CRD in one cluster, nothing in the other.
     let crd = format!("samples.{}", bed.names.group);
     assert_eq!(overview["live"][0], json!({"clusters": ["blocked"]}));
     assert_eq!(overview["live"][1], json!({"clusters": ["empty"], "differs": [crd]}));
 
-    // Without the one that is blocked, what could not be checked decides.
+    // Without the blocked cluster, the one that could not be checked decides.
     let run = on(&bed, &kubeconfig, &check(&["--context", "dead,empty"])).run();
     run.code(1).stdout_contains("could not check").stdout_contains("dead: ").stdout_contains("1 create");
     let last = run.stdout.lines().last().unwrap_or_default();
@@ -265,7 +265,7 @@ fn what_is_the_same_in_many_clusters_is_told_once() {
     let last = run.stdout.lines().last().unwrap_or_default();
     assert_eq!(last, "Would be blocked: 50 of 50 clusters. Nothing was written.");
 
-    // 50 clusters that are all fine are a few lines.
+    // 50 clusters without problems are a few lines.
     bed.write("manifests.yaml", &bed.crd("first: {type: string}, second: {type: string}, third: {type: string}"));
     let run = on(&bed, &many, &check(&["--context", "*"])).run();
     run.code(0).stdout_contains("c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 40 more");
@@ -295,7 +295,7 @@ fn one_name_makes_the_requests_and_the_report_that_it_always_made() {
     let twice: Vec<String> = one.iter().flat_map(|request| [request.clone(), request.clone()]).collect();
     assert_eq!(both, twice, "each cluster is asked what it is asked alone");
     assert_eq!(list["clusters"][0]["report"], report, "and its report is the same");
-    // A context may have a name that looks like several.
+    // The name of a context can look like several names.
     let (_, odd) = requests("odd,name");
     assert_eq!(odd["kind"], "Report");
 }
@@ -439,7 +439,7 @@ fn reports_are_merged_and_known_by_cluster() {
     merge(&["all.json"]).code(3).stdout_contains("Would be blocked: 1 of 3 clusters, 1 could not be checked.");
     merge(&["others.json"]).code(1);
 
-    // A folder is all of its reports.
+    // A folder stands for all of its reports.
     std::fs::create_dir(bed.folder.path().join("reports")).expect("a folder");
     merge(&["reports"]).code(2).stderr_contains("reports: there is no .json file in this folder");
     for file in ["a.json", "others.json"] {
@@ -447,7 +447,7 @@ fn reports_are_merged_and_known_by_cluster() {
     }
     merge(&["reports", "-o", "json"]).code(3).stdout_contains("\"clusters\": 3");
 
-    // What cannot be merged is named, all of it.
+    // Every file that cannot be merged is named.
     let whole = std::fs::read_to_string(bed.folder.path().join("all.json")).expect("a report");
     bed.write("half.json", &whole[..whole.len() / 2]);
     bed.write("other.json", &whole.replacen("gantry.dev/v1alpha1", "gantry.dev/v9", 1));
@@ -460,7 +460,7 @@ fn reports_are_merged_and_known_by_cluster() {
     assert_eq!(run.stdout, "");
     merge(&["a.json", "-o", "json=a.json"]).code(2).stderr_contains("would overwrite");
 
-    // In the cluster that had it the finding is known.
+    // The finding is known in the cluster that had it.
     let run = on(&bed, &both, &check(&["--context", "a,b", "--baseline", "all.json", "-o", "json"])).run();
     let report = run.code(0).report();
     assert_eq!(report["clusters"][0]["report"]["summary"]["known"], 1);

@@ -1,6 +1,6 @@
 //! Each check from the command line, against a real API server that all tests of this binary share (docs/testing.md).
 
-// Elsewhere the crate that starts the servers is empty.
+// On other systems the crate that starts the servers is empty.
 #![cfg(unix)]
 
 #[path = "../support/mod.rs"]

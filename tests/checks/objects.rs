@@ -1,5 +1,5 @@
-//! `CustomResourceValidation` from the command line, on objects that exist on a real API server; and each of its claims
-//! about them put to that server.
+//! `CustomResourceValidation` from the command line, on existing objects of a real API server; each of its claims about
+//! them is verified with that server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -279,7 +279,7 @@ fn a_user_who_may_not_list_sees_the_rule_to_ask_for() {
     let report = bed.gantry(cp.kubeconfig(&user), "check", &desired, &["-o", "json", "--warn-only"]).code(1).report();
     assert_eq!(report["outcome"], "failed");
 
-    // A CRD that is not among the manifests has to be read.
+    // A CRD that is not among the manifests must be read.
     let blind = cp.user(&json!([{"apiGroups": [bed.names.group], "resources": ["samples"], "verbs": ["get", "list"]}]));
     let output = bed.gantry(cp.kubeconfig(&blind), "check", &bed.object("new", &json!({"a": 1})), &[]);
     output

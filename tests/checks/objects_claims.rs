@@ -1,5 +1,5 @@
-//! What `CustomResourceValidation` claims of objects that exist, put to the API server: who is refused and when, what is
-//! lost, what is filled in.
+//! Verifies the claims of `CustomResourceValidation` about existing objects with the API server: which writes are
+//! refused, which values are lost, and which are defaulted.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -7,15 +7,15 @@ use std::thread;
 use crate::support::{Samples, affected, control_plane, eventually, fields, findings, names, said, say, text};
 use serde_json::{Value, json};
 
-/// What becomes of one object, and which writes the server takes once the desired CRD is in force.
+/// The claim about one object, and which writes the server accepts once the desired CRD is in force.
 struct Claim {
     live: Value,
     desired: Value,
     spec: Value,
-    /// Sets the field in question to another value that is as wrong.
+    /// Sets the affected field to a different, equally invalid value.
     touch: Value,
     rule: &'static str,
-    /// Whether the server takes: a label, another field of spec, the touch, a new object like it.
+    /// Whether the server accepts: a label, another field of spec, the touch, an identical new object.
     takes: [bool; 4],
 }
 
@@ -33,7 +33,7 @@ fn claims() -> Vec<Claim> {
         object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         with(object)
     };
-    // Beside fields that stay as they are, some of which hold objects and lists with keys, one anything.
+    // Next to unchanged fields, some of which are objects and keyed lists, and one of which accepts anything.
     let beside = |x: Value, required: Value| {
         let a = fields(json!({"a": {"type": "integer"}}));
         let item = json!({"type": "object", "required": ["k"],
@@ -128,7 +128,7 @@ fn claims() -> Vec<Claim> {
             TOUCHED,
             [true, true, false, false],
         ),
-        // What is in the object and stays as it is in the schema counts as left alone.
+        // A value that exists in the object and is unchanged in the schema counts as not touched.
         claim(
             nested(json!({})),
             nested(json!({"required": ["z"]})),
@@ -218,7 +218,7 @@ fn lost_and_filled_in_fields_are_lost_and_filled_in_on_the_server() {
     bed.live(&bed.crd(&[("v1", true, old())]));
     bed.create("one", &json!({"kept": "k", "gone": "g"}));
 
-    // The storage version moves to one that lacks a field, and fills another one in.
+    // The storage version changes to one that lacks a field and defaults another.
     let new = fields(json!({"kept": {"type": "string"}, "size": {"type": "integer", "default": 3}}));
     let moved = bed.crd(&[("v1", false, old()), ("v2", true, new)]);
     let report = bed.json(&moved);
@@ -229,7 +229,7 @@ fn lost_and_filled_in_fields_are_lost_and_filled_in_on_the_server() {
 
     bed.live(&moved);
     assert_eq!(cp.get(&bed.path("one")).1["spec"]["gone"], "g", "it still reads");
-    // A write at the old version, of something else, loses it.
+    // A write of something else at the old version loses the field.
     eventually("v2 is the storage version", || {
         let (_, written) = cp.patch(&bed.path("one"), &json!({"metadata": {"labels": {"n": null, "m": "x"}}}));
         assert_eq!(written["kind"], "Sample", "{written}");
@@ -263,7 +263,7 @@ fn a_scale_subresource_is_held_against_the_numbers_that_exist() {
     assert_eq!(["fits", "part"].map(touch), [200, 422]);
 }
 
-/// A field that becomes an embedded resource: its metadata is read into a fixed form, or not at all.
+/// A field that becomes an embedded resource: its metadata is decoded into a fixed form, or cannot be decoded.
 #[test]
 fn metadata_that_does_not_fit_is_lost_when_read_and_makes_an_object_unreadable_where_it_is_none() {
     let cp = control_plane();

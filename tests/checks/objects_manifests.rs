@@ -1,5 +1,5 @@
-//! `CustomResourceValidation` from the command line, on custom resources among the manifests, and on objects that only a
-//! conversion webhook can show.
+//! `CustomResourceValidation` from the command line, on custom resources among the manifests, and on objects that need
+//! a conversion webhook.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::support::{Gantry, Output, Proxy, Webhook, control_plane, findings, isolated, said, say};
 use serde_json::{Value, json};
 
-/// A folder for manifests, and an API group of its own.
+/// A folder for manifests, and its own API group.
 struct Bed {
     folder: tempfile::TempDir,
     group: String,
@@ -97,7 +97,7 @@ fn a_misspelt_field_is_found_at_its_line_before_anything_is_applied() {
         .collect();
     let rule = json!("ManifestObjectRefused");
     assert_eq!(placed, [(json!("spec.name"), json!(7), rule.clone()), (json!("spec.replicas"), json!(8), rule)]);
-    // The server says the same.
+    // The server refuses it, too.
     let (status, refused) = cp.post(
         bed.path("v1", "").trim_end_matches('/'),
         &json!({"apiVersion": format!("{}/v1", bed.group), "kind": "Sample",
@@ -123,7 +123,7 @@ fn a_crd_and_its_objects_in_one_deploy_are_held_against_the_new_crd() {
     assert_eq!(cp.get(&format!("/apis/{}/v1", bed.group)).0, 404);
     bed.write("object.yaml", &bed.sample("one", "  size: 5\n"));
     bed.gantry(&["deploy", "-f", "."]).code(0);
-    // It is live, and a wider one is among the manifests.
+    // It is live, and a wider schema is among the manifests.
     bed.write(
         "crd.yaml",
         &bed.crd("{type: object, properties: {size: {type: integer, maximum: 9}, more: {type: string}}}"),
@@ -131,7 +131,7 @@ fn a_crd_and_its_objects_in_one_deploy_are_held_against_the_new_crd() {
     bed.write("object.yaml", &bed.sample("one", "  size: 9\n  more: x\n"));
     bed.gantry(&["deploy", "-f", "."]).code(0);
     assert_eq!(cp.get(&bed.path("v1", "one")).1["spec"], json!({"size": 9, "more": "x"}));
-    // What is wrong on the server and left alone is forgiven, here as there.
+    // An invalid live value that is not changed is tolerated, by gantry and by the server.
     cp.apply_yaml(&bed.crd("{type: object, properties: {size: {type: integer, maximum: 3}, more: {type: string}}}"));
     std::fs::remove_file(bed.folder.path().join("crd.yaml")).unwrap();
     bed.write("object.yaml", &bed.sample("one", "  size: 9\n  more: z\n"));
@@ -139,7 +139,7 @@ fn a_crd_and_its_objects_in_one_deploy_are_held_against_the_new_crd() {
     assert_eq!(cp.get(&bed.path("v1", "one")).1["spec"]["more"], "z");
     bed.write("object.yaml", &bed.sample("one", "  size: 8\n  more: z\n"));
     bed.gantry(&["deploy", "-f", "."]).code(3).stdout_contains("object.yaml:7:3");
-    // A new one like it is not.
+    // An identical new object is refused.
     bed.write("object.yaml", &bed.sample("two", "  size: 9\n"));
     bed.gantry(&["deploy", "-f", "."]).code(3);
 }
@@ -165,7 +165,7 @@ fn a_null_that_an_apply_would_write_is_refused_here_as_there() {
     deploy("  object: null\n").code(3).stdout_contains("object.yaml:7:3");
     deploy("  free: null\n  filled: null\n  object: {text: a}\n").code(0);
     assert_eq!(cp.get(&bed.path("v1", "one")).1["spec"], json!({"free": null, "filled": "x", "object": {"text": "a"}}));
-    // With fields of somebody else's it stays.
+    // If it has fields of another manager, the object stays.
     cp.patch(&bed.path("v1", "one"), &json!({"spec": {"object": {"text": "b"}}}));
     deploy("  object: null\n").code(0);
     assert_eq!(cp.get(&bed.path("v1", "one")).1["spec"]["object"], json!({"text": "b"}));
@@ -186,10 +186,10 @@ fn what_an_apply_cannot_read_or_empties_is_not_forgiven() {
     };
     cp.apply_yaml(&crd("{type: boolean}"));
     deploy("  a: true\n  map: {k: v}\n").code(0);
-    // The server is left with no entry, and writes null.
+    // For the server, no entry is left, and it writes null.
     deploy("  a: true\n  map: {}\n").code(3).stdout_contains("spec.map").stdout_contains("must be of type object");
     deploy("  a: true\n").code(0);
-    // A plain update that leaves it alone would be let through.
+    // A plain update that does not touch it would be accepted.
     cp.apply_yaml(&crd("{type: string}"));
     assert_eq!(cp.patch(&bed.path("v1", "one"), &json!({"spec": {"b": "x"}})).0, 200);
     deploy("  a: true\n  b: y\n")
@@ -198,7 +198,7 @@ fn what_an_apply_cannot_read_or_empties_is_not_forgiven() {
         .stdout_contains("expected string, got true");
 }
 
-/// What the server says of a server-side apply.
+/// The server's answer to a server-side apply.
 fn apply(bed: &Bed, text: &str) -> (u16, Value) {
     let object = serde_yaml::from_str(text).unwrap();
     control_plane().server_side_apply(&bed.path("v1", "one"), "gantry", &object)
@@ -225,7 +225,7 @@ fn what_an_apply_cannot_read_is_refused_even_where_the_write_drops_it() {
     cp.apply_yaml(&crd("{type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}"));
     let object = |spec: &str| bed.sample("one", &format!("{spec}status:\n  conditions:\n"));
     let omits = "omits all key fields [\"type\"] (and doesn't have default values for any key fields)";
-    // A create and an update drop the status, but the server reads it first.
+    // A create and an update drop the status, but the server decodes it first.
     for (text, live) in [("a", 404), ("b", 200)] {
         let written = |condition: &str| object(&format!("  text: {text}\n")) + condition;
         let keyless = written("  - at: now\n");
@@ -242,19 +242,19 @@ fn what_an_apply_cannot_read_is_refused_even_where_the_write_drops_it() {
         bed.write("object.yaml", &written("  - {type: Ready, at: now}\n"));
         bed.gantry(&["deploy", "-f", "."]).code(0);
     }
-    // Of metadata, too.
+    // The same for metadata.
     let twice = bed.sample("one", "  text: a\n").replace("spec:", "  finalizers: [a.b/c, a.b/c]\nspec:");
     bed.write("object.yaml", &twice);
     let refused = bed.gantry(&["deploy", "-f", "."]);
     refused.code(3).stdout_contains("duplicate entries for key [=\"a.b/c\"]").stdout_contains("object.yaml:6:3");
-    // One finding, not two, where the server is asked as well.
+    // One finding, not two, if the server is asked as well.
     let cp_only = Gantry::new().kubeconfig(cp.kubeconfig("admin")).cwd(bed.folder.path());
     let both = cp_only
         .args(["check", "-f", ".", "-o", "json", "--preflight", "CustomResourceValidation,AdmissionDryRun"])
         .run();
     assert_eq!(findings(&both.report()).len(), 1, "{both}");
 
-    // A live list of which the items have no keys can be changed by no apply at all, whatever it sets.
+    // No apply can change a live list whose items have no keys, whatever it sets.
     bed.write("object.yaml", &bed.sample("one", "  text: a\n  list: [{at: now}]\n"));
     bed.gantry(&["deploy", "-f", "."]).code(0);
     cp.apply_yaml(&crd(&keyed("type")));
@@ -266,8 +266,8 @@ fn what_an_apply_cannot_read_is_refused_even_where_the_write_drops_it() {
     bed.gantry(&["deploy", "-f", "."]).code(3).stdout_contains("server-side apply cannot parse the live object");
 }
 
-/// What an apply leaves of the fields that its manager gives up is decided by the server: a rule for each field refuses
-/// everything, and its message says what there would be.
+/// The server decides what an apply keeps of the fields that its manager no longer sets. The test has a rule for each
+/// field that refuses everything and shows the resulting value in its message.
 #[test]
 fn what_a_manager_gives_up_goes_as_on_the_server() {
     let cp = control_plane();
@@ -341,14 +341,15 @@ fn what_a_manager_gives_up_goes_as_on_the_server() {
             }
         }
     }
-    // A list of which nobody else owns an item goes with those that nobody owns; else only our items go.
+    // A list without items of other managers is removed together with unowned items; otherwise only gantry's items are
+    // removed.
     for (cause, times) in [("items: gone", 1), ("items: c", 1), ("items: bc", 2), ("map: b", 2)] {
         let seen = causes.iter().filter(|known| known.ends_with(cause)).count();
         assert_eq!(seen, times, "{cause} of {causes:#?}");
     }
 }
 
-/// A CRD of two versions, v1 with `size` and v2 with `count`, converted by a webhook.
+/// A CRD with two versions, v1 with `size` and v2 with `count`, converted by a webhook.
 fn converted(bed: &Bed, conversion: &Value, limit: u64, versions: &[&str]) -> Value {
     let version = |name: &&str| {
         let field = if *name == "v1" { "size" } else { "count" };
@@ -390,7 +391,7 @@ fn create(bed: &Bed, name: &str, spec: Value) {
 
 fn check(bed: &Bed, crd: &Value) -> Output {
     bed.write("crd.json", &crd.to_string());
-    // Somebody else wrote the CRD that is live.
+    // Another manager wrote the live CRD.
     bed.gantry(&["check", "-f", "crd.json", "-o", "json", "--force-conflicts"])
 }
 
@@ -414,7 +415,7 @@ fn a_webhook_is_asked_for_the_objects_of_each_version() {
     assert!(findings(&report).iter().all(|finding| finding["affected"]["objects"][0]["name"] == "big"));
     assert!(asked.load(Ordering::Relaxed) > 0);
 
-    // What the webhook will make of them at a version that is not served yet nobody can say.
+    // The result of the webhook for a version that is not served yet is unknown.
     let output = check(&bed, &converted(&bed, &webhook.conversion(), 9, &["v1", "v2", "v3"]));
     assert_eq!(said(&output.report()), [say("VersionNotJudged", "v3", "")], "{output}");
     output.code(0);
@@ -426,7 +427,7 @@ fn a_webhook_that_is_down_or_answers_nonsense_is_a_finding() {
     let working = Webhook::converting(cp, rename);
     let nonsense = Webhook::start(cp, |_| json!({"kind": "Nonsense"}));
     let mut down = working.conversion();
-    // Nobody listens on this port: the listener that had it is gone.
+    // Nothing listens on this port: its listener is gone.
     let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     down["webhook"]["clientConfig"]["url"] = json!(format!("https://127.0.0.1:{port}/convert"));
     for conversion in [down, nonsense.conversion()] {
@@ -442,7 +443,7 @@ fn a_webhook_that_is_down_or_answers_nonsense_is_a_finding() {
             (cp.get(&bed.path("v2", "big")).0 == 500).then_some(())
         });
         let output = check(&bed, &converted(&bed, &conversion, 5, &["v1", "v2"]));
-        // What is stored at v1 needs no conversion and is judged all the same.
+        // Objects stored at v1 need no conversion and are still checked.
         assert_eq!(
             said(&output.report()),
             [say("ExistingObjectRefusedWhenTouched", "v1", "spec.size"), say("ObjectNotConverted", "v2", "")],

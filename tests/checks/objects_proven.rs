@@ -1,5 +1,5 @@
-//! `CustomResourceValidation` on changes that are proven safe: the server is asked for no object at all, and of what no
-//! proof speaks the objects are read as ever.
+//! `CustomResourceValidation` on changes that are proven safe: no object is requested. Objects that no proof covers are
+//! still read.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const OBJECTS: usize = 10_000;
 
-/// A cluster-scoped CRD of these versions: name, served, whether it is the storage version, fields of `spec`.
+/// A cluster-scoped CRD with these versions: name, served, whether it is the storage version, fields of `spec`.
 fn crd(names: &Isolated, versions: &[(&str, bool, bool, Value)]) -> Value {
     let version = |(name, served, storage, fields): &(&str, bool, bool, Value)| {
         let spec = json!({"type": "object", "properties": fields});
@@ -23,7 +23,7 @@ fn collection(names: &Isolated) -> String {
     format!("/apis/{}/v1/samples", names.group)
 }
 
-/// Creates so many objects over four connections.
+/// Creates this many objects over four connections.
 fn create(names: &Isolated, objects: usize) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -42,7 +42,7 @@ fn create(names: &Isolated, objects: usize) {
 }
 
 fn check(proxy: &Proxy, crd: &Value, flags: &[&str]) -> Output {
-    // What is live was written by somebody else.
+    // The live objects were written by another manager.
     let checks = ["check", "-f", "-", "--force-conflicts", "--preflight", "CRDUpgradeSafety,CustomResourceValidation"];
     Gantry::new().kubeconfig(proxy.kubeconfig("admin")).args(checks).args(flags).stdin(crd.to_string()).run()
 }
@@ -76,7 +76,7 @@ fn a_widening_change_with_ten_thousand_objects_lists_none() {
     assert_eq!(safe["coverage"][0]["read"], 0, "{safe}");
     assert_eq!(safe["coverage"][0]["proven"], json!(["v1"]), "{safe}");
     assert_eq!(lists(&proxy), 0, "{:?}", proxy.requests());
-    // The server counts a list after it has answered it: a list of our own comes after whatever went before.
+    // The server counts a list only after it has answered. So the test sends a list of its own, which is counted last.
     assert_eq!(cp.get(&format!("{}?limit=1", collection(&names))).0, 200);
     assert_eq!(eventually("the list is counted", || Some(listed()).filter(|now| *now > before)), before + 1.0);
 
@@ -99,7 +99,7 @@ fn objects_are_read_for_what_no_proof_speaks_of() {
     let set_b = json!({"spec": {"b": "a text that v2 has not shown so far"}});
     assert_eq!(cp.patch(&format!("{}/s1", collection(&names)), &set_b).0, 200);
 
-    // Each version on its own is widened; b, which v2 dropped so far, comes to light in s1 and does not fit.
+    // Each version on its own is widened, but `b`, which v2 has dropped so far, becomes visible in s1 and is invalid.
     let short = json!({"size": {"type": "integer"}, "b": {"type": "string", "maxLength": 3}});
     let revived = crd(&names, &[("v1", true, true, ab.clone()), ("v2", true, false, short)]);
     let report = check(&proxy, &revived, &["-o", "json"]).code(0).report();
@@ -108,7 +108,7 @@ fn objects_are_read_for_what_no_proof_speaks_of() {
     assert_eq!(checked["findings"][0]["version"], "v2", "{checked}");
     assert_eq!(checked["findings"][0]["affected"]["objects"][0]["name"], "s1", "{checked}");
 
-    // Who still writes at a version that goes stands in the objects.
+    // The objects show who still writes at a removed version.
     let mut wide = ab.clone();
     wide["note"] = json!({"type": "string"});
     let unserved = crd(&names, &[("v1", true, true, wide), ("v2", false, false, a)]);

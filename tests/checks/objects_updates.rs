@@ -1,12 +1,12 @@
-//! `CustomResourceValidation` on what only shows once something else is out of the way: rules behind errors that an update
-//! is forgiven, and versions that were not served so far. Each claim is put to a real API server.
+//! `CustomResourceValidation` on problems that another one hides: rules behind errors that an update tolerates, and
+//! versions that were not served so far. Each claim is verified with a real API server.
 
 use std::collections::BTreeSet;
 
 use crate::support::{Gantry, Isolated, Said, control_plane, eventually, isolated, said, sample_crd, say};
 use serde_json::{Value, json};
 
-/// A cluster-scoped CRD of these versions: name, served, schema of `spec`. The first is the storage version.
+/// A cluster-scoped CRD with these versions: name, served, schema of `spec`. The first is the storage version.
 fn crd(names: &Isolated, versions: &[(&str, bool, Value)]) -> Value {
     let version = |(at, (name, served, spec)): (usize, &(&str, bool, Value))| {
         json!({"name": name, "served": served, "storage": at == 0,
@@ -27,7 +27,7 @@ fn create(names: &Isolated, version: &str, name: &str, spec: &Value) -> u16 {
     control_plane().post(&collection(names, version), &sample(names, version, name, spec)).0
 }
 
-/// What is found out about the CRD.
+/// The findings for the CRD.
 fn found(crd: &Value) -> BTreeSet<Said> {
     let arguments = ["check", "-f", "-", "--preflight", "CustomResourceValidation", "-o", "json"];
     let gantry = Gantry::new().kubeconfig(control_plane().kubeconfig("admin")).args(arguments);
@@ -45,21 +45,21 @@ fn rules_that_only_an_update_comes_to_are_told_beside_what_it_is_forgiven() {
     };
     let integer = || json!({"type": "integer"});
     let (touched, on_update) = ("ExistingObjectRefusedWhenTouched", "ExistingObjectRefusedOnUpdate");
-    // The schema that comes, what is found, and whether a label and another field of `spec` can be written then.
+    // The new schema, the findings, and whether a label and another field of `spec` can then be written.
     let cases = [
-        // A rule on `spec` behind a type that does not fit; as a new object it is only told of the type.
+        // A rule on `spec` behind a wrong type; for a new object the server reports only the type.
         (
             fields(json!({"type": "string"}), json!([{"rule": "!has(self.z) || self.z < 5"}])),
             vec![say(on_update, "v1", "spec.x"), say(on_update, "v1", "spec")],
             [true, false],
         ),
-        // A rule that cannot be evaluated on the value that is there is never forgiven.
+        // A rule that cannot be evaluated on the existing value is never tolerated.
         (
             fields(json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.size() < 3"}]}), json!([])),
             vec![say(on_update, "v1", "spec.x")],
             [false, false],
         ),
-        // A transition that never holds, beside a bound.
+        // A transition rule that never holds, next to a bound.
         (
             fields(
                 json!({"type": "integer", "maximum": 5, "x-kubernetes-validations": [{"rule": "self > oldSelf"}]}),
@@ -165,7 +165,8 @@ fn what_is_wrong_today_and_forgiven_less_tomorrow_is_told() {
     let path = format!("{}/one", collection(&names, "v2"));
     let label = json!({"metadata": {"labels": {"a": "b"}}});
     assert_eq!(cp.patch(&path, &label).0, 200);
-    // Of a version that is not the storage version defaults are filled in when it is written: no update leaves it alone.
+    // In a version other than the storage version, defaults are added on every write, so every update changes the
+    // value.
     let mut desired = of(limit(), json!({"type": "integer"}));
     desired["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["n"]["default"] =
         json!(3);

@@ -1,4 +1,4 @@
-//! `PermissionValidation` and `gantry permissions` with identities that hold just these rights and not one more.
+//! `PermissionValidation` and `gantry permissions` with identities that have exactly these permissions and no more.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// A manifest set with one of everything that takes rights of a kind of its own.
+/// A set of manifests with one object of every kind that needs special permissions.
 fn everything(bed: &Bed) -> String {
     let (group, ns) = (&bed.names.group, &bed.names.namespace);
     let rbac = "apiVersion: rbac.authorization.k8s.io/v1";
@@ -20,7 +20,7 @@ fn everything(bed: &Bed) -> String {
         )
     };
     [
-        // It is live, and with only its name nothing of it would be written.
+        // It is live, and without the label the deploy would not write it.
         bed.namespace().replace("{name:", "{labels: {team: a}, name:"),
         bed.crd("first: {type: string}"),
         bed.sample(),
@@ -47,13 +47,13 @@ fn everything(bed: &Bed) -> String {
     .join("---\n")
 }
 
-/// A role without one of its rules (`null`), and without each verb of it where there are several.
+/// A role without one of its rules (`null`), and without each single verb of rules with several.
 fn without_each(role: &Value, index: usize) -> Vec<(Value, Value)> {
     let mut without = vec![(Value::Null, role.clone())];
     without[0].1["rules"].as_array_mut().unwrap().remove(index);
     let rule = &role["rules"][index];
     let verbs = rule["verbs"].as_array().unwrap();
-    // A kind that nobody serves yet is not read, so that the deploy at hand does without this one.
+    // A kind that is not served yet is not read, so this deploy does not need that verb.
     let is_read = rule["resources"] != json!(["samples"]);
     for verb in verbs.iter().filter(|verb| verbs.len() > 1 && (*verb != "get" || is_read)) {
         let mut less = role.clone();
@@ -70,7 +70,7 @@ fn the_printed_rights_are_enough_and_each_rule_of_them_is_needed() {
     let user = cp.user(&json!([]));
     let deploy = || bed.deploy(cp.kubeconfig(&user), &["--preflight", "PermissionValidation", "-o", "json"]).run();
 
-    // Without any right: everything that is missing, at once, though nothing can be read.
+    // Without any permission: everything that is missing is reported at once, although nothing can be read.
     let nothing = deploy();
     nothing.code(3);
     let missing: BTreeSet<String> = offered(&nothing.report()).iter().flat_map(subjects_of).collect();
@@ -110,7 +110,7 @@ fn the_printed_rights_are_enough_and_each_rule_of_them_is_needed() {
     deploy().code(0);
     assert_eq!(cp.get(&bed.sample_path()).0, 200);
     deploy().code(0);
-    // Where everything is there already the same is printed but for the namespace.
+    // If everything exists already, the output is the same except for the namespace.
     let again = printed(&bed, cp, &user);
     let head = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     let without_namespace = text.replacen(&format!("{}---\n", bed.namespace()), "", 1);
@@ -167,7 +167,7 @@ fn where_the_list_of_rules_is_a_part_only_the_rest_is_asked_for() {
     assert_eq!(finding["message"], said);
 }
 
-/// Must not share its server: the counters know neither user nor namespace.
+/// Needs its own server: the counters do not distinguish users or namespaces.
 #[test]
 fn a_thousand_objects_in_twenty_namespaces_take_few_reviews() {
     let (cp, bed) = (ControlPlane::start(), Bed::new());
@@ -226,7 +226,7 @@ fn a_user_who_may_impersonate_deploys_as_somebody_else() {
     });
     run("admin", &["--as", &account]).code(0);
 
-    // The rights are the second group's.
+    // The permissions belong to the second group.
     let groups = [format!("{ns}-a"), format!("{ns}-b")];
     let for_group =
         ["permissions", "-f", "manifests.yaml", "--name", groups[1].as_str(), "--as-group", groups[1].as_str()];
@@ -264,7 +264,7 @@ fn what_cannot_be_read_hides_nothing_and_no_check_passes_on_it() {
     let unknown = |change: &&Value| change["action"] == "unknown";
     assert_eq!(report["changes"].as_array().unwrap().iter().filter(unknown).count(), 3);
 
-    // As a warning it lets nothing through either: what is live is not known.
+    // It lets nothing through as a warning either, because the live state is unknown.
     let run = bed.deploy(cp.kubeconfig(&user), &["--preflight", "PermissionValidation", "--warn-only"]).run();
     run.code(1).stdout_contains("may not get");
     assert!(Gantry::new().arg("rules").run().code(0).stdout.contains("RequestNotPermitted"));
@@ -282,7 +282,7 @@ fn what_each_finding_says_to_grant_adds_up() {
         let arguments = ["check", "-f", "manifests.yaml", "--preflight", "PermissionValidation", "-o", "json"];
         bed.gantry(cp.kubeconfig(&user), &arguments).arg("--force-conflicts").run()
     };
-    // An update and a create miss other verbs, and so will what comes later.
+    // An update and a create lack different verbs; so will a later deploy.
     for (names, findings) in [(&["old", "new"][..], 2), (&["old", "new", "later"], 1)] {
         bed.write("manifests.yaml", &manifests(names));
         let report = check().report();

@@ -1,4 +1,4 @@
-//! `PermissionValidation` and `gantry permissions` know what the other checks ask the API server for.
+//! `PermissionValidation` and `gantry permissions` include the requests of the other checks.
 
 use crate::support::rights::{grant, printed_with, replace};
 use crate::support::{Bed, Webhook, control_plane, eventually};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const BOTH: [&str; 2] = ["--preflight", "ConversionWebhook,PermissionValidation"];
 
-/// A CRD with two versions that are converted like this.
+/// A CRD with two versions and this conversion.
 fn crd(group: &str, conversion: &Value) -> Value {
     let version = |name: &str| {
         json!({"name": name, "served": true, "storage": name == "v1", "schema": {"openAPIV3Schema": {
@@ -26,7 +26,7 @@ fn deployment(bed: &Bed) -> String {
     .to_string()
 }
 
-/// The printed rights do for the first deploy and for the next one, which converts objects that are there by then.
+/// The printed permissions cover the first deploy and the next one, which converts objects that then exist.
 #[test]
 fn rights_for_the_conversion_check_are_printed_before_there_is_anything_to_convert() {
     let (cp, bed) = (control_plane(), Bed::new());
@@ -36,7 +36,7 @@ fn rights_for_the_conversion_check_are_printed_before_there_is_anything_to_conve
     });
     let crd = crd(&bed.names.group, &webhook.conversion()).to_string();
     bed.write("manifests.yaml", &[bed.namespace(), crd.clone(), deployment(&bed)].join("\n---\n"));
-    // Somebody else's webhook, in a namespace that is none of this deploy's concern.
+    // Another webhook, in a namespace that this deploy does not use.
     let service = json!({"namespace": "elsewhere", "name": "webhook"});
     let theirs = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
         "clientConfig": {"service": service}}});
@@ -50,7 +50,7 @@ fn rights_for_the_conversion_check_are_printed_before_there_is_anything_to_conve
     eventually("the webhook converts", || (cp.get(&bed.sample_path().replace("/v1/", "/v2/")).0 == 200).then_some(()));
     deploy().code(0);
 
-    // The dry run that converts it there and back is a patch.
+    // The dry run of the round trip is a patch.
     let patch = json!({"apiGroups": [bed.names.group], "resources": ["samples"], "verbs": ["list", "patch"]});
     let holds = |role: &&Value| role["rules"].as_array().unwrap().contains(&patch);
     let role = roles.iter().find(holds).unwrap_or_else(|| panic!("{patch} in {roles:#?}"));
@@ -59,7 +59,7 @@ fn rights_for_the_conversion_check_are_printed_before_there_is_anything_to_conve
         rule["verbs"] = json!(["list"]);
     }
     replace(cp, &user, &without, &patch);
-    // What a deploy does not write does not block it.
+    // An object that a deploy does not write does not block it.
     deploy().code(1).stdout_contains("warning[RequestNotPermitted]");
     let written = crd.replacen("\"metadata\":{", "\"metadata\":{\"labels\":{\"a\":\"b\"},", 1);
     bed.write("manifests.yaml", &[bed.namespace(), written, deployment(&bed)].join("\n---\n"));
@@ -67,7 +67,7 @@ fn rights_for_the_conversion_check_are_printed_before_there_is_anything_to_conve
     deploy().code(3).stdout_contains(&said);
 }
 
-/// Of each set of rules, and a manifest that hands something on: what we say is what the server says to its dry run.
+/// For each set of rules and a manifest that grants permissions: gantry's answer is that of the server's dry run.
 #[test]
 fn what_may_be_handed_on_is_what_the_server_lets_pass() {
     let (cp, bed) = (control_plane(), Bed::new());

@@ -1,4 +1,5 @@
-//! `PermissionValidation`: what the API server asks of users who write roles, bindings and admission policies.
+//! `PermissionValidation`: the permissions that the API server requires to write roles, bindings and admission
+//! policies.
 
 use crate::support::rights::{REVIEWS, grant, printed, replace};
 use crate::support::{Bed, Proxy, When, control_plane};
@@ -67,7 +68,7 @@ fn a_binding_that_changes_is_asked_for_its_parameters_again() {
     let user = writer_of_policies();
     let said = "not permitted to \"get\" /v1, Resource=configmaps";
     bed.deploy(cp.kubeconfig(&user), &CHECK).run().code(3).stdout_contains(said);
-    // The server says the same.
+    // The server refuses it, too.
     let forced = ["--force-conflicts", "--preflight", "CRDUpgradeSafety"];
     let output = bed.deploy(cp.kubeconfig(&user), &forced).run();
     output.code(1).stdout_contains("does not have \"get\" permission on the object referenced by paramRef");
@@ -77,7 +78,7 @@ fn a_binding_that_changes_is_asked_for_its_parameters_again() {
 fn parameters_of_a_kind_that_nobody_can_tell_take_every_right_to_read() {
     let cp = control_plane();
     let said = "not permitted to \"get\"";
-    // No such policy, a policy that takes no parameters, a kind that nobody serves.
+    // No such policy, a policy without parameters, a kind that is not served.
     let no_policy = |bed: &Bed| policy_binding(bed, "Deny");
     let no_kind = |bed: &Bed| [policy(bed, ""), policy_binding(bed, "Deny")].join("---\n");
     let unserved = |bed: &Bed| policy(bed, "paramKind: {apiVersion: nobody.example.com/v1, kind: Limit}, ");
@@ -92,7 +93,7 @@ fn parameters_of_a_kind_that_nobody_can_tell_take_every_right_to_read() {
         output.code(3).stdout_contains(said).stdout_contains("does not know the kind of the parameters");
         let output = bed.deploy(cp.kubeconfig(&user), &["--preflight", "CRDUpgradeSafety"]).run();
         output.code(1).stdout_contains(server_says);
-        // Enough is enough.
+        // These permissions are sufficient.
         let everything = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "create", "patch"]}]);
         bed.deploy(cp.kubeconfig(&cp.user(&everything)), &CHECK).run().code(0);
     }
@@ -117,7 +118,7 @@ fn a_binding_that_leaves_its_role_to_what_is_live_is_judged_by_it() {
     output.code(1).stdout_contains("attempting to grant RBAC permissions not currently held");
 }
 
-/// The group `system:masters` may everything by no rule at all.
+/// The group `system:masters` may do everything without any rule.
 #[test]
 fn who_may_everything_needs_no_rule_that_says_so() {
     let (cp, bed) = (control_plane(), Bed::new());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const CONFIG: &str = "apiVersion: gantry.dev/v1alpha1\nkind: Config\n";
 
-/// A folder with a live CRD in `cluster/` and one that is to replace it; `dir:` needs no server.
+/// A folder with a live CRD in `cluster/` and its replacement; `dir:` needs no server.
 struct Bed(tempfile::TempDir);
 
 impl Bed {
@@ -70,7 +70,7 @@ fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
     list.iter().map(|(rule, severity)| ((*rule).to_owned(), (*severity).to_owned())).collect()
 }
 
-/// A type that changes, a description, a format that goes, an enum that grows.
+/// A changed type, a description, a removed format, an extended enum.
 fn several() -> Bed {
     Bed::new(
         &json!({
@@ -150,7 +150,7 @@ fn rules_are_turned_down_and_up_by_name_and_pattern() {
     let output = bed.with("{rules: [{name: No*, enforcement: warn}, {name: FormatChange, enforcement: none}]}");
     output.code(0);
     assert_eq!(found(&output), pairs(&[("NoTypeChange", "warning")]));
-    // The last entry that fits counts.
+    // The last matching entry applies.
     let output = bed.with("{rules: [{name: '*', enforcement: none}, {name: NoType*, enforcement: error}]}");
     output.code(3);
     assert_eq!(found(&output), pairs(&[("NoTypeChange", "error")]));
@@ -163,7 +163,7 @@ fn rules_are_turned_down_and_up_by_name_and_pattern() {
     assert_eq!(off.code(0).report()["checks"][0]["status"], "skipped");
 }
 
-/// Of each rule that is switched off: how many findings, what they would have been, and where it is.
+/// For each disabled rule: the number of findings, their severity, and the place that disables it.
 fn suppressed(output: &Output) -> Vec<String> {
     let report = output.report();
     let entries = report["checks"][0]["suppressed"].as_array().cloned().unwrap_or_default();
@@ -187,7 +187,7 @@ fn what_is_switched_off_is_counted_and_says_where() {
     assert_eq!(off.report()["checks"][0]["status"], "passed");
     assert_eq!(suppressed(&off), ["1 FormatChange info c.yaml:8", "1 NoTypeChange error c.yaml:7"]);
     human().code(0).stdout_contains("CRDUpgradeSafety  passed, 2 findings switched off by c.yaml:7, c.yaml:8\n");
-    // Beside findings that are left.
+    // Together with other findings.
     let some = bed.with("{rules: [{name: FormatChange, enforcement: none}]}");
     assert_eq!(suppressed(some.code(3)), ["1 FormatChange info c.yaml:5"]);
     human()
@@ -196,12 +196,12 @@ fn what_is_switched_off_is_counted_and_says_where() {
             "CRDUpgradeSafety  blocked: 1 error in samples.test.example.com (NoTypeChange), 1 finding switched\n",
         )
         .stdout_contains("                  off by c.yaml:5\n");
-    // In the words of crdify, but not what the preset itself leaves out.
+    // In crdify's words, but without what the preset itself leaves out.
     let crdify = bed.with(
         "\n    preset: olm-v1\n    unhandledEnforcement: None\n    validations:\n    - {name: type, enforcement: None}",
     );
     assert_eq!(suppressed(crdify.code(0)), ["1 type error c.yaml:9", "1 unhandled error c.yaml:7"]);
-    // A rule that finds nothing is not spoken of.
+    // A rule without findings is not mentioned.
     let nothing = bed.with("{rules: [{name: NoScopeChange, enforcement: none}]}");
     assert_eq!(suppressed(nothing.code(3)), Vec::<String>::new());
     bed.with("{enforcement: None}");
@@ -265,7 +265,7 @@ fn a_waiver_needs_a_reason_and_something_to_fit() {
         .stderr_contains("is not a date such as 2026-12-31");
 }
 
-/// What is deployed does not decide what may pass.
+/// The manifests do not decide what may pass.
 #[test]
 fn manifests_cannot_waive() {
     let bed = several();

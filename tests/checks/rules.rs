@@ -1,5 +1,5 @@
-//! `CRDUpgradeSafety` from the command line, against a real API server and against a folder: every fixture pair of
-//! `tests/fixtures/crd-upgrade-safety`, and the examples of the documents that the check implements.
+//! `CRDUpgradeSafety` from the command line, with a real API server and with a folder: every fixture pair of
+//! `tests/fixtures/crd-upgrade-safety`, and the examples in the documentation that the check implements.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,16 +15,16 @@ const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 fn fixture_folders() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/crd-upgrade-safety");
     let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    // What no server would take today is compared without one (`tests/offline/crd_rules.rs`).
+    // CRDs that current servers refuse are compared without a server (`tests/offline/crd_rules.rs`).
     paths.retain(|path| !path.join("offline").exists());
     paths.sort();
     paths
 }
 
-/// How many fixtures are judged at the same time.
+/// The number of fixtures that are checked at the same time.
 const SIDE_BY_SIDE: usize = 4;
 
-/// A fixture of which the live CRD is on the server.
+/// A fixture whose live CRD is on the server.
 struct Fixture {
     name: String,
     expected: Vec<Judgement>,
@@ -34,9 +34,9 @@ struct Fixture {
     path: String,
 }
 
-/// Puts the live CRDs of the fixtures that are `wanted` on the server, and runs `judge` on each, in a thread with the names
-/// of this test and of the fixture. One deploy for all of them: until a server has established a CRD takes longer than
-/// all else, and it establishes many at a time.
+/// Deploys the live CRDs of the `wanted` fixtures to the server, and runs `judge` on each, in a thread named after this
+/// test and the fixture. There is one deploy for all of them, because waiting for a CRD to be established takes most of
+/// the time, and the server establishes many at once.
 fn for_each_fixture(wanted: impl Fn(&[Judgement]) -> bool, judge: impl Fn(&Fixture) + Sync) {
     let all = tempfile::tempdir().unwrap();
     let mut fixtures = Vec::new();
@@ -71,7 +71,7 @@ fn path(crd: &str) -> String {
     format!("{CRDS}/{}", crd["metadata"]["name"].as_str().unwrap())
 }
 
-/// A fixture's text in a group of its own, so that tests do not meet on the server.
+/// A fixture's text with its own group, so that tests do not conflict on the server.
 fn text(folder: &Path, file: &str, names: &Isolated) -> String {
     fs::read_to_string(folder.join(file)).unwrap().replace("test.example.com", &names.group)
 }
@@ -82,7 +82,7 @@ fn live_crd(path: &str) -> Value {
     crd
 }
 
-/// Rule, severity, version and path of each finding, in the order in which a report has them.
+/// Rule, severity, version and path of each finding, in the order of the report.
 type Judgement = (String, String, Option<String>, Option<String>);
 
 fn judgements<'a>(findings: impl IntoIterator<Item = &'a Value>) -> Vec<Judgement> {
@@ -116,7 +116,7 @@ fn deploy(folder: &Path, flags: &[&str]) -> Output {
         .run()
 }
 
-/// Deploys `live` to the server, writes `desired` to a folder; answers that folder and the live CRD's path.
+/// Deploys `live` to the server, writes `desired` to a folder; returns that folder and the live CRD's path.
 fn stage(live: &str, desired: &str) -> (tempfile::TempDir, String) {
     let cp = control_plane();
     Gantry::new().kubeconfig(cp.kubeconfig("admin")).args(["deploy", "-f", "-"]).stdin(live).run().code(0);
@@ -161,7 +161,7 @@ fn every_fixture_is_judged_alike_on_a_server_and_on_a_folder() {
                 assert!(last.starts_with(&words), "{name}: {last}");
             } else {
                 output.code(0);
-                // What the server has after it is what the manifest says, judged by a run that writes nothing.
+                // The server's state then matches the manifest, according to a run that writes nothing.
                 let outcomes = ["deployed", "unchanged"];
                 assert!(outcomes.contains(&report["outcome"].as_str().unwrap()), "{name}");
                 assert_eq!(deploy(work.path(), &["-o", "json"]).code(0).report()["outcome"], "unchanged", "{name}");
@@ -175,7 +175,7 @@ fn every_fixture_is_judged_alike_on_a_server_and_on_a_folder() {
     );
 }
 
-/// What the server refuses by itself, in its own words.
+/// CRDs that the server itself refuses, in its own words.
 const REFUSED_BY_THE_SERVER: [(&str, &str); 5] = [
     ("KindChanged", "field is immutable"),
     ("NoScopeChange", "field is immutable"),
@@ -217,7 +217,7 @@ fn under_mode_warn_every_unsafe_change_is_deployed_that_the_server_takes() {
         }
     });
     let seen = seen.into_inner().unwrap();
-    // The prohibited changes of the documents; the bounds are one of them for each of their keywords.
+    // The prohibited changes of the documentation; it lists one for each bound keyword.
     for rule in [
         "NoScopeChange",
         "NoStoredVersionRemoved",
@@ -237,7 +237,7 @@ fn under_mode_warn_every_unsafe_change_is_deployed_that_the_server_takes() {
     }
 }
 
-/// The CRD that the documents start from.
+/// The CRD that the documentation starts with.
 fn base(names: &Isolated) -> String {
     format!(
         "apiVersion: apiextensions.k8s.io/v1
@@ -352,7 +352,7 @@ fn a_new_crd_that_the_server_refuses_is_blocked_in_its_words() {
     assert_eq!(finding["message"], format!("the API server refuses this CRD: {words}"));
     assert_eq!((&finding["version"], &finding["path"]), (&json!("v1alpha1"), &json!("^.pollInterval")));
 
-    // The same where a folder stands in for the cluster, and as a warning with another tool's preset.
+    // The same with a folder as the cluster, and as a warning with another tool's preset.
     fs::create_dir(work.path().join("cluster")).unwrap();
     let check = |preset: &str| {
         let config = format!(
@@ -371,7 +371,7 @@ fn a_new_crd_that_the_server_refuses_is_blocked_in_its_words() {
 #[test]
 fn fail_mode_decides_about_an_unknown_change() {
     let names = isolated();
-    // A format is a program: whether each of its texts matches a pattern is not decided.
+    // A format is a program, so whether each of its texts matches a pattern is undecided.
     let live = base(&names).replace("pollInterval: {type: string}", "pollInterval: {type: string, format: duration}");
     let (work, path) = stage(&live, &live.replace("format: duration", "format: duration, pattern: '^[0-9]'"));
     deploy(work.path(), &[]).code(3).stderr_contains("unable to determine if change to existing field is safe");
@@ -405,7 +405,7 @@ fn built_in_kinds_are_unchanged_the_second_time() {
     assert_eq!(dry_runs(&proxy.requests()), Vec::<&str>::new(), "known without asking");
 }
 
-/// Which of the values that the server normalises a field has, it alone knows: asked by dry runs, and never for ever.
+/// Only the server knows which values it normalises: gantry asks with dry runs, and not on every deploy.
 #[test]
 fn what_the_server_drops_fills_in_or_writes_in_another_way_is_no_update() {
     let cp = control_plane();
@@ -423,13 +423,13 @@ fn what_the_server_drops_fills_in_or_writes_in_another_way_is_no_update() {
     let written: Vec<&Value> = changes.iter().filter(|c| c["action"] != "unchanged").map(|c| &c["object"]).collect();
     assert!(written.is_empty(), "{written:#?}");
     assert_eq!(report["outcome"], "unchanged");
-    // Each of them was asked of the server once at most, and nothing was written.
+    // Each of them was requested at most once, and nothing was written.
     let asked = &proxy.requests()[before..];
     assert!(asked.iter().all(|request| !request.is_write()));
     let dry_runs = dry_runs(asked);
     assert!(dry_runs.contains(&"/apis/autoscaling/v2/namespaces/odd/horizontalpodautoscalers/up"), "{dry_runs:?}");
     assert_eq!(dry_runs.iter().collect::<BTreeSet<_>>().len(), dry_runs.len(), "{dry_runs:#?}");
-    // What may be a default and is a change is an update.
+    // A changed value that could be a default is an update.
     let work = tempfile::tempdir().unwrap();
     let service = |selector: &str| {
         let service = format!(
@@ -445,7 +445,7 @@ fn what_the_server_drops_fills_in_or_writes_in_another_way_is_no_update() {
     assert_eq!(cp.get("/api/v1/namespaces/odd/services/less").1["spec"].get("selector"), None);
 }
 
-/// The objects of which a dry run asked.
+/// The paths of the objects with a dry run.
 fn dry_runs(requests: &[Recorded]) -> Vec<&str> {
     let is_dry_run = |request: &&Recorded| request.method == "PATCH" && request.query.contains("dryRun=All");
     requests.iter().filter(is_dry_run).map(|request| request.path.as_str()).collect()

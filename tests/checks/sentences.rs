@@ -1,7 +1,8 @@
-//! Every sentence of the rules of the checks that ask an API server, one snapshot for each check: what a change of words
-//! changes is seen in its diff. `INSTA_UPDATE=always cargo test --test checks sentences` writes them again.
+//! Every message of the rules of the checks that use an API server, in one snapshot for each check: its diff shows the
+//! effect of a changed message. `INSTA_UPDATE=always cargo test --test checks sentences` updates the snapshots.
 //!
-//! `AdmissionDryRun` has its own in `admission_examples`, `CRDUpgradeSafety` in the tests that need no server.
+//! The snapshot of `AdmissionDryRun` is in `admission_examples`, that of `CRDUpgradeSafety` in the tests without a
+//! server.
 
 use super::availability::{ADMISSION, two_versions};
 use super::conversion::{Conversion, ca_bundle, deployment, rename, webhook};
@@ -9,7 +10,7 @@ use crate::support::{Bed, Samples, Sentences, Webhook, control_plane, fields};
 use gantry::preflight::registry;
 use serde_json::{Value, json};
 
-/// What was said, with something from each rule of the check.
+/// The messages; asserts that every rule of the check has at least one.
 fn all(said: Sentences, check: &str) -> String {
     let rules = registry::find(check).expect("the check").rules;
     said.of_rules(rules().into_iter().map(|rule| rule.name))
@@ -79,14 +80,14 @@ fn of_api_availability() {
         "metadata": {"name": "one", "namespace": ns}, "first": "x"});
     let path = format!("/apis/{group}/v1alpha1/namespaces/{ns}/samples/one");
     assert_eq!(cp.server_side_apply(&path, "old-controller", &object).0, 201);
-    // What refers to v1alpha1, and what to v1 alone.
+    // Objects that refer to v1alpha1, and objects that refer only to v1.
     let rule =
         json!({"apiGroups": [group], "apiVersions": ["v1alpha1"], "operations": ["*"], "resources": ["samples"]});
     let webhook = json!({"metadata": {"name": group}, "webhooks": [{"name": "w.example.com", "sideEffects": "None",
         "matchPolicy": "Exact", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
         "clientConfig": {"url": "https://127.0.0.1:1/"}, "rules": [rule]}]});
     let exact = json!({"matchPolicy": "Exact", "resourceRules": [rule]});
-    // Bound to nothing, they harm no other test.
+    // Without bindings they do not affect other tests.
     let policy = |name: String, more: Value| {
         let mut spec = json!({"validations": [{"expression": "true"}], "matchConstraints": exact});
         spec.as_object_mut().expect("a spec").extend(more.as_object().expect("an object").clone());
@@ -129,7 +130,7 @@ fn of_api_availability() {
         said.add(&bed.gantry(cp.kubeconfig("admin"), &arguments).arg("--force-conflicts").run().code(3).report());
     };
     check(&manifests.join("---\n"));
-    // No version is left.
+    // No served version is left.
     check(&two_versions(&bed, false).replace("served: true", "served: false"));
     for (resource, object) in &configured {
         cp.delete(&format!("{ADMISSION}/{resource}/{}", object["metadata"]["name"].as_str().expect("a name")));
@@ -165,7 +166,7 @@ fn of_custom_resource_validation() {
     v1["required"] = json!(["owner"]);
     let mut desired = bed.crd(&[("v1", true, v1), ("v1alpha1", false, fields(new))]);
     desired["spec"]["versions"][1]["served"] = json!(false);
-    // Custom resources beside it, which the CRD that is to be applied judges.
+    // Custom resources next to it, which are validated against the new CRD.
     let manifests = json!({"apiVersion": "v1", "kind": "List", "items": [
         desired,
         bed.object("misspelt", &json!({"owner": "me", "sise": 1})),
@@ -173,7 +174,7 @@ fn of_custom_resource_validation() {
     ]});
     said.add(&bed.gantry(cp.kubeconfig("admin"), "check", &manifests, &["-o", "json"]).code(3).report());
 
-    // What only a webhook converts, and does not.
+    // Objects that need a webhook, which fails.
     let bed = Conversion::new();
     let down = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
         "clientConfig": {"url": "https://127.0.0.1:1/convert"}}});
@@ -192,7 +193,7 @@ fn of_custom_resource_validation() {
 #[test]
 fn of_conversion_webhook() {
     let cp = control_plane();
-    // A CRD for each situation, all in one check.
+    // A CRD for each case, all in one check.
     let mut crds: Vec<Value> = Vec::new();
     let by_url = |url: &str, bundle: &Value, versions: &[&str]| {
         json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": versions,
@@ -208,7 +209,7 @@ fn of_conversion_webhook() {
     let bed = Conversion::new();
     crds.push(bed.crd(&bed.by_service(443, &Value::Null)));
 
-    // Live ones that a Service serves which is not there, has no such port, has nobody behind it.
+    // Live CRDs whose Service is missing, does not have the port, or has no endpoint.
     let spec = |port: u16| json!({"selector": {"app": "webhook"}, "ports": [{"name": "https", "port": port}]});
     for port in [None, Some(443), Some(8443)] {
         let bed = Conversion::new();
@@ -220,7 +221,8 @@ fn of_conversion_webhook() {
         crds.push(crd);
     }
 
-    // Live ones with objects, whose webhook is down, loses a value on the way there, and on the way back.
+    // Live CRDs with objects, whose webhook is down, loses a value in the conversion, or loses it in the conversion
+    // back.
     let down = by_url(nothing, &bundle, &["v1"]);
     crds.push(Conversion::new().live(&down).crd(&down));
     let drops = webhook(|object, wanted| {
@@ -238,7 +240,7 @@ fn of_conversion_webhook() {
     });
     crds.push(Conversion::new().live(&one_way.conversion()).crd(&one_way.conversion()));
 
-    // One whose webhook this deploy starts.
+    // A CRD whose webhook this deploy starts.
     let bed = Conversion::new();
     let host = format!("webhook.{}.svc", bed.0.names.namespace);
     let started = Webhook::with_own_ca(&[host], |review| Webhook::answer(review, rename));

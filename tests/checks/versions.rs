@@ -1,5 +1,5 @@
-//! The migration plan that a removed stored version prints, followed step by step on a real API server, and what the
-//! server itself makes of versions that move.
+//! Follows the migration plan for a removed stored version step by step on a real API server, and tests the server's
+//! own behaviour when versions change.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn sample(names: &Isolated, version: &str, name: &str, spec: Value) -> Value {
     })
 }
 
-/// After a change of versions the server sets its storage up anew and says 429 meanwhile; kubectl asks again by itself.
+/// After a change of versions the server restarts its storage and meanwhile answers 429; kubectl retries by itself.
 fn answered(request: impl Fn() -> (u16, Value)) -> Value {
     eventually("the server answers", || match request() {
         (200 | 201, answer) => Some(answer),
@@ -67,7 +67,7 @@ fn specs(names: &Isolated, version: &str) -> Vec<(String, Value)> {
     items.iter().map(|item| (item["metadata"]["name"].as_str().unwrap().to_owned(), item["spec"].clone())).collect()
 }
 
-/// What the plan's commands do, done over the API: the words of each command are taken from the plan itself.
+/// Executes the commands of the plan over the API; the command lines are taken from the plan itself.
 struct Kubectl;
 
 impl Kubectl {
@@ -78,7 +78,7 @@ impl Kubectl {
         assert!(command.contains("--all-namespaces -o yaml | kubectl replace -f -"), "{command}");
         let (plural, group) = words[2].split_once('.').unwrap();
         let cp = control_plane();
-        // As kubectl does, at the version that the server prefers.
+        // At the version that the server prefers, like kubectl.
         let (_, discovered) = cp.get(&format!("/apis/{group}"));
         let preferred = discovered["preferredVersion"]["groupVersion"].as_str().unwrap().to_owned();
         let list = answered(|| cp.get(&format!("/apis/{preferred}/{plural}")));
@@ -116,14 +116,14 @@ fn the_migration_plan_of_a_stored_version_ends_with_the_version_removed_and_all_
     }
     let before = specs(&names, "v1alpha1");
 
-    // Blocked, and rightly: where nothing blocks, the server itself refuses.
+    // Blocked, and rightly: without the check, the server itself refuses.
     let desired = crd(&names, &[("v1beta1", true, true, fields)]);
     let blocked = deploy(work.path(), &desired, &["-o", "json"]);
     blocked
         .code(3)
         .stderr_contains("\"NoStoredVersionRemoved\" validation failed: stored version \"v1alpha1\" removed");
     deploy(work.path(), &desired, &["--warn-only"]).code(1);
-    // The plan is what a person reads: a line for each step.
+    // The plan is written for people: a line for each step.
     let shown = deploy(work.path(), &desired, &[]);
     let report = blocked.report();
     let plan = findings(&report, "NoStoredVersionRemoved")[0]["help"].as_str().unwrap().to_owned();
@@ -171,7 +171,7 @@ fn a_version_that_is_stored_no_more_needs_fewer_steps() {
     assert!(steps.len() == 4 && steps[0].starts_with("1. kubectl get samples."), "{plan}");
 }
 
-/// What `StorageVersionLosesFields` warns of, as the server does it.
+/// What `StorageVersionLosesFields` warns about, shown on the server.
 #[test]
 fn a_storage_version_that_lacks_a_field_loses_it_at_the_next_write() {
     let cp = control_plane();

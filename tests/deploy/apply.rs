@@ -1,4 +1,4 @@
-//! What happens to a deploy while it writes: objects that move, CRDs that are never served, a server that dies.
+//! Events while a deploy writes: objects that change, CRDs that are never served, a server that dies.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,7 +83,7 @@ impl Bed {
     }
 }
 
-/// Each change's kind with its result, in the plan's order.
+/// Each change's kind with its result, in the order of the plan.
 fn results(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let changes = report["changes"].as_array().expect("a list of changes");
@@ -94,7 +94,7 @@ fn expected(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(kind, result)| ((*kind).to_owned(), (*result).to_owned())).collect()
 }
 
-/// As a controller would: the status subresource, nothing else.
+/// Like a controller: writes the status subresource and nothing else.
 fn write_status(path: &str, status: &Value) {
     let (code, answer) = control_plane().patch(&format!("{path}/status"), &json!({"status": status}));
     assert_eq!(code, 200, "{answer:#}");
@@ -109,7 +109,7 @@ fn an_object_whose_status_alone_moved_is_written() {
     bed.write(&[bed.deployment(2)]);
     let proxy = Proxy::start(control_plane());
     let path = bed.deployment_path();
-    // Twice: it moves again before it is pinned anew.
+    // Twice: it changes again before it is pinned again.
     for (nth, replicas) in [(1, 7), (2, 8)] {
         let path = path.clone();
         proxy.before(When::new("PATCH", &path).nth(nth), move || {
@@ -180,7 +180,7 @@ fn a_crd_may_move_in_its_conditions_and_not_in_its_stored_versions() {
         conditions.push(condition);
     };
     deploy(&["first", "second"], condition).code(0);
-    // The server lets a version be added that the CRD has; here it is the same one, named twice.
+    // The server allows a stored version to be added only if the CRD has it; here the same one is listed twice.
     let stored = |status: &mut Value| status["storedVersions"] = json!(["v1", "v1"]);
     deploy(&["first", "second", "third"], stored).code(1).stdout_contains("changed in the target");
     let live = control_plane().get(&bed.crd_path()).1;
@@ -237,7 +237,7 @@ fn a_crd_that_is_not_served_in_time_ends_the_deploy() {
     let config = "{apiVersion: gantry.dev/v1alpha1, kind: Config, timeouts: {established: 1s}}";
     std::fs::write(bed.folder.path().join("gantry.yaml"), config).expect("write the configuration");
     let proxy = Proxy::start(control_plane());
-    // Once written it stays as the server shows a CRD at first: nobody has looked at it.
+    // Once it is written, every read returns a CRD in its first state, which no controller has seen.
     let written = Arc::new(AtomicBool::new(false));
     let mut unseen = bed.crd(&["first"]);
     unseen["metadata"]["uid"] = json!("u");
@@ -246,7 +246,7 @@ fn a_crd_that_is_not_served_in_time_ends_the_deploy() {
         let written = Arc::clone(&written);
         move || written.store(true, Ordering::SeqCst)
     });
-    // The first GET is the plan's: there is no such CRD.
+    // The first GET is from the plan, when the CRD does not exist.
     for nth in 2..200 {
         proxy.answer(When::new("GET", &bed.crd_path()).nth(nth), 200, unseen.clone());
     }
@@ -268,7 +268,7 @@ fn a_crd_that_the_server_refuses_keeps_its_objects_from_being_sent() {
     let mut crd = bed.crd(&["first"]);
     crd["spec"]["names"]["listKind"] = json!("not a kind");
     bed.write(&[crd, bed.sample("x")]);
-    // CRDInvalid foresees the refusal; this deploy goes on.
+    // CRDInvalid predicts the refusal; this deploy continues with a warning.
     let run = bed.deploy(control_plane().kubeconfig("admin"), &["-o", "json", "--warn-only"]).run();
     let report = run.code(1).report();
     assert_eq!(results(&report), expected(&[("CustomResourceDefinition", "failed"), ("Sample", "notReached")]));

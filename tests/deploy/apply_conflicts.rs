@@ -1,4 +1,4 @@
-//! Field conflicts are known before anything is written: what gantry foresees is what the API server says.
+//! Field conflicts are known before anything is written: gantry predicts the API server's answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ impl Bed {
         bed
     }
 
-    /// Writes the manifests: one file, a JSON document each.
+    /// Writes the manifests as JSON documents in one file.
     fn write(&self, objects: &[Value]) {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         std::fs::write(self.folder.path().join("manifests.json"), list.to_string()).expect("write a manifest");
@@ -63,7 +63,7 @@ impl Bed {
         })
     }
 
-    /// Waits until the server has published the schema of a CRD, which comes a moment after it is served.
+    /// Waits until the server has published the schema of a CRD, which happens a moment after the CRD is served.
     fn is_published(&self, crd: &Value) {
         eventually("the schema is published", || {
             let (status, document) = control_plane().get(&format!("/openapi/v3/apis/{}/v1", self.names.group));
@@ -73,7 +73,7 @@ impl Bed {
         });
     }
 
-    /// Writes a live object the way a tool does: `Apply` is server-side apply, else a create with plain updates.
+    /// Writes a live object like a tool: `Apply` is server-side apply, otherwise a create with plain updates.
     fn live(&self, manager: &str, operation: &str, object: &Value) {
         let path = control_plane().path_of(object);
         let (status, answer) = match operation {
@@ -87,7 +87,7 @@ impl Bed {
     }
 }
 
-/// A recursive merge: what `rest` says wins.
+/// A recursive merge: values of `rest` win.
 fn merge(into: &mut Value, rest: Value) {
     match (into, rest) {
         (Value::Object(into), Value::Object(rest)) => {
@@ -99,10 +99,10 @@ fn merge(into: &mut Value, rest: Value) {
     }
 }
 
-/// Of each object, named as in a report, the fields and their managers.
+/// For each object, named as in a report, the fields and their managers.
 type Conflicts = BTreeMap<String, BTreeSet<(String, String)>>;
 
-/// What the errors of a report say.
+/// The conflicts in the errors of a report.
 fn foreseen(report: &Value) -> Conflicts {
     let mut conflicts = Conflicts::new();
     for error in report["errors"].as_array().into_iter().flatten() {
@@ -120,7 +120,7 @@ fn foreseen(report: &Value) -> Conflicts {
     conflicts
 }
 
-/// What the server answers to a dry run of the same apply.
+/// The server's answer to a dry run of the same apply.
 fn answered(object: &Value) -> BTreeSet<(String, String)> {
     let path = control_plane().path_of(object);
     let (status, answer) = control_plane().server_side_apply(&path, "gantry&dryRun=All", object);
@@ -134,7 +134,7 @@ fn answered(object: &Value) -> BTreeSet<(String, String)> {
     causes.iter().map(entry).collect()
 }
 
-/// A CRD schema in which the API server meets every way to merge.
+/// A CRD schema that contains every way in which the API server merges.
 fn every_way_to_merge() -> Value {
     let text = json!({"type": "string"});
     let pair = json!({"type": "object", "properties": {"name": text, "zone": {"type": "string", "default": "a"},
@@ -163,7 +163,7 @@ fn merged(base: &Value, rest: Value) -> Value {
     value
 }
 
-/// What is live and what is desired, each as a `spec`.
+/// The live and the desired object, each as a `spec`.
 fn custom_shapes() -> Vec<(&'static str, Value, Value)> {
     vec![
         ("equal", json!({"text": "a", "number": 1}), json!({"text": "a", "number": 1.0})),
@@ -207,7 +207,7 @@ fn custom_shapes() -> Vec<(&'static str, Value, Value)> {
     ]
 }
 
-/// Built-in kinds: kind, what is live, what is desired.
+/// Built-in kinds: kind, live object, desired object.
 fn built_in_shapes() -> Vec<(&'static str, &'static str, &'static str, Value, Value)> {
     let pod = |containers: Value, rest: Value| {
         let spec = merged(&json!({"containers": containers}), rest);
@@ -345,7 +345,7 @@ fn a_conflict_stops_a_deploy_before_it_writes_anything() {
     let bed = Bed::new();
     bed.live("kubectl-client-side-apply", "Update", &bed.config_map("old", json!({"a": "1"})));
     bed.live("team-a", "Apply", &bed.config_map("shared", json!({"a": "1"})));
-    // A new object comes first in the order: it would be there if the deploy began.
+    // A new object is first in the order: it would exist if the deploy had started.
     let new = json!({"apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": "new", "namespace": bed.names.namespace}});
     bed.write(&[new, bed.config_map("old", json!({"a": "2"})), bed.config_map("shared", json!({"a": "2"}))]);
@@ -395,12 +395,12 @@ fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
             .spec.ingress",
     );
 
-    // It is true: a forced deploy changes no value.
+    // The message is correct: a forced deploy changes no value.
     let path = control_plane().path_of(&policy(80));
     let before = control_plane().get(&path).1["spec"].clone();
     bed.deploy(&["--force-conflicts"]).code(0).stderr_contains("only in values that the server defaulted");
     assert_eq!(control_plane().get(&path).1["spec"], before);
-    // Another port is another matter.
+    // A different port is a real conflict.
     bed.write(&[policy(81)]);
     bed.live("team-b", "Apply", &bed.config_map("c", json!({"x": "1"})));
     let changed = control_plane().server_side_apply(&path, "team-b&force=true", &policy(82));
@@ -443,7 +443,7 @@ fn an_object_of_a_client_side_tool_is_taken_over_once() {
     run.code(0).stderr_contains("--force-conflicts takes ownership of these fields");
     run.stderr_contains(".data.changed").stderr_contains("kubectl-client-side-apply");
 
-    // What both had set to the same value is a change now, and no conflict any more.
+    // A value that both had set is now an ordinary change and no longer a conflict.
     bed.write(&[bed.config_map("a", json!({"changed": "2", "same": "2"}))]);
     bed.deploy(&[]).code(0);
     let live = control_plane().get(&control_plane().path_of(&live)).1;
@@ -462,7 +462,7 @@ fn a_crd_that_kubectl_created_is_taken_over_once() {
         bed.crd("samples", &json!({"type": "object", "properties": fields}))
     };
     bed.live("kubectl-client-side-apply", "Update", &crd(&["a"]));
-    // The same versions, set again: nothing is lost, so nothing is in the way.
+    // The same versions, set again: nothing is lost, so there is no conflict.
     bed.write(&[crd(&["a"])]);
     bed.deploy(&[]).code(0);
     bed.write(&[crd(&["a", "b"])]);
@@ -492,10 +492,10 @@ fn the_crd_of_the_same_deploy_says_how_its_objects_are_merged() {
     let sample = |list: Value| bed.object(&custom, "Samples", "one", json!({"list": list}));
     bed.live("team-a", "Apply", &sample(json!([{"name": "a", "value": "1"}])));
 
-    // Atomic, the list is one field of theirs.
+    // As an atomic list, the list is one field of theirs.
     bed.write(&[sample(json!([{"name": "b", "value": "1"}]))]);
     bed.deploy(&["--dry-run"]).code(1).stdout_contains(".list").stdout_contains("team-a");
-    // With keys, b is an item of its own, and the CRD that says so comes first.
+    // With keys, b is a separate item, and the CRD that defines this is written first.
     bed.write(&[bed.crd("samples", &schema(keyed)), sample(json!([{"name": "b", "value": "1"}]))]);
     bed.deploy(&["--warn-only"]).code(0);
     let live = control_plane().get(&control_plane().path_of(&sample(json!([])))).1;

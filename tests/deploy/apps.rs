@@ -1,4 +1,4 @@
-//! Deploys of an app: its record, its members, and what becomes of members that leave the manifests.
+//! Deploys of an app: its record, its members, and the deletion of members that leave the manifests.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ impl Shop {
         serde_json::from_str(self.parent()["data"]["last"].as_str().expect("data.last")).expect("JSON")
     }
 
-    /// The names in the inventory.
+    /// The names of the members in the inventory.
     fn inventory(&self) -> BTreeSet<String> {
         let parent = self.parent();
         let lines = parent["data"]["inventory"].as_str().expect("an inventory").lines();
@@ -112,7 +112,7 @@ fn an_app_has_a_record_that_is_an_applyset() {
             format!("- ConfigMap {} {name} {}", shop.bed.names.namespace, object["metadata"]["uid"].as_str().unwrap());
         assert!(parent["data"]["inventory"].as_str().unwrap().contains(&line));
     }
-    // Nothing to do, and nothing is written.
+    // There is nothing to do, and nothing is written.
     shop.deploy(&[]).code(0).stdout_contains("Nothing to do");
     assert_eq!(shop.parent()["metadata"]["resourceVersion"], metadata["resourceVersion"]);
 }
@@ -155,7 +155,7 @@ fn one_key_never_deletes() {
     assert_eq!((&report["summary"]["adopted"], &report["summary"]["created"]), (&json!(1), &json!(8)));
     let id = shop.get("stays").unwrap()["metadata"]["labels"][PART_OF].clone();
 
-    // What somebody else has done since.
+    // Changes by others in the meantime.
     shop.patch("unlabelled", &json!({"metadata": {"labels": {PART_OF: null}}}));
     shop.delete("recreated");
     let mut again = shop.config_map("recreated", "9");
@@ -198,7 +198,7 @@ fn one_key_never_deletes() {
         output.stderr_contains(&format!("configmap/{name} ")).stderr_contains(why);
     }
     assert_eq!(shop.inventory(), names(["stays", "adopted"]));
-    // What is let go carries no label of ours; what was relabelled keeps its own.
+    // Released objects have no label of gantry; a relabelled object keeps its new label.
     for name in ["kept", "orphan", "controlled"] {
         assert_eq!(shop.get(name).unwrap()["metadata"]["labels"], Value::Null, "{name}");
     }
@@ -209,7 +209,7 @@ fn one_key_never_deletes() {
     assert!(shop.get("adopted").is_none());
     assert_eq!(shop.inventory(), names(["stays"]));
 
-    // What was let go belongs to nobody, so that another app may take it in.
+    // Released objects have no owner, so another app can adopt them.
     shop.config_maps(&["kept", "orphan"]);
     let arguments = ["deploy", "-f", "manifests.yaml", "-a", "other", "-n", &shop.bed.names.namespace, "-o", "json"];
     let report = shop.bed.gantry(control_plane().kubeconfig("admin"), &arguments).run().code(0).report();
@@ -324,7 +324,7 @@ fn an_app_is_listed_inspected_forgotten_and_deleted() {
     let report: Value = serde_json::from_str(&run(&["inspect", "-a", "shop", "-o", "json"]).stdout).expect("JSON");
     assert_eq!((&report["objects"][0]["state"], &report["gone"][0]), (&json!("member"), &json!("ConfigMap/b")));
 
-    // Without a terminal, nothing goes without a word.
+    // Without a terminal, these commands need `--yes`.
     run(&["apps", "forget", "-a", "shop"]).code(1).stderr_contains("--yes");
     run(&["delete", "-a", "shop"]).code(1).stderr_contains("--yes");
     run(&["delete", "-a", "shop", "--dry-run"]).code(0).stdout_contains("configmap/a");
@@ -333,7 +333,7 @@ fn an_app_is_listed_inspected_forgotten_and_deleted() {
     assert!(shop.get("shop.gantry").is_none());
     assert_eq!(shop.get("a").expect("it stays")["metadata"]["labels"], Value::Null);
 
-    // Deployed again, it was there before.
+    // In the next deploy, the object existed before.
     shop.config_maps(&["a", "c"]);
     shop.deploy(&[]).code(0).stdout_contains("1 created, 1 adopted");
     let output = run(&["delete", "-a", "shop", "--yes"]);
@@ -360,7 +360,7 @@ fn a_deletion_that_hangs_is_told_with_what_it_waits_for() {
     let output = shop.deploy(&["--prune=yes"]);
     output.code(5).stdout_contains("Not gone     configmap/held").stdout_contains("waits for shop.example.com/never");
     assert_eq!((shop.inventory(), &shop.last()["outcome"]), (names(["a", "held"]), &json!("failed")));
-    // The same command goes on waiting.
+    // The same command continues to wait.
     shop.deploy(&["--prune=yes"]).code(5);
     shop.patch("held", &json!({"metadata": {"finalizers": null}}));
     eventually("it to go", || shop.get("held").is_none().then_some(()));
@@ -385,7 +385,7 @@ fn the_help_of_a_delete_names_only_what_a_delete_can_do() {
     let forget = "keep all objects and delete the record alone: gantry apps forget";
     let keep = "keep the CRD (the annotation gantry.dev/prune: keep on it)";
     for (user, code, help) in [("admin", 3, keep), (&*blind, 1, forget), (&*reader, 1, forget)] {
-        // A reader is refused by name only where nothing blocks before that.
+        // The reader's refusal is reported only if nothing blocks before it.
         let flags = if user == reader { &["--warn-only"][..] } else { &[] };
         let arguments = [&["delete", "-a", "shop", "-n", &namespace, "--yes"], flags].concat();
         let output = shop.bed.gantry(cp.kubeconfig(user), &arguments).run();
@@ -434,7 +434,7 @@ fn a_user_who_may_not_delete_or_list_is_told_before_anything_is_written() {
 
 #[test]
 fn a_deploy_that_is_killed_at_any_write_is_finished_by_the_next_one() {
-    // The record, eight members, the record; and four deletions before the last.
+    // The record, eight members, the record; and four deletions before the final write of the record.
     let cuts: Vec<(&str, usize)> =
         (1..=10).map(|nth| ("PATCH", nth)).chain((1..=4).map(|nth| ("DELETE", nth))).collect();
     std::thread::scope(|scope| {
@@ -444,7 +444,7 @@ fn a_deploy_that_is_killed_at_any_write_is_finished_by_the_next_one() {
     });
 }
 
-/// Kills a deploy of an app when it sends its `nth` request of the method, and deploys again.
+/// Kills a deploy of an app when it sends its `nth` request with this method, and deploys again.
 fn killed_at(method: &str, nth: usize) {
     let (cp, shop) = (control_plane(), Shop::new());
     let name = |index: usize| format!("c{index}");
@@ -470,7 +470,7 @@ fn killed_at(method: &str, nth: usize) {
     let uids: Vec<Value> = (4..8).map(|index| shop.get(&name(index)).unwrap()["metadata"]["uid"].clone()).collect();
     let parent = shop.parent();
     assert_eq!(parent["metadata"]["annotations"]["applyset.kubernetes.io/contains-group-kinds"], "ConfigMap", "{case}");
-    // Nobody else is deploying: the process is gone.
+    // The process is gone, so no other deploy is running.
     let output = shop.deploy(&["--prune=yes"]);
     output.code(0);
     let there: Vec<usize> = (0..12).filter(|index| shop.get(&name(*index)).is_some()).collect();
@@ -490,17 +490,17 @@ fn members_are_read_by_lists_and_not_one_by_one() {
     let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &shop.bed.names.namespace];
     let run = || shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).run();
     run().code(0).stdout_contains("30 objects unchanged");
-    // One kind in one namespace: the record, two of discovery for the members and two for the manifests, one list.
+    // One kind in one namespace: the record, two discovery requests for the members, two for the manifests, one list.
     let requests = proxy.requests();
     assert!(requests.len() <= 6, "{requests:#?}");
-    // What was listed is what is compared and pinned.
+    // The listed objects are those that are compared and pinned.
     shop.patch("c7", &json!({"data": {"a": "2"}}));
     let output = run();
     output.code(1).stdout_contains(".data.a");
     assert_eq!(shop.get("c7").unwrap()["data"]["a"], "2");
 }
 
-/// What a controller does to a workload that is being deleted.
+/// Does what a controller does with a workload that is being deleted.
 #[test]
 fn a_member_that_changes_before_its_deletion_is_deleted_all_the_same() {
     let shop = Shop::new();
@@ -571,7 +571,7 @@ fn a_thousand_members_that_have_not_changed_take_one_list_for_each_kind_and_name
     let manifests = texts.join("\n---\n");
     shop.bed.write("manifests.yaml", &manifests);
     shop.deploy(&[]).code(0).stdout_contains("1000 created");
-    // The same files, and files in which only the words around the objects are others.
+    // The same files, and files that differ only in comments.
     for text in [manifests.clone(), format!("# A comment.\n{manifests}")] {
         shop.bed.write("manifests.yaml", &text);
         let proxy = Proxy::start(control_plane());
@@ -584,7 +584,7 @@ fn a_thousand_members_that_have_not_changed_take_one_list_for_each_kind_and_name
     }
 }
 
-/// kubectl's own side of an ApplySet: neither tool takes the other's for its own.
+/// kubectl's own use of an ApplySet: neither tool accepts a record of the other.
 #[test]
 #[ignore = "needs kubectl in PATH: cargo test -p gantry --test deploy kubectl -- --ignored"]
 fn kubectl_refuses_the_record_of_an_app_and_gantry_that_of_kubectl() {
@@ -622,7 +622,7 @@ fn kubectl_refuses_the_record_of_an_app_and_gantry_that_of_kubectl() {
     let arguments = ["deploy", "-f", "manifests.yaml", "-a", "their", "-n", namespace];
     let output = shop.bed.gantry(control_plane().kubeconfig("admin"), &arguments).run();
     output.code(1).stderr_contains("belongs to \"kubectl/v").stderr_contains("--take-over-app");
-    // Nor does another app of ours take what is in kubectl's set.
+    // Nor does another app of gantry take over members of kubectl's set.
     let output = shop.deploy(&[]);
     output.code(3).stdout_contains("OwnedByOther");
 }
@@ -652,7 +652,7 @@ fn an_app_whose_record_cannot_be_read_is_forgotten_by_its_label() {
     shop.config_maps(&["a", "b"]);
     shop.deploy(&[]).code(0);
 
-    // Not while a deploy is running.
+    // It is refused while a deploy is running.
     let whole = shop.parent()["data"].clone();
     let mut last = shop.last();
     last["outcome"] = "started".into();

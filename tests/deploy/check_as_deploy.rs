@@ -1,9 +1,9 @@
-//! `check` ends as `deploy` would before its first write: the same exit code, and nothing written by either.
+//! `check` ends like `deploy` before its first write: with the same exit code, and neither writes anything.
 
 use crate::support::{Bed, Output, Proxy, control_plane};
 use serde_json::{Value, json};
 
-/// Runs `check`, `deploy --dry-run` and `deploy` on these objects; all of them end alike and write nothing.
+/// Runs `check`, `deploy --dry-run` and `deploy` on these objects; all of them end in the same way and write nothing.
 fn alike(bed: &Bed, objects: &[Value], flags: &[&str], code: i32) -> Output {
     let proxy = Proxy::start(control_plane());
     let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
@@ -25,7 +25,7 @@ fn object(bed: &Bed, api_version: &str, kind: &str, rest: &Value) -> Value {
     let namespaced = !matches!(kind, "StorageClass" | "PersistentVolume" | "PriorityClass" | "ClusterRoleBinding");
     match namespaced {
         true => object["metadata"]["namespace"] = bed.names.namespace.as_str().into(),
-        // Cluster-scoped names are everybody's.
+        // Names of cluster-scoped objects are shared by all tests.
         false => object["metadata"]["name"] = bed.names.namespace.as_str().into(),
     }
     for (key, value) in rest.as_object().expect("a map") {
@@ -49,7 +49,7 @@ fn a_field_conflict_ends_both() {
     let run = alike(&bed, std::slice::from_ref(&ours), &[], 1);
     run.stdout_contains("field manager \"other-tool\" owns what the manifests change");
     assert_eq!(alike(&bed, std::slice::from_ref(&ours), &["-o", "json"], 1).report()["outcome"], "failed");
-    // The flags that change the answer are those of deploy.
+    // The flags that affect the result are those of deploy.
     bed.write("manifests.yaml", &ours.to_string());
     let check = |flags: &[&str]| {
         bed.gantry(cp.kubeconfig("admin"), &[&["check", "-f", "manifests.yaml"], flags].concat()).run()
@@ -80,7 +80,7 @@ fn a_namespace_that_is_missing_or_goes_ends_both() {
     alike(&bed, &objects, &["--preflight", "AdmissionDryRun"], 3);
     alike(&bed, &objects, &["--preflight", "AdmissionDryRun", "--warn-only"], 1);
 
-    // Nobody empties it here, so that it stays in deletion.
+    // No controller empties it in this test, so the deletion does not finish.
     cp.apply_yaml(&bed.namespace());
     assert_eq!(cp.delete(&format!("/api/v1/namespaces/{}", bed.names.namespace)).0, 200);
     alike(&bed, &objects, &[], 1).stdout_contains("is being deleted, and nothing can be created in it");
@@ -88,7 +88,7 @@ fn a_namespace_that_is_missing_or_goes_ends_both() {
     alike(&bed, &[namespace, objects[1].clone()], &[], 1).stdout_contains("is being deleted");
 }
 
-/// What the server says of fields that cannot change, for each kind that has some.
+/// The server's messages for immutable fields, for each kind that has some.
 #[test]
 fn an_immutable_field_ends_both() {
     let cp = control_plane();

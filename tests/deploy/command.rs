@@ -1,11 +1,11 @@
-//! `gantry deploy` and `gantry check` from the command line, against a real API server.
+//! `gantry deploy` and `gantry check` from the command line, with a real API server.
 
 use std::path::Path;
 
 use crate::support::{Bed, Gantry, Isolated, Proxy, When, closed_port, control_plane, results};
 use serde_json::{Value, json};
 
-/// One file each: what an application brings with it, none of which the server takes without those before it.
+/// The objects of a typical application, one file each; the server accepts each of them only after those before it.
 fn application(bed: &Bed) -> Vec<String> {
     let Isolated { group, namespace } = &bed.names;
     let account = format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: app, namespace: {namespace}}}\n");
@@ -155,7 +155,7 @@ fn the_flag_has_the_last_word_over_variable_and_configuration() {
         bed.write("gantry.yaml", &format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{rules}"));
     };
     let check = |variable: &str, flags: &[&str]| {
-        // Somebody else wrote the CRD.
+        // Another manager wrote the CRD.
         let arguments = ["check", "-f", "manifests.yaml", "-o", "json", "--force-conflicts"];
         let gantry = bed.gantry(control_plane().kubeconfig("reader"), &arguments);
         gantry.args(flags).env("GANTRY_PREFLIGHT", variable).run()
@@ -163,7 +163,7 @@ fn the_flag_has_the_last_word_over_variable_and_configuration() {
     let ran = |run: &crate::support::Output| run.report()["checks"].as_array().expect("a list of checks").len();
     const SAFETY: &str = "CRDUpgradeSafety";
 
-    // Off in the file, on by variable or flag, and with the file's own settings then.
+    // Disabled in the file, enabled by the variable or flag, and then with the file's settings.
     config("preflightRules: [{name: CRDUpgradeSafety, enabled: false, config: {mode: warn}}]\n");
     let off = check("", &[]);
     off.code(0).stderr_contains("no preflight check");
@@ -174,7 +174,7 @@ fn the_flag_has_the_last_word_over_variable_and_configuration() {
         assert_eq!((&checks[0]["status"], &checks[0]["mode"]), (&json!("warned"), &json!("warn")), "{run}");
     }
 
-    // On in the file; the variable and the flag cannot name what does not exist, not even beside what does.
+    // Enabled in the file; the variable and the flag cannot name an unknown check, not even together with a known one.
     config("preflightRules: [{name: CRDUpgradeSafety, enabled: true}]\n");
     check("", &[]).code(3);
     check("Nothing", &[]).code(2).stderr_contains("unknown preflight check \"Nothing\" specified");
@@ -182,8 +182,8 @@ fn the_flag_has_the_last_word_over_variable_and_configuration() {
     check("Nothing", &["--preflight", SAFETY]).code(3);
     check("", &["--preflight", SAFETY, "--preflight", SAFETY]).code(2).stderr_contains("duplicate preflight check");
 
-    // A Config document among the manifests does not switch off what the file has, but what runs by itself; that it says, and
-    // the flag has the last word.
+    // A Config document among the manifests cannot disable a check of the file. It can disable the default check, with
+    // a notice, and the flag takes precedence.
     let among =
         "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules: [{name: CRDUpgradeSafety, enabled: false}]\n";
     bed.write("manifests.yaml", &format!("{among}---\n{}", bed.crd("first: {type: string}")));
@@ -207,7 +207,7 @@ fn a_blocked_deploy_writes_nothing() {
 #[test]
 fn the_quickstart_is_blocked() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/quickstart");
-    // Of a copy: a gantry that blocks nothing would write into the repository.
+    // A copy, because a gantry that does not block would write into the repository.
     let copy = tempfile::tempdir().expect("a temporary folder");
     for part in ["cluster", "manifests"] {
         std::fs::create_dir(copy.path().join(part)).expect("a folder");
@@ -264,7 +264,7 @@ fn a_crd_that_turns_up_after_the_check_is_not_written() {
     let theirs = bed.crd("theirs: {type: string}");
     let proxy = Proxy::start(control_plane());
     proxy.before(When::new("PATCH", &bed.crd_path()).nth(1), move || _ = control_plane().apply_yaml(&theirs));
-    // Without force, the field conflict alone would keep it from being written.
+    // Without force, the field conflict alone would prevent the write.
     bed.deploy(proxy.kubeconfig("admin"), &["--force-conflicts"]).run().code(1);
     let live = control_plane().get(&bed.crd_path()).1;
     let schema = &live["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
@@ -319,7 +319,7 @@ fn what_comes_behind_a_refused_object_is_not_written() {
     let role = format!(
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: b, namespace: {namespace}}}\nrules: []\n"
     );
-    // A value that is no text is refused.
+    // A value that is not a string is refused.
     bed.write("manifests.yaml", &[bed.namespace(), bed.config_map("a", "true"), role].join("---\n"));
     let run = bed.deploy(control_plane().kubeconfig("admin"), &["-o", "json"]).run();
     let results: Vec<String> = results(&run.code(1).report()).into_iter().map(|(_, result)| result).collect();
@@ -351,7 +351,7 @@ fn a_json_file_goes_with_the_human_report() {
     assert_eq!(report["summary"]["created"], 1);
 }
 
-/// What is called unchanged is not written. Each of these changes means something, however little it looks.
+/// An unchanged object is not written. Each of these changes is a real one, however small it looks.
 #[test]
 fn values_that_look_like_nothing_or_like_the_same_are_deployed() {
     let cp = control_plane();
@@ -418,7 +418,7 @@ data: {{version: \"{version}\"}}
     for (number, manifests) in zeros.iter().enumerate() {
         bed.write("manifests.yaml", &nothing());
         deploy();
-        // Taken away again: an empty selector is no default either.
+        // Removed again: an empty selector is not a default either.
         assert_eq!(spec(), before, "before {number}");
         bed.write("manifests.yaml", manifests);
         assert_eq!(deploy()["summary"]["updated"], 1, "{number}");

@@ -1,4 +1,4 @@
-//! Deploys to a cluster with controllers: workloads, claims and namespaces change as they do anywhere.
+//! Deploys to a cluster with controllers: workloads, claims and namespaces change as on any cluster.
 
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ impl Stage {
         json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
     }
 
-    /// A workload of two Pods, or of one on each node.
+    /// A workload with two Pods, or one on each node.
     fn workload(&self, kind: &str, name: &str, image: &str) -> Value {
         let labels = json!({"run": name});
         let mut spec = json!({"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod(image, "Always")}});
@@ -58,7 +58,7 @@ impl Stage {
         self.gantry(&[&["deploy", "-f", "manifests.yaml"], flags].concat()).run()
     }
 
-    /// Of each member that is not ready: kind and name, and why.
+    /// For each member that is not ready: kind and name, and the reason.
     fn unready(&self) -> Vec<(String, String)> {
         let report: Value = serde_json::from_str(&self.gantry(&["inspect", "-o", "json"]).run().stdout).expect("JSON");
         let objects = report["objects"].as_array().expect("objects").clone();
@@ -139,7 +139,8 @@ fn an_image_that_is_not_there_is_named_and_the_same_command_waits_again() {
     assert_eq!(stage.unready().len(), 4);
     let corrected: Vec<Value> =
         WORKLOADS.iter().map(|kind| stage.workload(kind, &kind.to_lowercase(), "web:1")).collect();
-    // A controller replaces no Pod of a ReplicaSet that is there, nor the first one of a StatefulSet that never became ready.
+    // A controller replaces no existing Pod of a ReplicaSet, nor the first Pod of a StatefulSet that never became
+    // ready.
     let output = stage.deploy(&[&corrected[0], &corrected[2]], &["--prune=yes", "--prune-max=100%"]);
     output.code(0).stdout_contains("2 updated, 2 deleted");
     assert_eq!(stage.unready(), []);
@@ -159,7 +160,7 @@ fn what_waits_for_a_job_that_fails_is_not_written() {
     output.code(5).stdout_contains("job.batch/migrate").stdout_contains("has failed: ");
     output.stdout_contains("Not reached").stdout_contains("configmap/then");
     assert!(!stage.exists(&then));
-    // The template of a Job cannot change: it is deleted and created again.
+    // The template of a Job is immutable: the Job is deleted and created again.
     let output = stage.deploy(&[&then, &job("web:1")], &[]);
     output.code(0).stdout_contains("1 created, 1 replaced");
     assert!(stage.exists(&then));
@@ -219,7 +220,7 @@ fn a_namespace_is_gone_when_the_deploy_that_deletes_it_ends() {
     inner["metadata"]["namespace"] = name.as_str().into();
     let stays = stage.config("stays", json!({}));
     stage.deploy(&[&namespace, &inner, &stays], &[]).code(0);
-    // Whatever controllers put into each namespace is nobody's loss.
+    // Objects that controllers create in each namespace do not count as a loss.
     eventually("the account of the namespace", || {
         (cluster().get(&format!("/api/v1/namespaces/{name}/serviceaccounts/default")).0 == 200).then_some(())
     });
@@ -250,7 +251,7 @@ fn a_webhook_whose_certificate_is_known_goes_after_the_workload_behind_it() {
     stage.deploy(&[&service, &workload("web:1"), &known], &[]).code(0).stdout_contains("1 created, 1 updated");
     stage.gantry(&["delete", "--yes"]).run().code(0);
 
-    // This one may be waited for by the workload itself, which puts its certificate there.
+    // The workload itself can wait for this configuration, in order to write its certificate there.
     let unknown = hook(Value::Null);
     stage.deploy(&[&service, &workload("starting"), &unknown], &["--wait-timeout=1s"]).code(5);
     assert!(stage.exists(&unknown));
@@ -287,14 +288,14 @@ fn a_deployment_may_do_with_fewer_replicas() {
     web["spec"]["replicas"] = 3.into();
     web["metadata"]["annotations"] = json!({"gantry.dev/wait-minimum-replicas-available": "60%"});
     stage.deploy(&[&web], &["--wait-timeout=60s"]).code(0).stdout_contains("1 created");
-    // The third one does not come.
+    // The third Pod is never created.
     web["metadata"]["annotations"] = json!({"gantry.dev/wait-minimum-replicas-available": "3"});
     let output = stage.deploy(&[&web], &["--wait-timeout=2s"]);
     output.code(5).stdout_contains("exceeded quota");
 }
 
-/// An object, and the state that its controller brings it to. No API service that is down: while there is one, no namespace
-/// goes, and other tests wait for that.
+/// An object, and the state that its controller brings it to. There is no API service that is down: while there is one,
+/// no namespace can be deleted, and other tests wait for that.
 fn each_kind(stage: &Stage) -> Vec<(&'static str, Value)> {
     let own = &stage.0.names.namespace;
     let of_cluster = |api_version: &str, kind: &str, name: &str, spec: Value| {
@@ -307,7 +308,7 @@ fn each_kind(stage: &Stage) -> Vec<(&'static str, Value)> {
         for kind in WORKLOADS {
             table.push((state, stage.workload(kind, &format!("{}-{suffix}", kind.to_lowercase()), image)));
         }
-        // The test bed ends a Job's Pod as soon as it runs.
+        // In the test bed, a Job's Pod ends as soon as it runs.
         let of_job = if state == "ready" { image } else { "missing" };
         table.push((state, stage.job(&format!("job-{suffix}"), of_job)));
         table.push((state, stage.object("v1", "Pod", &format!("pod-{suffix}"), pod(image, "Always"))));

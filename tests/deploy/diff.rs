@@ -1,4 +1,4 @@
-//! `gantry diff` and `--diff`: what a deploy would change in each object, as the server says.
+//! `gantry diff` and `--diff`: what a deploy would change in each object, as the server computes it.
 
 use std::fmt::Write as _;
 
@@ -11,14 +11,14 @@ fn diff(bed: &Bed, user: &str, flags: &[&str]) -> Output {
     bed.gantry(control_plane().kubeconfig(user), &arguments).run()
 }
 
-/// Deploys the one object, and puts the other in its place in the folder.
+/// Deploys the first object, and then replaces its manifest with the second.
 fn deployed(bed: &Bed, before: &Value, after: &Value) {
     bed.write("manifests.yaml", &format!("{}---\n{before}\n", bed.namespace()));
     bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
     bed.write("manifests.yaml", &format!("{after}\n"));
 }
 
-/// The lines of the diff below the header that names this.
+/// The lines of the diff below the header that contains this text.
 fn lines<'o>(output: &'o Output, header: &str) -> Vec<&'o str> {
     let lines = output.stdout.lines().skip_while(|line| !line.contains(header));
     lines.skip(1).take_while(|line| !line.is_empty()).collect()
@@ -55,7 +55,7 @@ fn the_image_of_a_deployment() {
     output.code(0).stdout_contains(&format!("\n{header}\n")).contains_nowhere("≈");
     assert_eq!(lines(&output, &header), IMAGE, "{output}");
     output.stdout_contains("Plan     update    1 (1 Deployment)").stdout_contains("nothing was written (diff only)");
-    // What a read-only user sees is computed, and marked.
+    // For a read-only user the diff is computed by gantry, and marked.
     let output = diff(&bed, "reader", &[]);
     output
         .code(0)
@@ -220,12 +220,12 @@ fn descriptions_of_a_crd_are_one_line() {
     control_plane().delete(&bed.crd_path());
 }
 
-/// A release of the shape of Argo CD's: a CRD of a megabyte in which every description is written anew, images, a Secret.
+/// A release like those of Argo CD: a CRD of a megabyte in which every description changes, images, a Secret.
 #[test]
 fn a_release_with_a_large_crd_is_a_short_diff_also_for_who_may_only_read() {
     let bed = Bed::new();
     let release = |version: u8| -> String {
-        // So much of it is text that the server stores about a megabyte.
+        // This many words make the server store about a megabyte.
         let words = format!("release {version}: {}", "what the field is there for, in many words; ".repeat(8));
         let field = |n: usize| format!("f{n:04}: {{type: string, description: \"{words}{n}\"}}");
         let mut fields: Vec<String> = (0..2000).map(field).collect();
@@ -275,7 +275,7 @@ fn what_is_created_is_one_line_or_all_of_it() {
     output.code(0).stdout_contains(&header("a", 1)).stdout_contains("\n+   key: \"1\"\n").contains_nowhere("≈");
     output.contains_nowhere("managedFields").contains_nowhere("creationTimestamp");
     diff(&bed, "reader", &["--diff=full"]).code(0).stdout_contains("≈ create").stdout_contains("\n+   key: \"2\"\n");
-    // Nothing of it was written, and what is unchanged is not shown.
+    // Nothing was written, and unchanged objects are not shown.
     assert_eq!(control_plane().get(&bed.config_map_path("a")).0, 404);
     bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
     diff(&bed, "admin", &[]).code(0).stdout_contains("unchanged 2 (2 ConfigMap)").contains_nowhere("configmap/");
@@ -333,7 +333,7 @@ fn the_exit_code_says_whether_there_are_changes() {
         run(command).code(0);
     }
     diff(&bed, "admin", &[]).code(0);
-    // What cannot be read or is not served is no change.
+    // An object that cannot be read or whose kind is not served is an error, not a change.
     bed.write("manifests.yaml", &bed.config_map("a", "\"2\"").replace("ConfigMap", "ConfigMop"));
     run(&["diff"]).code(1).stderr_contains("is served by the target");
 }
@@ -359,12 +359,12 @@ fn the_report_has_the_lines_as_data() {
     );
     assert!(without.get("diff").is_none(), "{without}");
     assert!(change(diff(&bed, "reader", &["-o", "json"]).code(0))["diff"]["approximate"].is_string());
-    // Redacted: where and of what type, and no value.
+    // With `--redact`: the place and the type, and no value.
     let output = diff(&bed, "admin", &["--redact"]);
     output.code(0).contains_nowhere("nginx").stdout_contains("image: \"[string ");
 }
 
-/// A check that asks for the same, and the diff, ask once together.
+/// The diff and a check that needs the same dry run share one request.
 #[test]
 fn an_object_is_tried_out_once_in_a_run() {
     let bed = Bed::new();

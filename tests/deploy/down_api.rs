@@ -1,11 +1,11 @@
-//! An aggregated API whose server does not answer: it stops no deploy that has nothing of it.
+//! An aggregated API whose server does not answer stops only deploys that use it.
 
 use serde_json::{Value, json};
 
 use crate::support::{Bed, ControlPlane, eventually};
 use crate::waiting::Stage;
 
-/// An APIService without a backend. The control plane is the test's own: with such an API no namespace is ever deleted.
+/// An APIService without a backend. The test has its own control plane: with such an API no namespace can be deleted.
 fn api_service() -> Value {
     json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.down.example.com"},
         "spec": {"group": "down.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
@@ -28,7 +28,7 @@ fn an_api_that_is_down_stops_only_what_has_to_do_with_it() {
     stage.write(&[&stays, &goes, &namespace]);
     deploy(&[]).code(0);
 
-    // The APIService is one of the app, and never becomes available.
+    // The APIService is a member of the app, and never becomes available.
     stage.write(&[&stays, &goes, &namespace, &api_service()]);
     let output = deploy(&["--wait-timeout=1s"]);
     output.code(5).stdout_contains("apiservice.apiregistration.k8s.io/v1.down.example.com is not ready after 1s: ");
@@ -39,26 +39,26 @@ fn an_api_that_is_down_stops_only_what_has_to_do_with_it() {
         .stderr_contains("apiservice.apiregistration.k8s.io/v1.down.example.com: ");
     is_known_and_down(&cp);
 
-    // Members are found, diffed and deleted all the same.
+    // Members are still found, compared and deleted.
     stage.write(&[&stays, &namespace, &api_service()]);
     deploy(&["--wait=crds", "--prune=yes"]).code(0).stdout_contains("1 deleted");
     assert!(exists("stays") && !exists("goes"));
     let inspect = ["inspect", "-a", "shop", "-n", stage.namespace()];
     stage.bed.gantry(cp.kubeconfig("admin"), &inspect).run().code(0).stdout_contains("ServiceNotFound: ");
 
-    // What it has cannot be told, so that no snapshot goes without it in silence.
+    // Its objects are unknown, so a snapshot does not silently leave them out.
     let of_it = "apiVersion: down.example.com/v1\nkind: Thing\nmetadata: {name: a, namespace: default}\n";
     stage.bed.write("thing.yaml", of_it);
     let snapshot = ["snapshot", "-o", "live", "-f", "thing.yaml"];
     stage.bed.gantry(cp.kubeconfig("admin"), &snapshot).run().code(1).stderr_contains("down.example.com/v1");
 
-    // A namespace may hold objects of that API, and stays until it answers.
+    // A namespace can contain objects of that API, and stays until it answers.
     stage.write(&[&stays, &api_service()]);
     let output = deploy(&["--wait=crds", "--prune=yes"]);
     output.code(1).stdout_contains("what else the namespace holds is not known");
     output.stdout_contains("v1.down.example.com does not").stdout_contains("--ignore-failing-api-services");
     assert_eq!(cp.get(&format!("/api/v1/namespaces/{other}")).1["metadata"]["deletionTimestamp"], Value::Null);
-    // The API server does not finish it, which is said, too.
+    // The API server does not finish the deletion, and the report says so.
     std::fs::write(
         stage.bed.folder.path().join("gantry.yaml"),
         "{apiVersion: gantry.dev/v1alpha1, kind: Config, ignoreFailingApiServices: true, timeouts: {delete: 1s}}",

@@ -1,4 +1,4 @@
-//! What keeps gantry from the cluster, as a person reads it: one error of one line, the next step, and never a secret.
+//! Errors that keep gantry from the cluster: one error of one line, the next step, and never a secret.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::support::{Bed, Gantry, Output, Proxy, When, closed_port, control_plane, kubeconfig_with};
 use serde_json::{Value, json};
 
-/// No output of a failed run may hold it.
+/// The output of a failed run must not contain these.
 const SECRETS: [&str; 2] = ["geheim", "token-of-yesterday"];
 
-/// A manifest to deploy, and the kubeconfigs with which that fails.
+/// A manifest to deploy, with kubeconfigs that fail.
 struct Failing(Bed);
 
 impl Failing {
@@ -23,12 +23,12 @@ impl Failing {
         self.0.folder.path()
     }
 
-    /// A kubeconfig that is the admin's but for its cluster and user.
+    /// The admin's kubeconfig with changes to its cluster and user.
     fn with(&self, change: impl Fn(&mut Value, &mut Value)) -> PathBuf {
         kubeconfig_with(self.folder(), change)
     }
 
-    /// Runs with a kubeconfig: `message` is all there is to say.
+    /// Runs with a kubeconfig: `message` is the only error.
     #[track_caller]
     fn says(&self, kubeconfig: PathBuf, message: &str) -> Output {
         let run = self.0.deploy(kubeconfig, &[]).run();
@@ -37,7 +37,7 @@ impl Failing {
     }
 }
 
-/// Exactly one error, of one line, with a next step, and nothing that must not be seen.
+/// Exactly one error, of one line, with a next step, and nothing confidential.
 #[track_caller]
 fn explained(run: &Output, code: i32, message: &str) {
     run.code(code).stderr_contains(&format!("error: {message}\n")).stderr_contains("= help: ");
@@ -131,7 +131,7 @@ fn credentials_that_the_server_does_not_take() {
     failing.says(user(json!({"token": "token-of-yesterday"})), &refused);
     failing.0.write("token", "token-of-yesterday\n");
     failing.says(user(json!({"tokenFile": failing.folder().join("token")})), &refused);
-    // Neither of these is anybody to the server.
+    // The server recognises neither of these as a user.
     let anonymous =
         format!("{url} treats user \"admin\" (context \"test\") as anonymous, which may not get path /api/v1");
     for user in [user(json!({})), user(json!({"username": "admin", "password": "geheim"}))] {
@@ -181,7 +181,7 @@ fn a_credential_plugin_that_gives_no_credentials() {
     );
     missing.stderr_contains("= help: Get it at example.com");
 
-    // What it says is shown, what looks like a credential in it is not.
+    // The plugin's message is shown, but not text that looks like a credential.
     let script = "printf 'no session,\\033[31m run `login` again: eyJh%s.eyJp.sig\\n' bGci >&2; exit 3";
     failing.says(
         plugin("sh", script),
@@ -222,7 +222,7 @@ fn missing_rights_are_named() {
     bed.write("manifests.yaml", &[bed.config_map("a", "x"), bed.namespace()].join("---\n"));
     let namespace = &bed.names.namespace;
 
-    // All of them at once, so that one has to ask for rights only once.
+    // All of them at once, so that the user has to request permissions only once.
     let cannot_read = bed.deploy(control_plane().kubeconfig("nobody"), &[]).run();
     cannot_read
         .code(1)
@@ -237,7 +237,7 @@ fn missing_rights_are_named() {
     let message = format!("user \"reader\" may not patch configmaps in namespace \"{namespace}\"");
     cannot_write.code(1).stdout_contains(&message).stdout_contains("verbs: [\"patch\"]}");
     cannot_write.contains_nowhere(control_plane().token("reader"));
-    // A check needs no right to write.
+    // A check needs no permission to write.
     bed.gantry(control_plane().kubeconfig("reader"), &["check", "-f", "manifests.yaml"]).run().code(0);
 }
 
@@ -286,7 +286,7 @@ fn what_the_server_refuses_is_said_in_one_line() {
     let crd =
         bed.crd("first: {type: string}").replace("plural: samples", "plural: others").replace("Namespaced", "Galactic");
     bed.write("manifests.yaml", &crd);
-    // Without the flag the check would stop the deploy before the server is asked.
+    // Without the flag the check would stop the deploy before the request is sent.
     let run = bed.deploy(control_plane().kubeconfig("admin"), &["--warn-only"]).run();
     let refused = format!("error: customresourcedefinition/samples.{}: the API server refused it: ", bed.names.group);
     let line = run.code(1).stdout.lines().find(|line| line.starts_with(&refused)).unwrap_or_default();
@@ -306,7 +306,7 @@ fn without_waiting_only_crds_are_awaited_whose_objects_are_written() {
         let object = if with_object { format!("---\n{}", bed.sample()) } else { String::new() };
         bed.write("manifests.yaml", &format!("{}---\n{crd}{object}", bed.namespace()));
         let proxy = Proxy::start(control_plane());
-        // The first one asks what is live.
+        // The first request reads the live object.
         let unseen: Value = serde_yaml::from_str(&crd).unwrap();
         proxy.answer(When::new("GET", &bed.crd_path()).starting_at_nth(2), 200, unseen);
         let gantry = bed.deploy(proxy.kubeconfig("admin"), &[]).env("GANTRY_TIMEOUTS__ESTABLISHED", "1s");
@@ -334,7 +334,7 @@ fn a_crd_that_is_never_served_has_a_time_limit() {
     );
     let proxy = Proxy::start(control_plane());
     let crd: Value = serde_yaml::from_str(&bed.crd("first: {type: string}")).unwrap();
-    // The first one asks what is live.
+    // The first request reads the live object.
     proxy.answer(When::new("GET", &bed.crd_path()).starting_at_nth(2), 200, crd);
     let gantry = bed.deploy(proxy.kubeconfig("admin"), &["-o", "human", "-o", "json=report.json"]);
     let run = gantry.env("GANTRY_TIMEOUTS__ESTABLISHED", "1s").run();
@@ -347,7 +347,7 @@ fn a_crd_that_is_never_served_has_a_time_limit() {
     assert_eq!(control_plane().get(&bed.sample_path()).1["first"], "x");
 }
 
-/// A self-signed certificate of nobody.
+/// A self-signed certificate that nothing else uses.
 const OTHER_CA: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBeDCCAR+gAwIBAgIUI0/yK0HVqQKAWptZ7BGGH58SeoYwCgYIKoZIzj0EAwIw

@@ -1,4 +1,5 @@
-//! A ClusterExtension that leaves an app: OLM v1 deletes what it has installed for it, the CRDs with all their objects.
+//! A ClusterExtension that leaves an app: OLM v1 deletes everything it has installed for it, including CRDs with all
+//! objects.
 
 use std::fs;
 
@@ -26,7 +27,7 @@ fn an_extension_goes_only_without_objects_of_its_crds() {
         olm.gantry("admin", &[arguments, &app].concat()).cwd(folder.path()).run()
     };
     run(&["deploy"]).code(0);
-    // What OLM has installed, as it labels it.
+    // The objects that OLM has installed, with its labels.
     let labels = json!({"olm.operatorframework.io/owner-kind": "ClusterExtension", "olm.operatorframework.io/owner-name": "leaving"});
     let crd = |plural: &str, labels: &serde_json::Value| {
         json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

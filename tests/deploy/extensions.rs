@@ -1,11 +1,11 @@
-//! A deploy of an app waits until OLM v1 has installed what a ClusterExtension asks for. The tests play operator-controller.
+//! A deploy of an app waits until OLM v1 has installed the requested version. The tests act as operator-controller.
 
 use serde_json::{Value, json};
 
 use crate::support::olm::Olm;
 use crate::support::{Bed, Gantry, eventually};
 
-/// A catalog of the package `p`, each of whose versions replaces the one before.
+/// A catalog with the package `p`, in which each version replaces the previous one.
 const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "1.2.0"];
 
 fn package() -> String {
@@ -31,13 +31,13 @@ struct Stage {
     bed: Bed,
 }
 
-/// How far OLM is.
+/// The status that OLM has reached.
 struct Status<'a> {
-    /// The version that is installed; empty for none.
+    /// The installed version; empty if there is none.
     installed: &'a str,
     /// Status, reason and message.
     progressing: (&'a str, &'a str, &'a str),
-    /// How many generations it is behind.
+    /// The number of generations that it is behind.
     behind: i64,
 }
 
@@ -68,7 +68,7 @@ impl Stage {
         self.gantry(&[&["deploy", "-f", "manifests.yaml"], flags].concat())
     }
 
-    /// The ClusterExtension once its spec is that of the manifest.
+    /// The live ClusterExtension, once its spec matches the manifest.
     fn live(&self, object: &Value) -> Value {
         let path = self.olm.control_plane().path_of(object);
         eventually("the ClusterExtension", || {
@@ -100,13 +100,13 @@ impl Stage {
         assert_eq!(code, 200, "{answer}");
     }
 
-    /// Deployed before, and installed at a version.
+    /// Deployed before, and installed at this version.
     fn installed(&self, object: &Value, version: &str) {
         self.deploy(object, &["--wait=false"]).run().code(0);
         self.status(object, &Status { installed: version, progressing: REACHED, behind: 0 });
     }
 
-    /// What `inspect` says of it.
+    /// The readiness that `inspect` reports.
     fn readiness(&self) -> Value {
         let report: Value =
             serde_json::from_str(&self.gantry(&["inspect", "-o", "json"]).run().stdout).expect("the JSON of inspect");
@@ -131,7 +131,7 @@ fn a_deploy_ends_when_the_predicted_version_is_installed() {
     running.wait().code(0).stdout_contains("p 1.0.0 (a, operators)");
     assert_eq!(stage.readiness(), json!({"state": "ready"}));
 
-    // OLM installs 1.1.0 and goes on to 1.2.0, whatever comes of that.
+    // OLM installs 1.1.0 and continues to 1.2.0, whatever the result.
     let open = stage.extension(">=1.0");
     let running = stage.deploy(&open, &[&CHECKED[..], &["-o", "json"]].concat()).spawn();
     stage.status(&open, &Status { installed: "1.0.0", progressing: REACHED, behind: 1 });
@@ -141,7 +141,7 @@ fn a_deploy_ends_when_the_predicted_version_is_installed() {
     let report = running.wait().code(0).report();
     assert_eq!(report["extensions"][0]["path"], json!(["1.1.0", "1.2.0"]));
     assert_eq!(report["waits"][0]["state"], "ready", "{report}");
-    // To a deploy that has nothing to do with it, it is not there yet.
+    // For any other command, it is not ready yet.
     assert_eq!(stage.readiness()["reason"], "Retrying: no such image");
 }
 
@@ -151,14 +151,14 @@ fn the_version_before_does_not_end_a_deploy_though_olm_calls_it_installed() {
     stage.installed(&stage.extension("1.0.0"), "1.0.0");
     let open = stage.extension(">=1.0");
     let flags = [&CHECKED[..], &["--wait-timeout=2s"]].concat();
-    // Nobody has seen the new generation.
+    // No controller has observed the new generation.
     stage.deploy(&open, &flags).run().code(5).stdout_contains("its conditions are older than generation 2");
     stage.status(&open, &Status { installed: "1.0.0", progressing: REACHED, behind: 0 });
     let output = stage.deploy(&open, &flags).run();
     output.code(5).stdout_contains("is not ready after 2s: 1.0.0 is installed, not yet 1.1.0 or 1.2.0");
-    // Without the check, any that the range takes is what is asked for.
+    // Without the check, any version in the range is sufficient.
     stage.deploy(&open, &["--wait-timeout=2s"]).run().code(0);
-    // One that OLM has gone on to is as good.
+    // A version that OLM has continued to is also sufficient.
     let other = stage.extension(">=1.0.1");
     let running = stage.deploy(&other, &CHECKED).spawn();
     stage.status(&other, &Status { installed: "1.2.0", progressing: REACHED, behind: 0 });
@@ -169,7 +169,7 @@ fn the_version_before_does_not_end_a_deploy_though_olm_calls_it_installed() {
 fn what_olm_cannot_resolve_is_said_in_its_words_when_time_is_over() {
     let stage = Stage::new();
     stage.installed(&stage.extension("1.0.0"), "1.0.0");
-    // The check would have said so beforehand.
+    // The check would have reported this in advance.
     let beyond = stage.extension("2.0.0");
     let text = "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"p\" \
         matching version \"2.0.0\"";
@@ -179,7 +179,7 @@ fn what_olm_cannot_resolve_is_said_in_its_words_when_time_is_over() {
     output.code(5).stdout_contains(&format!("is not ready after 3s: Retrying: {text}"));
     output.stdout_contains("kubectl describe clusterextension.olm.operatorframework.io/");
     assert_eq!(stage.readiness(), json!({"state": "inProgress", "reason": format!("Retrying: {text}")}));
-    // The same command goes on waiting.
+    // The same command continues to wait.
     stage.deploy(&beyond, &["--wait-timeout=1s"]).run().code(5).stdout_contains("Retrying: error upgrading");
 }
 
@@ -190,7 +190,7 @@ fn what_olm_has_given_up_fails_at_once() {
     let running = stage.deploy(&pinned, &CHECKED).spawn();
     let text = "CustomResourceDefinition 'samples.example.com' already exists";
     stage.status(&pinned, &Status { installed: "", progressing: ("False", "Blocked", text), behind: 0 });
-    // Long before the 15 minutes of a wait.
+    // Long before the wait's time limit of 15 minutes.
     let output = running.wait();
     output.code(5).stdout_contains(&format!("has failed: Blocked: {text}")).stdout_contains("--> manifests.yaml:1");
     assert_eq!(stage.readiness(), json!({"state": "failed", "reason": format!("Blocked: {text}")}));

@@ -1,9 +1,9 @@
-//! What is not there yet, what is not written, and what others have made: none of it keeps a deploy from being done.
+//! Objects that do not exist yet, that are not written, or that others created do not prevent a deploy.
 
 use crate::support::{Bed, Output, Webhook, control_plane};
 use serde_json::{Value, json};
 
-/// A bed with a namespace, and an operator that converts its kind.
+/// A bed with a namespace, and an operator with a conversion webhook for its kind.
 struct Operator(Bed);
 
 impl Operator {
@@ -13,7 +13,7 @@ impl Operator {
         Operator(bed)
     }
 
-    /// A CRD stored at v1 and served at v2, too, converted by the Service `webhook`.
+    /// A CRD that is stored at v1 and also served at v2, converted by the Service `webhook`.
     fn crd(&self, ca_bundle: Option<&str>) -> Value {
         let group = &self.0.names.group;
         let mut client =
@@ -76,23 +76,23 @@ fn an_operator_that_writes_its_own_ca_bundle_is_installed_and_upgraded() {
         .stdout_contains("warning[ConversionCABundleInvalid]: there is no CA bundle")
         .stdout_contains("until that changes, the server can neither read nor write");
     assert_eq!(control_plane().get(&operator.0.crd_path()).0, 200);
-    // Nobody runs here who would have written the bundle since.
+    // No operator runs in this test that could have written the bundle since.
     let again = operator.run("deploy", &release("webhook:1"), &["-o", "json"]);
     assert_eq!(again.code(0).report()["outcome"], "unchanged");
     assert!(found(&again).contains(&"warning ConversionCABundleInvalid".to_owned()), "{again}");
     operator.run("deploy", &release("webhook:2"), &[]).code(0);
-    // Its own manifests again with a CRD that differs, and the same workload.
+    // Its own manifests again, with a changed CRD and the same workload.
     let mut crd = operator.crd(None);
     crd["metadata"]["labels"] = json!({"release": "3"});
     let upgrade =
         operator.run("check", &[crd.clone(), operator.service(443), operator.deployment("webhook:2")], &["-o", "json"]);
     assert!(found(&upgrade).contains(&"warning ConversionCABundleInvalid".to_owned()), "{upgrade}");
-    // Alone the CRD that is live needs a bundle: nothing of this deploy can write one.
+    // On its own, the live CRD needs a bundle: nothing in this deploy can write one.
     let alone = operator.run("check", &[crd], &["-o", "json"]);
     assert!(found(alone.code(3)).contains(&"error ConversionCABundleInvalid".to_owned()), "{alone}");
 }
 
-/// A bundle that cannot be read is no placeholder: the server stores the CRD, and never serves it.
+/// An invalid bundle is not a placeholder: the server stores the CRD, and never serves it.
 #[test]
 fn a_bundle_that_cannot_be_read_blocks_a_first_install_too() {
     let operator = Operator::new();
@@ -108,7 +108,7 @@ fn a_bundle_that_cannot_be_read_blocks_a_first_install_too() {
     });
 }
 
-/// What the warning says is what the server does.
+/// The warning matches the server's behaviour.
 #[test]
 fn objects_that_a_first_install_writes_at_a_converted_version_are_counted() {
     let operator = Operator::new();
@@ -142,7 +142,7 @@ fn what_is_wrong_with_objects_that_do_not_change_does_not_block() {
     operator.run("deploy", &release("webhook:1"), &[]).code(0);
     control_plane().apply_yaml(&operator.custom("v1").to_string());
 
-    // Nobody runs the Deployment, so that nobody converts the object.
+    // No kubelet runs the Deployment, so no webhook converts the object.
     let again = operator.run("deploy", &release("webhook:1"), &["-o", "json"]);
     assert_eq!(again.code(0).report()["outcome"], "unchanged");
     let of_crd: Vec<String> = found(&again);
@@ -159,7 +159,7 @@ fn what_is_wrong_with_objects_that_do_not_change_does_not_block() {
         .stdout_contains("because this deploy does not change the object")
         .stdout_contains("Nothing to do with warnings");
 
-    // Somebody repairs the workload, or the Service.
+    // The workload, or the Service, is repaired.
     operator.run("deploy", &release("webhook:2"), &[]).code(0).stdout_contains("warning[ConversionFails]");
     let mut moved = crd.clone();
     moved["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"] = 8443.into();
@@ -179,7 +179,7 @@ fn an_object_that_others_made_and_of_which_the_manifest_says_nothing_more_is_unc
         .post("/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
     assert_eq!(status, 201, "{answer}");
     let plain = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-    // As kubectl create --dry-run=client -o yaml writes it.
+    // In the form of kubectl create --dry-run=client -o yaml.
     let mut written_out = plain.clone();
     written_out["metadata"]["creationTimestamp"] = Value::Null;
     written_out["spec"] = json!({});
@@ -193,7 +193,7 @@ fn an_object_that_others_made_and_of_which_the_manifest_says_nothing_more_is_unc
     assert_eq!(deploy(&written_out), "unchanged");
 }
 
-/// Each is made by somebody else, deployed, and deployed again: the second time nothing is left to do.
+/// Another manager creates each object. It is then deployed twice, and the second time there is nothing left to do.
 #[test]
 fn what_others_made_is_unchanged_once_it_was_deployed() {
     let cp = control_plane();

@@ -1,4 +1,4 @@
-//! The harness itself: the proxy, and the binary's surroundings.
+//! Tests of the harness itself: the proxy, and the binary's environment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

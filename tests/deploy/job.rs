@@ -1,5 +1,5 @@
-//! The Jobs of `packaging/kubernetes`: the rights of the one are enough for its arguments, and none of them can be left out;
-//! the Pods of the other share the clusters among them.
+//! The Jobs of `packaging/kubernetes`. The first has exactly the permissions that its arguments need; the Pods of the
+//! second divide the clusters among them.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn the_rights_of_the_job_are_the_least_for_its_arguments() {
     check(rules).code(3).stdout_contains("error[NoMaxLengthTightened]");
     let verbs = rules[0]["verbs"].as_array().expect("verbs");
     assert_eq!(rules.as_array().map(Vec::len), Some(1));
-    // A list serves many CRDs where `get` serves few: of the two, one alone is for a folder of another size.
+    // gantry lists many CRDs and gets few: a folder of another size would need only one of the two verbs.
     let mut less = rules.clone();
     less[0]["verbs"] = json!(verbs.iter().filter(|verb| *verb != "get").collect::<Vec<_>>());
     check(&less).code(1).stderr_contains("may not get");
@@ -40,7 +40,7 @@ fn the_rights_of_the_job_are_the_least_for_its_arguments() {
 
 const FLEET: &str = include_str!("../../packaging/kubernetes/fleet.yaml");
 
-/// The Job as it would run, in a namespace of the test's own: its Pods are those of kwok, which end with success.
+/// The Job as it would run, in a namespace of the test: kwok runs its Pods, and they succeed.
 #[test]
 fn each_pod_of_the_indexed_job_has_a_shard_of_its_own() {
     let cp = crate::controllers::cluster();
@@ -80,7 +80,7 @@ fn each_pod_of_the_indexed_job_has_a_shard_of_its_own() {
         let labels = "metadata.labels['batch.kubernetes.io/job-completion-index']";
         let path = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str().unwrap_or_default();
         assert!([field, labels].contains(&path), "{variable}");
-        // As the kubelet expands them.
+        // Expanded like by the kubelet.
         let expand = |argument: &Value| {
             argument.as_str().expect("text").replace("$(JOB_COMPLETION_INDEX)", index.as_str().expect("an index"))
         };
@@ -88,7 +88,7 @@ fn each_pod_of_the_indexed_job_has_a_shard_of_its_own() {
     }
     assert_eq!(shards.len(), 4);
 
-    // What the Pods would run: each cluster is checked once, and their reports make one.
+    // The commands that the Pods would run: each cluster is checked once, and the reports can be merged into one.
     bed.write("crd.yaml", &bed.crd("field: {type: string}"));
     let admin: Value =
         serde_yaml::from_str(&std::fs::read_to_string(cp.kubeconfig("admin")).expect("read")).expect("YAML");

@@ -1,4 +1,4 @@
-//! What kapp's Config says and a deploy honours.
+//! The parts of kapp's Config that a deploy applies.
 
 use crate::support::{Bed, Proxy, Recorded, closed_port, control_plane};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn config_map(bed: &Bed, name: &str, annotations: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
-/// Each object on a line of its own, the separators between them.
+/// Writes each object on its own line, with separators between them.
 fn write(bed: &Bed, objects: &[Value]) {
     let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
     bed.write("manifests.yaml", &texts.join("\n---\n"));
@@ -185,7 +185,7 @@ fn a_field_that_the_cluster_decides_about_keeps_its_live_value() {
     write(&bed, &[deployment(&bed, &json!({"replicas": 2}))]);
     deploy(&["-c", "kapp.yaml"]).code(0);
     assert_eq!(live(), 2);
-    // What gantry owns itself is not lost for being left out.
+    // A field that only gantry owns is not removed when the rule leaves it out.
     write(&bed, &[deployment(&bed, &json!({"replicas": 3}))]);
     deploy(&["-c", "kapp.yaml"]).code(0).stdout_contains("1 object unchanged");
     assert_eq!(live(), 2);
@@ -231,7 +231,7 @@ fn the_rules_of_an_aggregated_cluster_role_are_left_to_the_cluster() {
     let deploy = || bed.deploy(control_plane().kubeconfig("admin"), &[]).run();
     write(&bed, &[role("first")]);
     deploy().code(0);
-    // As the controller does.
+    // Like the controller.
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
     let path = control_plane().path_of(&role(""));
     let body = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",

@@ -1,4 +1,4 @@
-//! Lists on a real API server: pages, what selects, and every way in which a list ends early.
+//! Lists on a real API server: pages, selectors, and every way in which a list ends early.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-/// A target with a runtime of its own, as the test bed's requests block.
+/// A target with its own runtime, because the test bed's requests block.
 struct Lister {
     runtime: Runtime,
     target: Target,
@@ -140,7 +140,7 @@ fn a_thousand_objects_come_once_each_and_in_order_with_one_page_ahead() {
     let proxy = Proxy::start(cp);
     let lister = Lister::kube(&proxy.kubeconfig("reader"));
 
-    // How many pages the caller has asked for, and that number at the moment of each request.
+    // The number of pages that the caller has requested, and that number at the time of each request.
     let asked = Arc::new(AtomicUsize::new(0));
     let at_request: Arc<Mutex<Vec<usize>>> = Arc::default();
     let (counter, log) = (Arc::clone(&asked), Arc::clone(&at_request));
@@ -176,7 +176,7 @@ fn a_thousand_objects_come_once_each_and_in_order_with_one_page_ahead() {
     let requests = proxy.requests();
     assert_eq!(requests.len(), 20);
     assert!(requests.iter().all(|request| request.query.contains("limit=50")), "{requests:?}");
-    // The k-th page may be fetched once the (k-1)-th is handed out: two pages are in memory, never three.
+    // Page k can be fetched only once page k-1 was returned: two pages are in memory, never three.
     let early: Vec<_> = at_request.lock().unwrap().iter().copied().enumerate().filter(|(k, asked)| asked < k).collect();
     assert!(early.is_empty(), "{early:?}");
 }
@@ -201,7 +201,7 @@ fn a_namespace_is_listed_alone_and_no_namespace_means_all() {
     assert_eq!(in_namespace("not-there").concat(), [""; 0]);
     let both = lister.names(&ListRequest::of(&resource, 100)).unwrap();
     assert_eq!(both, [[expected(&first, 0..7), second_alone].concat()]);
-    // No size at all is a slip, not a wish for everything at once.
+    // A page size of zero is a mistake, not a request for everything at once.
     assert_eq!(lister.names(&ListRequest::of(&resource, 0)).unwrap().len(), 11);
 }
 
@@ -296,7 +296,7 @@ fn a_folder_reads_label_selectors_as_the_server_does() {
 fn a_user_who_may_not_list_sees_which_right_is_missing() {
     let (cp, names) = (control_plane(), isolated());
     serve(cp, &names.group);
-    // May get, which is not enough.
+    // May get, but not list.
     let user = cp.user(&json!([{"apiGroups": [names.group], "resources": ["samples"], "verbs": ["get"]}]));
     let lister = Lister::kube(&cp.kubeconfig(&user));
     let resource = resource(&names.group, "v1");
@@ -353,7 +353,7 @@ fn an_expired_list_begins_again_once() {
     for expiries in [1, 2] {
         let proxy = Proxy::start(cp);
         let lister = Lister::kube(&proxy.kubeconfig("reader"));
-        // The third page of the first try, and of the second one: they are the second and fourth with a token.
+        // The third page of the first attempt and of the second: these are the second and fourth requests with a token.
         for nth in [2, 4].into_iter().take(expiries) {
             proxy.answer(When::new("GET", "/samples").query("continue=").nth(nth), 410, gone(None));
         }
@@ -387,7 +387,7 @@ fn an_expired_list_begins_again_once() {
 
 #[test]
 fn a_snapshot_that_etcd_compacted_away_is_left_for_a_newer_one() {
-    // Compaction is for all objects, so this takes servers of its own.
+    // Compaction affects all objects, so this test needs its own servers.
     let (cp, names) = (ControlPlane::start(), isolated());
     serve(&cp, &names.group);
     namespaces(&cp, &[&names.namespace]);
@@ -403,7 +403,7 @@ fn a_snapshot_that_etcd_compacted_away_is_left_for_a_newer_one() {
     });
     let mut listed = names_of(&lister.next(&mut pages).unwrap().unwrap());
 
-    // Objects before and after the place that the list has come to.
+    // Objects before and after the current position of the list.
     let path = |name: &str| resource.path(Some(&names.namespace), Some(name));
     assert_eq!(cp.delete(&path("s0003")).0, 200);
     assert_eq!(cp.delete(&path("s0025")).0, 200);
@@ -418,7 +418,7 @@ fn a_snapshot_that_etcd_compacted_away_is_left_for_a_newer_one() {
     let mut left = expected(&names.namespace, 0..30);
     left.remove(25);
     assert_eq!(listed, left);
-    // The server's refusal and what followed: three good pages take three requests.
+    // The server's refusal and the requests after it: three successful pages need three requests.
     assert_eq!(proxy.requests().len(), 4);
 }
 
@@ -456,7 +456,7 @@ fn a_stop_by_the_user_ends_the_list_where_it_is() {
     fill(cp, &names.group, &names.namespace, 30);
     let proxy = Proxy::start(cp);
     let lister = Lister::kube(&proxy.kubeconfig("reader"));
-    // The second page does not come before the test is over with the list.
+    // The second page arrives only after the test has finished with the list.
     let (arrived, arrivals) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let (arrived, released) = (Mutex::new(arrived), Mutex::new(released));
@@ -482,7 +482,7 @@ fn a_stop_by_the_user_ends_the_list_where_it_is() {
     drop(pages);
     drop(release);
 
-    // The target is as good as before, and nobody asked for the third page.
+    // The target still works, and the third page was not requested.
     let again =
         lister.names(&ListRequest { namespace: Some(&names.namespace), ..ListRequest::of(&resource, 30) }).unwrap();
     assert_eq!(again, [expected(&names.namespace, 0..30)]);
@@ -499,7 +499,7 @@ fn a_conversion_webhook_that_does_not_answer_is_named() {
     let crd = serve(cp, &names.group);
     namespaces(cp, &[&names.namespace]);
     fill(cp, &names.group, &names.namespace, 3);
-    // Nobody listens there.
+    // Nothing listens there.
     let conversion = json!({"strategy": "Webhook", "webhook": {
         "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/convert"}}});
     let (status, answer) = cp.patch(&cp.path_of(&crd), &json!({"spec": {"conversion": conversion}}));
@@ -507,13 +507,13 @@ fn a_conversion_webhook_that_does_not_answer_is_named() {
 
     let lister = Lister::kube(&cp.kubeconfig("reader"));
     let (stored, other) = (resource(&names.group, "v1"), resource(&names.group, "v2"));
-    // The server takes a moment to see the new conversion.
+    // The server needs a moment to notice the new conversion.
     let error = eventually("the list needs the webhook", || lister.names(&ListRequest::of(&other, 10)).err());
     let ListError::Conversion { said, problem } = error else { panic!("{error:?}") };
     let start =
         format!("conversion webhook for {}/v1, Kind=Sample failed: Post \"https://127.0.0.1:1/convert", names.group);
     assert!(said.starts_with(&start), "{said}");
     assert!(problem.message.contains(&said), "{problem}");
-    // Where nothing has to be converted, nobody asks the webhook.
+    // If no conversion is needed, the webhook is not called.
     assert_eq!(lister.names(&ListRequest::of(&stored, 10)).unwrap(), [expected(&names.namespace, 0..3)]);
 }

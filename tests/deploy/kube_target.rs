@@ -1,4 +1,4 @@
-//! The `kube` target on a real API server: what its pins, conflicts, lists and refusals really look like.
+//! The `kube` target on a real API server: the real form of its pins, conflicts, lists and refusals.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The target with a runtime of its own, as the test bed's requests block.
+/// The target with its own runtime, because the test bed's requests block.
 struct Cluster {
     runtime: Runtime,
     kube: KubeTarget,
@@ -72,7 +72,7 @@ impl Cluster {
     }
 }
 
-/// A manifest with its place on the server.
+/// A manifest with the place where the server serves it.
 #[derive(Clone)]
 struct Thing {
     resource: Resource,
@@ -153,7 +153,7 @@ fn what_is_not_the_checked_object_any_more_is_not_written() {
     let crds = (crd(&group, &["a"]), crd(&group, &["a", "b"]), true);
     let config_maps = (config_map(&group, json!({"a": "1"})), config_map(&group, json!({"a": "2"})), false);
     for (first, second, is_crd) in [crds, config_maps] {
-        // Absent, and it is there by now: even where nothing would change.
+        // The pin expects no object, but the object now exists: refused even if nothing would change.
         // The server's controllers write the status of a new CRD until it is established.
         let created = if is_crd { cluster.establish(&first) } else { cluster.apply(&first, &Pin::Absent).unwrap() };
         assert_eq!(cluster.apply(&first, &Pin::Absent).err(), Some(ApplyError::Changed));
@@ -161,12 +161,12 @@ fn what_is_not_the_checked_object_any_more_is_not_written() {
         let by_other = cluster.apply_as(&second, &Pin::Absent, "somebody-else", false);
         assert_eq!(by_other.err(), Some(ApplyError::Changed));
 
-        // Changed by somebody else since.
+        // Changed by another writer in the meantime.
         let label = json!({"metadata": {"labels": {"by": "somebody"}}});
         assert_eq!(control_plane().patch(&first.path(), &label).0, 200);
         assert_eq!(cluster.apply(&second, &pin(&created)).err(), Some(ApplyError::Changed));
 
-        // Another object with the same name at the version that is live.
+        // A different object with the same name, at the live version.
         let now = cluster.live(&first).unwrap();
         assert_ne!(now.resource_version, created.resource_version);
         let uid = "11111111-1111-1111-1111-111111111111".into();
@@ -174,14 +174,14 @@ fn what_is_not_the_checked_object_any_more_is_not_written() {
         assert_eq!(cluster.apply(&second, &other).err(), Some(ApplyError::Changed));
         assert_eq!(cluster.live(&first).unwrap().resource_version, now.resource_version, "nothing was written");
 
-        // The pinned one goes through, and the pin leaves no trace.
+        // With a correct pin the apply succeeds, and the pin leaves no trace.
         let updated = cluster.apply(&second, &pin(&now)).unwrap();
         assert_ne!(updated.resource_version, now.resource_version);
         let mine = &updated.raw.value()["metadata"]["managedFields"];
         let mine = mine.as_array().unwrap().iter().find(|entry| entry["manager"] == "gantry").unwrap();
         assert_eq!(mine["fieldsV1"].get("f:metadata"), None);
 
-        // Deleted since.
+        // Deleted in the meantime.
         assert_eq!(control_plane().delete(&first.path()).0, 200);
         eventually("the object is gone", || cluster.live(&first).is_none().then_some(()));
         assert_eq!(cluster.apply(&second, &pin(&updated)).err(), Some(ApplyError::Changed));
@@ -209,7 +209,7 @@ fn an_exported_object_can_be_applied_as_it_is() {
     exported.manifest["data"]["a"] = json!("2");
     let updated = cluster.apply(&exported, &pin(&live)).unwrap();
     assert_eq!(updated.raw.value()["data"]["a"], "2");
-    // And again, where the exported uid and resourceVersion are of an object that is no more.
+    // The same when the exported uid and resourceVersion belong to a deleted object.
     assert_eq!(control_plane().delete(&first.path()).0, 200);
     assert_ne!(cluster.apply(&exported, &Pin::Absent).unwrap().uid, live.uid);
 }
@@ -238,7 +238,7 @@ fn a_new_crd_is_established_and_its_objects_follow() {
     let live = cluster.apply(&sample(&names.group, "default", "one", json!({"a": "x"})), &Pin::Absent).unwrap();
     assert_eq!(live.raw.value()["spec"]["a"], "x");
 
-    // A second CRD wants a kind of the first.
+    // A second CRD uses a kind of the first.
     let mut other = crd.clone();
     other.object.name = format!("others.{}", names.group);
     other.manifest["metadata"]["name"] = json!(other.object.name);
@@ -257,7 +257,7 @@ fn a_field_that_a_crd_just_got_is_kept() {
     let (cluster, names) = (Cluster::admin(), isolated());
     let mut fields = vec!["f0"];
     cluster.establish(&crd(&names.group, &fields));
-    // The server may answer from the schema before for a moment, the more often the busier it is.
+    // The server can briefly answer with the old schema, more often under load.
     for field in ["f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8"] {
         fields.push(field);
         let wider = crd(&names.group, &fields);
@@ -304,7 +304,7 @@ fn few_crds_are_read_by_name_and_many_by_list() {
     for crd in &crds {
         assert_eq!(cp.post(CRDS, &crd.manifest).0, 201);
     }
-    // Until then the server goes on writing their status.
+    // Until then the server still writes their status.
     let admin = Cluster::admin();
     for crd in &crds {
         eventually("the CRD is served", || (admin.established(crd) == Established::Yes).then_some(()));
@@ -331,13 +331,13 @@ fn few_crds_are_read_by_name_and_many_by_list() {
         assert_eq!(listed.raw.value()["metadata"]["name"], *name.as_str());
     }
 
-    // A snapshot that the server forgot in the middle of the list.
+    // A snapshot that the server dropped in the middle of the list.
     let expired = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410});
     proxy.answer(When::new("GET", CRDS).query("continue=").nth(1), 410, expired);
     let again = cluster.read(&wanted).unwrap();
     assert_eq!(again.iter().flatten().count(), crds.len());
 
-    // Rights to get but not to list.
+    // Permission to get but not to list.
     let rules =
         json!([{"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"]}]);
     let getter = Cluster::open(&cp.kubeconfig(&cp.user(&rules)));
@@ -417,6 +417,6 @@ fn a_write_whose_answer_is_lost_is_found_by_the_next_run() {
     assert!(problem.message.ends_with("; it is unknown whether the object was written"), "{problem}");
     let live = cluster.live(&thing).expect("it was written");
     assert_eq!(cluster.apply(&thing, &pin(&live)).unwrap().resource_version, live.resource_version);
-    // Sent once: a second one would have met the first one's object.
+    // Sent once: a second create would have found the first one's object.
     assert_eq!(proxy.writes().len(), 2);
 }

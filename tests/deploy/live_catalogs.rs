@@ -1,4 +1,4 @@
-//! `gantry catalog` on the ClusterCatalogs of a cluster, whose content comes through the API server's service proxy.
+//! `gantry catalog` on the ClusterCatalogs of a cluster; their content comes through the API server's service proxy.
 
 use std::io::Write;
 
@@ -32,7 +32,7 @@ beta     packed   stable           2.0.0  1         1
     assert_eq!(output.stdout, expected);
 }
 
-/// What a user needs to look into the catalogs of a cluster.
+/// The permissions that a user needs to read the catalogs of a cluster.
 fn rights(services: &Value) -> Value {
     let mut proxy = json!({"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get"]});
     if !services.is_null() {
@@ -67,7 +67,7 @@ fn a_catalog_that_is_not_served_fails_the_run_and_hides_no_other() {
              Retrying: source catalog content: no such image\n  = help: kubectl describe clustercatalog bad shows more",
         )
         .stderr_contains("error: the catalog new is not being served: it has no Serving condition yet");
-    // The package may be in one of those.
+    // One of those could contain the package.
     olm.gantry("admin", &["catalog", "beta"])
         .run()
         .code(1)
@@ -82,7 +82,7 @@ fn who_lacks_a_right_is_told_which_and_with_it_the_catalog_is_read() {
     let name = format!("https:{SERVICE}:443");
     let lists = olm.control_plane().user(&json!([rights(&Value::Null)[0]]));
     let output = olm.gantry(&lists, &["catalog"]).run();
-    // Long lines are broken.
+    // Long lines are wrapped.
     let said = output.code(1).stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     let expected = format!(
         "error: the catalog good cannot be read: user {lists:?} may not get services/proxy in namespace \"{NAMESPACE}\" \
@@ -92,7 +92,7 @@ fn who_lacks_a_right_is_told_which_and_with_it_the_catalog_is_read() {
     assert!(said.contains(&expected), "{output}");
     let reads = olm.control_plane().user(&rights(&json!([name])));
     olm.gantry(&reads, &["catalog"]).run().code(0).stdout_contains("alpha");
-    // As somebody else.
+    // As another user.
     olm.gantry("admin", &["catalog", "--as", &lists]).run().code(1).stderr_contains("may not get services/proxy");
     olm.gantry("nobody", &["catalog"])
         .run()
@@ -156,7 +156,7 @@ fn a_catalog_that_no_service_of_the_cluster_serves_is_to_be_named() {
 fn content_that_breaks_off_is_no_content() {
     let olm = Olm::alone();
     let whole = package("alpha", "1.2.3") + &package("beta", "1.0.0");
-    // At the end of a blob: what has come so far is a good catalog.
+    // Cut at the end of a blob: the content so far is a valid catalog.
     let part = package("alpha", "1.2.3");
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/jsonl\r\nConnection: close\r\n";
     let packed = packed(&whole);
@@ -215,7 +215,7 @@ fn a_catalog_of_the_configuration_takes_the_place_of_the_one_of_that_name() {
     let run = |more: &[&str]| {
         olm.gantry("admin", &[&["catalog", "--catalog", "a=a.json"], more].concat()).cwd(folder.path()).run()
     };
-    // Only who names a cluster asks it then.
+    // The cluster is only used if the user names it.
     let output = run(&[]);
     output.code(0).stdout_contains("local").contains_nowhere("other");
     let output = run(&["--context", "test"]);
@@ -236,7 +236,8 @@ fn a_cluster_without_catalogs_says_so() {
     closed.code(1).stderr_contains(help).stderr_contains("refused the connection");
 }
 
-/// What the check reads is asked for beforehand: the Service that the catalog names, wherever it is.
+/// Permissions for the requests of the check are verified in advance: for the Service that the catalog names, wherever
+/// it is.
 #[test]
 fn the_right_to_a_catalog_is_known_before_it_is_read() {
     let (olm, bed) = (Olm::alone(), Bed::new());
@@ -265,11 +266,11 @@ fn the_right_to_a_catalog_is_known_before_it_is_read() {
     replace(cp, &user, &without, &right);
     let said = format!("not permitted to \"get\" /v1, Resource=services/proxy in namespace \"{NAMESPACE}\"");
     check(&[]).code(3).stdout_contains(&said).stdout_contains("could not check: the catalog a cannot be read");
-    // A catalog that is given needs no right.
+    // A catalog from a flag needs no permission.
     bed.write("a.json", &package("alpha", "1.2.3"));
     check(&["--catalog", "a=a.json"]).code(0);
 
-    // Without the right to list catalogs nobody knows the Service.
+    // Without permission to list catalogs, their Service is unknown.
     let printed = bed.gantry(
         cp.kubeconfig("nobody"),
         &[&["permissions", "-f", "manifests.yaml", "--as", "somebody"], &both[..]].concat(),
@@ -317,7 +318,7 @@ fn a_large_catalog_takes_little_memory() {
     olm.gantry("admin", &["catalog"]).memory_limit(MOST_KIB).run().code(0).stdout_contains("large");
 }
 
-/// Three checks ask for them, and the plan where there is a bundle.
+/// Three checks need them, and the plan does if there is a bundle.
 #[test]
 fn extensions_and_catalogs_are_listed_once_in_a_run() {
     let (olm, bed) = (Olm::alone(), Bed::new());
@@ -349,6 +350,6 @@ fn extensions_and_catalogs_are_listed_once_in_a_run() {
         operators.operatorframework.io.bundle.manifests.v1: manifests/}\n";
     bed.write("manifests/other/metadata/annotations.yaml", annotations);
     bed.write("manifests/other/manifests/map.yaml", &bed.config_map("of-bundle", "a"));
-    // It is no bundle that OLM would install.
+    // OLM would not install this bundle.
     listed_once(3);
 }

@@ -1,4 +1,4 @@
-//! `--logs`: what a container wrote last, which the API server has from the kubelet of its node.
+//! `--logs`: the last lines of a container's log, which the API server gets from the kubelet of its node.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -10,10 +10,10 @@ use crate::support::rights::{grant, printed_with};
 use crate::support::{ControlPlane, Output};
 use crate::waiting::{Stage, available, status_on};
 
-/// What the API server takes for the address of the node.
+/// The address of the node, as the API server sees it.
 const ADDRESS: &str = "192.0.2.20";
 
-/// A Deployment that does not become ready, on a node whose kubelet the test plays.
+/// A Deployment that does not become ready, on a node whose kubelet is the test.
 struct Failing {
     stage: Stage,
     cp: ControlPlane,
@@ -60,7 +60,7 @@ impl Failing {
         self.cp.apply_yaml(&object.to_string()).remove(0)
     }
 
-    /// The kubelet answers so when it is asked for the last lines.
+    /// Sets the kubelet's answer to the request for the last lines.
     fn answer(&self, head: &str, body: &[u8]) {
         let path = format!("/containerLogs/{}/web-1-a/web?tailLines=10", self.stage.namespace());
         let head = format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
@@ -84,7 +84,7 @@ fn the_last_lines_of_the_worst_pod_are_shown_and_kept_nowhere() {
     failing
         .answer("200 OK\r\nContent-Type: text/plain", &[lines.as_bytes(), b"panic: \x1b[2Jno \xffdatabase\n"].concat());
     let flags = ["--logs", "--wait-timeout=1s", "-o", "human", "-o", "json=report.json"];
-    // With something to write, so that the record is written, too.
+    // There is something to write, so that the record is written, too.
     failing.stage.write(&[&failing.stage.deployment(), &failing.stage.config_map("more", json!({}))]);
     let output = failing.deploy("admin", &flags);
     output.code(5).stdout_contains("pod/web-1-a: container web: CrashLoopBackOff (exit code 1)");
@@ -96,17 +96,17 @@ fn the_last_lines_of_the_worst_pod_are_shown_and_kept_nowhere() {
     let log = &report["errors"][0]["log"];
     assert_eq!((&log["pod"], &log["container"]), (&json!("web-1-a"), &json!("web")));
     assert_eq!(log["lines"].as_array().map(Vec::len), Some(10));
-    // The record is read by more people than the log.
+    // More people can read the record than the log.
     let (_, record) = failing.cp.get(&failing.stage.bed.config_map_path("shop.gantry"));
     assert!(record["data"]["last"].to_string().contains("CrashLoopBackOff"), "{record}");
     assert!(!record.to_string().contains("panic"), "{record}");
 
-    // Nobody asks for it.
+    // Logs are not requested.
     failing.deploy("admin", &["--wait-timeout=1s"]).code(5).contains_nowhere("panic");
     let output = failing.deploy("admin", &["--logs", "--redact", "--wait-timeout=1s"]);
     output.code(5).contains_nowhere("panic").stderr_contains("the logs of Pods are not shown");
 
-    // A line without end is cut, and what cannot be read is no more than a notice.
+    // An endless line is cut off, and a log that cannot be read is only a notice.
     failing.answer("200 OK\r\nContent-Type: text/plain", &b"x".repeat(4 << 20));
     let output = failing.deploy("admin", &flags);
     output.code(5).stdout_contains(&format!("|   {}…\n", "x".repeat(399)));

@@ -1,4 +1,4 @@
-//! `gantry deploy` and `gantry check` as a whole, and what they read from a cluster: against a real API server that all
+//! `gantry deploy` and `gantry check` as a whole, and what they read from a cluster, with a real API server that all
 //! tests of this binary share (docs/testing.md).
 
 #[path = "../support/mod.rs"]

@@ -1,4 +1,5 @@
-//! Config documents among the manifests from the command line: they may tighten, and say so where they do not.
+//! Config documents among the manifests from the command line: they can tighten checks, and a notice names what is
+//! ignored.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 const SAFETY: &str = "CRDUpgradeSafety";
 
-/// A folder with a CRD that is live, and one that takes two of its fields away.
+/// A folder with a live CRD, and a manifest that removes two of its fields.
 struct Folder(TempDir);
 
 impl Folder {
@@ -37,7 +38,7 @@ impl Folder {
         Gantry::new().cwd(self.path())
     }
 
-    /// `gantry check` of the manifests, answered as JSON.
+    /// Runs `gantry check` on the manifests, with a JSON report.
     fn check(&self, more: &[&str]) -> Output {
         let arguments = ["check", "-f", "manifests", "--target", "dir:cluster", "-o", "json"];
         self.gantry().args(arguments).args(more).run()
@@ -92,7 +93,7 @@ fn checks(report: &Value) -> Vec<String> {
     checks.iter().map(|check| words(check).join(" ")).collect()
 }
 
-/// What would let the removed fields pass, and what the notices say of it.
+/// Documents that would let the removed fields pass, and the text of the notices about them.
 fn weakenings() -> Vec<(String, Vec<&'static str>)> {
     vec![
         (safety("enabled: false"), vec!["enabled: false"]),
@@ -167,7 +168,7 @@ fn without_a_file_of_the_team_manifests_set_what_kapp_reads_and_nothing_else() {
             assert_eq!(checks(&report), ["CRDUpgradeSafety error blocked"], "{weakening}");
             assert_eq!(notices(&report).len(), what.len(), "{weakening}");
         }
-        // A user of kapp has this file among the manifests.
+        // A kapp user has this file among the manifests.
         let kapp = format!(
             "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\npreflightRules:\n- name: {SAFETY}\n  config: {{mode: warn}}\n"
         );
@@ -219,13 +220,13 @@ fn manifests_may_be_stricter_than_the_team() {
     folder.write("manifests/z.yaml", &safety("config: {mode: error}"));
     let report = folder.check(&["-c", "team.yaml"]).code(3).report();
     assert_eq!(notices(&report), Vec::<String>::new());
-    // One document cannot take back what the other has made stricter.
+    // A document cannot undo what another one has tightened.
     folder.write("manifests/zz.yaml", &safety("config: {mode: warn}"));
     let report = folder.check(&["-c", "team.yaml"]).code(3).report();
     assert_eq!(notices(&report).len(), 1, "{report:#}");
 }
 
-/// However the document is written and wherever it stands, nothing gets past, and it is never applied.
+/// However the document is written and wherever it is, it does not weaken a check, and it is never applied.
 #[test]
 fn no_way_to_write_a_document_gets_past() {
     let off = safety("config: {mode: warn, enforcement: None}");
@@ -257,7 +258,7 @@ fn no_way_to_write_a_document_gets_past() {
             3,
         ),
         ("waivers.yaml", config("waivers: [{rule: '*', reason: r}]\n"), 3),
-        // What is no valid configuration ends the run.
+        // An invalid configuration ends the run.
         (
             "anchors.yaml",
             format!("{anchors}apiVersion: *a\nkind: *k\npreflightRules: [{{name: {SAFETY}, config: *off}}]\n"),
@@ -283,7 +284,7 @@ fn no_way_to_write_a_document_gets_past() {
             assert!(!notices(&report).is_empty() && notices(&report).iter().all(of_file), "{report:#}");
         }
     }
-    // From standard input, too.
+    // The same from standard input.
     let folder = Folder::new();
     folder.write("team.yaml", &rules(&format!("name: {SAFETY}")));
     let text = format!("{}---\n{off}", crd("example.com", "kept: {type: string}"));
@@ -291,7 +292,7 @@ fn no_way_to_write_a_document_gets_past() {
     folder.gantry().args(arguments).stdin(text).run().code(3).stderr_contains("notice: -:17:");
 }
 
-/// What `gantry config show` prints is what a deploy does.
+/// `gantry config show` prints the settings that a deploy uses.
 #[test]
 fn what_is_shown_is_what_counts() {
     let folder = Folder::new();

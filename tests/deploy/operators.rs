@@ -1,10 +1,10 @@
-//! `OperatorDependencies` on a real API server: the operators that are live there.
+//! `OperatorDependencies` on a real API server, with live operators.
 
 use serde_json::{Value, json};
 
 use crate::support::{Bed, control_plane};
 
-/// The CRDs of classic OLM, as far as they are read. They stay: other tests of the server have the same.
+/// The CRDs of classic OLM, with the parts that gantry reads. They stay: other tests of the server use the same.
 fn install_olm() {
     for (plural, kind) in [("clusterserviceversions", "ClusterServiceVersion"), ("subscriptions", "Subscription")] {
         let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -33,7 +33,7 @@ fn an_update_that_takes_from_a_live_operator_what_it_requires_is_blocked() {
     cp.apply_yaml(&bed.namespace());
     cp.apply_yaml(&csv(&bed, "provider.v1.0.0", &["Sample"], &[]).to_string());
     cp.apply_yaml(&csv(&bed, "dependent.v1.0.0", &[], &["Sample"]).to_string());
-    // OLM's copy for another namespace is no operator of its own.
+    // OLM's copy for another namespace is not a separate operator.
     let mut copy = csv(&bed, "copy.v1.0.0", &["Sample"], &["Nothing"]);
     copy["metadata"]["labels"] = json!({"olm.copiedFrom": "elsewhere"});
     cp.apply_yaml(&copy.to_string());
@@ -50,7 +50,7 @@ fn an_update_that_takes_from_a_live_operator_what_it_requires_is_blocked() {
         .stdout_contains("DependentBroken")
         .stdout_contains("dependent.v1.0.0")
         .stdout_contains("provider.v2.0.0");
-    // Who may not see the operators gets no pass.
+    // Without permission to see the operators, the check does not pass.
     let user = cp.user(&json!([
         {"apiGroups": ["operators.coreos.com"], "resources": ["clusterserviceversions"], "verbs": ["get", "create", "patch"]},
     ]));

@@ -1,4 +1,4 @@
-//! The order in which a deploy writes and deletes: what annotations ask for, before the default one.
+//! The order in which a deploy writes and deletes: annotations come before the default order.
 
 use crate::support::{Bed, Proxy, Recorded, When, closed_port, control_plane, results};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn config_map(bed: &Bed, name: &str, annotations: Value) -> Value {
     object(bed, "ConfigMap", name, &annotations)
 }
 
-/// Each object on a line of its own, the separators between them.
+/// Writes each object on its own line, with separators between them.
 fn write(bed: &Bed, objects: &[Value]) {
     let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
     bed.write("manifests.yaml", &texts.join("\n---\n"));
@@ -46,7 +46,7 @@ fn objects_are_written_after_those_that_their_annotations_name() {
     let bed = prepared();
     let proxy = Proxy::start(control_plane());
     let namespace = &bed.names.namespace;
-    // By default in the order of the file, secrets before configmaps.
+    // By default in the order of the file, with Secrets before ConfigMaps.
     let objects = [
         config_map(&bed, "f", json!({DEPENDS_ON: format!("/namespaces/{namespace}/ConfigMap/e")})),
         config_map(
@@ -96,7 +96,7 @@ fn objects_are_written_after_those_that_their_annotations_name() {
     assert_eq!(after("f"), ["e"]);
     assert_eq!(after("e"), ["d"]);
 
-    // Nothing is left to do, and nobody waits for what is not written.
+    // Nothing is left to do, and the deploy does not wait for unchanged objects.
     bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(0).stdout_contains("7 objects unchanged");
 }
 
@@ -156,7 +156,7 @@ fn rules_that_cannot_be_kept_end_the_run_before_any_request() {
             assert!(text.contains(&edge), "{edge}\n{text}");
         }
     }
-    // Also one that only a later deletion would meet.
+    // Also a cycle that only affects a later deletion.
     let deleted = |name: &str, before: &str| {
         config_map(&bed, name, json!({GROUP: name, RULE: format!("delete before deleting {before}")}))
     };
@@ -216,7 +216,7 @@ fn members_are_deleted_in_the_order_of_their_live_annotations() {
     app(&[kept()], &["--prune=yes"]).code(0).stdout_contains("3 deleted");
     assert_eq!(written(&proxy, "DELETE"), ["one", "two", "three"]);
 
-    // What has to be deleted before something is written is refused.
+    // A deletion before a write is refused.
     app(&[kept(), config_map(&bed, "old", json!({GROUP: "old"}))], &[]).code(0);
     let new = config_map(&bed, "new", json!({RULE: "upsert after deleting old"}));
     let output = app(&[kept(), new], &["--prune=yes"]);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::support::{Bed, Proxy, When, control_plane};
 use serde_json::{Value, json};
 
-/// Labels and annotations as the tools write them on the ConfigMap `name`.
+/// Labels and annotations that the tools write on the ConfigMap `name`.
 fn marks(bed: &Bed, tool: &str, name: &str) -> Value {
     let namespace = &bed.names.namespace;
     match tool {
@@ -101,7 +101,7 @@ fn an_object_that_is_taken_over_loses_the_marks_and_nothing_else() {
     let taken = |pattern: &str| vec![format!("--take-ownership={pattern}"), "--force-conflicts".to_owned()];
     let deploy = |flags: &[String]| bed.deploy(cp.kubeconfig("admin"), &[]).args(flags).arg("-o").arg("json").run();
 
-    // Another object, or another kind: still blocked.
+    // A different object, or a different kind: still blocked.
     for pattern in ["configmap/kap", "secret/*", "kapp"] {
         deploy(&taken(pattern)).code(3);
     }
@@ -118,7 +118,7 @@ fn an_object_that_is_taken_over_loses_the_marks_and_nothing_else() {
         let expected = if tool == "helm" { r#"{"app.kubernetes.io/managed-by":"Helm"} null"# } else { "null null" };
         assert_eq!(left, expected, "{tool}");
     }
-    // From now on it is ours.
+    // From now on gantry owns it.
     deploy(&["--force-conflicts".into()]).code(0);
 }
 

@@ -1,5 +1,5 @@
-//! Where there is much to read, live CRDs are asked for while manifests are still being read. Nothing that a user can
-//! rely on may come to depend on that.
+//! If there is much to read, live CRDs are requested while manifests are still being read. Nothing that a user relies
+//! on must depend on that.
 
 use std::path::PathBuf;
 
@@ -63,7 +63,7 @@ spec:
     }
 }
 
-/// The paths that were asked for, sorted.
+/// The paths of the requests, sorted.
 fn paths(proxy: &Proxy) -> Vec<String> {
     let mut paths: Vec<String> = proxy.requests().into_iter().map(|request| request.path).collect();
     paths.sort();
@@ -76,10 +76,10 @@ fn every_crd_is_read_once_whether_it_was_foreseen_or_not() {
     let proxy = Proxy::start(control_plane());
     bed.gantry(proxy.kubeconfig("admin"), &["deploy", "-f", "."]).run().code(0);
 
-    // A CRD that nobody foresees, because it is laid out in another way than most.
+    // A CRD that the guess misses, because its layout is unusual.
     let short = bed.crd("dogs", 10, "").replace("metadata:\n  name:", "metadata:\n  ? name\n  :");
     bed.write("dogs.yaml", &short);
-    // The last one of two equal keys counts, so this is no CRD at all, though it looks like one.
+    // The last of two equal keys wins, so this is not a CRD, although it looks like one.
     let eel = "kind: CustomResourceDefinition\nmetadata:\n  name: eels.example.com\napiVersion: v1\n";
     bed.write("eels.yaml", &format!("{eel}spec: {{}}\nkind: Namespace\n"));
     bed.write("bees.yaml", &bed.crd("bees", LONG, ", maxLength: 5"));
@@ -142,7 +142,7 @@ fn a_refusal_is_told_once_and_only_if_it_concerns_what_is_wanted() {
     let refused = bed.gantry(control_plane().kubeconfig("nobody"), &["check", "-f", "."]).run();
     refused.code(1).stderr_contains("may not get customresourcedefinitions");
 
-    // A user who may read these three CRDs and no other, and a document that only looks like a fourth.
+    // A user who may read only these three CRDs, and a document that only looks like a fourth.
     let names = ["ants", "bees", "cats"].map(|plural| format!("{plural}.{}", bed.names.group));
     let user = control_plane().user(&serde_json::json!([
         {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "resourceNames": names,

@@ -1,4 +1,4 @@
-//! What comes out of real runs: JSON that follows its schema, and no text that would do harm, no matter who wrote it.
+//! The output of real runs: JSON that is valid by its schema, and no harmful text, whoever wrote it.
 
 use std::path::Path;
 
@@ -83,12 +83,12 @@ fn hundreds_of_problems_are_cut_for_people_and_whole_for_machines() {
     assert_eq!(files.len(), 600);
 }
 
-/// What clears a screen, retitles a window, or turns text round.
+/// Text that clears a screen, renames a window, or reverses the direction of text.
 const HOSTILE: &str = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{202e}gnp\u{9b}31m";
-/// Of it what an HTTP header can carry.
+/// The part that an HTTP header can contain.
 const HOSTILE_HEADER: &str = "pwned\u{202e}gnp\u{9b}31m";
 
-/// The text was shown, and not as it was written.
+/// Asserts that the text was shown, but escaped.
 #[track_caller]
 fn harmless(output: &Output) {
     for text in [&output.stdout, &output.stderr] {
@@ -112,7 +112,7 @@ fn hostile_text_of_manifests_and_live_objects_never_reaches_the_terminal() {
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(control_plane().post(crds, &live).0, 201);
     let desired = crd(json!({"choice": {"type": "string", "description": HOSTILE, "enum": ["a"], "default": "a"}}));
-    // JSON needs no escape for those that turn text round: they stand in the excerpt as they are.
+    // JSON does not need to escape direction marks: the excerpt contains them unchanged.
     let mut text = serde_json::to_string_pretty(&desired).expect("JSON");
     text = text.replace("\"enum\"", "\"\u{202e}x-pwned\": 1, \"enum\"");
     bed.write("manifests.yaml", &text);
@@ -135,7 +135,7 @@ fn hostile_text_of_manifests_and_live_objects_never_reaches_the_terminal() {
     bed.write("manifests.yaml", &format!("{broken}\n---\n{{\"apiVersion\": \"v1\", \"{}\": 1}}\n", HOSTILE_HEADER));
     harmless(bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(1));
 
-    // Names that are given by hand or found.
+    // Names that the user passes or that gantry finds.
     bed.write("manifests.yaml", &bed.config_map("a", "x"));
     let config = format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{}: 1\n", json!(HOSTILE));
     bed.write("gantry.yaml", &config);
@@ -196,7 +196,7 @@ fn hostile_words_of_a_server_never_reach_the_terminal() {
         (404, "NotFound", HOSTILE, json!({"name": HOSTILE, "kind": "namespaces"})),
         (500, HOSTILE, HOSTILE, json!({})),
     ] {
-        // An object that is live and ours, or a conflict would be called a change, or foreseen.
+        // A live object that gantry owns, because a conflict would be reported as a change, or predicted.
         let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "old"}, "metadata": {"name": "a",
             "uid": "u", "resourceVersion": "7", "namespace": bed.names.namespace, "managedFields": [{"manager": "gantry",
             "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:key": {}}}}]}});
@@ -217,7 +217,7 @@ fn hostile_words_of_a_server_never_reach_the_terminal() {
     harmless(&run);
     assert_eq!(control_plane().delete(&path).0, 200);
 
-    // What is live already may hold anything, such as the names of its managers.
+    // A live object can contain anything, for example in the names of its managers.
     let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "u", "resourceVersion": HOSTILE,
         "managedFields": [{"manager": HOSTILE, "operation": "Apply", "fieldsV1": {HOSTILE: {}}}]}, "data": {HOSTILE: HOSTILE}});
     proxy.answer(When::new("GET", &path), 200, live);
@@ -235,7 +235,7 @@ fn values_of_secrets_reach_no_output() {
     };
     control_plane().apply_yaml(&secret("fixed", &format!("immutable: true\nstringData: {{password: 'old{VALUE}'}}\n")));
     for (name, rest) in [
-        // No base64, no text, no field of a Secret, no YAML, unchangeable, twice.
+        // Invalid base64, not a string, not a field of a Secret, invalid YAML, immutable, a duplicate.
         ("a", format!("data: {{password: '!{VALUE}!'}}\n")),
         ("b", format!("stringData: {{password: {VALUE}}}\n")),
         ("c", format!("stringData: {{password: [{VALUE}]}}\n")),
@@ -250,7 +250,7 @@ fn values_of_secrets_reach_no_output() {
         bed.write("manifests.yaml", &secret(name, &rest));
         for output in ["human", "json"] {
             let run = bed.deploy(control_plane().kubeconfig("admin"), &["-v", "-o", output]).run();
-            // The last value of a key counts, as everywhere in YAML.
+            // The last value of a key wins, as always in gantry's YAML.
             assert_eq!(run.code == Some(0), name == "g", "{name}: {run}");
             run.contains_nowhere(VALUE);
         }

@@ -1,4 +1,4 @@
-//! `gantry snapshot`: what is live on a real API server, as a folder to check against.
+//! `gantry snapshot`: the live objects of a real API server, as a folder to check against.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 
 use crate::support::{Bed, ControlPlane, Gantry, Output, control_plane};
 
-/// What a checkout of a pipeline without credentials has.
+/// A value that a snapshot must never contain.
 const SECRET: &str = "hunter2-geheim";
 
 fn snapshot(bed: &Bed, cp: &ControlPlane, user: &str, flags: &[&str]) -> Output {
     bed.gantry(cp.kubeconfig(user), &["snapshot", "-o", "live"]).args(flags).run()
 }
 
-/// The files of a folder and what is in them.
+/// The files of a folder and their content.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
     let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
     entries.map(|path| (name(&path), fs::read_to_string(&path).expect("text"))).collect()
 }
 
-/// What the checks say of a deploy of these manifests.
+/// The results of the checks for a deploy of these manifests.
 fn findings(bed: &Bed, cp: &ControlPlane, target: &str) -> (Option<i32>, Value, Value) {
     let checks = "CRDUpgradeSafety,CustomResourceValidation";
     let flags = ["check", "-f", "manifests.yaml", "--preflight", checks, "-o", "json", "--target", target];
@@ -71,7 +71,7 @@ fn a_check_against_the_snapshot_finds_what_one_against_the_server_finds() {
     }
     let of_snapshot = findings(&bed, cp, "dir:live");
     assert_eq!(of_snapshot.1, checks);
-    // The Secret is the one object that no snapshot has.
+    // Only the Secret is not in the snapshot.
     let text = changes.to_string().replace(r#"["unchanged","s"]"#, r#"["create","s"]"#);
     assert_eq!((of_snapshot.0, of_snapshot.2.to_string()), (code, text.clone()));
     assert!(text.contains(r#"["unchanged","kept"]"#) && text.contains(r#"["update","changed"]"#), "{text}");
@@ -83,10 +83,10 @@ fn a_check_against_the_snapshot_finds_what_one_against_the_server_finds() {
         let holds_none = !text.contains(SECRET) && !text.contains(encoded) && !text.contains(cp.token("admin"));
         assert!(holds_none && !text.contains("resourceVersion:"), "{name}\n{text}");
     }
-    // The same objects are the same bytes.
+    // The same objects produce the same bytes.
     snapshot(&bed, cp, "admin", &["-f", "manifests.yaml", "--objects"]).code(0).stdout_contains("(11 unchanged)");
     assert_eq!(files(&folder), before);
-    // Objects that are gone leave the folder.
+    // Files of deleted objects are removed from the folder.
     let path = format!("/apis/{}/v1/namespaces/{namespace}/samples/s3", bed.names.group);
     assert_eq!(cp.delete(&path).0, 200);
     let again = snapshot(&bed, cp, "admin", &["-f", "manifests.yaml", "--objects"]);
@@ -124,7 +124,7 @@ fn all_crds_are_written_without_manifests() {
     for (name, text) in files(&folder) {
         assert!(!text.contains(SECRET) && !text.contains(cp.token("admin")), "{name}\n{text}");
     }
-    // A snapshot is a target like others, and so is a snapshot of it.
+    // A snapshot is a target like any other, and so is a snapshot of it.
     let copy =
         Gantry::new().cwd(bed.folder.path()).args(["snapshot", "--objects", "--target", "dir:live", "-o", "copy"]);
     copy.run().code(0).stdout_contains("Wrote 4 CRDs and 1 other object to copy (5 new)");
@@ -151,7 +151,7 @@ fn what_cannot_be_read_leaves_no_snapshot_unless_it_is_left_out() {
     assert_eq!(fs::read_dir(bed.folder.path()).unwrap().count(), 1, "nothing is left beside it");
     let partial = snapshot(&bed, cp, &user, &["-f", "manifests.yaml", "--objects", "--skip-unreadable"]);
     partial.code(0).stderr_contains("notice: left out of the snapshot: ").stdout_contains("Wrote 1 CRD to live");
-    // Without the CRDs, or without a server, there is nothing that could be left out.
+    // Without the CRDs, or without a server, `--skip-unreadable` does not help.
     let nobody = snapshot(&bed, cp, "nobody", &["--skip-unreadable"]);
     nobody.code(1).stderr_contains("customresourcedefinitions");
     let closed = "{apiVersion: v1, kind: Config, current-context: a, users: [{name: a, user: {token: x}}],\n  \

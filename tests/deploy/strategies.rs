@@ -1,4 +1,4 @@
-//! What annotations of kapp ask of a deploy: objects that it leaves alone, and what it cannot do.
+//! Annotations of kapp in a deploy: objects that it does not write, and what it does not support.
 
 use crate::support::{Bed, Proxy, When, control_plane, eventually, results};
 use serde_json::{Value, json};
@@ -31,14 +31,14 @@ fn what_an_annotation_leaves_alone_is_never_written() {
         bed.write("manifests.yaml", &objects.join("\n---\n"));
     };
 
-    // Nothing is there: what is created only once is created, the rest stays missing.
+    // Nothing exists: objects that are only created are created, the others remain missing.
     manifests("first");
     let output = bed.deploy(admin(), &[]).run();
     output.code(0).stderr_contains("configmap/exists").stderr_contains("does not exist yet");
     output.stdout_contains("3 created, 2 skipped");
     assert_eq!(["noop", "exists", "once", "usual"].map(|name| live(&bed, name).is_some()), [false, false, true, true]);
 
-    // All is there, and differs.
+    // Everything exists, with differences.
     for name in ["noop", "exists"] {
         cp.apply_yaml(&config_map(&bed, name, "theirs", &json!({})));
     }
@@ -55,7 +55,7 @@ fn what_an_annotation_leaves_alone_is_never_written() {
     let now = ["noop", "exists", "once", "usual"].map(|name| live(&bed, name).expect("it is there"));
     assert_eq!(now, ["theirs", "theirs", "first", "second"]);
 
-    // Nothing is left to do, and that is said so.
+    // Nothing is left to do, and the output says so.
     bed.deploy(admin(), &[]).run().code(0).stdout_contains("2 objects unchanged, 3 skipped");
 }
 
@@ -108,7 +108,7 @@ fn an_empty_nonce_changes_its_object_in_each_deploy() {
     assert_eq!(value("fixed"), "7");
 }
 
-/// A ConfigMap that cannot change.
+/// An immutable ConfigMap.
 fn immutable(bed: &Bed, name: &str, value: &str, annotations: &Value) -> String {
     let mut object: Value = serde_json::from_str(&config_map(bed, name, value, annotations)).expect("JSON");
     object["immutable"] = true.into();
@@ -220,7 +220,7 @@ fn a_deploy_that_waits_waits_for_what_somebody_else_creates() {
     let late = bed.deploy(cp.kubeconfig("admin"), &["--wait", "--wait-timeout=1s"]).run();
     late.code(5).stdout_contains("configmap/theirs").stdout_contains("it does not exist yet");
 
-    // Nothing is left to write; the next run waits all the same.
+    // Nothing is left to write, but the next run still waits.
     let proxy = Proxy::start(cp);
     let theirs = config_map(&bed, "theirs", "2", &json!({}));
     let watch = When::new("GET", "/configmaps").query("watch=true").nth(1);

@@ -1,15 +1,15 @@
-//! gantry at a terminal, and Ctrl-C with and without one: what is shown, what is asked, how it ends.
+//! gantry on a terminal, and Ctrl-C with and without one: the screen, the questions, the exit code.
 
 use crate::support::{Bed, Isolated, Proxy, When, control_plane, results};
 
-/// A namespace and a config map in it, to be created.
+/// A namespace and a ConfigMap in it, which do not exist yet.
 fn two_objects() -> Bed {
     let bed = Bed::new();
     bed.write("manifests.yaml", &format!("{}---\n{}", bed.namespace(), bed.config_map("a", "x")));
     bed
 }
 
-/// The texts, each of which has to come behind the one before it.
+/// Asserts that each of these texts comes after the one before it.
 #[track_caller]
 fn in_order(text: &str, parts: &[&str]) {
     let mut rest = text;
@@ -48,7 +48,7 @@ fn yes_deploys() {
     terminal.wait().code(0).stderr_contains("Deployed");
     assert_eq!(control_plane().get(&bed.config_map_path("a")).1["data"]["key"], "x");
 
-    // Nothing to do is nothing to ask.
+    // If there is nothing to do, there is no question.
     let again = bed.deploy(control_plane().kubeconfig("admin"), &[]).on_terminal().wait();
     again.code(0).stderr_contains("Nothing to do").contains_nowhere("[y/N]");
 }
@@ -70,7 +70,7 @@ fn what_would_not_be_written_is_not_asked_about() {
     bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
     let blocked = bed.deploy(admin(), &[]).on_terminal().wait();
     blocked.code(3).stderr_contains("NoExistingFieldRemoved").contains_nowhere("[y/N]");
-    // The lines of kapp are for scripts; a person reads the verdict last.
+    // kapp's lines are for scripts; a person sees the verdict last.
     blocked.contains_nowhere("validating upgrade for CRD");
     assert!(blocked.stderr.trim_end().ends_with(": 1 error. Nothing was written."), "{blocked}");
     bed.deploy(admin(), &[]).run().code(3).stderr_contains("validating upgrade for CRD");
@@ -113,7 +113,7 @@ fn progress_is_shown_on_a_terminal_only() {
     drop(held);
     let run = terminal.wait();
     run.code(0);
-    // Neither progress nor colour in what is piped on.
+    // Neither progress nor colour in the piped output.
     assert!(!run.stdout.contains(['\u{1b}', '\r']) && !run.stdout.contains("reading live"), "{run}");
 
     let quiet = bed.deploy(proxy.kubeconfig("admin"), &["-q"]).on_terminal().wait();
@@ -157,7 +157,7 @@ fn manifests_can_be_typed_but_then_nobody_can_be_asked() {
     does_not.press("\u{4}");
     does_not.wait().code(0);
 
-    // Ctrl-C while nothing is typed.
+    // Ctrl-C before anything was typed.
     let mut waits = typed(&[]);
     waits.press("# typed");
     waits.wait_for("# typed");
@@ -173,7 +173,7 @@ fn ctrl_c_while_live_objects_are_read_ends_at_once() {
     let mut running = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).spawn();
     held.reached();
     running.interrupt();
-    // The answer is never given.
+    // The server's answer never arrives.
     let run = running.wait();
     run.code(1).stderr_contains("error: interrupted; nothing was written\n");
     let report = run.report();
@@ -225,7 +225,7 @@ fn an_interrupt_while_a_crd_is_waited_for_leaves_its_objects() {
     let objects = [bed.namespace(), bed.crd("first: {type: string}"), bed.sample()];
     bed.write("manifests.yaml", &objects.join("---\n"));
     let proxy = Proxy::start(control_plane());
-    // The first one asks what is live.
+    // The first request reads the live object.
     let held = proxy.hold(When::new("GET", &bed.crd_path()).nth(2));
     let mut running = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).spawn();
     held.reached();

@@ -1,4 +1,4 @@
-//! Versioned objects: each new content is a new object, and what refers to it follows.
+//! Versioned objects: each new content is a new object, and references to it are updated.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ fn named<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// Each place in which a Pod names a ConfigMap or a Secret.
+/// Each place where a Pod refers to a ConfigMap or a Secret.
 fn pod(config: &str, secret: &str, pull: &str) -> Value {
     json!({"restartPolicy": "Always", "imagePullSecrets": [{"name": pull}],
         "initContainers": [{"name": "init", "image": "i", "envFrom": [{"configMapRef": {"name": config}}, {"secretRef": {"name": secret}}]}],
@@ -64,7 +64,7 @@ fn pod(config: &str, secret: &str, pull: &str) -> Value {
             {"name": "p", "projected": {"sources": [{"configMap": {"name": config}}, {"secret": {"name": secret}}]}}]})
 }
 
-/// The names of ConfigMaps and Secrets in it.
+/// The names of the ConfigMaps and Secrets in it.
 fn names_in(pod: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     fn gather(value: &Value, key: &str, names: &mut BTreeSet<String>) {
@@ -142,11 +142,11 @@ fn new_content_is_a_new_object_and_what_refers_to_it_follows() {
     refers("config-ver-2");
     assert_eq!(stage.versions(), named(["config-ver-1", "config-ver-2"]));
     stage.deploy(&objects("2"), &["--prune=yes"]).run().code(0).stdout_contains("6 objects unchanged");
-    // Not an older version by its content, but a newer one by its number.
+    // A new version, not the older version with the same content.
     stage.deploy(&objects("1"), &["--prune=yes"]).run().code(0).stdout_contains("1 created, 2 updated, 3 unchanged");
     refers("config-ver-3");
 
-    // Without the manifest all versions leave.
+    // Without the manifest all versions leave the app.
     let without = [web.clone(), cron.clone(), account.clone(), ingress.clone(), secret.clone()];
     stage.deploy(&without, &["--prune=yes"]).run().code(0).stdout_contains("2 updated, 3 deleted, 3 unchanged");
     refers("config");
@@ -161,7 +161,7 @@ fn so_many_versions_stay_as_the_annotation_says() {
         stage.deploy(&[stage.config(value, few.clone())], &["--prune=yes"]).run().code(0);
     }
     assert_eq!(stage.versions(), named(["config-ver-2", "config-ver-3"]));
-    // Whoever deploys needs the right to objects of names that nobody knows yet.
+    // A deploy needs permissions for objects whose names are not known yet.
     let rights =
         stage.0.gantry(control_plane().kubeconfig("admin"), &["permissions", "-f", "manifests.yaml", "-a", "shop"]);
     rights.run().code(0).stdout_contains("verbs: [get, list, create, patch, delete]");
@@ -212,7 +212,7 @@ fn a_version_that_no_record_knows_is_not_written_over() {
     assert_eq!(stage.get(&stage.object("v1", "ConfigMap", "config-ver-1", json!({}), json!({})))["data"]["a"], "1");
     // The same content is the same version.
     stage.deploy(&[stage.config("1", json!({}))], &[]).run().code(0);
-    // Who cannot list the members cannot count the versions.
+    // Without permission to list the members, the versions cannot be counted.
     let proxy = Proxy::start(control_plane());
     let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
         "message": "configmaps is forbidden"});

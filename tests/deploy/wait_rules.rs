@@ -1,9 +1,9 @@
-//! `waitRules` of the configuration: custom resources of the shape of kapp-controller's. The tests play the controller.
+//! `waitRules` of the configuration, with custom resources like kapp-controller's. The tests act as the controller.
 
 use crate::support::{Bed, Gantry, closed_port, control_plane, eventually};
 use serde_json::{Value, json};
 
-/// The CRDs of App and PackageInstall, as far as it matters here, in a group of their own.
+/// The CRDs of App and PackageInstall, with the relevant parts, in a group of the test.
 const CRD: &str = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: PLURAL.GROUP}
@@ -39,7 +39,7 @@ spec:
                     message: {type: string}
 ";
 
-/// How kapp waits for both, as a Config says it.
+/// kapp's wait rules for both, as a Config.
 const RULES: &str = "waitRules:
 - supportsObservedGeneration: true
   conditionMatchers:
@@ -78,7 +78,7 @@ impl Stage {
         self.bed.write("kapp.yaml", &format!("apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\n{body}"));
     }
 
-    /// With a change group of its own name.
+    /// With its own change group.
     fn custom_resource(&self, kind: &str, name: &str) -> Value {
         let annotations = json!({"kapp.k14s.io/change-group": name});
         let metadata = json!({"name": name, "namespace": self.bed.names.namespace, "annotations": annotations});
@@ -111,7 +111,7 @@ impl Stage {
         control_plane().get(&self.bed.config_map_path("later")).0 == 200
     }
 
-    /// What `inspect` says of the objects of this kind.
+    /// The readiness that `inspect` reports for the objects of this kind.
     fn readiness(&self, kind: &str) -> Value {
         let report: Value =
             serde_json::from_str(&self.run(&["inspect", "-o", "json"]).run().stdout).expect("the JSON of inspect");
@@ -125,7 +125,7 @@ impl Stage {
     }
 }
 
-/// Writes conditions that are true to the status of an object once it is there; `behind` generations behind.
+/// Writes true conditions to the status of an object once it exists; `behind` generations behind.
 fn status(object: &Value, behind: i64, conditions: &[&str]) {
     let path = control_plane().path_of(object);
     let live = eventually("the object", || Some(control_plane().get(&path)).filter(|(code, _)| *code == 200)).1;
@@ -144,7 +144,7 @@ fn a_resource_is_ready_when_a_success_condition_holds_and_lets_others_go_on_befo
     stage.config(RULES);
     stage.write(&[&app, &install, &stage.after("simple")]);
     let running = stage.deploy(&[]).spawn();
-    // Of an older generation it does not count, and nothing lets the other object go on.
+    // For an older generation the condition does not count, and the other object is not written.
     status(&app, 1, &["ReconcileSucceeded"]);
     assert_eq!(stage.readiness("App")["reason"], "its controller has seen generation 0 of 1");
     assert!(!stage.later_exists());
@@ -174,7 +174,7 @@ fn a_failure_condition_ends_the_deploy_before_what_waits_for_it() {
     output.stdout_contains("--> manifests.yaml:1");
     assert!(!stage.later_exists());
     assert_eq!(stage.readiness("PackageInstall")["state"], "failed");
-    // Without the rules its conditions say nothing.
+    // Without the rules its conditions have no meaning.
     stage.config("");
     assert_eq!(stage.readiness("PackageInstall")["state"], "ready");
 }
@@ -185,10 +185,10 @@ fn what_the_rules_wait_for_is_named_when_time_is_over() {
     let app = stage.custom_resource("App", "simple");
     stage.config(RULES);
     stage.write(&[&app]);
-    // No controller has seen it.
+    // No controller has observed it.
     let output = stage.deploy(&["--wait-timeout=1s"]).run();
     output.code(5).stdout_contains("is not ready after 1s: its controller has not seen it yet");
-    // A failure that has to last.
+    // A failure that counts only after a time.
     stage.config(&RULES.replace("failure: true}", "failure: true, timeout: 1s}"));
     stage.status(&app, &["ReconcileFailed"]);
     let output = stage.deploy(&[]).run();

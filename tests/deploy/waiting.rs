@@ -1,4 +1,4 @@
-//! A deploy of an app waits until what it wrote is ready. The tests play the controllers.
+//! A deploy of an app waits until everything that it wrote is ready. The tests act as the controllers.
 
 use std::path::PathBuf;
 
@@ -66,7 +66,7 @@ impl Stage {
         control_plane().get(&self.bed.config_map_path(name)).0 == 200
     }
 
-    /// How the record says that the last run ended.
+    /// The result of the last run in the record.
     fn last(&self) -> Value {
         let (_, record) = control_plane().get(&self.bed.config_map_path("shop.gantry"));
         serde_json::from_str(record["data"]["last"].as_str().expect("a last run")).expect("JSON")
@@ -78,7 +78,7 @@ fn pods(restart: &str) -> Value {
     json!({"metadata": {"labels": {"run": "web"}}, "spec": {"restartPolicy": restart, "containers": containers}})
 }
 
-/// Creates an object that another one owns, once that is there.
+/// Creates an object that another one owns, once the owner exists.
 fn owned(owner: &Value, mut object: Value) -> Value {
     let path = control_plane().path_of(owner);
     let live = eventually("the owner", || Some(control_plane().get(&path)).filter(|(code, _)| *code == 200)).1;
@@ -87,7 +87,7 @@ fn owned(owner: &Value, mut object: Value) -> Value {
     control_plane().apply_yaml(&object.to_string()).remove(0)
 }
 
-/// Writes the status of an object once it is there.
+/// Writes the status of an object once it exists.
 pub fn status(object: &Value, status: Value) {
     status_on(control_plane(), object, status);
 }
@@ -153,14 +153,14 @@ fn what_is_not_ready_in_time_is_named_and_the_next_run_goes_on_waiting() {
         assert!(stage.exists("old"), "{output}");
         assert_eq!(stage.last()["outcome"], "failed", "{output}");
     }
-    // Nothing is left to write, and it is awaited all the same.
+    // Nothing is left to write, but the deploy still waits for it.
     let running = stage.deploy(&[]).spawn();
     status(&stage.deployment(), available(2));
     running.wait().code(0).stdout_contains("1 object unchanged");
     let waits = stage.deploy(&["-o", "json"]).run().code(0).report()["waits"].clone();
     assert_eq!(waits, Value::Null, "what was ready when it was read is not awaited");
     assert_eq!(stage.last()["outcome"], "applied");
-    // Nobody waits who does not want to.
+    // `--wait=false` does not wait.
     status(&stage.deployment(), available(0));
     stage.deploy(&["--wait=false"]).run().code(0);
     stage.deploy(&["--wait-timeout=soon"]).run().code(2).stderr_contains("is not a duration");
@@ -174,7 +174,7 @@ fn what_waits_for_a_job_is_written_when_it_has_succeeded_and_not_when_it_fails()
         let then = stage.config_map("then", json!({"kapp.k14s.io/change-rule": "upsert after upserting migrate"}));
         stage.write(&[&then, &job]);
         let running = stage.deploy(&["-o", "human", "-o", "json=report.json"]).spawn();
-        // The job runs.
+        // The Job is running.
         status(&job, json!({"active": 1, "startTime": "2026-01-01T00:00:00Z"}));
         assert!(!stage.exists("then"));
         status(&job, ended(state, "BackoffLimitExceeded"));
@@ -242,7 +242,7 @@ fn the_pod_that_does_not_start_says_why_its_workload_is_not_ready() {
     let output = running.wait();
     output.code(5).stdout_contains("job.batch/migrate").stdout_contains("; pod/migrate-1: Evicted: no space");
 
-    // The same command waits again, and tells the same at its end.
+    // The same command waits again, and ends with the same report.
     control_plane().delete(&control_plane().path_of(&job));
     stage.write(&[&web]);
     let output = stage.deploy(&["--wait-timeout=1s", "--prune=no"]).run();
@@ -275,7 +275,7 @@ fn a_terminal_shows_what_is_awaited_and_why_and_what_comes_then() {
     status(&job, json!({"active": 1, "startTime": "2026-01-01T00:00:00Z"}));
     status(&job, ended("Complete", ""));
     terminal.wait().code(0).contains_nowhere("\u{1b}[2Jimage");
-    // Nobody looks on: no Pod is asked for.
+    // Without a terminal, no Pod is requested.
     let proxy = Proxy::start(control_plane());
     status(&web, available(1));
     let running = stage.deploy_as(proxy.kubeconfig("admin"), &["--wait-timeout=6s"]).spawn();
@@ -328,7 +328,7 @@ fn one_object_that_takes_too_long_ends_the_wait_or_lets_the_others_go_on() {
     output.code(5).stdout_contains("deployment.apps/web").stdout_contains("is not ready after 1s: ");
     assert_eq!(stage.last()["outcome"], "failed", "{output}");
 
-    // The other one becomes ready in time, which its wait rule says at once.
+    // The other object becomes ready in time, at once by its wait rule.
     let config =
         "waitRules: [{cel: {success: 'object.metadata.name == \"other\"'}, resourceMatchers: [{allMatcher: {}}]}]";
     let config = format!(
@@ -343,7 +343,7 @@ fn one_object_that_takes_too_long_ends_the_wait_or_lets_the_others_go_on() {
     stage.deploy(&["--wait-resource-timeout=0s"]).run().code(2).stderr_contains("longer than zero");
 }
 
-/// A kind whose objects have a status of any form.
+/// A kind whose objects can have any status.
 fn widgets(stage: &Stage) -> Value {
     let group = &stage.bed.names.group;
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -368,7 +368,7 @@ fn a_new_resource_is_given_time_for_a_status_where_others_of_its_kind_have_one()
     let stage = Stage::new();
     control_plane().apply_yaml(&widgets(&stage).to_string());
     let [old, first, second, third] = ["old", "first", "second", "third"].map(|name| widget(&stage, name));
-    // Nobody has a status, so that none is to come.
+    // No object has a status, so none is expected.
     stage.write(&[&old]);
     let report = stage.deploy(&["--wait-timeout=5s", "-o", "json"]).run().code(0).report();
     assert_eq!(
@@ -376,7 +376,7 @@ fn a_new_resource_is_given_time_for_a_status_where_others_of_its_kind_have_one()
         (&json!("ready"), &json!(0)),
         "{report}"
     );
-    // Nor does one that says nothing of readiness.
+    // A status without readiness conditions does not count either.
     status(&old, json!({"phase": "Done"}));
     stage.write(&[&old, &first]);
     stage.deploy(&["--wait-timeout=5s"]).run().code(0);
@@ -385,7 +385,7 @@ fn a_new_resource_is_given_time_for_a_status_where_others_of_its_kind_have_one()
     stage.write(&[&old, &first, &second]);
     let output = stage.deploy(&["--wait-timeout=2s"]).run();
     output.code(5).stdout_contains("is not ready after 2s: it has no status yet, unlike other objects of its kind");
-    // It is new no longer: as the resource of a controller that is not there.
+    // It is no longer new: it counts as a resource whose controller does not exist.
     stage.deploy(&["--wait-timeout=2s"]).run().code(0);
 
     stage.write(&[&old, &first, &second, &third]);
@@ -404,7 +404,7 @@ fn a_new_resource_that_gets_no_status_is_ready_when_its_time_is_over() {
     stage.write(&[&old]);
     stage.deploy(&[]).run().code(0);
     status(&old, is_ready("True"));
-    // A wait rule knows better.
+    // A wait rule takes precedence.
     let rules = "waitRules: [{cel: {success: 'object.spec.size == 1'}, resourceMatchers: [{allMatcher: {}}]}]";
     stage.bed.write("rules.yaml", &format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{rules}\n"));
     stage.write(&[&old, &ruled]);

@@ -1,5 +1,5 @@
-//! How a deploy learns that what it wrote is ready: by one watch for each kind and namespace, and by reading again where
-//! there is none. The tests play the controllers.
+//! How a deploy notices that an object is ready: with one watch for each kind and namespace, and by polling without
+//! one. The tests act as the controllers.
 
 use crate::support::{Bed, ControlPlane, Proxy, Recorded, When, control_plane, eventually, rights};
 use crate::waiting::{Stage, available, status};
@@ -20,7 +20,7 @@ fn reads(requests: &[Recorded], plural: &str) -> usize {
     requests.iter().filter(|request| request.method == "GET" && request.path.contains(&place)).count()
 }
 
-/// Waits until so many watches have begun.
+/// Waits until this many watches have started.
 fn watched(proxy: &Proxy, number: usize) {
     eventually("the watch", || (proxy.requests().iter().filter(|one| is_watch(one)).count() >= number).then_some(()));
 }
@@ -45,15 +45,15 @@ fn objects_of_a_kind_are_watched_together_and_none_is_read_again() {
     let deployments = lists(&requests, "/deployments");
     let of_wait: Vec<bool> = deployments.iter().map(|request| is_watch(request)).collect();
     assert_eq!(of_wait, [false, true], "{deployments:?}");
-    // Objects of others are not told of.
+    // The watch does not return objects of others.
     assert!(deployments.iter().all(|request| request.query.contains("labelSelector=applyset")), "{deployments:?}");
     assert!(deployments[1].query.contains("allowWatchBookmarks=true"), "{deployments:?}");
     assert!(!deployments[1].query.contains("resourceVersion=&") && deployments[1].query.contains("resourceVersion="));
-    // Each was read for the plan, and what is ready as it is written is not read at all.
+    // Each was read for the plan; an object that is ready as soon as it is written is not read at all.
     assert_eq!((reads(&requests, "/deployments"), reads(&requests, "/configmaps/config")), (3, 0), "{requests:?}");
     assert_eq!(lists(&requests, "/configmaps"), Vec::<&Recorded>::new());
 
-    // One object is watched by its name, also without an app.
+    // A single object is watched by its name, also without an app.
     stage.write(&[&stage.deployment_named("d")]);
     let proxy = Proxy::start(control_plane());
     let kubeconfig = proxy.kubeconfig("admin");
@@ -80,7 +80,7 @@ fn a_watch_that_ends_expires_or_breaks_is_begun_again() {
     let watch = |nth: usize| When::new("GET", "/deployments").query("watch=true").nth(nth);
     let gone = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"});
     let json = "application/json";
-    // It is too old as it begins, or becomes so; it breaks off; it ends without a word.
+    // Its resourceVersion is too old at the start, or later; the connection breaks off; the watch ends.
     proxy.answer(watch(1), 410, gone.clone());
     proxy.answer_as(watch(2), 200, json, &events(&[json!({"type": "ERROR", "object": gone})]));
     proxy.cut(watch(3));
@@ -91,7 +91,7 @@ fn a_watch_that_ends_expires_or_breaks_is_begun_again() {
     running.wait().code(0);
     let requests = proxy.requests();
     let lists = lists(&requests, "/deployments");
-    // A list before the first one, and after each that had expired; the last one goes on where the bookmark was.
+    // A list before the first watch, and after each one that had expired; the last one continues at the bookmark.
     let kinds: Vec<bool> = lists.iter().map(|request| is_watch(request)).collect();
     assert_eq!(kinds[..7], [false, true, false, true, false, true, true], "{lists:?}");
     let last = lists.iter().rev().find(|request| is_watch(request)).expect("a watch");
@@ -120,11 +120,11 @@ fn what_cannot_be_watched_is_read_again_until_it_is_ready() {
         eventually("it is read again", || (reads(&proxy.requests(), "/deployments") >= 3).then_some(()));
         status(&web, available(2));
         running.wait().code(0);
-        // Nobody asks again for what is forbidden.
+        // A forbidden request is not repeated.
         let asked = proxy.requests();
         assert!(lists(&asked, "/deployments").len() <= 2, "{asked:?}");
     }
-    // What answers may be no API server at all, or not one that knows watches.
+    // The answer can come from something that is not an API server, or that does not support watches.
     for (kind, text) in [("text/html", "<html>log in</html>"), ("application/json", "{\"kind\":\"DeploymentList\"}\n")]
     {
         let stage = Stage::new();
@@ -216,7 +216,7 @@ fn the_rights_to_watch_are_printed_and_missed_without_blocking() {
         (report["checks"][0]["status"].clone(), findings.iter().map(finding).collect::<Vec<_>>())
     };
     let proxy = Proxy::start(cp);
-    // What is ready before it is waited for is not watched.
+    // An object that is ready before the wait is not watched.
     assert_eq!(deploy(&user, &proxy, &|| watched(&proxy, 1)), (json!("passed"), Vec::new()));
 
     cp.delete(&cp.path_of(&web));
@@ -249,7 +249,7 @@ fn crds_are_watched_from_the_moment_they_are_written_and_read_once_more() {
         for crd in &crds {
             let path = cp.path_of(crd);
             let reads = requests.iter().filter(|request| request.method == "GET" && request.path == path).count();
-            // For the plan, and when it is served. Who may not watch looks again and again.
+            // For the plan, and when it is served. A user who may not watch polls.
             match user.as_str() {
                 "admin" => assert!(reads <= 3, "{requests:#?}"),
                 _ => assert!(reads >= 2, "{requests:#?}"),
@@ -310,12 +310,12 @@ fn what_is_being_deleted_is_watched_and_not_read_again_and_again() {
         let reads = || -> usize { ["a", "b", "c"].map(|name| reads_of(&proxy.requests(), name)).iter().sum() };
         if user == "admin" {
             let before = reads();
-            // What happens to them meanwhile is told, and asks for nothing.
+            // Later changes arrive through the watch, without requests.
             for turn in 0..100 {
                 let touched = json!({"metadata": {"annotations": {"turn": turn.to_string()}}});
                 assert_eq!(cp.patch(&cp.path_of(&held[0]), &touched).0, 200);
             }
-            // One round may have been under way.
+            // One round of requests can have been in progress.
             assert!(reads() <= before + held.len(), "{:#?}", proxy.requests());
         } else {
             let before = reads();

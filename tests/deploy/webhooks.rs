@@ -1,16 +1,16 @@
-//! Webhooks that do not answer yet: their Pods start while the deploy runs.
+//! Webhooks that do not answer yet, because their Pods start during the deploy.
 
 use crate::support::admission::Admission;
 use crate::support::{Bed, Proxy, When, control_plane, eventually, results};
 use crate::waiting::{available, status};
 use serde_json::{Value, json};
 
-/// A server that nobody runs.
+/// A server that does not exist.
 fn closed() -> Value {
     json!({"url": "https://127.0.0.1:1/"})
 }
 
-/// A bed with a namespace in which a webhook that does not answer is asked about ConfigMaps; Secrets are free.
+/// A bed with a namespace in which a webhook that does not answer is called for ConfigMaps, but not for Secrets.
 fn hindered() -> (Bed, Admission) {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
@@ -64,7 +64,7 @@ fn a_webhook_that_never_answers_ends_the_deploy_after_the_limit() {
         results.iter().find(|(object, _)| object.ends_with(&format!(" {name}"))).expect("an object").1.clone()
     };
     assert_eq!((of("early").as_str(), of("late").as_str(), of("z").as_str()), ("failed", "notReached", "applied"));
-    // Without patience it is tried once.
+    // With a short time limit it is tried only once.
     let proxy = Proxy::start(control_plane());
     bed.deploy(proxy.kubeconfig("admin"), &["--apply-timeout=1ms"]).run().code(1).stdout_contains("failed calling");
     assert_eq!(proxy.writes().iter().filter(|request| request.path.ends_with("/early")).count(), 1);
@@ -85,7 +85,7 @@ fn an_interrupt_ends_the_retries() {
     assert!(output.stdout.contains("of 3 objects, 1 applied, 2 not reached"), "{output}");
 }
 
-/// The webhook of a CRD converts what is written at another version than the stored one.
+/// A CRD's webhook converts objects that are written at a version other than the stored one.
 #[test]
 fn a_conversion_webhook_that_starts_late_is_awaited_too() {
     let bed = Bed::new();
@@ -114,7 +114,8 @@ fn a_conversion_webhook_that_starts_late_is_awaited_too() {
     assert_eq!(cp.get(&format!("/apis/{group}/v2/namespaces/{}/samples/one", bed.names.namespace)).0, 200);
 }
 
-/// A webhook that is live is asked as soon as an object is written: not before its new Pods are ready.
+/// A live webhook is called as soon as an object is written, so the object waits until the webhook's new Pods are
+/// ready.
 #[test]
 fn a_custom_resource_waits_for_the_workload_behind_a_live_webhook() {
     let bed = Bed::new();
@@ -129,7 +130,7 @@ fn a_custom_resource_waits_for_the_workload_behind_a_live_webhook() {
     };
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook", "namespace": namespace},
         "spec": {"selector": {"app": "operator"}, "ports": [{"port": 443}]}});
-    // Its controller fills in the CA bundle. Nobody answers here, so no object is asked about.
+    // Its controller would fill in the CA bundle. Nothing answers here, so the webhook is not called for any object.
     let client = json!({"service": {"namespace": namespace, "name": "hook"}});
     let rules = json!([{"apiGroups": [group], "apiVersions": ["*"], "resources": ["samples"], "operations": ["*"]}]);
     let webhook = |policy: &str| {
@@ -168,7 +169,7 @@ fn a_custom_resource_waits_for_the_workload_behind_a_live_webhook() {
         assert_eq!(cp.get(&bed.sample_path()).0, 200);
         cp.delete(&bed.sample_path());
     }
-    // No garbage collector runs here, so that a Deployment would not go.
+    // There is no garbage collector in this test, so a Deployment would never be gone.
     let delete = ["apps", "forget", "-a", "shop", "-n", namespace, "--yes"];
     bed.gantry(cp.kubeconfig("admin"), &delete).run().code(0);
     cp.delete(&format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{namespace}"));

@@ -1,11 +1,12 @@
-//! The validation of CRDs against the real API server: generated CRDs, good and broken, and the same answer.
+//! Compares the validation of CRDs with the real API server, on generated CRDs, valid and invalid.
 //!
-//! Each is sent as a dry run, new or in place of a live one. What the server refuses must be what we refuse, in the same
-//! words and at the same paths; what it takes we must take. Live CRDs that are wrong by today's rules are put into etcd, as
-//! an older server would have left them.
+//! Each CRD is sent as a dry run, as a create or as an update of a live CRD. gantry must refuse what the server
+//! refuses, with the same messages at the same paths, and accept what it accepts. Live CRDs that violate current rules
+//! are put into etcd directly, as an older server would have stored them.
 //!
-//! `GANTRY_DIFFERENTIAL=<CRDs>[,<seed>]` sets the length of the run. `GANTRY_CRDS=<folder>` takes the CRDs of a folder, too.
-//! `GANTRY_CRD_ORACLE=<program>` asks the server's own packages instead of a server (docs/testing.md): for long runs.
+//! `GANTRY_DIFFERENTIAL=<CRDs>[,<seed>]` sets the length of the run. `GANTRY_CRDS=<folder>` also tests the CRDs of a
+//! folder. `GANTRY_CRD_ORACLE=<program>` uses the server's own packages instead of a server (docs/testing.md), for long
+//! runs.
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ const REGISTRY: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions
 /// Updates of one live CRD.
 const UPDATES: usize = 20;
 
-/// Asks for a create.
+/// Sends a create.
 fn created(oracle: &mut Option<Oracle>, crd: &Value) -> Answer {
     match oracle {
         Some(oracle) => oracle.ask(crd, None),
@@ -29,7 +30,7 @@ fn created(oracle: &mut Option<Oracle>, crd: &Value) -> Answer {
     }
 }
 
-/// The answer of a server that has to be there afterwards, too.
+/// The answer of a server that must still be running afterwards.
 fn survived(answer: Answer, crd: &Value) -> Answer {
     if answer.is_err() {
         eventually(&format!("the server answers after {crd}"), || control_plane().is_ready().then_some(()));
@@ -62,7 +63,7 @@ fn changed_crds_are_judged_as_the_server_does() {
     let mut tally = Tally::default();
     for at in 0..count.div_ceil(UPDATES) {
         let mut random = Random::new(seed.wrapping_mul(2_000_003).wrapping_add(at as u64));
-        // Some are refused for what their rules cost.
+        // Some are refused because of the cost of their rules.
         let live = (0..5).find_map(|_| {
             let base = crds::crd(&mut random, &group, &format!("Old{at}"));
             Live::of(&mut random, base, &mut oracle)
@@ -83,7 +84,7 @@ fn changed_crds_are_judged_as_the_server_does() {
     assert!(tally.taken > 0 && tally.refused > 0, "both were tried");
 }
 
-/// A CRD of which updates are tried. Half of them are as an older server left them: wrong by today's rules.
+/// A CRD on which updates are tried. Half of them are as an older server left them: invalid by current rules.
 struct Live {
     crd: Value,
     path: String,
@@ -118,7 +119,7 @@ impl Live {
         Some(Self { crd: live, path })
     }
 
-    /// Asks for an update.
+    /// Sends an update.
     fn updated(&mut self, oracle: &mut Option<Oracle>, new: &mut Value) -> Answer {
         if let Some(oracle) = oracle {
             return oracle.ask(new, Some(&self.crd));
@@ -147,7 +148,7 @@ fn is_established(crd: &Value) -> bool {
     conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
-/// The CRDs of a folder, in a development run.
+/// Tests the CRDs of a folder, in a development run.
 #[test]
 fn given_crds_are_judged_as_the_server_does() {
     let Some(folder) = std::env::var_os("GANTRY_CRDS") else { return };

@@ -1,4 +1,4 @@
-//! Nothing of a CRD is forgotten: the tables of keywords and fields against the API server's own description of them.
+//! Compares the tables of CRD keywords and fields with the API server's own description, so that none is missing.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use gantry_schema::keywords::{self, Absent, KEYWORDS};
 use serde_json::{Map, Value, json};
 
 const PREFIX: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
-/// Types of the API that hold no choice of a CRD's author.
+/// API types without anything that a CRD's author chooses.
 const NOT_SPEC: &[&str] = &[
     "CustomResourceDefinition",
     "CustomResourceDefinitionCondition",
@@ -38,7 +38,7 @@ fn every_field_of_the_api_has_a_holder() {
     let mut api: BTreeSet<(String, String)> = BTreeSet::new();
     for (name, schema) in schemas.as_object().unwrap() {
         let Some(name) = name.strip_prefix(PREFIX).filter(|name| !NOT_SPEC.contains(name)) else { continue };
-        // Keywords have their own table; what has no fields of its own (any JSON, a list or a map) is part of them.
+        // Keywords have their own table; types without their own fields (any JSON, a list or a map) are part of them.
         if name.starts_with("JSON") || name == "ExternalDocumentation" {
             continue;
         }
@@ -67,8 +67,8 @@ fn every_holder_is_a_rule_or_a_reason() {
     }
 }
 
-/// What the table says is as good as none is so for the server, too, which is asked about a field with it and one without:
-/// both take the same values, and two appliers share both alike.
+/// A value that the table calls equivalent to absence must be equivalent for the server, too. The test compares a field
+/// with and without it: both accept the same values, and two appliers share ownership of both in the same way.
 #[test]
 fn a_value_that_is_as_good_as_none_changes_nothing_on_the_server() {
     let text = json!({"type": "string"});

@@ -1,7 +1,6 @@
-//! What gantry works out for itself against the API server: generated schemas, objects and CRDs, and the same answer
-//! (docs/testing.md).
+//! Compares what gantry computes itself with the API server, on generated schemas, objects and CRDs (docs/testing.md).
 
-// Elsewhere the crate that starts the servers is empty.
+// On other systems the crate that starts the servers is empty.
 #![cfg(unix)]
 
 #[path = "../generator/mod.rs"]
@@ -20,7 +19,7 @@ mod upgrade;
 mod validator;
 mod validator_changes;
 
-/// How much a run generates, and from which seed: `NAME=<count>[,<seed>]`, or by default so much.
+/// The size of a run and its seed: `NAME=<count>[,<seed>]`, or the given default.
 fn run_length(name: &str, default: usize) -> (usize, u64) {
     let Ok(setting) = std::env::var(name) else { return (default, 1) };
     let (count, seed) = setting.split_once(',').unwrap_or((&setting, "1"));

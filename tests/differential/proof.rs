@@ -1,8 +1,9 @@
-//! Proofs against the real API server: generated schemas, edits of the kind that upgrades make, no verdict refuted.
+//! Tests proofs with the real API server: generated schemas and edits that are typical of upgrades must not refute a
+//! verdict.
 //!
-//! Many pairs share two CRDs, live and desired, each as a field of its own, so that one request tries as many objects as
-//! there are fields. Each witness must be taken by the one and refused, pruned or defaulted by the other; what is called
-//! equal or widening is tried with objects that live takes, which desired must take and leave as they are.
+//! Many pairs share two CRDs, live and desired, each as a separate field, so one request tests as many objects as there
+//! are fields. One side must accept each witness, and the other must refuse, prune or default it. For pairs that are
+//! called equal or widening, objects that live accepts are tried; desired must accept and keep them unchanged.
 //!
 //! `GANTRY_PROOF=<pairs>[,<seed>]` sets the length of the run.
 
@@ -14,9 +15,9 @@ use gantry_proof::{self as proof, Difference, Limits, Proof, Verdict, Version};
 use gantry_schema::Schema;
 use serde_json::{Map, Value, json};
 
-/// Fields, and so pairs, of one pair of CRDs.
+/// The number of fields, and thus pairs, of one pair of CRDs.
 const FIELDS: usize = 80;
-/// Objects tried for each pair that is called safe.
+/// The number of objects tried for each pair that is called safe.
 const TRIES: usize = 12;
 
 #[derive(Default)]
@@ -38,7 +39,7 @@ fn no_verdict_is_refuted_by_the_server() {
     let mut tally = Tally::default();
     for at in 0..pairs.div_ceil(FIELDS) {
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
-        // One batch in five has everything that a schema may have as often as the rest.
+        // In one batch in five, all schema features are equally frequent.
         let mut random = if at % 5 == 4 { Random::new(seed) } else { Random::everyday(seed) };
         batch(api, &group, at, &mut random, &mut tally);
     }
@@ -60,12 +61,12 @@ fn no_verdict_is_refuted_by_the_server() {
     let shown: Vec<&str> = tally.refuted.iter().take(8).map(String::as_str).collect();
     assert!(shown.is_empty(), "{} verdicts refuted, such as\n{}", tally.refuted.len(), shown.join("\n"));
     let undecided = tally.verdicts.get("Undecided").copied().unwrap_or(0);
-    // A short run has too few pairs to tell 2 % from 4 %.
+    // A short run has too few pairs to distinguish 2 % from 4 %.
     let bound = if tally.pairs < 1000 { tally.pairs / 20 } else { tally.pairs / 50 };
     assert!(undecided <= bound, "{undecided} of {} undecided", tally.pairs);
 }
 
-/// Witnesses that are an update, or a status: they are stored first, and written again.
+/// Witnesses that are an update or a status: the object is stored first, and then written again.
 #[test]
 fn updates_and_statuses_do_what_their_witnesses_say() {
     let api = control_plane().api();
@@ -108,7 +109,7 @@ fn only_content(object: &Value) -> Value {
     )
 }
 
-/// Creates a CRD and what the witness was before, then writes the witness; the last answer.
+/// Creates a CRD and the witness's old object, then writes the witness; returns the last answer.
 fn written(api: &Api, group: &str, kind: &str, schema: &Value, witness: &proof::Witness) -> (u16, Value) {
     let singular = kind.to_lowercase();
     let crd = json!({
@@ -203,7 +204,7 @@ fn batch(api: &Api, group: &str, at: usize, random: &mut Random, tally: &mut Tal
     desired.delete();
 }
 
-/// A field of its own around the schema, so that nothing is filled in or asked for where the field is missing.
+/// A separate field around the schema, so that nothing is defaulted or required if the field is missing.
 fn around(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"v": schema}})
 }
@@ -222,7 +223,7 @@ impl<'a> Crd<'a> {
         format!("/apis/{}/v1/{}", self.group, self.plural)
     }
 
-    /// Creates the CRD, without the pairs that the server does not take.
+    /// Creates the CRD, without the pairs that the server refuses.
     fn create(&self, pairs: &mut BTreeMap<String, Pair>, side: impl Fn(&Pair) -> &Value) {
         loop {
             let properties: Map<String, Value> =
@@ -270,7 +271,7 @@ impl<'a> Crd<'a> {
         object
     }
 
-    /// What the server makes of an object with these fields: the object, or the text of its refusal.
+    /// The server's result for an object with these fields: the object, or the message of its refusal.
     fn ask(&self, fields: &BTreeMap<&String, Value>) -> Result<Value, String> {
         let (status, answer) = self.api.post(&format!("{}?dryRun=All", self.resource()), &self.object(fields));
         match status {
@@ -285,7 +286,7 @@ fn only<'f>(field: &'f String, value: &Value) -> BTreeMap<&'f String, Value> {
     BTreeMap::from([(field, value.clone())])
 }
 
-/// Every witness does what it is said to do.
+/// Every witness behaves as claimed.
 fn witnesses(
     live: &Crd,
     desired: &Crd,
@@ -299,7 +300,7 @@ fn witnesses(
             let here = node.reverse.iter().map(|witness| (witness, desired, live));
             for (witness, from, to) in there.chain(here).filter(|(witness, ..)| witness.old_object.is_none()) {
                 tally.witnesses += 1;
-                // A witness may be the object without the field.
+                // A witness can be the object without the field.
                 let mut fields = BTreeMap::new();
                 fields.extend(witness.object.get(field.as_str()).map(|value| (*field, value.clone())));
                 let value = |object: &Value| object.get(field.as_str()).cloned();
@@ -330,7 +331,7 @@ fn witnesses(
     }
 }
 
-/// Objects that one side takes are taken by the other, which makes the same of them.
+/// Objects that one side accepts are accepted by the other, with the same result.
 fn tries(
     from: &Crd,
     to: &Crd,
@@ -355,7 +356,7 @@ fn tries(
         }
     }
     let Ok(first) = from.ask(&fields) else {
-        // One field of many that the validator judged wrong hides the others: each on its own then.
+        // If the validator misjudged one field, its error hides the others; then each field is tested alone.
         for (field, value) in &fields {
             if let Ok(first) = from.ask(&only(field, value)) {
                 compare(field, value, &first, &to.ask(&only(field, value)), pairs, tally);
@@ -397,7 +398,7 @@ fn compare(
         .push(format!("called safe: {field}: {value}: {wrong}\n  live {}\n  desired {}", pair.live, pair.desired));
 }
 
-/// Whether the schema takes the value and keeps all of it, without what proofs leave out: lists where strings are meant.
+/// Whether the schema accepts the value and keeps all of it, without what proofs leave out: lists in place of strings.
 fn is_kept(field: &str, schema: &Value, value: &Value) -> bool {
     let whole = alone(field, schema);
     let Ok(compiled) = Schema::compile(&whole) else { return false };
@@ -433,7 +434,7 @@ fn is_meant(schema: &Value, value: &Value) -> bool {
             let kid = schema.get("properties").and_then(|p| p.get(key)).or_else(|| schema.get("additionalProperties"));
             kid.is_none_or(|kid| is_meant(kid, value))
         }),
-        // Stored, `2.0` is the integer 2; rules see the difference when it is written.
+        // A stored `2.0` is the integer 2; rules see the difference only when it is written.
         Value::Number(number) => !number.is_f64() || number.as_f64().is_some_and(|f| f.fract() != 0.0),
         _ => true,
     }

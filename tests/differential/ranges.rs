@@ -1,5 +1,5 @@
-//! Version ranges against the libraries that OLM is built on: generated ranges and versions, the same answer and the same
-//! error.
+//! Compares version ranges with the libraries that OLM uses, on generated ranges and versions: the same results and
+//! errors.
 //!
 //! `GANTRY_DIFFERENTIAL=<ranges>[,<seed>]` sets the length of the run.
 
@@ -13,7 +13,7 @@ use serde_json::{Deserializer, Value, json};
 
 use crate::generator::Random;
 
-/// Versions that each range is tried on.
+/// The number of versions that each range is tested on.
 const VERSIONS: usize = 12;
 
 fn number(random: &mut Random) -> String {
@@ -47,7 +47,7 @@ fn identifiers(random: &mut Random) -> String {
     parts.join(".")
 }
 
-/// A version, now and then with something in it that is none.
+/// A version, occasionally invalid.
 fn version(random: &mut Random, wildcards: bool) -> String {
     let mut text = String::new();
     if random.chance(2) {
@@ -111,7 +111,7 @@ fn range(random: &mut Random) -> String {
     text
 }
 
-/// What gantry makes of a question of the program's.
+/// gantry's answer to a question for the program.
 fn answer(question: &Value, versions: &[Version]) -> Result<Vec<bool>, String> {
     let range = question["range"].as_str().expect("a range");
     match question["language"].as_str() {
@@ -180,7 +180,7 @@ fn generated_ranges_mean_what_the_libraries_say() {
         for ((ours, theirs), version) in ours.iter().zip(theirs).zip(&versions) {
             match theirs.as_bool() {
                 Some(theirs) => assert_eq!(*ours, theirs, "{question} {version}"),
-                // Where the library panics, nothing is taken.
+                // If the library panics, the range matches nothing.
                 None => {
                     assert!(!ours, "{question} {version}");
                     panics += 1;

@@ -1,9 +1,10 @@
-//! What `CRDUpgradeSafety` lets pass, against what becomes of objects: generated CRDs and edits of all kinds.
+//! Compares the verdicts of `CRDUpgradeSafety` with the effect on objects, on generated CRDs and edits of all kinds.
 //!
-//! A verdict has two halves, the rules that find a change and the proof that weighs it; where either leaves something out, a
-//! break passes in silence. So of each pair three things must hold. What the proof does not clear, something blocks. What
-//! nothing blocks takes every object that live took, keeps all of it, and lets it be updated; the validator says so, which
-//! judges as the server does. And what the proof clears is not blocked.
+//! A verdict has two parts, the rules that detect a change and the proof that weighs it; a gap in either lets a break
+//! pass silently. So three things must hold for each pair. A change that is not proven harmless has a blocking finding.
+//! An upgrade without a blocking finding accepts every object that live accepted, keeps all of it, and allows it to be
+//! updated, according to the validator, which behaves like the server. And a change that is proven harmless is not
+//! blocked.
 //!
 //! `GANTRY_UPGRADES=<pairs>[,<seed>]` sets the length of the run.
 
@@ -19,7 +20,7 @@ use gantry_schema::crd::judge;
 use gantry_schema::{Outcome, Schema};
 use serde_json::{Value, json};
 
-/// Objects tried for each pair that is let through.
+/// The number of objects tried for each pair that passes.
 const TRIES: usize = 40;
 
 #[derive(Default)]
@@ -59,7 +60,7 @@ fn what_breaks_is_blocked_and_what_is_let_through_breaks_nothing() {
     for (what, all) in &tally.wrong {
         println!("{} {what}", all.len());
     }
-    // The shortest are the easiest to read.
+    // The shortest examples are the easiest to read.
     tally.wrong.values_mut().for_each(|all| all.sort_by_key(String::len));
     let shown: Vec<String> = tally
         .wrong
@@ -137,7 +138,7 @@ fn pair(random: &mut Random, tally: &mut Tally) {
     let stored = as_live(&live);
     let mut updated = desired.clone();
     updated["metadata"] = stored["metadata"].clone();
-    // What becomes of a status that is written with the object is a warning of its own.
+    // The effect on a status that is written with the object is a separate warning.
     let is_moved = live["spec"]["versions"][0]["subresources"] != desired["spec"]["versions"][0]["subresources"];
     if !is_taken(&live, None) || !is_taken(&desired, None) || !is_taken(&updated, Some(&stored)) {
         tally.rejected += 1;
@@ -159,7 +160,7 @@ fn pair(random: &mut Random, tally: &mut Tally) {
         tally.undecided.entry(reason).or_insert((0, example)).0 += 1;
     }
     let shown = |said: &str| format!("  {said}\n    live    {live_schema}\n    desired {desired_schema}");
-    // A new field with a default is a new field, which nothing needs to be said of.
+    // A new field with a default is a new field and needs no finding.
     let is_new_default = |node: &&NodeProof| {
         node.breaks.iter().all(|breaks| *breaks == proof::Breaks::Behaviour)
             && node.verdict != Verdict::Undecided
@@ -225,20 +226,20 @@ fn pair(random: &mut Random, tally: &mut Tally) {
     }
 }
 
-/// Whether only other values are filled in. A default is a warning as long as nothing more is known of it.
+/// Whether only different values are defaulted. A changed default is a warning unless more is known about it.
 fn is_mild(node: &NodeProof) -> bool {
     let is_default = node.verdict == Verdict::Undecided && node.reason.starts_with("default: ");
     node.breaks == [proof::Breaks::Behaviour] || is_default
 }
 
-/// Whether a keyword of an undecided node decides by itself what is said of it.
+/// Whether a keyword of an undecided node determines its own verdict.
 fn is_decided(violation: &Violation, node: &NodeProof) -> bool {
     node.verdict == Verdict::Undecided
         && violation.path.as_deref() == Some(&node.path)
         && violation.verdict == Some(gantry::finding::Verdict::Undecided)
 }
 
-/// Whether one of the nodes is above the other, or both are the same.
+/// Whether one of the nodes is an ancestor of the other, or both are the same.
 fn is_related(a: &str, b: &str) -> bool {
     let is_above = |above: &str, below: &str| {
         below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -246,7 +247,7 @@ fn is_related(a: &str, b: &str) -> bool {
     is_above(a, b) || is_above(b, a)
 }
 
-/// Tries objects that live takes on a CRD that is let through.
+/// Tries objects that live accepts on a CRD that passes.
 fn objects(
     random: &mut Random,
     (live_schema, live): (&Value, &Value),
@@ -271,7 +272,7 @@ fn objects(
         if !before.process(&mut object, None).outcome.is_accepted() || !is_meant(live_schema, &object) {
             continue;
         }
-        // A status that a create drops is filled in when the object is read, with whatever its default is.
+        // A status that a create drops is defaulted when the object is read, whatever its default is.
         let mut again = object.clone();
         let is_readable = before.prepare_stored(&mut object).is_ok() && before.prepare_stored(&mut again).is_ok();
         if !is_readable
@@ -299,7 +300,7 @@ fn objects(
         }
         let mut touched = read.clone();
         touched["metadata"]["labels"] = json!({"a": "b"});
-        // Rules about updates may refuse any update, today as well.
+        // Transition rules can refuse any update, also with the live schema.
         let mut today = object.clone();
         today["metadata"]["labels"] = json!({"a": "b"});
         let is_updated_today = before.process(&mut today, Some(&object)).outcome.is_accepted();
@@ -316,7 +317,7 @@ fn objects(
     }
 }
 
-/// Whether all that was written is there still. What is new may be filled in.
+/// Whether everything that was written is still there. Additional values can be defaulted.
 fn keeps(stored: &Value, written: &Value) -> bool {
     match (stored, written) {
         (Value::Object(stored), Value::Object(written)) => {
@@ -346,7 +347,7 @@ fn describes(schema: &Value, path: &str) -> bool {
     false
 }
 
-/// Without what proofs leave out: lists where strings are meant, and integers written as `2.0`.
+/// Excludes what proofs leave out: lists in place of strings, and integers written as `2.0`.
 fn is_meant(schema: &Value, value: &Value) -> bool {
     let of_text =
         schema.get("type").is_some_and(|kind| kind == "string") || schema.get("x-kubernetes-int-or-string").is_some();

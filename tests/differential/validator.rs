@@ -1,11 +1,12 @@
-//! The validator against the real API server: generated schemas, generated objects, the same answer.
+//! Compares the validator with the real API server, on generated schemas and objects.
 //!
-//! Many schemas share one CRD, each as a field of its own, so that one request judges as many values as there are fields.
-//! What the server refuses must be what we refuse, in the same words; what it accepts must come back as the object that
-//! we make of it. Updates go from objects that were stored while the CRD took anything, so that anything can be "before".
+//! Many schemas share one CRD, each as a separate field, so one request validates as many values as there are fields.
+//! gantry must refuse what the server refuses, with the same messages; an accepted object must come back as gantry's
+//! processed object. Updates start from objects that were stored while the CRD accepted anything, so any old object is
+//! possible.
 //!
-//! `GANTRY_DIFFERENTIAL=<schemas>[,<seed>]` sets the length of the run; 2000 schemas make 50,000 values and more.
-//! `GANTRY_CRDS=<folder>` takes schemas and rules from the CRDs of a folder.
+//! `GANTRY_DIFFERENTIAL=<schemas>[,<seed>]` sets the length of the run; 2000 schemas give more than 50,000 values.
+//! `GANTRY_CRDS=<folder>` tests schemas and rules from the CRDs of a folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,12 +46,13 @@ fn the_validator_agrees_with_the_server() {
 
 #[test]
 fn rules_are_evaluated_as_the_server_does() {
-    // The server takes its time to compile rules: half as many do for a short run.
+    // The server compiles rules slowly: a short run uses half as many.
     let schemas = if std::env::var_os("GANTRY_DIFFERENTIAL").is_some() { run_length() } else { run_length() / 2 };
     compare("rules", schemas, generator::ruled_schema, generator::ruled_value);
 }
 
-/// The CRDs of a folder, in a development run: each distinct rule compiles, and is evaluated as on the server.
+/// Tests the CRDs of a folder, in a development run: each distinct rule compiles, and has the same results as on the
+/// server.
 #[test]
 fn rules_of_given_crds_are_evaluated_as_the_server_does() {
     let Some(folder) = std::env::var_os("GANTRY_CRDS") else { return };
@@ -69,7 +71,7 @@ fn compare(what: &str, schemas: usize, schema: fn(&mut Random) -> Value, value: 
     tally.judge(what);
 }
 
-/// Strings by the thousand against every format and against patterns: each is judged as the server judges it.
+/// Thousands of strings for every format and for patterns: each has the same result as on the server.
 #[test]
 fn formats_and_patterns_are_read_as_the_server_reads_them() {
     let api = control_plane().api();
@@ -117,7 +119,7 @@ fn formats_and_patterns_are_read_as_the_server_reads_them() {
     assert!(refused > 0 && refused < judged);
 }
 
-/// Metadata of the object itself, in the server's words.
+/// Metadata of the object itself, with the server's messages.
 #[test]
 fn the_metadata_of_an_object_is_judged_as_the_server_does() {
     let api = control_plane().api();
@@ -159,7 +161,7 @@ fn the_metadata_of_an_object_is_judged_as_the_server_does() {
         assert!(matches!(status, 201 | 422), "{metadata}: {answer}");
         assert_eq!(judged(object.clone(), None), texts_of(&answer), "{metadata}");
 
-        // The same as an update of an object that has none of it.
+        // The same as an update of an object without any of it.
         if metadata["name"] != "x" {
             continue;
         }
@@ -176,8 +178,8 @@ fn the_metadata_of_an_object_is_judged_as_the_server_does() {
     }
 }
 
-/// Manifests of generated schemas, most of them broken: what the server cannot read of them by the types of the schema,
-/// in its words.
+/// Manifests of generated schemas, most of them broken: which parts the server cannot decode by the types of the
+/// schema, with its messages.
 #[test]
 fn what_an_apply_cannot_read_is_what_the_server_cannot_read() {
     let group = isolated().group;
@@ -213,12 +215,12 @@ fn what_an_apply_cannot_read_is_what_the_server_cannot_read() {
                 }
                 object[field] = value;
             }
-            // An apply is read as YAML, which has no negative zero.
+            // An apply is parsed as YAML, which has no negative zero.
             let object: Value = serde_json::from_str(&object.to_string().replace("-0.0", "0")).expect("an object");
             let found = typed::unreadable(&schema, &object, Duplicates::Refused);
             let ours: BTreeSet<String> = found.iter().map(ToString::to_string).collect();
             let theirs = unreadable_by(api, &format!("{resource}/x"), &object);
-            // The server goes through the fields of a map in random order, and leaves it at the first unknown one.
+            // The server iterates over the fields of a map in random order, and stops at the first unknown one.
             let left: Vec<String> =
                 found.iter().filter(|found| found.kind == UnreadableKind::Undeclared).map(parent).collect();
             let is_left_out = |said: &str| left.iter().any(|parent| said.starts_with(parent));
@@ -241,7 +243,7 @@ fn what_an_apply_cannot_read_is_what_the_server_cannot_read() {
     assert_eq!(refused.len(), 4, "each kind of refusal: {refused:?}");
 }
 
-/// The path of the map with an unknown field.
+/// The path of the map that has an unknown field.
 fn parent(found: &Unreadable) -> String {
     let Some(Step::Key(field)) = found.at.last() else { panic!("an unknown field is a field: {found}") };
     found.path[..found.path.len() - field.len()].to_owned()
@@ -253,7 +255,7 @@ fn letters(text: &str) -> Vec<char> {
     letters
 }
 
-/// The lines of a server's refusal to read an apply; none where it can be read.
+/// The lines of a server's refusal to decode an apply; empty if it can be decoded.
 fn unreadable_by(api: &Api, path: &str, object: &Value) -> BTreeSet<String> {
     let (_, answer) = api.server_side_apply(path, "gantry&dryRun=All", object);
     let message = answer["message"].as_str().unwrap_or_default();

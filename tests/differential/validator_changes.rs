@@ -1,5 +1,5 @@
-//! Looking only at what changed in a schema gives what looking at all of it gives, for every object that is as the schema
-//! before the change would have it.
+//! Validation of only the changed parts of a schema gives the same result as validation of all of it, for every object
+//! that the schema before the change accepts and keeps.
 
 use crate::generator::{self, Random};
 use gantry_schema::Schema;
@@ -13,7 +13,7 @@ fn around(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"status": {"type": "object", "properties": {"v": {"type": "string"}}}, "spec": {"type": "object", "properties": {"v": schema, "beside": beside}}}})
 }
 
-/// What the schema makes of an object: dropped, filled in, refused, in words.
+/// The result of a schema for an object: dropped, defaulted and refused values, as text.
 fn made(schema: &Schema, object: &Value) -> (Value, Vec<String>) {
     let mut object = object.clone();
     let (pruned, defaulted) = match schema.prepare(&mut object) {
@@ -29,7 +29,7 @@ fn made(schema: &Schema, object: &Value) -> (Value, Vec<String>) {
     (object, words)
 }
 
-/// Whether every default is taken by its own node: the server refuses a CRD with any other.
+/// Whether every default is valid for its own node: the server refuses all other CRDs.
 fn defaults_hold(schema: &Value) -> bool {
     let own = schema.get("default").is_none_or(|default| {
         let mut filled = json!({"v": default});
@@ -67,7 +67,7 @@ fn what_did_not_change_need_not_be_looked_at() {
             }
             let written = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "x"}, "spec": {"v": value}, "status": {"v": "x"}});
             let (stored, _) = made(&there, &written);
-            // An object that exists: the definition of today takes it and leaves it as it is.
+            // An existing object: the live definition accepts it and keeps it unchanged.
             if made(&there, &stored) != (stored.clone(), Vec::new()) {
                 continue;
             }

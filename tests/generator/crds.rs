@@ -1,10 +1,10 @@
-//! CRDs that a server takes, and such in which something is wrong: anything that a CRD can have wrong.
+//! CRDs that a server accepts, and CRDs with an error: any part of a CRD can be wrong.
 
 use serde_json::{Map, Value, json};
 
 use super::{PATTERNS, Random, schema};
 
-/// Values for fields of a CRD outside of its schemas, most of them wrong somehow.
+/// Values for the fields of a CRD outside of its schemas; most of them are invalid.
 const NAMES: &[&str] = &["", "samples", "Samples", "a_b", "9a", "a-", "a.b", "ok", "é", "sample", "sampleslist"];
 const PATHS: &[&str] = &[
     "",
@@ -52,7 +52,7 @@ const BROKEN_PATTERNS: &[&str] = &[
     r"[\d-z]",
     "(?z)",
 ];
-/// Rules for values of every type; of each of these only some are well typed at a node.
+/// Rules for values of every type; at any given node only some of them are well typed.
 pub const RULES: &[&str] = &[
     "self == self",
     "self > 1",
@@ -114,7 +114,7 @@ pub const RULES: &[&str] = &[
     "self.map(x, self.map(y, self.map(z, x))).size() > 0",
     "'a'.matches(self)",
 ];
-/// Rules of which the cost takes some thought to estimate.
+/// Rules whose cost is difficult to estimate.
 pub const COSTLY: &[&str] = &[
     "self.all(a, self.all(b, self.all(c, a == b || b == c)))",
     "self.all(x, self.exists_one(y, x == y))",
@@ -221,7 +221,7 @@ const KEYWORDS: &[&str] = &[
     "type",
 ];
 
-/// A CRD of that group and kind, with one to three versions. A server takes most of these.
+/// A CRD of this group and kind, with one to three versions. A server accepts most of these.
 pub fn crd(random: &mut Random, group: &str, kind: &str) -> Value {
     let plural = format!("{}s", kind.to_lowercase());
     let count = 1 + random.below(3).saturating_sub(random.below(3));
@@ -290,7 +290,7 @@ fn root(random: &mut Random) -> Value {
     root
 }
 
-/// Takes limits away or makes them larger, so that rules may cost more, and gives some of what has a default another size.
+/// Removes limits or raises them, so that rules can cost more, and changes the size of some values with a default.
 fn loosen(random: &mut Random, schema: &mut Value) {
     let Some(keywords) = schema.as_object_mut() else { return };
     for keyword in ["maxItems", "maxLength", "maxProperties"] {
@@ -319,7 +319,7 @@ fn loosen(random: &mut Random, schema: &mut Value) {
     }
 }
 
-/// How many there may be, of every order of magnitude.
+/// Maximum sizes of every order of magnitude.
 fn limit(random: &mut Random) -> i64 {
     let scale = 10_i64.pow(random.below(7) as u32);
     scale * (1 + random.below(9) as i64)
@@ -334,7 +334,7 @@ fn list(random: &mut Random) -> Value {
     }
 }
 
-/// Changes something in a CRD, for the worse most of the time.
+/// Changes something in a CRD; most changes make it invalid.
 pub fn break_crd(random: &mut Random, crd: &mut Value) {
     if random.chance(12) {
         let places = schemas(crd);
@@ -450,7 +450,7 @@ fn column(random: &mut Random) -> Value {
         "format": random.pick(&["", "int32", "nope", "date-time"]), "jsonPath": random.pick(PATHS)})
 }
 
-/// The places of all schemas in a CRD, as JSON pointers.
+/// The positions of all schemas in a CRD, as JSON pointers.
 pub fn schemas(crd: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for at in 0..crd["spec"]["versions"].as_array().map_or(0, Vec::len) {

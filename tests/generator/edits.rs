@@ -1,4 +1,4 @@
-//! Edits of schemas, weighted to what upgrades do to CRDs.
+//! Edits of schemas, weighted like the edits of CRD upgrades.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use super::values;
 pub fn edited(random: &mut Random, schema: &Value) -> Value {
     let mut schema = schema.clone();
     for _ in 0..1 + random.below(2) {
-        // Some edits do not fit the node that they meet.
+        // Some edits do not apply to the node that they are tried on.
         for _ in 0..8 {
             let before = schema.clone();
             let at = random.below(nodes(&schema));
@@ -26,7 +26,7 @@ pub fn edited(random: &mut Random, schema: &Value) -> Value {
     schema
 }
 
-/// The nodes of the structure.
+/// The nodes of the schema's structure.
 fn nodes(schema: &Value) -> usize {
     let properties = schema.get("properties").and_then(Value::as_object);
     1 + properties.into_iter().flat_map(Map::values).map(nodes).sum::<usize>()
@@ -77,7 +77,7 @@ fn edit(random: &mut Random, node: &mut Value) {
     }
 }
 
-/// Sets a keyword where it is not there, removes it where it is, or changes it.
+/// Adds a keyword if it is absent, and otherwise removes or changes it.
 fn toggle(node: &mut Value, keyword: &str, value: Value, random: &mut Random) {
     if node.get(keyword).is_some() && random.chance(60) {
         node.as_object_mut().map(|node| node.remove(keyword));
@@ -248,7 +248,7 @@ fn rules(random: &mut Random, node: &mut Value) {
     }
 }
 
-/// A rule that fits the node.
+/// A rule that is valid for the node.
 pub fn rule(random: &mut Random, node: &Value) -> Option<String> {
     let names: Vec<&String> = node.get("properties").and_then(Value::as_object)?.keys().collect();
     let names: Vec<&str> = names.into_iter().map(String::as_str).filter(|name| !name.contains(['-', '.'])).collect();

@@ -1,11 +1,11 @@
-//! A grammar of CEL expressions over a schema: the functions and shapes that rules of real CRDs are made of.
+//! A grammar of CEL expressions over a schema, from the functions and patterns that rules of real CRDs use.
 
 use serde_json::{Value, json};
 
 use super::Random;
 use super::rules::{NAMES, TEXTS};
 
-/// What an expression can be about.
+/// The values that an expression can refer to.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     Text,
@@ -39,18 +39,19 @@ pub fn kind(schema: &Value) -> Kind {
     }
 }
 
-/// An expression that reaches a value, the owner and name of the field if it is one, and the value's schema.
+/// An expression that reaches a value, the owner and name of the field if the value is one, and the value's schema.
 type Reached = (String, Option<(String, String)>, Value);
 
-/// A grammar over the variables in scope.
+/// A grammar for the variables in scope.
 pub struct Grammar {
     pub scope: Vec<(String, Value)>,
-    /// How many variables macros have bound.
+    /// The number of variables that macros have bound.
     pub bound: usize,
 }
 
 impl Grammar {
-    /// All that can be reached from the variables by fields: expression, the expression before the last field, schema.
+    /// Everything that is reachable from the variables by fields: expression, the expression before the last field,
+    /// schema.
     fn paths(&self) -> Vec<Reached> {
         let mut found: Vec<Reached> =
             self.scope.iter().map(|(name, schema)| (name.clone(), None, schema.clone())).collect();
@@ -74,7 +75,7 @@ impl Grammar {
         })
     }
 
-    /// The scope with one more variable.
+    /// The scope with an additional variable.
     fn with(&self, schema: &Value) -> (String, Grammar) {
         let name = format!("v{}", self.bound);
         let mut scope = self.scope.clone();
@@ -106,7 +107,7 @@ impl Grammar {
         self.test(random, depth.saturating_sub(1))
     }
 
-    /// A test of a field that asks first whether the field is there.
+    /// A test of a field that first checks whether the field is present.
     fn guarded(&self, random: &mut Random, depth: usize) -> Option<String> {
         let fields: Vec<_> =
             self.paths().into_iter().filter_map(|(path, owner, schema)| Some((path, owner?, schema))).collect();
@@ -145,7 +146,7 @@ impl Grammar {
         })
     }
 
-    /// A condition in index and element, or key and value.
+    /// A condition on index and element, or key and value.
     fn two(&self, random: &mut Random, schema: &Value, is_list: bool, name: &str, depth: usize) -> String {
         let value = if is_list { &schema["items"] } else { &schema["additionalProperties"] };
         let mut scope = self.scope.clone();
@@ -155,12 +156,12 @@ impl Grammar {
         format!("({first} || {body})")
     }
 
-    /// A condition without a connective.
+    /// A condition without logical operators.
     fn test(&self, random: &mut Random, depth: usize) -> String {
         let text = |random: &mut Random| self.text(random, depth);
         let order = *random.pick(&["==", "!=", "<", "<=", ">", ">="]);
         let equality = *random.pick(&["==", "!="]);
-        // What a rule is there for that sees both, is to compare them.
+        // A rule that sees both usually compares them.
         if self.twins().len() > 1 && random.chance(25) {
             return self.compared(random);
         }
@@ -237,12 +238,12 @@ impl Grammar {
         }
     }
 
-    /// The variables of the same schema as the first: `self`, and `oldSelf` where there is one.
+    /// The variables with the same schema as the first: `self`, and `oldSelf` if it exists.
     fn twins(&self) -> Vec<&(String, Value)> {
         self.scope.iter().filter(|(_, schema)| self.scope.first().is_some_and(|(_, first)| first == schema)).collect()
     }
 
-    /// The same path of two variables, such as self and oldSelf, compared.
+    /// A comparison of the same path in two variables, such as `self` and `oldSelf`.
     fn compared(&self, random: &mut Random) -> String {
         let (first, schema) = random.pick(&self.scope).clone();
         let same: Vec<_> = self.scope.iter().filter(|(_, other)| *other == schema).collect();

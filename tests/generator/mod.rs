@@ -1,7 +1,7 @@
-//! Structural schemas and values for them, from a seed: valid, nearly valid, and as odd as real ones.
+//! Structural schemas and values for them, from a seed: valid, nearly valid, and as unusual as real ones.
 //!
-//! A schema made here is accepted by the API server, most of the time: the caller drops what is not. A value follows its
-//! schema closely enough to reach deep keywords, and is then broken in one or two places.
+//! The API server accepts most of these schemas; the caller drops the others. A value follows its schema closely enough
+//! to reach nested keywords, and is then broken in one or two places.
 
 // Each test binary uses its own part of this module.
 #![allow(dead_code, unused_imports)]
@@ -21,13 +21,13 @@ pub use schemas::{EVERYDAY_FORMATS, FORMATS, PATTERNS, schema};
 pub use texts::{PATTERNS_OF_RE2, TEXTS};
 pub use values::{broken, text_like, value};
 
-/// A small generator of random numbers (splitmix64): the same seed gives the same run everywhere.
+/// A small random number generator (splitmix64): the same seed gives the same run everywhere.
 #[derive(Clone)]
 pub struct Random {
     state: u64,
-    /// Decisions that are taken already, the next one last.
+    /// Decisions that were made in advance, in reverse order.
     decided: Vec<u8>,
-    /// Whether what real CRDs rarely or never have is rare.
+    /// Whether schema features that are rare in real CRDs are rare here, too.
     everyday: bool,
 }
 
@@ -36,12 +36,12 @@ impl Random {
         Self { state: seed, decided: Vec::new(), everyday: false }
     }
 
-    /// As real CRDs are: lists and objects in an `enum`, `multipleOf`, outlandish formats and the like are rare.
+    /// Like real CRDs: lists and objects in an `enum`, `multipleOf`, unusual formats and similar features are rare.
     pub fn everyday(seed: u64) -> Self {
         Self { everyday: true, ..Self::new(seed) }
     }
 
-    /// Decisions that a fuzzer takes, so that it learns which of them lead where.
+    /// Uses the decisions of a fuzzer, so that the fuzzer learns their effect.
     pub fn deciding(bytes: &[u8]) -> Self {
         Self { decided: bytes.iter().rev().copied().collect(), ..Self::new(0) }
     }
@@ -62,12 +62,12 @@ impl Random {
         (self.next() % limit.max(1) as u64) as usize
     }
 
-    /// True in `percent` of a hundred cases.
+    /// True with a probability of `percent`.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// As `chance`, for what is hardly ever seen in real CRDs.
+    /// Like `chance`, for features that almost never occur in real CRDs.
     pub fn rare(&mut self, percent: usize) -> bool {
         let percent = if self.everyday { percent.div_ceil(8) } else { percent };
         self.chance(percent)

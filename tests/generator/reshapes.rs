@@ -1,4 +1,4 @@
-//! Edits of structure: what kind of value a node takes, what it keeps of it, and what it distinguishes.
+//! Edits of structure: the type of value that a node accepts, which fields it keeps, and how it identifies items.
 
 use serde_json::{Map, Value, json};
 
@@ -12,13 +12,13 @@ const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const LIST_TYPE: &str = "x-kubernetes-list-type";
 const LIST_KEYS: &str = "x-kubernetes-list-map-keys";
 
-/// Turns a node into one of another structure.
+/// Changes a node's structure.
 pub(super) fn reshape(random: &mut Random, node: &mut Value) {
     match random.below(16) {
         0 => into_map(random, node),
         1 => into_object(random, node),
         2 => {
-            // An open object: nothing in it is described, so all of it is dropped.
+            // An open object: no field is described, so all fields are dropped.
             if node["type"] == "object" {
                 remove(node, &["properties", "additionalProperties", "required", PRESERVE, "default", "enum"]);
             }
@@ -52,7 +52,7 @@ fn remove(node: &mut Value, keywords: &[&str]) {
     }
 }
 
-/// Fields become entries of a map, or its entries other ones.
+/// Turns fields into entries of a map, or changes the schema of a map's entries.
 fn into_map(random: &mut Random, node: &mut Value) {
     if node["type"] != "object" || node.get(EMBEDDED).is_some() {
         return;
@@ -73,7 +73,7 @@ fn into_map(random: &mut Random, node: &mut Value) {
     }
 }
 
-/// Entries of a map become fields.
+/// Turns entries of a map into fields.
 fn into_object(random: &mut Random, node: &mut Value) {
     let Some(entry) = node.get("additionalProperties").cloned() else { return };
     remove(node, &["additionalProperties", "default", "enum"]);
@@ -86,7 +86,7 @@ fn into_object(random: &mut Random, node: &mut Value) {
     }
 }
 
-/// Unknown fields are kept from now on, or no longer.
+/// Starts to preserve unknown fields, or stops it.
 fn keep_or_drop(random: &mut Random, node: &mut Value) {
     if node.get(PRESERVE).is_some() {
         remove(node, &[PRESERVE]);
@@ -101,7 +101,7 @@ fn keep_or_drop(random: &mut Random, node: &mut Value) {
     }
 }
 
-/// Nothing is said of a value any longer.
+/// Removes every constraint on a value.
 fn opened(random: &mut Random, node: &mut Value) {
     let nullable = node.get("nullable").cloned();
     *node = json!({PRESERVE: true});
@@ -113,7 +113,7 @@ fn opened(random: &mut Random, node: &mut Value) {
     }
 }
 
-/// A field that was an unknown one gets a schema, of which some take whatever there is.
+/// Adds a schema for a field that was unknown before; some of these schemas accept every existing value.
 fn describe(random: &mut Random, node: &mut Value) {
     if node.get(PRESERVE).is_none() || node.get("type").is_some_and(|kind| kind != "object") {
         return;
@@ -164,7 +164,7 @@ fn int_or_string(random: &mut Random, node: &mut Value) {
     }
 }
 
-/// Items are distinguished by something else.
+/// Changes how items of a list are identified.
 fn list_type(random: &mut Random, node: &mut Value) {
     if node["type"] != "array" {
         return;
@@ -215,7 +215,7 @@ fn list_type(random: &mut Random, node: &mut Value) {
     node[LIST_KEYS] = json!(keys);
 }
 
-/// A default below another one: of the object, of one of its fields, or of both.
+/// A default nested in another default: of the object, of one of its fields, or of both.
 fn field_default(random: &mut Random, node: &mut Value) {
     let Some(fields) = node.get("properties").and_then(Value::as_object) else { return };
     let names: Vec<String> = fields.keys().cloned().collect();
@@ -265,7 +265,7 @@ fn negate(random: &mut Random, node: &mut Value) {
     node["not"] = not;
 }
 
-/// Changes something in one branch of `anyOf` and the like, at any depth.
+/// Changes something in one branch of `anyOf` or a similar keyword, at any depth.
 fn inner(random: &mut Random, node: &mut Value) {
     let keyword = *random.pick(&["anyOf", "oneOf", "allOf"]);
     let Some(branches) = node.get_mut(keyword).and_then(Value::as_array_mut) else { return };

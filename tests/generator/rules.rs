@@ -1,7 +1,7 @@
-//! Schemas with CEL rules, from a grammar of what rules of real CRDs are made of, and values for them.
+//! Schemas with CEL rules, from a grammar based on the rules of real CRDs, and values for them.
 //!
-//! Most expressions are well typed and some cannot be evaluated for some values: a field is absent, an index is out of
-//! range, an int-or-string is the other one. What the server does not accept as a rule, the caller drops.
+//! Most expressions are well typed. Some cannot be evaluated for some values: a field is absent, an index is out of
+//! range, an int-or-string has the other type. The caller drops rules that the server does not accept.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::Random;
 use super::grammar::Grammar;
 use super::values;
 
-/// Property names, some of which rules have to escape.
+/// Property names; rules must escape some of them.
 pub const NAMES: [(&str, &str); 8] = [
     ("a", "a"),
     ("b", "b"),
@@ -55,7 +55,7 @@ pub fn ruled_schema(random: &mut Random) -> Value {
     schema
 }
 
-/// A value for such a schema, mostly one that types and bounds accept.
+/// A value for such a schema, usually one of a valid type and within the bounds.
 pub fn ruled_value(random: &mut Random, schema: &Value) -> Value {
     let mut value = values::value(random, schema);
     let mut known = Vec::new();
@@ -64,7 +64,7 @@ pub fn ruled_value(random: &mut Random, schema: &Value) -> Value {
     if random.chance(15) { values::broken(random, &value) } else { value }
 }
 
-/// The literals in the rules of a schema: what they compare with is what values should be.
+/// The literals in the rules of a schema: values should often be equal to what rules compare with.
 fn literals(schema: &Value, found: &mut Vec<String>) {
     for rule in schema.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten() {
         let text = rule["rule"].as_str().unwrap_or_default();
@@ -78,7 +78,7 @@ fn literals(schema: &Value, found: &mut Vec<String>) {
     properties.chain(below).for_each(|schema| literals(schema, found));
 }
 
-/// Puts texts into strings that functions can do something with.
+/// Replaces strings with texts that string functions can process.
 fn fill(random: &mut Random, schema: &Value, literals: &[String], value: &mut Value) {
     let literal = random.chance(50).then(|| literals.get(random.below(literals.len()))).flatten();
     match value {

@@ -1,4 +1,4 @@
-//! Schemas.
+//! Random structural schemas.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::values;
 
 pub const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f-g", "x.y", "kind"];
 
-/// Patterns with a text that matches; some in the dialect that only RE2 speaks.
+/// Patterns, each with a text that matches; some use syntax that only RE2 supports.
 pub const PATTERNS: [(&str, &str); 14] = [
     ("^[a-z]+$", "abc"),
     (r"^[\w-\.]+$", "a-b.c"),
@@ -25,7 +25,7 @@ pub const PATTERNS: [(&str, &str); 14] = [
     (r"^(([0-9]+(\.[0-9]+)?)(ms|s|m|h))+$", "1.5h"),
 ];
 
-/// Formats, enforced and not, with texts good and bad.
+/// Formats, enforced and not, with valid and invalid texts.
 pub const FORMATS: [(&str, &[&str]); 32] = [
     ("uri", &["http://a/b", "/x", "x", "http://a:b", "http://[::1]/", "mailto:x", "http://a%zz/", "*"]),
     ("email", &["a@b", "A <a@b.c>", "a", "a@b (c)", "\"x y\"@z", "a@[1.2.3.4]", "a@b, c@d"]),
@@ -61,7 +61,7 @@ pub const FORMATS: [(&str, &[&str]); 32] = [
     ("ipv-4", &["1.2.3.4", "x"]),
 ];
 
-/// The formats that real CRDs use, the most usual ones more than once.
+/// The formats that real CRDs use; the most common ones occur more than once.
 pub const EVERYDAY_FORMATS: [&str; 12] = [
     "date-time",
     "date-time",
@@ -135,7 +135,7 @@ pub(super) fn node(random: &mut Random, depth: usize) -> Value {
     node
 }
 
-/// Adds keywords that are about values of another type than the node's.
+/// Adds keywords for values of other types than the node's.
 fn foreign(random: &mut Random, node: &mut Value) {
     let keywords: [(&str, Value); 9] = [
         ("maxLength", json!(1)),
@@ -154,7 +154,7 @@ fn foreign(random: &mut Random, node: &mut Value) {
     }
 }
 
-/// `schema` with more keywords.
+/// `schema` with additional keywords.
 fn with(mut schema: Value, keywords: Value) -> Value {
     if let (Some(schema), Value::Object(keywords)) = (schema.as_object_mut(), keywords) {
         schema.extend(keywords);
@@ -359,7 +359,7 @@ fn embedded(random: &mut Random, depth: usize) -> Value {
     node
 }
 
-/// Says something about what every resource has.
+/// Adds constraints for the fields that every resource has.
 fn described(random: &mut Random, node: &mut Value) {
     if random.chance(50) {
         node["properties"]["apiVersion"] = with(json!({"type": "string"}), strings(random));
@@ -411,7 +411,7 @@ pub(super) fn combine(random: &mut Random, node: &mut Value) {
     }
 }
 
-/// Value validations that fit `node`; they may not define structure.
+/// Value validations that are valid for `node`; they must not define structure.
 fn branch(random: &mut Random, node: &Value, depth: usize) -> Value {
     let mut branch = match node.get("type").and_then(Value::as_str) {
         Some("string") => strings(random),

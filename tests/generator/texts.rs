@@ -1,6 +1,6 @@
-//! Patterns, and texts to try them on.
+//! Patterns, and texts to match.
 
-/// Patterns whose reading differs between RE2 and the engine below ours; what Go refuses is not here.
+/// Patterns whose meaning differs between RE2 and the engine that we use; patterns that Go refuses are not included.
 pub const PATTERNS_OF_RE2: [&str; 30] = [
     r"^[a-zA-Z\d-_.]+$",
     r"^[]a-]+$",
@@ -34,7 +34,7 @@ pub const PATTERNS_OF_RE2: [&str; 30] = [
     r"^((25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(25[0-5]|2[0-4]\d|1?\d?\d)$",
 ];
 
-/// Texts that the patterns are about.
+/// Texts to match with these patterns.
 pub const TEXTS: [&str; 24] = [
     "a-b.c_9",
     "[a]",

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Random;
 use super::schemas::{FORMATS, NAMES, PATTERNS};
 
-/// A value that tries to fit.
+/// A value that is usually valid.
 pub fn value(random: &mut Random, schema: &Value) -> Value {
     if let Some(options) = schema.get("enum").and_then(Value::as_array)
         && random.chance(85)
@@ -134,7 +134,7 @@ fn resource(random: &mut Random, map: &mut Map<String, Value>) {
     }
 }
 
-/// Fields of metadata, some of them wrong, some in a form that is not kept.
+/// Fields of metadata; some are invalid, and some are in a form that the server normalises.
 fn odd_metadata() -> [(&'static str, Value); 18] {
     let owner = json!({"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": true});
     let event = json!({"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "1", "blockOwnerDeletion": false});
@@ -186,7 +186,7 @@ fn anything(random: &mut Random, depth: usize) -> Value {
     }
 }
 
-/// `value` with one change somewhere inside.
+/// `value` with one change at any depth.
 pub fn broken(random: &mut Random, value: &Value) -> Value {
     let mut value = value.clone();
     change(random, &mut value);
@@ -239,7 +239,7 @@ fn change(random: &mut Random, value: &mut Value) {
     }
 }
 
-/// One of `texts`, with a few characters changed into such as occur in any of them.
+/// One of `texts`, with a few characters replaced by characters that occur in any of them.
 pub fn text_like(random: &mut Random, texts: &[&str]) -> String {
     const ODD: [char; 14] = ['é', ' ', '\t', '[', ']', '%', '"', '(', ')', '\\', '\u{2028}', 'ſ', 'K', '\u{0}'];
     let mut text: Vec<char> = random.pick(texts).chars().collect();

@@ -1,5 +1,5 @@
-//! Hostile changes of CRDs: each is judged by the built binary in bounded memory, and what is too large to judge is
-//! undecided, never safe.
+//! Hostile changes of CRDs: the built binary checks each of them in bounded memory. A change that is too large to
+//! decide is undecided, never safe.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Address space of a run, in KiB: what it maps and never touches counts, too.
+/// The address space of a run, in KiB. It includes memory that is mapped but never touched.
 const MEMORY: u64 = 1 << 20;
-/// Seconds of processor time after which a run is ended: far more than an unoptimised build needs.
+/// Seconds of processor time after which a run is killed: far more than an unoptimised build needs.
 const SECONDS: u64 = 300;
 
-/// A CRD whose `spec` has this schema.
+/// A CRD with this schema of `spec`.
 fn crd(spec: &Value) -> Value {
     let schema = json!({"type": "object", "properties": {"spec": spec}});
     json!({
@@ -35,7 +35,8 @@ fn write(folder: &Path, spec: &Value) {
     fs::write(folder.join("crd.yaml"), crd(spec).to_string()).expect("a manifest");
 }
 
-/// What `gantry check` says of the change, as rule and verdict. It ends by itself, and finds that the change may break.
+/// The findings of `gantry check` for the change, as rule and verdict. Asserts that it exits by itself and reports a
+/// possible break.
 #[track_caller]
 fn verdicts(live: &Value, desired: &Value) -> Vec<(String, String)> {
     let folder = TempDir::new().expect("a folder");
@@ -49,7 +50,7 @@ fn verdicts(live: &Value, desired: &Value) -> Vec<(String, String)> {
         .arg(&here)
         .arg("--target")
         .arg(format!("dir:{}", there.display()))
-        // Every thread maps memory of its own.
+        // Every thread maps its own memory.
         .envs([("TOKIO_WORKER_THREADS", "2"), ("MALLOC_ARENA_MAX", "2")])
         .env("HOME", folder.path())
         .env_remove("KUBECONFIG")
@@ -65,7 +66,7 @@ fn verdicts(live: &Value, desired: &Value) -> Vec<(String, String)> {
     findings.map(|finding| (text(&finding["rule"]), text(&finding["verdict"]))).collect()
 }
 
-/// That the only finding is of this rule and of one of these verdicts.
+/// Asserts that the only finding is of this rule and has one of these verdicts.
 #[track_caller]
 fn assert_judged(live: &Value, desired: &Value, rule: &str, verdicts_of: &[&str]) {
     match &verdicts(live, desired)[..] {
@@ -78,7 +79,7 @@ fn object(fields: Value) -> Value {
     json!({"type": "object", "properties": fields})
 }
 
-/// Lists in lists, each of so many items at least.
+/// Nested lists, each with at least this many items.
 fn lists(depth: usize, least: u64, leaf: &Value) -> Value {
     (0..depth).fold(leaf.clone(), |items, _| json!({"type": "array", "minItems": least, "items": items}))
 }
@@ -98,7 +99,7 @@ fn one_of_hundreds_of_patterns_goes() {
     assert_judged(&of(&patterns), &of(&patterns[1..]), "OneOfChange", &["undecided", "narrowing"]);
 }
 
-/// Alternatives in alternatives, the last of which asks for `last`.
+/// Nested alternatives; the last one requires `last`.
 fn nested(depth: usize, wide: usize, name: &str, last: &str) -> Value {
     if depth == 0 {
         return json!({"required": [name]});
@@ -180,7 +181,7 @@ fn thousands_of_fields_become_required() {
     assert_judged(&of(&[]), &of(&names), "NoRequiredFieldAdded", &["narrowing"]);
 }
 
-/// Ten thousand items, each with a default of a hundred kilobytes; and defaults in defaults.
+/// Ten thousand items, each with a default of a hundred kilobytes; and nested defaults.
 #[test]
 fn defaults_that_multiply_are_not_filled_in() {
     let many = |length: u32| {
@@ -194,11 +195,11 @@ fn defaults_that_multiply_are_not_filled_in() {
     });
     let nested = |length: u32| object(json!({"d": inner, "y": {"type": "string", "maxLength": length}}));
     let found = verdicts(&nested(4), &nested(3));
-    // Of a schema that is not compiled there is no verdict.
+    // A schema that is not compiled has no verdict.
     assert_eq!(found, [("NoMaxLengthTightened".to_owned(), String::new())]);
 }
 
-/// Alternatives that stand in another order at every level are the same, and found to be so.
+/// Alternatives in a different order at every level are the same schema, and are recognised as such.
 #[test]
 fn alternatives_in_another_order_are_compared_once() {
     fn turned(schema: &Value) -> Value {
@@ -215,8 +216,7 @@ fn alternatives_in_another_order_are_compared_once() {
     assert_judged(&live, &desired, "NoMaxLengthTightened", &["narrowing", "undecided"]);
 }
 
-/// As many conditions on one text: neither are all held at once for each of the ways to break them, nor compared all at
-/// once.
+/// Many conditions on one text: they are not all combined for each of the ways to break them, nor compared all at once.
 #[test]
 fn hundreds_of_conditions_on_one_text_are_judged_in_bounded_memory() {
     fn patterns(keyword: &str, depth: usize, wide: usize, name: &str) -> Value {

@@ -1,6 +1,6 @@
-//! Nothing on the way to the server makes gantry hang, panic or fill the memory: not a token, not a plugin, not a file.
+//! Nothing on the way to the server makes gantry hang, panic or exhaust the memory: no token, no plugin, no file.
 //!
-//! Each run has an address space limit, so that what is not bounded fails instead of filling this machine.
+//! Each run has an address space limit, so unbounded memory use fails instead of exhausting this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::{Bed, Gantry, Mock, Output, changed, eventually};
 use serde_json::{Value, json};
 
-/// Far more than a run needs, and far less than what the faults below used to take.
+/// Far more than a run needs, and far less than the faults below used to need.
 const MOST_KIB: u64 = 2 << 20;
 
 struct Hostile {
@@ -32,7 +32,7 @@ impl Hostile {
     }
 
     fn with(&self, change: impl Fn(&mut Value, &mut Value)) -> PathBuf {
-        // Several runs may want one at a time.
+        // Several runs can need one at the same time.
         let folder = tempfile::TempDir::new_in(self.folder()).expect("a folder").keep();
         changed(self.folder(), &self.server.kubeconfig(&folder, "unused"), change)
     }
@@ -63,7 +63,7 @@ impl Hostile {
     }
 }
 
-/// One error of one line, and nothing else wrong.
+/// Asserts that there is one error of one line, and nothing else.
 #[track_caller]
 fn explained(run: &Output, code: i32, message: &str) {
     run.code(code).contains_nowhere("panicked").contains_nowhere("geheim");
@@ -121,7 +121,7 @@ fn a_plugin_that_leaves_a_child_behind() {
         "status": {"token": "some-token"}});
     let pid = hostile.folder().join("pid");
     let script = format!("sleep 100000 & echo $! > {}; printf '%s' '{answer}'", pid.display());
-    // The child holds standard output and standard error.
+    // The child keeps standard output and standard error open.
     hostile.gantry(hostile.plugin(&script)).run().code(0);
     let asked = hostile.server.asked();
     assert!(asked.iter().all(|asked| asked.headers["authorization"] == "Bearer some-token"), "{asked:?}");
@@ -182,7 +182,7 @@ fn files_of_the_kubeconfig_that_do_not_end() {
     });
 }
 
-/// `--kubeconfig <(…)` of a shell is a pipe that somebody writes to.
+/// `--kubeconfig <(…)` of a shell is a pipe that another process writes to.
 #[test]
 fn a_kubeconfig_from_a_pipe_is_read() {
     let hostile = Hostile::new();

@@ -1,8 +1,8 @@
-//! A deploy to a folder is killed again and again; every file is whole each time.
+//! A deploy to a folder is killed again and again; every file is complete each time.
 //!
 //! The test starts itself as the child that writes, so that there is a process to kill. A kill hits the few
-//! microseconds of a write by luck only, so the files are also watched all the time: what a reader finds at a moment
-//! is what a kill at that moment would leave.
+//! microseconds of a write only by chance, so the files are also watched all the time: what a reader sees at a moment
+//! is what a kill at that moment would leave behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -40,7 +40,7 @@ fn wanted(name: &str) -> Wanted {
     }
 }
 
-/// The same number before and after the padding: half a write would show.
+/// The same number before and after the padding, so half a write would be visible.
 fn config_map(name: &str, number: usize) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"},
@@ -54,7 +54,7 @@ fn number(target: &DirTarget, name: &str) -> Option<usize> {
     Some(live["data"]["first"].as_str().unwrap().parse().unwrap())
 }
 
-/// The child: writes without end, and says so after each write.
+/// The child: writes in an endless loop, and prints a line after each write.
 #[test]
 #[ignore = "it is the child of the other test and never ends"]
 fn writer() {
@@ -101,7 +101,7 @@ fn a_kill_at_any_moment_leaves_every_file_whole() {
     });
 }
 
-/// Looks at the files until it has to stop, or until one is too short to be whole.
+/// Reads the files until it is stopped, or until one is too short to be complete.
 fn watch(folder: &Path, done: &AtomicBool) -> Option<String> {
     let files = ["shared.yaml", "configmap_default_new.yaml"];
     while !done.load(Ordering::Relaxed) {
@@ -123,7 +123,7 @@ fn kill_once(round: u32, folder: &Path, other: &str) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // After a number of writes, and then somewhere within the next one.
+    // After a number of writes, and then at some moment within the next one.
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     lines.filter(|line| line == "written").nth(round as usize % 4).expect("the child writes");
     for spin in 0..u64::from(round) * 80_000 {

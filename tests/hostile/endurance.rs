@@ -1,4 +1,4 @@
-//! Kills and faults by the hundred: nothing is lost, and every run ends as it should. Not part of `cargo test`; see
+//! Hundreds of kills and faults: nothing is lost, and every run ends as it should. Not part of `cargo test`; see
 //! docs/testing.md.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use crate::support::{Asked, Bed, Does, Gantry, Mock, Output, control_plane};
 use serde_json::{Value, json};
 
-/// Kills of deploys to each target.
+/// The number of kills of deploys to each target.
 const KILLS: u64 = 100;
-/// ConfigMaps of a deploy that is killed.
+/// The number of ConfigMaps of a deploy that is killed.
 const OBJECTS: u64 = 30;
 const MOST_KIB: u64 = 2 << 20;
 
-/// A random number below `end`; the same in every run.
+/// A random number below `end`, the same in every run.
 fn random(number: u64, end: u64) -> u64 {
     // SplitMix64.
     let mut z = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -27,7 +27,7 @@ fn random(number: u64, end: u64) -> u64 {
     (z ^ (z >> 31)) % end.max(1)
 }
 
-/// The manifests of a round: each object holds the round's number twice, so that half of one would show.
+/// The manifests of a round: each object has the round's number twice, so half a write would be visible.
 fn manifests(bed: &Bed, round: u64) -> String {
     let namespace = &bed.names.namespace;
     let padding = "x".repeat(5000);
@@ -43,7 +43,7 @@ fn manifests(bed: &Bed, round: u64) -> String {
     documents.join("---\n")
 }
 
-/// Kills a deploy of each round at a random moment, looks at every object, and deploys again.
+/// Kills a deploy of each round at a random moment, checks every object, and deploys again.
 fn kills(bed: &Bed, gantry: impl Fn() -> Gantry, read: impl Fn(u64) -> Option<Value>) {
     bed.write("manifests.yaml", &manifests(bed, 0));
     gantry().run().code(0);
@@ -100,7 +100,7 @@ fn kills_of_deploys_to_a_folder() {
     let bed = Bed::new();
     let live = bed.folder.path().join("live");
     fs::create_dir(&live).expect("a folder");
-    // Beside other documents, which stay.
+    // Next to other documents, which stay.
     let other = "# Not to be touched.\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: default}\n";
     fs::write(live.join("other.yaml"), other).expect("write a file");
     let gantry =
@@ -126,7 +126,7 @@ fn sample_crd(field: &str) -> String {
     )
 }
 
-/// A namespace, a CRD that gets wider, two objects and a custom resource.
+/// A namespace, a CRD that is widened, two objects and a custom resource.
 fn deployed() -> String {
     let object = |kind: &str, name: &str, rest: &str| {
         format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: {name}, namespace: default}}\n{rest}\n")
@@ -141,7 +141,7 @@ fn deployed() -> String {
     .join("---\n")
 }
 
-/// Where the objects of [`deployed`] are stored.
+/// The files in which the objects of [`deployed`] are stored.
 const PATHS: [&str; 5] = [
     "/api/v1/namespaces/team",
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/samples.example.com",
@@ -150,7 +150,7 @@ const PATHS: [&str; 5] = [
     "/apis/example.com/v1/namespaces/default/samples/one",
 ];
 
-/// What is asked, without what differs between runs.
+/// The request, without the parts that differ between runs.
 fn endpoint(asked: &Asked) -> String {
     let keys: BTreeSet<&str> = asked.query.split('&').map(|pair| pair.split('=').next().unwrap_or(pair)).collect();
     format!("{} {} {:?}", asked.method, asked.path, keys)
@@ -217,7 +217,7 @@ fn report(folder: &Path) -> Option<Value> {
     serde_json::from_str(&fs::read_to_string(folder.join("report.json")).ok()?).ok()
 }
 
-/// What is wrong with how a run ended.
+/// The reason why the end of a run is wrong, if it is.
 fn wrong(run: &Output, server: &Mock, report: Option<&Value>) -> Option<String> {
     let said = format!("{}{}", run.stdout, run.stderr);
     let Some(report) = report else { return Some("no report".into()) };

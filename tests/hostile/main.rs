@@ -1,5 +1,5 @@
-//! Inputs, servers and surroundings that would do harm, and kills at any moment: every run ends by itself, in bounded
-//! memory, with nothing lost.
+//! Hostile inputs, servers and environments, and kills at any moment: every run ends by itself, in bounded memory, and
+//! nothing is lost.
 
 #[cfg(unix)]
 #[path = "../support/mod.rs"]

@@ -15,7 +15,7 @@ fn from_stdin(stdin: impl Read) -> Result<gantry::manifest::Loaded, Vec<Problem>
     load(&["-".to_owned()], &mut Some(stdin))
 }
 
-/// A CRD of about 25 KB whose text looks like that of real ones.
+/// A CRD of about 25 KB with text that resembles real CRDs.
 fn crd(number: usize) -> String {
     let mut text = format!(
         "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: kind{number}s.example.com\n\
@@ -31,7 +31,7 @@ fn crd(number: usize) -> String {
     text
 }
 
-/// Gives `count` documents one after the other, so that the test itself holds only one.
+/// Produces `count` documents one after the other, so the test itself holds only one in memory.
 struct Stream {
     count: usize,
     number: usize,
@@ -92,7 +92,7 @@ fn a_list_of_ten_thousand_items_is_read_and_searched() {
     };
     let loaded = from_stdin(Stream::new(10_001, item)).unwrap();
     assert_eq!(loaded.manifests.len(), 10_000);
-    // Places of many items must not read the whole list for each of them.
+    // Finding the positions of many items must not read the whole list for each of them.
     for manifest in loaded.manifests.iter().step_by(10) {
         let found = Spans::of(&manifest.origin).locate(&["metadata".into(), "name".into()]);
         assert_eq!((found.location.line, found.location.column), (manifest.origin.line + 3, 5));
@@ -132,10 +132,10 @@ fn ten_thousand_levels_are_refused() {
     }
 }
 
-/// A schema may be nested as deeply as JSON is read, and no deeper than that: every walk over it has enough stack.
+/// A schema can be nested as deeply as the JSON parser allows, and no deeper: every recursion over it has enough stack.
 #[test]
 fn a_schema_of_a_hundred_levels_is_judged() {
-    // So many levels of the document each of these takes.
+    // The number of document levels for each of these nestings.
     for (open, close, levels) in [
         (r#"{"type":"array","items":"#, "}", 1),
         (r#"{"type":"object","additionalProperties":"#, "}", 1),
@@ -181,7 +181,7 @@ fn a_schema_of_a_hundred_levels_is_judged() {
     }
 }
 
-/// One long line, one long key, one long text: nothing here may cost more than its length.
+/// One long line, one long key, one long text: the cost must be proportional to the length.
 #[test]
 fn long_lines_are_read() {
     let long = "x".repeat(8 << 20);
@@ -196,7 +196,7 @@ fn long_lines_are_read() {
     assert_eq!(found.location.line, 100_004);
 }
 
-/// The built binary on these manifests from standard input, with so many MiB of address space.
+/// Runs the built binary on these manifests from standard input, with this many MiB of address space.
 #[cfg(unix)]
 fn check_within(mebibytes: usize, manifests: impl Fn(&mut dyn Write) -> io::Result<()>) -> (Option<i32>, String) {
     let cluster = tempfile::tempdir().unwrap();
@@ -206,7 +206,7 @@ fn check_within(mebibytes: usize, manifests: impl Fn(&mut dyn Write) -> io::Resu
         .arg(format!("dir:{}", cluster.path().display()))
         .env_clear()
         .env("HOME", cluster.path())
-        // Each further arena of the allocator reserves address space that nobody uses, more or less of it from run to run.
+        // Each further arena of the allocator reserves unused address space, of a size that varies between runs.
         .envs([("TOKIO_WORKER_THREADS", "2"), ("MALLOC_ARENA_MAX", "1")])
         .current_dir(cluster.path())
         .stdin(Stdio::piped())
@@ -215,7 +215,7 @@ fn check_within(mebibytes: usize, manifests: impl Fn(&mut dyn Write) -> io::Resu
         .spawn()
         .unwrap();
     let mut stdin = io::BufWriter::with_capacity(1 << 20, child.stdin.take().unwrap());
-    // A child that ends before it has read everything closes the pipe; its exit code says why.
+    // A child that exits before it has read everything closes the pipe; its exit code shows why.
     let _ = manifests(&mut stdin).and_then(|()| stdin.flush());
     drop(stdin);
     let output = child.wait_with_output().unwrap();
@@ -240,8 +240,9 @@ fn more_documents_than_a_cluster_holds_are_refused() {
     assert!(said.starts_with("error: more than the limit of 250000 documents per source"), "{said}");
 }
 
-/// 42,000 objects and 40 MB, a fifth of the largest stream that a run has to do with: the text is held, and little beside it.
-/// Much of the limit is what threads map and never touch, and the program itself, which is some 70 MiB without optimisation.
+/// 42,000 objects and 40 MB, a fifth of the largest supported stream: gantry holds the text in memory, and little more.
+/// Much of the limit is memory that threads map and never touch, and the program itself, which is about 70 MiB without
+/// optimisation.
 #[cfg(unix)]
 #[test]
 fn very_many_objects_cost_little_more_than_their_text() {

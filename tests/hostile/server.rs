@@ -1,7 +1,7 @@
-//! No answer of a server makes gantry hang, panic or fill the memory.
+//! No answer of a server makes gantry hang, panic or exhaust the memory.
 //!
-//! The server is one of the test's own: these are faults, not semantics. Each run has an address space limit, so that
-//! what is not bounded fails instead of filling this machine.
+//! The server is the test's own: these tests cover faults, not semantics. Each run has an address space limit, so
+//! unbounded memory use fails instead of exhausting this machine.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::support::{Asked, Bed, Does, Gantry, Mock, Output};
 use serde_json::json;
 
-/// Far more than a run needs, and far less than an answer without an end takes.
+/// Far more than a run needs, and far less than an endless answer would need.
 const MOST_KIB: u64 = 2 << 20;
 
 struct Run {
@@ -19,14 +19,14 @@ struct Run {
 }
 
 impl Run {
-    /// Of a deploy of these manifests.
+    /// A deploy of these manifests.
     fn of(manifests: &str, plan: impl Fn(&Asked) -> Option<Does> + Send + Sync + 'static) -> Self {
         let bed = Bed::new();
         bed.write("manifests.yaml", manifests);
         Run { bed, server: Mock::start(plan) }
     }
 
-    /// Of a deploy of one ConfigMap; the plan is for the request that reads it.
+    /// A deploy of one ConfigMap; the plan applies to the request that reads it.
     fn reading(does: impl Fn() -> Does + Send + Sync + 'static) -> Self {
         let is_read = |asked: &Asked| asked.method == "GET" && asked.path.ends_with("/configmaps/a");
         Self::of(CONFIG_MAP, move |asked| is_read(asked).then(&does))
@@ -36,7 +36,7 @@ impl Run {
         self.bed.deploy(self.server.kubeconfig(self.bed.folder.path(), "unused"), &[]).memory_limit(MOST_KIB)
     }
 
-    /// It fails with this error, and nothing was written.
+    /// Asserts that it fails with this error, and that nothing was written.
     #[track_caller]
     fn fails(&self, gantry: Gantry, message: &str) -> Output {
         let run = gantry.run();
@@ -65,7 +65,7 @@ fn a_body_without_an_end() {
     let url = run.server.url().to_owned();
     run.fails(run.gantry(), &format!("the response from {url} is larger than 8 MiB; gantry stopped reading it"));
 
-    // Of a refusal less is read; of what every run asks first, more.
+    // The limit for refusals is lower; for the requests at the start of every run, it is higher.
     let run = Run::reading(move || endless("HTTP/1.1 500 X\r\ncontent-type: text/plain\r\n\r\n", text_too.clone()));
     let url = run.server.url().to_owned();
     run.fails(run.gantry(), &format!("the response from {url} is larger than 4 MiB; gantry stopped reading it"));
@@ -87,7 +87,7 @@ fn a_packed_body_that_unpacks_to_more_than_the_memory() {
     let head = format!("{HEAD}content-encoding: gzip\r\ncontent-length: {}\r\n\r\n", packed.len());
     let answer = [head.into_bytes(), packed].concat();
     let run = Run::reading(move || Does::Bytes(answer.clone()));
-    // From this machine itself nothing is asked for packed; this address is another name for it.
+    // gantry requests no compression from a loopback address; this address is another name for this machine.
     let url = run.server.url().replace("127.0.0.1", "0.0.0.0");
     let kubeconfig = crate::support::changed(
         run.bed.folder.path(),
@@ -152,7 +152,7 @@ fn objects_that_no_reader_can_read() {
     }
 }
 
-/// A dry run answers the object as it would be stored, and that is read, too.
+/// The answer to a dry run is the object as it would be stored, and gantry reads it, too.
 #[test]
 fn a_dry_run_that_answers_nonsense() {
     for body in ["", "garbage", "[1", r#"{"a": 1e999}"#] {
@@ -182,14 +182,14 @@ spec:
     )
 }
 
-/// The answer to a list: no object, and a token with which it goes on.
+/// The answer to a list: no objects, and a continue token.
 fn page(token: &str) -> Does {
     Does::json(200, json!({"kind": "List", "metadata": {"continue": token}, "items": []}))
 }
 
 #[test]
 fn a_list_of_crds_that_gets_nowhere() {
-    // So many that they are listed.
+    // This many objects are listed instead of read one by one.
     let manifests: Vec<String> = (0..129).map(|number| crd(&format!("sample{number}"), "{type: string}")).collect();
     let manifests = manifests.join("---\n");
     let is_list = |asked: &Asked| asked.path.ends_with("/customresourcedefinitions") && asked.query.contains("limit=");
@@ -216,8 +216,7 @@ fn a_list_of_crds_that_gets_nowhere() {
     says(&run, "its continue token is too long");
 }
 
-/// Objects are listed for `CustomResourceValidation`, with what is live of a CRD that gets narrower.
-/// What the server does with each request, where it is not what a real one would do.
+/// Returns the server's answer to a request, or `None` for the answer of a real server.
 type Plan = Box<dyn Fn(&Asked) -> Option<Does> + Send + Sync>;
 
 #[test]
@@ -243,7 +242,7 @@ fn a_list_of_objects_that_gets_nowhere() {
         live["status"] = json!({"storedVersions": ["v1"]});
         run.server.put(path, live);
         let out = run.gantry().args(["--preflight", "CustomResourceValidation"]).run();
-        // The report is wrapped.
+        // The report wraps lines.
         let said = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(why), "{why}\n{out}");
         out.code(1).contains_nowhere("panicked");
@@ -262,7 +261,7 @@ fn a_list_of_objects_that_gets_nowhere() {
         Box::new(move |asked| is_list(asked).then(|| page(&count(asked).to_string()))),
         &nowhere("page after page is empty"),
     );
-    // Expired, renewed, an object, expired, …
+    // Expired, restarted, an object, expired, …
     let renewed = move |asked: &Asked| {
         let number = count(asked);
         let item =
@@ -281,7 +280,7 @@ fn a_list_of_objects_that_gets_nowhere() {
     says(Box::new(move |asked| is_list(asked).then(|| expired(""))), "twice while gantry read it");
 }
 
-/// A page of large objects is asked for again with fewer on it.
+/// A page of large objects is requested again with fewer objects.
 #[test]
 fn a_page_that_is_too_long_becomes_shorter() {
     let manifests: Vec<String> = (0..129).map(|number| crd(&format!("sample{number}"), "{type: string}")).collect();
@@ -296,7 +295,7 @@ fn a_page_that_is_too_long_becomes_shorter() {
     assert_eq!(lists, ["limit=100", "limit=10"]);
 }
 
-/// One request waits for a server that stays busy; the others are sent once.
+/// One request waits for a server that stays overloaded; the others are sent once.
 #[test]
 fn a_server_that_is_busy_for_ever() {
     let manifests: Vec<String> =
@@ -308,14 +307,14 @@ fn a_server_that_is_busy_for_ever() {
     let out = run.gantry().run();
     out.code(1).stderr_contains("is overloaded (429); gave up after several attempts").contains_nowhere("panicked");
     let reads = run.server.asked().into_iter().filter(is_read).count();
-    // Sixteen are under way at the same time, and each of those waits.
+    // Sixteen requests run at the same time, and each of them waits.
     assert!((100..=16 * 6 + 100).contains(&reads), "{reads}");
 }
 
 const TOKEN: &str = "t0ken-of+the/depl0yer-4711";
 const VALUE: &str = "c0rrect/horse+battery staple";
 
-/// What a server may make of a text that it was sent, and the part of that which nobody may see.
+/// The form in which a server can return a text that it was sent, and the part of it that must not be shown.
 fn altered(text: &str) -> Vec<(String, String)> {
     let percent: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let escapes: String = text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
@@ -350,7 +349,7 @@ fn altered(text: &str) -> Vec<(String, String)> {
     altered
 }
 
-/// The altered texts in what is shown: as they were sent, and as they are when they are made harmless.
+/// The altered texts in the output: as they were sent, and in their escaped form.
 #[track_caller]
 fn is_hidden(run: &Output, text: &str, altered: &str) {
     run.contains_nowhere("panicked");
@@ -376,7 +375,7 @@ fn our_own_token_is_in_no_words_of_the_server() {
         let out = run.bed.deploy(run.server.kubeconfig(run.bed.folder.path(), TOKEN), &[]).run();
         is_hidden(out.code(1), TOKEN, &secret);
     }
-    // Where the server has other places for words.
+    // The fields in which a server can also return text.
     let warning = format!(
         "HTTP/1.1 404 X\r\nwarning: 299 - \"{TOKEN} is deprecated\"\r\ncontent-type: text/plain\r\ncontent-length: 0\r\n\r\n"
     );

@@ -1,4 +1,4 @@
-//! What surrounds a run: variables, limits, signals, and a report that cannot be written.
+//! The environment of a run: variables, limits, signals, and a report that cannot be written.
 
 #[cfg(target_os = "linux")]
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ fn a_variable_that_is_not_utf_8() {
     let run = gantry().env("GANTRY_CONTXT", broken).run();
     run.code(2).stderr_contains("unknown environment variable GANTRY_CONTXT").stderr_contains("GANTRY_CONTEXT?");
     assert!(server.asked().is_empty());
-    // What is not ours may be anything.
+    // Variables of other programs can have any value.
     gantry().env("OTHER", broken).env("GANTRY_TEST_X", broken).run().code(0);
 }
 
@@ -78,8 +78,8 @@ fn a_process_that_may_start_few_threads() {
     let server = Mock::start(|_| None);
     let bed = bed(CONFIG_MAP);
     let mut codes = BTreeSet::new();
-    // Each thread reserves its stack, so that a limit on address space is one on threads, too. Where there is no room for the
-    // program or for the first bytes of a thread, the system's own parts end it by a signal.
+    // Each thread reserves its stack, so a limit on address space also limits the number of threads. If there is no
+    // room for the program or for the first bytes of a thread, the runtime itself ends the process with a signal.
     for mebibytes in (60..400).step_by(20) {
         let run = bed.deploy(server.kubeconfig(bed.folder.path(), "unused"), &[]).limit("-v", mebibytes << 10).run();
         let code = run.code;
@@ -107,7 +107,7 @@ fn a_second_interrupt_says_how_much_was_applied() {
     out.code(1).contains_nowhere("panicked");
     let line = out.stderr.lines().find_map(|line| line.strip_prefix("error: interrupted; ")).unwrap_or_default();
     let (count, rest) = line.split_once(' ').unwrap_or_default();
-    // Eight are under way at the same time, and one of them has no answer.
+    // Eight requests run at the same time, and one of them gets no answer.
     assert!(count.parse::<usize>().is_ok_and(|count| (12..=19).contains(&count)), "{out}");
     assert_eq!(
         rest,
@@ -143,14 +143,14 @@ fn a_report_that_cannot_be_written_says_what_was_applied() {
     applied(to_folder(&bed, &["-o", "json"]).stdout(full()), &bed, "to standard output: No space left on device");
     let bed = fresh();
     applied(to_folder(&bed, &["-o", "json"]).stdout(closed()), &bed, "to standard output: Broken pipe");
-    // One that fails keeps no other from being written.
+    // A file that cannot be written does not prevent another from being written.
     let bed = fresh();
     let both = ["-o", "json=/dev/full", "-o", "json=report.json"];
     applied(to_folder(&bed, &both), &bed, "the report to /dev/full: No space left on device");
     let report = fs::read_to_string(bed.folder.path().join("report.json")).expect("the other report");
     assert_eq!(serde_json::from_str::<serde_json::Value>(&report).expect("JSON")["outcome"], "deployed");
 
-    // For people the review comes first: then nothing is written.
+    // A human report comes first, for the question: if it cannot be written, nothing is deployed.
     let bed = fresh();
     to_folder(&bed, &[]).stdout(full()).run().code(1).stderr_contains("cannot write to standard output");
     assert_eq!(fs::read_dir(bed.folder.path().join("live")).expect("the folder").count(), 0);
@@ -201,7 +201,7 @@ fn no_report_is_written_over_a_file_that_is_read() {
     }
     assert!(server.asked().is_empty());
 
-    // Also where that file is what is wrong.
+    // Also if that file itself has the error.
     let broken = |name: &str, text: &str, output: &str, code: i32| {
         let old = fs::read(folder.join(name)).expect("a file");
         bed.write(name, text);
@@ -230,7 +230,7 @@ fn no_report_is_written_over_a_live_object() {
     assert!(Path::new(&live).exists());
 }
 
-/// It came with a clone: nobody who deploys has looked at it.
+/// The file came with a clone: nobody who deploys has reviewed it.
 #[test]
 fn a_project_file_deploys_to_no_folder_of_others() {
     let bed = bed(CONFIG_MAP);
@@ -245,7 +245,7 @@ fn a_project_file_deploys_to_no_folder_of_others() {
     assert_eq!(fs::read_dir(elsewhere.path()).expect("the folder").count(), 1);
 }
 
-/// A proof waits for nothing, and is ended all the same: it would take a minute to come to its end.
+/// A proof has no time limit, but can be interrupted: it would take a minute to finish.
 #[test]
 fn an_interrupt_in_the_midst_of_a_long_proof_ends_the_run() {
     let crds = |pattern: &dyn Fn(usize) -> String| {

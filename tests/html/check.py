@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Opens an HTML report in a headless Chromium and tries what a reader does with it.
+"""Opens an HTML report in a headless Chromium and tests what a reader does with it.
 
     tests/html/check.py REPORT.html [FOLDER]
 
@@ -22,7 +22,7 @@ import urllib.request
 
 
 class Page:
-    """The DevTools protocol, over a WebSocket of our own: no package has to be installed."""
+    """The DevTools protocol, over a minimal WebSocket client, so that no package is needed."""
 
     def __init__(self, address):
         host, rest = address.removeprefix("ws://").split(":", 1)

@@ -1,4 +1,4 @@
-//! `--baseline`: what an earlier report has, too, does not count.
+//! `--baseline`: findings that an earlier report also has do not count.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::formats::{gantry, repository};
 
 const BREAKING: [&str; 5] = ["check", "-f", "breaking", "--target", "dir:live"];
 
-/// Runs gantry with a report in JSON, and answers the exit code, the report, and what is told people.
+/// Runs gantry with a JSON report, and returns the exit code, the report, and the human output.
 fn run(repository: &TempDir, arguments: &[&str]) -> (Option<i32>, Value, String) {
     let all: Vec<&str> = arguments.iter().copied().chain(["-o", "human", "-o", "json=now.json"]).collect();
     let ran = gantry(repository, &all);
@@ -19,7 +19,7 @@ fn run(repository: &TempDir, arguments: &[&str]) -> (Option<i32>, Value, String)
     (ran.status.code(), serde_json::from_slice(&report).unwrap_or_default(), told)
 }
 
-/// A repository, and `base.json` in it: what these arguments find.
+/// A repository with `base.json`, the report of a run with these arguments.
 fn with_baseline(arguments: &[&str]) -> TempDir {
     let repository = repository();
     let all: Vec<&str> = arguments.iter().copied().chain(["-o", "json=base.json"]).collect();
@@ -35,7 +35,7 @@ fn edit(repository: &TempDir, file: &str, from: &str, to: &str) {
     fs::write(path, text.replacen(from, to, 1)).expect("written");
 }
 
-/// How many findings have this severity, and this state.
+/// The number of findings with this severity and this state.
 fn count(report: &Value, severity: &str, state: &str) -> usize {
     let findings = report["checks"].as_array().expect("checks").iter().flat_map(|check| check["findings"].as_array());
     findings.flatten().filter(|found| found["severity"] == severity && found["baselineState"] == state).count()
@@ -57,7 +57,7 @@ fn what_the_baseline_has_does_not_count_wherever_its_lines_are() {
     assert!(told.contains("Compared with base.json: 15 known findings do not count."), "{told}");
     assert!(told.contains("CRDUpgradeSafety  passed: 15 known (-v shows all)"), "{told}");
 
-    // And what is new does, alone.
+    // Only new findings have an effect.
     edit(&repository, "breaking/bakery.yaml", "size:", "weight:");
     let (code, report, told) = run(&repository, &[&BREAKING[..], &["--baseline", "base.json"]].concat());
     assert_eq!((code, count(&report, "error", "new")), (Some(3), 1), "{told}");
@@ -130,7 +130,7 @@ fn a_baseline_that_is_none_is_a_usage_error() {
         ("deep.json", "--baseline is not a JSON report: "),
         ("empty.json", "empty.json:1"),
     ] {
-        // Nobody listens there: it is found out before any request.
+        // Nothing listens on that port: the error is found before any request.
         let arguments = ["check", "-f", "breaking", "--kubeconfig", "nowhere", "--baseline", name];
         let (code, _, told) = run(&repository, &arguments);
         assert_eq!(code, Some(2), "{name}: {told}");

@@ -1,4 +1,4 @@
-//! Every file in `config-examples/` loads, means what it says, and is described by the JSON Schema.
+//! Every file in `config-examples/` loads, has the documented effect, and is valid by the JSON Schema.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use gantry::config::{Definition, Loaded, Loader, SelectedCheck, schema};
 use gantry::finding::Mode;
 use gantry::preflight::registry;
 
-/// What each file is loaded with, the file itself last, and the `mode` and `failMode` that come out.
+/// The files to load for each example, the example itself last, and the resulting `mode` and `failMode`.
 const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["team-defaults.yaml"], Mode::Error, Some("closed")),
     (&["catalogs.yaml"], Mode::Error, None),
@@ -67,7 +67,7 @@ fn an_app_has_a_record_and_limits() {
     assert_eq!(settings.timeouts.delete, Duration::from_secs(600));
     let checks: Vec<(&str, Mode)> = settings.checks.iter().map(|check| (check.name.as_str(), check.mode)).collect();
     assert_eq!(checks, [("CRDUpgradeSafety", Mode::Error), ("DeletionSafety", Mode::Error)]);
-    // Ten of forty are more than a fifth of them.
+    // Ten of forty are more than a fifth.
     let most = settings.prune_max.expect("a limit");
     assert!(most.allows(8, 40) && !most.allows(10, 40));
 }
@@ -139,7 +139,7 @@ fn the_documentation_names_every_key_of_every_check() {
     }
 }
 
-/// Each holds three, run by `tests/checks/custom_checks.rs`.
+/// Each has three checks, which `tests/checks/custom_checks.rs` runs.
 const OWN_CHECKS: &[&str] = &["own-checks-cel.yaml", "own-checks-exec.yaml"];
 
 #[test]
@@ -152,7 +152,7 @@ fn checks_of_ones_own_are_three_of_each_kind() {
     }
 }
 
-/// Every YAML file below the folder, relative to it.
+/// Every YAML file in the folder, at any depth, relative to it.
 fn examples() -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut folders = vec![folder()];

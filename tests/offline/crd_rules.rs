@@ -1,7 +1,7 @@
-//! `tests/fixtures/crd-upgrade-safety`: pairs of CRDs, each with the findings that it must have and no others.
+//! `tests/fixtures/crd-upgrade-safety`: pairs of CRDs, each with exactly the findings that it must have.
 //!
-//! Every rule runs on every fixture. Each live CRD is one that a real API server takes, and so is each desired one that is
-//! not blocked: the same fixtures are deployed for real. A folder with a file `offline` says why it cannot be.
+//! Every rule runs on every fixture. A real API server accepts each live CRD, and each desired one that is not blocked:
+//! the same fixtures are deployed to one. A folder with a file `offline` is an exception; the file has the reason.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ struct Expected {
     rule: String,
     /// Under `preset: documented`.
     severity: Severity,
-    /// Under `preset: semantic`, where that differs.
+    /// Under `preset: semantic`, if that differs.
     semantic: Option<Severity>,
-    /// What is proven of the change, where a proof is asked for.
+    /// The proof's result for the change, if the fixture requires one.
     verdict: Option<Verdict>,
     version: Option<String>,
     path: Option<String>,
-    /// Checked where the fixture gives it.
+    /// Checked if the fixture specifies it.
     documented: Option<String>,
 }
 
@@ -96,7 +96,7 @@ fn every_fixture_has_its_findings_and_no_others() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A finding that says that objects break shows one; a finding that says that none does shows none.
+/// A finding that claims that objects break has a witness; a finding that claims that none does has none.
 #[test]
 fn every_proof_of_a_breakage_has_a_witness() {
     for fixture in &fixtures() {
@@ -118,7 +118,7 @@ fn what_does_not_change_is_silent() {
     }
 }
 
-/// The same schema as other text: no shortcut over equal texts, every node is walked.
+/// The same schema with different text: no shortcut for equal text applies, so every node is walked.
 #[test]
 fn what_is_only_written_differently_is_silent() {
     for fixture in &fixtures() {
@@ -139,7 +139,7 @@ fn every_rule_has_a_fixture() {
     }
 }
 
-/// A finding must lead somewhere: into the desired CRD, at least as far as the version that it speaks of.
+/// A finding must point into the desired CRD, at least to the version that it is about.
 #[test]
 fn every_finding_points_into_the_desired_crd() {
     use gantry::resource::Step;

@@ -1,4 +1,4 @@
-//! The folder that stands in for a cluster, through the library as a deploy uses it.
+//! The folder that represents a cluster, through the library as a deploy uses it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ spec:
     - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 ";
 
-/// The CRD of [`CRD`] with these versions; the last one is the storage version.
+/// [`CRD`] with these versions; the last one is the storage version.
 fn crd(versions: &[&str]) -> Value {
     let versions: Vec<Value> = versions
         .iter()
@@ -92,7 +92,7 @@ fn apply_pinned(target: &DirTarget, value: &Value, pin: &Pin) -> Result<Live, Ap
     })
 }
 
-/// Applies against what is there now.
+/// Applies to the current state of the folder.
 fn apply(target: &DirTarget, value: &Value) -> Result<Live, ApplyError> {
     apply_pinned(target, value, &pin(read(target, value).as_ref()))
 }
@@ -243,7 +243,7 @@ fn whatever_changed_since_it_was_read_stops_the_apply() {
     let desired = config_map("a", json!({"x": "3"}));
     let seen = pin(read(&target, &desired).as_ref());
 
-    // Of the same length, and nobody counted up.
+    // The same length, and the version was not incremented.
     fs::write(&path, file.replace("x: \"1\"", "x: \"2\"")).unwrap();
     assert_eq!(apply_pinned(&target, &desired, &seen).unwrap_err(), ApplyError::Changed);
     assert_eq!(apply_pinned(&target, &desired, &Pin::Absent).unwrap_err(), ApplyError::Changed);
@@ -442,7 +442,7 @@ fn the_file_of_a_new_secret_is_its_owners_alone() {
     apply(&target, &config_map("c", json!({}))).unwrap();
     let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("secret_default_s.yaml"), 0o600);
-    // As the umask has it, like any other new file.
+    // By the umask, like any other new file.
     fs::write(folder.path().join("usual"), "").unwrap();
     assert_eq!(mode("configmap_default_c.yaml"), mode("usual"));
 }
@@ -456,13 +456,13 @@ fn what_another_process_writes_between_two_applies_is_seen() {
     let mine = config_map("a", json!({"x": "2"}));
     assert_eq!(apply_pinned(&target, &mine, &Pin::Absent).unwrap_err(), ApplyError::Changed);
 
-    // Changed in place, of the same length: the folder's own time says nothing.
+    // Changed in place, with the same length: the folder's own time does not change.
     let seen = pin(read(&target, &mine).as_ref());
     let path = folder.path().join("configmap_default_a.yaml");
     fs::write(&path, fs::read_to_string(&path).unwrap().replace("\"1\"", "\"3\"")).unwrap();
     assert_eq!(apply_pinned(&target, &mine, &seen).unwrap_err(), ApplyError::Changed);
 
-    // Taken away.
+    // Removed.
     let seen = pin(read(&target, &mine).as_ref());
     fs::remove_file(&path).unwrap();
     assert_eq!(apply_pinned(&target, &mine, &seen).unwrap_err(), ApplyError::Changed);
@@ -567,7 +567,7 @@ fn objects_are_listed_as_a_server_would_list_them() {
 
     let mut pages = target.list(&ListRequest::of(&resource, 3));
     assert_eq!(pages.next_page().unwrap().unwrap().remaining(), Some(1));
-    // What is written while a list goes on is not part of it.
+    // Objects that are written during a list are not part of it.
     apply(&target, &crd(&["v1", "v2", "v3"])).unwrap();
     assert_eq!(pages.next_page().unwrap().unwrap().remaining(), None);
     assert!(pages.next_page().unwrap().is_none() && pages.next_page().unwrap().is_none());
@@ -581,7 +581,7 @@ fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
     let folder = folder(&[("crd.yaml", &webhook.to_string()), ("one.yaml", object)]);
     let target = open(&folder);
 
-    // Nothing needs to be converted.
+    // Nothing needs a conversion.
     assert_eq!(list(&target, &ListRequest::of(&samples("v1"), 9)).unwrap().concat().len(), 1);
     let resource = samples("v2");
     let mut pages = target.list(&ListRequest::of(&resource, 9));
@@ -609,7 +609,7 @@ fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
     assert_eq!(problem.message, "\"a=b=c\" is not a label selector: found '=', expected: ',' or 'end of string'");
 }
 
-/// The built binary, without the surroundings of whoever runs the tests.
+/// The built binary, isolated from the environment of the tests.
 fn gantry(work: &Path, args: &[&str]) -> (Option<i32>, String) {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_gantry"))
         .args(args)

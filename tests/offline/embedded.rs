@@ -1,4 +1,4 @@
-//! The library inside another program: every stream is the caller's, and so is the stop.
+//! The library inside another program: every stream is the caller's, and so is the stop signal.
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Write};
@@ -12,7 +12,7 @@ use gantry::run::{Exit, Host, run};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-/// A stream that stays with the test.
+/// A stream whose content the test can read.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -33,7 +33,7 @@ impl Kept {
     }
 }
 
-/// A deploy of one config map to a folder.
+/// A deploy of one ConfigMap to a folder.
 struct Embedded {
     work: TempDir,
     stdout: Kept,
@@ -57,7 +57,7 @@ impl Embedded {
         std::fs::read_dir(self.cluster().join("cluster")).unwrap().next().is_some()
     }
 
-    /// `answer`: what a person types on the caller's terminal, if there is one.
+    /// `answer`: the keys that a person types on the caller's terminal, if there is one.
     async fn deploy(&self, answer: Option<&'static str>, stop: watch::Receiver<bool>) -> Exit {
         let manifest = self.work.path().join("manifest.yaml").display().to_string();
         let target = format!("dir:{}", self.work.path().join("cluster").display());
@@ -103,7 +103,7 @@ async fn the_question_is_asked_on_the_callers_stream() {
 
 #[tokio::test]
 async fn a_caller_who_stops_has_nothing_written() {
-    // The work is done in a moment, and the stop still wins each time.
+    // The work takes only a moment, and the stop signal still wins each time.
     for _ in 0..20 {
         let embedded = Embedded::new();
         let (_keep, stop) = watch::channel(true);

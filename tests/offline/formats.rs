@@ -1,4 +1,4 @@
-//! Formats of the report for other programs, as the built binary writes them.
+//! Report formats for other programs, as the built binary writes them.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Every format that is written as a whole, and the file that it is written to here.
+/// Every format that is written to a file, and the file's name.
 const FORMATS: &[&str] = &["json", "sarif", "junit", "markdown", "github", "gitlab", "html"];
 
 /// A repository with manifests and a folder that represents a cluster, both below `deploy/`.
@@ -30,7 +30,7 @@ pub fn gantry(repository: &TempDir, arguments: &[&str]) -> Output {
     command.env_clear().env("HOME", repository.path()).output().expect("gantry runs")
 }
 
-/// What a check writes in every format at once, each to a file of its own, with the exit code that is expected.
+/// The reports of one check in every format, each in its own file, with the expected exit code.
 fn written(repository: &TempDir, arguments: &[&str], code: i32) -> Vec<(&'static str, String)> {
     let outputs: Vec<String> = FORMATS.iter().map(|format| format!("{format}=out.{format}")).collect();
     let outputs = outputs.iter().flat_map(|output| ["-o", output]);
@@ -89,7 +89,7 @@ fn one_run_writes_every_format() {
     let html = of(&written, "html");
     for part in [
         "<h1 class=\"error\">Would be blocked: 11 errors in 3 objects. Nothing was written.</h1>",
-        // The lines of the manifest, and what of the schema node is not as it was.
+        // The lines of the manifest, and the changed keywords of the schema node.
         "<mark>minimum</mark>: 0\n",
         "<td><code>minimum</code></td><td class=\"removed\"><span class=\"faint\">absent</span></td>",
         "About the rule: <a href=\"#rule-NoMinimumTightened\">minimum added to a field, or raised</a>",

@@ -1,4 +1,5 @@
-//! The fuzz targets on their seeds: `fuzz/seeds/<target>/`, what fuzzing found to be different and what it once broke.
+//! Runs the fuzz targets on their seeds in `fuzz/seeds/<target>/`: inputs with distinct behaviour, and inputs of fixed
+//! bugs.
 
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;

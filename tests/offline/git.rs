@@ -1,4 +1,5 @@
-//! Commits as what is live: `--target git:REV[:PATH]`, in repositories that each test makes with the real git.
+//! Commits in place of the live state: `--target git:REV[:PATH]`, in repositories that each test creates with the real
+//! git.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +8,12 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A repository in a folder of its own, with nothing of this machine's git configuration.
+/// A repository in its own folder, isolated from this machine's git configuration.
 struct Repository {
     folder: TempDir,
 }
 
-/// How `gantry` ended.
+/// The result of a `gantry` run.
 struct Ended {
     code: Option<i32>,
     stdout: String,
@@ -27,7 +28,7 @@ impl Repository {
         repository
     }
 
-    /// With one commit that has this CRD in `deploy/crds/crd.yaml`.
+    /// A repository with one commit that has this CRD in `deploy/crds/crd.yaml`.
     fn with_crd(fields: &[&str]) -> Self {
         let repository = Self::new();
         repository.write("deploy/crds/crd.yaml", crd(fields));
@@ -49,13 +50,13 @@ impl Repository {
         git(&self.root(), arguments)
     }
 
-    /// Commits all that is in the folder.
+    /// Commits all files of the folder.
     fn commit(&self) {
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "--allow-empty", "-m", "change"]);
     }
 
-    /// A clone beside it, over a protocol that may leave things out.
+    /// A clone next to it, over a protocol that supports partial clones.
     fn clone(&self, options: &[&str]) -> PathBuf {
         let (from, to) = (format!("file://{}", self.root().display()), self.folder.path().join("clone"));
         let arguments = [&["clone", "-q"], options, &[&from, to.to_str().unwrap()]].concat();
@@ -63,7 +64,7 @@ impl Repository {
         to
     }
 
-    /// `gantry check`, in the folder.
+    /// Runs `gantry check` in the folder.
     fn check(&self, arguments: &[&str]) -> Ended {
         check_in(&self.root(), arguments)
     }
@@ -110,7 +111,7 @@ impl Ended {
 
     #[track_caller]
     fn says(&self, text: &str) -> &Self {
-        // Long lines are broken.
+        // Long lines are wrapped.
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let (stdout, stderr) = (words(&self.stdout), words(&self.stderr));
         assert!(stderr.contains(text) || stdout.contains(text), "{text}\n{}\n{}", self.stdout, self.stderr);
@@ -121,7 +122,7 @@ impl Ended {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.stdout, self.stderr))
     }
 
-    /// Of each change, what is done to which object.
+    /// The action and the object of each change.
     fn changes(&self) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let report = self.report();
@@ -182,7 +183,7 @@ fn a_pull_request_that_removes_a_field_is_blocked_and_the_next_one_passes() {
     repository.write("deploy/crds/crd.yaml", crd(&["keep", "gone"]));
     repository.commit();
     repository.check(&["-f", "deploy", "--target", "git:main"]).code(0);
-    // Beside the commit before, this one only adds.
+    // Compared with the previous commit, this one only adds.
     repository.check(&["-f", "deploy", "--target", "git:HEAD~1"]).code(0).says("1 update");
     repository.check(&["-f", "deploy", "--target", "git:HEAD"]).code(0).says("1 object unchanged");
 }
@@ -193,7 +194,7 @@ fn three_dots_are_where_the_branches_part() {
     repository.git(&["checkout", "-q", "-b", "topic"]);
     repository.commit();
     repository.git(&["checkout", "-q", "main"]);
-    // What others added to the main branch meanwhile is nothing that this one takes away.
+    // What others added to the main branch in the meantime does not count as removed.
     repository.write("deploy/crds/crd.yaml", crd(&["keep", "later"]));
     repository.commit();
     repository.git(&["checkout", "-q", "topic"]);
@@ -220,7 +221,7 @@ fn the_paths_of_the_manifests_are_read_from_the_root_of_the_repository() {
     }
     let absolute = repository.root().join("deploy");
     check_in(&deep, &["-f", absolute.to_str().unwrap(), "--target", "git:v1"]).code(3).says(REMOVED);
-    // A path of the target starts at the root, wherever gantry runs.
+    // A path of the target is relative to the root, wherever gantry runs.
     check_in(&deep, &["-f", ".", "--target", "git:v1:deploy/crds/crd.yaml"]).code(3);
     check_in(&deep, &["-f", ".", "--target", "git:v1:."]).code(3);
     check_in(&deep, &["-f", ".", "--target", "git:v1:other"]).code(0).says("1 create");
@@ -300,7 +301,7 @@ fn what_moved_is_compared_with_what_it_was() {
         moved.code(3).says(REMOVED).says("create 1 (").says("update 1 (").says("unchanged 1 (");
         moved.says("main:charts: does not exist at this commit: 2 objects compared with deploy/crds/crd.yaml, deploy/crds/more.yaml");
     }
-    // Of a file that stays only what left it has moved.
+    // For a file that still exists, only objects that left it have moved.
     repository.git(&["checkout", "-q", "main"]);
     repository.write("all.yaml", format!("{}\n---\n{}", crd_named("stays", &["a"]), crd_named("goes", &["a", "b"])));
     repository.commit();
@@ -321,7 +322,7 @@ fn what_moved_into_the_folder_is_compared_with_what_it_was() {
     let repository = Repository::new();
     repository.write("deploy/cm.yaml", config_map("settings"));
     repository.write("crds/crd.yaml", crd(&["keep", "gone"]));
-    // Beside what moves there are files that cannot be read, and one that only speaks of it.
+    // Next to the moved file there are files that cannot be read, and one that only mentions the object.
     repository
         .write("templates/chart.yaml", "kind: CustomResourceDefinition\nname: samples.test.example.com {{ x }}\n");
     repository.write("latin/a.yaml", b"CustomResourceDefinition samples.test.example.com \xe9\n");
@@ -337,7 +338,7 @@ fn what_moved_into_the_folder_is_compared_with_what_it_was() {
     for file in ["deploy", "./deploy/", "deploy/crd.yaml"] {
         check(&["-f", "deploy/cm.yaml", "-f", file]).code(3).says(REMOVED);
     }
-    // A name may be written with escapes.
+    // A name can be written with escapes.
     let escaped = crd(&["keep", "gone"]).replace("samples.test.example.com\n", "\"s\\u0061mples.test.example.com\"\n");
     repository.git(&["checkout", "-q", "-f", "HEAD"]);
     repository.write("crds/crd.yaml", escaped);
@@ -345,7 +346,7 @@ fn what_moved_into_the_folder_is_compared_with_what_it_was() {
     repository.git(&["rm", "-q", "crds/crd.yaml"]);
     repository.write("deploy/crd.yaml", crd(&["keep"]));
     check(&["-f", "deploy"]).code(3).says(REMOVED).says(said);
-    // Of several objects of a file only what left it has moved.
+    // Of the objects in a file, only those that left it have moved.
     repository.git(&["checkout", "-q", "-f", "HEAD"]);
     repository.write("all.yaml", format!("{}---\n{}", crd_named("stays", &["a"]), crd_named("goes", &["a", "b"])));
     repository.commit();
@@ -430,7 +431,7 @@ fn the_work_tree_may_be_elsewhere() {
         ended(check)
     };
     run(repository.folder.path(), crds.to_str().unwrap(), Some(&root)).code(3).says(REMOVED);
-    // Without it, git takes the working directory for the root.
+    // Without it, git uses the working directory as the root.
     let moved = run(&root.join("deploy"), "crds", None);
     moved
         .code(3)
@@ -558,7 +559,7 @@ fn a_partial_clone_fetches_what_it_needs() {
     repository.commit();
     let clone = repository.clone(&["--filter=blob:none"]);
     check_in(&clone, &["-f", "deploy", "--target", "git:HEAD~1"]).code(3).says(REMOVED);
-    // Without its remote it cannot, and says so.
+    // Without its remote it cannot, and reports so.
     let offline = repository.folder.path().join("offline");
     fs::create_dir(&offline).unwrap();
     fs::remove_dir_all(&clone).unwrap();
@@ -616,7 +617,7 @@ fn links_lead_to_what_the_commit_has_there() {
     check("git:HEAD:current/crd.yaml").code(3).says(REMOVED);
     check("git:HEAD:links/crd.yaml").code(3).says(REMOVED);
     check("git:HEAD:out").code(1).says("a link out of the repository, to /etc/hostname");
-    // `-f` may itself be such a link.
+    // `-f` itself can be such a link.
     repository.check(&["-f", "current", "--target", "git:HEAD"]).code(3).says(REMOVED);
 }
 
@@ -754,7 +755,7 @@ fn a_commit_answers_as_the_folder_of_its_files() {
     assert_eq!(of_commit, of_folder);
 }
 
-/// A renderer as it is on every machine: what is in the folder, and a base beside it.
+/// A renderer that works on every machine: it prints the files of the folder and of a base next to it.
 #[cfg(unix)]
 const RENDER: &str = "sh -c 'cat \"$1\"/crd.yaml \"$1\"/../base/*.yaml' render {dir}";
 
@@ -783,7 +784,7 @@ fn both_sides_are_rendered_by_the_same_command() {
         assert_eq!(finding["object"]["name"], "others.test.example.com", "{folder} {file}");
         assert_eq!(finding["source"]["file"], format!("{file} (rendered)"));
     }
-    // A code host has no rendered file: there it is shown at what was rendered.
+    // The rendered file does not exist on a code host: the finding is shown at the source.
     repository.write("overlays/prod/kustomization.yaml", "resources: [crd.yaml, ../base]\n");
     let shown_at = |format: &str, pointer: &str| {
         let flags = ["-f", "overlays/prod", "--render", RENDER, "--target", "git:main", "-o", format];
@@ -796,10 +797,10 @@ fn both_sides_are_rendered_by_the_same_command() {
     assert_eq!(shown_at("gitlab", "/0/location"), json!({"path": file, "lines": {"begin": 1}}));
     fs::remove_file(repository.root().join(file)).unwrap();
     assert_eq!(shown_at("gitlab", "/0/location/path"), "overlays/prod");
-    // A path that the commit lacks is an empty cluster, as without a renderer.
+    // A path that the commit does not have is an empty cluster, as without a renderer.
     repository.write("overlays/new/crd.yaml", crd(&["keep"]));
     check("", &["-f", "overlays/new"]).code(0).says("overlays/new: does not exist at this commit");
-    // Other files of the command are those of the commit, too.
+    // Other files that the command reads also come from the commit.
     let render = "sh -c 'test -e overlays/prod/crd.yaml && cat \"$1\"/crd.yaml' render {dir}";
     repository.check(&["-f", "overlays/prod", "--render", render, "--target", "git:main"]).code(0);
     assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 1);
@@ -841,7 +842,7 @@ fn no_program_comes_with_the_project() {
         fs::remove_file(repository.root().join(file)).unwrap();
         assert!(!ran.exists());
     }
-    // A file of one's own may.
+    // The user's own file may set it.
     let own = repository.folder.path().join("own.yaml");
     fs::write(&own, "apiVersion: gantry.dev/v1alpha1\nkind: Config\nrender: cat {dir}/crds/crd.yaml\n").unwrap();
     let rendered = repository.check(&["-f", "deploy", "--target", "git:main", "-c", own.to_str().unwrap()]);

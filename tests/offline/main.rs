@@ -1,6 +1,6 @@
-//! What needs no API server: folders that stand in for a cluster, the library in another program, examples and documents.
+//! Tests without an API server: folders as clusters, the library in another program, examples and documentation.
 
-// Its other parts need an API server.
+// The other parts of this module need an API server.
 #[path = "../support/sentences.rs"]
 #[allow(dead_code)]
 mod sentences;

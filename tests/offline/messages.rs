@@ -1,7 +1,7 @@
-//! Every sentence of the rules of `CRDUpgradeSafety`, in one file: what a change of words changes is seen in its diff.
+//! Every message of the rules of `CRDUpgradeSafety`, in one snapshot: its diff shows the effect of a changed message.
 //!
-//! Each pair of `tests/fixtures/crd-upgrade-safety` goes through the built binary, live from a folder. `INSTA_UPDATE=always
-//! cargo test --test offline messages` writes the file again.
+//! The built binary checks each pair of `tests/fixtures/crd-upgrade-safety`, with the live CRD from a folder.
+//! `INSTA_UPDATE=always cargo test --test offline messages` updates the snapshot.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! What other tools load: completion scripts, manual pages, the plugin of kubectl, and the files for code hosts.
+//! Files for other tools: completion scripts, manual pages, the kubectl plugin, and the files for code hosts.
 #![cfg(unix)]
 
 use std::fs;
@@ -25,7 +25,7 @@ fn yaml(file: &str) -> Value {
     serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// A repository whose working tree is as its one commit, on a branch that a pipeline has fetched.
+/// A repository whose working tree matches its only commit, on a branch that a pipeline has fetched.
 fn repository(folder: &Path) {
     let crd = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
     fs::create_dir(folder.join("deploy")).unwrap();
@@ -47,7 +47,7 @@ fn repository(folder: &Path) {
     }
 }
 
-/// Runs a script as a code host would, in such a repository.
+/// Runs a script in such a repository, as a code host would.
 fn run(script: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
     let programs = Path::new(GANTRY).parent().unwrap().display();
     let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
@@ -156,7 +156,7 @@ fn the_job_for_gitlab_and_the_hook_compare_with_a_commit() {
     assert!(passed.status.success(), "{}", String::from_utf8_lossy(&passed.stderr));
 }
 
-/// What the last job of the release does with the archives of the others, with a stand-in for the host's program.
+/// Runs the last job of the release on the archives of the other jobs, with a fake of the host's program.
 #[test]
 fn a_release_fills_in_the_manifest_of_the_plugin() {
     let workflow = yaml(".github/workflows/release.yml");
@@ -200,7 +200,7 @@ fn a_release_fills_in_the_manifest_of_the_plugin() {
     assert_eq!(sums.lines().count(), 2 * platforms.len() + 1);
 }
 
-/// The document that says which test is for what names tests that there are.
+/// The tests that docs/testing.md names exist.
 #[test]
 fn the_tests_that_the_documents_name_exist() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,12 +1,12 @@
-//! The screens in `README.md` and `docs/output.md` are what the built binary prints.
+//! The screens in `README.md` and `docs/output.md` are the output of the built binary.
 //!
-//! A block of code that begins with `$ gantry …` is run: those of the README from the root of the repository, those of
-//! `docs/output.md` in `docs/pictures`. `UPDATE_DOCS=1 cargo test --test offline pictures` writes them again.
+//! The test runs each code block that begins with `$ gantry …`: those of the README from the root of the repository,
+//! those of `docs/output.md` in `docs/pictures`. `UPDATE_DOCS=1 cargo test --test offline pictures` updates them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the command prints, as on a terminal: there the lines for scripts on stderr are left out.
+/// The command's output as on a terminal, without the lines for scripts on stderr.
 fn printed(command: &str, folder: &Path) -> String {
     let arguments = command.split_whitespace().skip(1);
     let home = tempfile::tempdir().expect("a folder");
@@ -20,7 +20,7 @@ fn printed(command: &str, folder: &Path) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The page with what its commands print today, and how many there are.
+/// The page with the current output of its commands, and their number.
 fn renewed(page: &str, folder: &Path) -> (String, usize) {
     let mut out = String::new();
     let mut lines = page.lines();
@@ -32,7 +32,7 @@ fn renewed(page: &str, folder: &Path) -> (String, usize) {
         pictures += 1;
         out.push_str(&printed(command, folder));
         out.push_str("```\n");
-        // The old picture goes.
+        // Skips the old output.
         lines.by_ref().find(|line| *line == "```").expect("the block ends");
     }
     (out, pictures)

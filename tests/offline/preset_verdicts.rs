@@ -1,8 +1,8 @@
-//! The presets of other tools against verdicts that the tools themselves gave.
+//! Compares the presets of other tools with verdicts of the tools themselves.
 //!
-//! Not part of a plain run: it needs a collection of real upgrades, which are not ours to commit. A folder holds
-//! `PROJECT/TAG/CRD.yaml` and `verdicts.json`, a list of `{project, from, to, crd, crdify, olm-v1}` in which the last two are
-//! the tool's findings as `[version, path, validation]`:
+//! Not part of a normal run: it needs a collection of real upgrades, which this repository cannot include. A folder
+//! contains `PROJECT/TAG/CRD.yaml` and `verdicts.json`, a list of `{project, from, to, crd, crdify, olm-v1}`. The last
+//! two are the tool's findings as `[version, path, validation]`:
 //!
 //! ```text
 //! GANTRY_TEST_CORPUS=FOLDER cargo test --test offline preset_verdicts:: -- --ignored --nocapture

@@ -1,8 +1,8 @@
-//! The console transcripts of the documents are what a reader sees who types them.
+//! The console transcripts of the documentation match what the commands really print.
 //!
-//! Every line of a page that begins with `$ ` is run by a shell, one after another in a copy of the page's folder; what it
-//! prints on both streams has to be what follows, to the next command or to the end of the block. `$ echo $?` asks for the
-//! exit code. `UPDATE_DOCS=1 cargo test --test offline transcripts` writes the output again.
+//! A shell runs every line of a page that begins with `$ `, one after another in a copy of the page's folder. The
+//! output of both streams must be the text that follows, up to the next command or the end of the block. `$ echo $?`
+//! prints the exit code. `UPDATE_DOCS=1 cargo test --test offline transcripts` updates the output.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ impl Session {
         Session { folder, home: TempDir::new().expect("a home"), code: 0, ran: Vec::new() }
     }
 
-    /// What the command prints, on both streams as on a terminal.
+    /// The command's output on both streams, as on a terminal.
     fn run(&mut self, command: &str) -> String {
         self.ran.push(command.to_owned());
         if command == "echo $?" {
@@ -60,10 +60,10 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The page with what its commands print today.
+/// The page with the current output of its commands.
 fn renewed(page: &str, session: &mut Session) -> String {
     let mut fresh = String::new();
-    // What ends the block that the line is in, and whether it is below a command.
+    // The line that ends the current block, and whether the line is below a command.
     let (mut block, mut in_output) = (None, false);
     for line in page.lines() {
         match block {
@@ -99,7 +99,7 @@ fn the_examples_of_formats_are_what_gantry_writes() {
     assert_eq!(ran.len(), 7, "{ran:?}");
 }
 
-/// Runs the commands of a page in a copy of a folder, and answers which there were.
+/// Runs the commands of a page in a copy of a folder, and returns them.
 fn is_fresh(page: &str, folder: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = root.join(page);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Loads what gantry makes for shells, man and kubectl in the real programs: tests/shells/check.sh PATH-TO-GANTRY
+# Loads the files that gantry generates for shells, man and kubectl in the real programs: tests/shells/check.sh PATH-TO-GANTRY
 set -eu
 gantry=$(realpath "$1")
 packaging=$(realpath "$(dirname "$0")/../../packaging")

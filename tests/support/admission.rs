@@ -1,4 +1,4 @@
-//! What of a server's state refuses objects: quotas, limits, policies, webhooks; and what `AdmissionDryRun` makes of it.
+//! Server state that refuses objects (quotas, limits, policies, webhooks), and what `AdmissionDryRun` reports for it.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub fn findings(output: &Output) -> Vec<(String, String, u64, String)> {
     found.iter().map(entry).collect()
 }
 
-/// The admission configurations of a test. They are taken away when the value is dropped.
+/// The admission configurations of a test. They are deleted when the value is dropped.
 #[derive(Default)]
 pub struct Admission {
     paths: Vec<String>,
@@ -41,8 +41,8 @@ impl Admission {
         comes_into_force(bed, resource, "denied request");
     }
 
-    /// A webhook that is asked about objects of this resource in the bed's namespace; `says` is what it says of one that is
-    /// called `denied`.
+    /// A webhook that is called for objects of this resource in the bed's namespace; `says` is its answer for an object
+    /// named `denied`.
     pub fn webhook(&mut self, bed: &Bed, resource: &str, client: &Value, says: &str) {
         let webhook = json!({"name": "hook.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
             "clientConfig": client, "namespaceSelector": only(bed), "rules": [rule(resource)]});
@@ -60,7 +60,7 @@ impl Drop for Admission {
     }
 }
 
-/// The server learns of its admission configuration by watching.
+/// The server learns of its admission configuration with a delay, by watching.
 pub fn comes_into_force(bed: &Bed, resource: &str, says: &str) {
     let path = format!("/api/v1/namespaces/{}/{resource}?dryRun=All", bed.names.namespace);
     eventually("the rules come into force", || {
@@ -79,13 +79,13 @@ pub fn only(bed: &Bed) -> Value {
     json!({"matchLabels": its_name(bed)})
 }
 
-/// Writes of a resource of the core group.
+/// A rule for writes of a resource of the core group.
 pub fn rule(resource: &str) -> Value {
     json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource],
         "scope": "*"})
 }
 
-/// A quota in the bed's namespace with what a controller manager would have counted.
+/// A quota in the bed's namespace with the usage that a controller manager would have written.
 pub fn quota(bed: &Bed, name: &str, spec: &Value, used: &Value) {
     let path = format!("/api/v1/namespaces/{}/resourcequotas", bed.names.namespace);
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": spec});
@@ -94,7 +94,7 @@ pub fn quota(bed: &Bed, name: &str, spec: &Value, used: &Value) {
     assert_eq!(control_plane().patch(&format!("{path}/{name}/status"), &status).0, 200);
 }
 
-/// A limit of a CPU for each container in the bed's namespace, which is also the default.
+/// A limit of one CPU for each container in the bed's namespace, which is also the default.
 pub fn limit_range(bed: &Bed) {
     let path = format!("/api/v1/namespaces/{}/limitranges", bed.names.namespace);
     let limit =

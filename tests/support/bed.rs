@@ -1,4 +1,4 @@
-//! Manifests in a folder of their own, for tests of `deploy` and `check`.
+//! Manifests in their own folder, for tests of `deploy` and `check`.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ impl Bed {
         std::fs::write(self.folder.path().join(file), text).expect("write a file");
     }
 
-    /// `gantry`, started in the folder.
+    /// `gantry` with this folder as its working directory.
     pub fn gantry(&self, kubeconfig: PathBuf, arguments: &[&str]) -> Gantry {
         Gantry::new().kubeconfig(kubeconfig).cwd(self.folder.path()).args(arguments)
     }
@@ -84,7 +84,7 @@ spec:
     }
 }
 
-/// A kubeconfig for a port on which nothing listens.
+/// A kubeconfig with a port that nothing listens on.
 pub fn closed_port(folder: &Path) -> PathBuf {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let server = format!("http://{}", listener.local_addr().expect("its address"));
@@ -93,14 +93,14 @@ pub fn closed_port(folder: &Path) -> PathBuf {
     path
 }
 
-/// The admin's kubeconfig with something else in its cluster and user.
+/// The admin's kubeconfig with changes to its cluster and user.
 ///
-/// Each call writes a file of its own.
+/// Each call writes a new file.
 pub fn kubeconfig_with(folder: &Path, change: impl Fn(&mut Value, &mut Value)) -> PathBuf {
     changed(folder, &control_plane().kubeconfig("admin"), change)
 }
 
-/// A kubeconfig with something else in its cluster and user, as a file of its own.
+/// A kubeconfig with changes to its cluster and user, as a new file.
 pub fn changed(folder: &Path, kubeconfig: &Path, change: impl Fn(&mut Value, &mut Value)) -> PathBuf {
     let text = std::fs::read_to_string(kubeconfig).expect("a kubeconfig");
     let mut config: Value = serde_yaml::from_str(&text).expect("YAML");
@@ -114,7 +114,7 @@ pub fn changed(folder: &Path, kubeconfig: &Path, change: impl Fn(&mut Value, &mu
     path
 }
 
-/// Of each change of a report: the object's kind and name, and its result.
+/// For each change of a report: the object's kind and name, and its result.
 pub fn results(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let changes = report["changes"].as_array().expect("a list of changes");

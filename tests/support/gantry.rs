@@ -1,4 +1,4 @@
-//! Runs the built `gantry` as a person or a pipeline would, in surroundings that hold nothing of this machine.
+//! Runs the built `gantry` like a person or a pipeline would, isolated from this machine's environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -12,23 +12,23 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Far beyond what any test needs: to end a hanging test, not to measure it.
+/// Far longer than any test needs: this stops a test that hangs and is not a measurement.
 pub(super) const DEADLINE: Duration = Duration::from_secs(180);
 
-/// What a child process still needs of this process' environment.
+/// The variables that a child process needs from this process's environment.
 pub(super) const INHERITED: [&str; 4] = ["PATH", "TMPDIR", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
 
-/// One invocation of `gantry`. Unless told otherwise: an empty home, an empty working directory, no environment, no
-/// standard input, and no terminal anywhere.
+/// One invocation of `gantry`. By default: an empty home, an empty working directory, no environment, no standard
+/// input, and no terminal.
 pub struct Gantry {
     pub(super) home: TempDir,
     pub(super) arguments: Vec<OsString>,
     pub(super) environment: Vec<(String, OsString)>,
     pub(super) working_directory: PathBuf,
     stdin: Option<String>,
-    /// Of `ulimit`: option and value.
+    /// Options and values of `ulimit`.
     limits: Vec<(&'static str, u64)>,
-    /// In place of a pipe that is read.
+    /// Replaces the pipe for standard output.
     stdout: Option<Stdio>,
 }
 
@@ -78,29 +78,29 @@ impl Gantry {
         self
     }
 
-    /// Gives it another standard output, of which the test reads nothing.
+    /// Replaces the standard output; the test does not read it.
     pub fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
         self.stdout = Some(stdout.into());
         self
     }
 
-    /// Ends it when its address space takes more than so many KiB.
+    /// Limits its address space to this many KiB.
     pub fn memory_limit(self, kib: u64) -> Self {
         self.limit("-v", kib)
     }
 
-    /// Sets a limit of `ulimit`: what it goes beyond fails.
+    /// Sets a limit of `ulimit`; exceeding it fails.
     pub fn limit(mut self, option: &'static str, value: u64) -> Self {
         self.limits.push((option, value));
         self
     }
 
-    /// The home folder of this invocation, to put a user's configuration into.
+    /// The home folder of this invocation, for a user's configuration.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// Runs to the end.
+    /// Runs it until it exits.
     #[track_caller]
     pub fn run(self) -> Output {
         self.spawn().wait()
@@ -117,7 +117,8 @@ impl Gantry {
         command.stdout(self.stdout.take().unwrap_or_else(Stdio::piped)).stderr(Stdio::piped());
         let mut child = command.spawn().expect("start gantry");
         if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin.clone()) {
-            // Of its own, since gantry may want to write before it has read all. It may also end without reading.
+            // A thread of its own, because gantry can write before it has read everything. It can also exit without
+            // reading.
             thread::spawn(move || pipe.write_all(text.as_bytes()));
         }
         let stdout = match child.stdout.take() {
@@ -128,7 +129,7 @@ impl Gantry {
         Running { child, stdout, stderr, command: self.command_line(), _home: self.home }
     }
 
-    /// `gantry`, or a shell that becomes it under the limits.
+    /// `gantry`, or a shell that sets the limits and then executes it.
     fn program(&self) -> Command {
         let gantry = env!("CARGO_BIN_EXE_gantry");
         if self.limits.is_empty() {
@@ -147,7 +148,7 @@ impl Gantry {
     }
 }
 
-/// A `gantry` that has not been waited for. Dropping it kills it.
+/// A running `gantry`. Dropping it kills the process.
 pub struct Running {
     child: Child,
     stdout: Arc<Stream>,
@@ -157,7 +158,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Waits until its standard error holds `text`.
+    /// Waits until its standard error contains `text`.
     #[track_caller]
     pub fn wait_for_stderr(&mut self, text: &str) {
         if !self.stderr.wait_until(|so_far, _| String::from_utf8_lossy(so_far).contains(text)) {
@@ -166,13 +167,13 @@ impl Running {
         }
     }
 
-    /// What a Ctrl-C at the terminal does.
+    /// Interrupts it like Ctrl-C at the terminal.
     pub fn interrupt(&mut self) {
         let status = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().expect("run `kill`");
         assert!(status.success(), "gantry has already ended:\n{}", self.stderr.text());
     }
 
-    /// Ends it where it is, with no chance to react.
+    /// Kills it at once, without a chance to react.
     pub fn kill(&mut self) {
         self.child.kill().expect("kill gantry");
     }
@@ -199,7 +200,7 @@ impl Drop for Running {
     }
 }
 
-/// How it went. The assertions return the output again, so that they can be chained, and show all of it if they fail.
+/// The result of a run. The assertions return it again, so they can be chained, and print all of it if they fail.
 pub struct Output {
     /// `None` if a signal ended it.
     pub code: Option<i32>,
@@ -227,14 +228,14 @@ impl Output {
         self
     }
 
-    /// For what must never be shown, such as a token.
+    /// For values that must never be shown, such as a token.
     #[track_caller]
     pub fn contains_nowhere(&self, text: &str) -> &Self {
         assert!(!self.stdout.contains(text) && !self.stderr.contains(text), "expected nowhere: {text}\n{self}");
         self
     }
 
-    /// Standard output as the JSON document that it has to be.
+    /// Standard output as a JSON document.
     #[track_caller]
     pub fn report(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("stdout is not one JSON document: {e}\n{self}"))
@@ -249,10 +250,10 @@ impl fmt::Display for Output {
     }
 }
 
-/// An output stream of a child process, collected by a thread of its own.
+/// An output stream of a child process, collected by a separate thread.
 #[derive(Default)]
 pub(super) struct Stream {
-    /// The bytes so far, and whether there will be no more.
+    /// The bytes so far, and whether the stream has ended.
     state: Mutex<(Vec<u8>, bool)>,
     changed: Condvar,
 }
@@ -282,7 +283,7 @@ impl Stream {
         self.wait_within(DEADLINE, condition)
     }
 
-    /// [`Self::wait_until`], with less patience.
+    /// [`Self::wait_until`] with a shorter time limit.
     pub fn wait_within(&self, limit: Duration, condition: impl Fn(&[u8], bool) -> bool) -> bool {
         let deadline = Instant::now() + limit;
         let mut state = self.state.lock().expect("nobody panics with it");

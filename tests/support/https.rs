@@ -1,4 +1,4 @@
-//! An HTTPS server on loopback that answers what the test says, to the last byte.
+//! An HTTPS server on loopback that sends the answers of the test, byte for byte.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,10 +10,10 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// Whole answers, by the path of the request, and whether the connection stays open after one until the client ends it.
+/// Complete answers, by the path of the request, and whether the connection then stays open until the client closes it.
 pub type Answers = Arc<Mutex<BTreeMap<String, (Vec<u8>, bool)>>>;
 
-/// Starts a server with a certificate for this name on loopback. Its thread ends with the test process.
+/// Starts a server on loopback with a certificate for this name. Its thread ends with the test process.
 pub fn listen(name: &str, answers: Answers) -> u16 {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed([name.to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
@@ -30,7 +30,7 @@ pub fn listen(name: &str, answers: Answers) -> u16 {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let (config, answers) = (Arc::clone(&config), Arc::clone(&answers));
-            // A client that goes away in the middle is none of the test's concern.
+            // A client that disconnects early does not matter to the test.
             thread::spawn(move || serve(stream, config, &answers));
         }
     });

@@ -1,7 +1,7 @@
-//! An HTTP server of the test itself, for servers that misbehave: faults, not semantics.
+//! An HTTP server inside the test, for servers that misbehave: for faults, not semantics.
 //!
-//! Left to itself it answers like a very small API server without validation, so that a run gets to each of its
-//! requests. A test puts a fault in the place of any answer.
+//! By default it answers like a very small API server without validation, so a run reaches each of its requests. A test
+//! can replace any answer with a fault.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,39 +16,39 @@ use serde_json::{Value, json};
 
 use gantry_testbed::kubeconfig;
 
-/// A request as it came in.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub method: String,
     pub path: String,
     /// Without the question mark; empty if there is none.
     pub query: String,
-    /// By their names in small letters.
+    /// By their names in lower case.
     pub headers: BTreeMap<String, String>,
     pub body: String,
 }
 
 impl Asked {
-    /// Whether a server that answers stores something.
+    /// Whether the server would store something for this request.
     pub fn is_write(&self) -> bool {
         self.method == "PATCH" && !self.query.contains("dryRun=All")
     }
 }
 
-/// What a server does with a request.
+/// How the server handles a request.
 #[derive(Clone, Debug)]
 pub enum Does {
-    /// Code, content type, body.
+    /// Status code, content type, body.
     Answer(u16, &'static str, String),
-    /// These bytes, and then it closes the connection.
+    /// Sends these bytes, and then closes the connection.
     Bytes(Vec<u8>),
-    /// The first bytes, and then the others again and again, with a pause after each time.
+    /// Sends the first bytes, and then the second ones again and again, with a pause after each time.
     Endless(Vec<u8>, Vec<u8>, Duration),
-    /// Nothing, and the connection stays open.
+    /// Sends nothing, and keeps the connection open.
     Hang,
-    /// Half an answer, and then it resets the connection.
+    /// Sends half an answer, and then resets the connection.
     Reset,
-    /// Answers, once it has carried the request out, with the connection closed.
+    /// Executes the request, answers, and closes the connection.
     LoseAnswer,
 }
 
@@ -57,7 +57,7 @@ impl Does {
         Does::Answer(code, "application/json", body.to_string())
     }
 
-    /// A `Status` as an API server refuses with.
+    /// A `Status` like that of an API server's refusal.
     pub fn refuse(code: u16, reason: &str, message: &str) -> Self {
         Does::json(
             code,
@@ -69,7 +69,7 @@ impl Does {
 
 type Plan = dyn Fn(&Asked) -> Option<Does> + Send + Sync;
 
-/// The server; it ends when dropped.
+/// The server; it stops when dropped.
 pub struct Mock {
     url: String,
     state: Arc<State>,
@@ -78,7 +78,7 @@ pub struct Mock {
 struct State {
     plan: Box<Plan>,
     asked: Mutex<Vec<Asked>>,
-    /// By their paths.
+    /// The stored objects by their paths.
     objects: Mutex<BTreeMap<String, Value>>,
     is_over: AtomicBool,
 }
@@ -88,7 +88,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Mock {
-    /// A server that does what `plan` says, and what a good one does where that is `None`.
+    /// A server that follows `plan`, and behaves normally if that returns `None`.
     pub fn start(plan: impl Fn(&Asked) -> Option<Does> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
         let url = format!("http://{}", listener.local_addr().expect("the port of a listener"));
@@ -105,7 +105,7 @@ impl Mock {
                     return;
                 }
                 let (Ok(stream), state) = (stream, Arc::clone(&accepting)) else { continue };
-                // An error is a connection that the other side closed.
+                // An error means that the other side closed the connection.
                 thread::spawn(move || state.serve(&stream));
             }
         });
@@ -116,12 +116,12 @@ impl Mock {
         &self.url
     }
 
-    /// `127.0.0.1:4711`
+    /// For example `127.0.0.1:4711`.
     pub fn address(&self) -> &str {
         self.url.trim_start_matches("http://")
     }
 
-    /// A kubeconfig for it, with this token.
+    /// A kubeconfig for this server, with this token.
     pub fn kubeconfig(&self, folder: &Path, token: &str) -> PathBuf {
         let path = folder.join("mock.kubeconfig");
         std::fs::write(&path, kubeconfig(&self.url, None, "admin", token)).expect("write a kubeconfig");
@@ -132,7 +132,7 @@ impl Mock {
         lock(&self.state.asked).clone()
     }
 
-    /// What is stored at a path.
+    /// The object that is stored at a path.
     pub fn object(&self, path: &str) -> Option<Value> {
         lock(&self.state.objects).get(path).cloned()
     }
@@ -146,7 +146,7 @@ impl Mock {
 impl Drop for Mock {
     fn drop(&mut self) {
         self.state.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(self.address());
     }
 }
@@ -176,7 +176,7 @@ impl State {
                     return None;
                 }
                 Does::Hang => {
-                    // Until the other side closes.
+                    // Waits until the other side closes the connection.
                     let _ = reader.read(&mut [0]);
                     return None;
                 }

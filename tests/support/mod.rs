@@ -1,11 +1,11 @@
-//! For end-to-end tests: the built `gantry`, a real API server (the crate `gantry-testbed`), and a proxy to put between the
+//! For end-to-end tests: the built `gantry`, a real API server (the crate `gantry-testbed`), and a proxy between the
 //! two.
 //!
-//! Each integration test binary has it as its module `support`. The first test that calls [`control_plane`] starts the
-//! one pair of servers of that binary, so tests share it and keep out of each other's way by [`isolated`] names; a test
-//! that has to harm the servers starts its own with [`ControlPlane::start`]. `docs/testing.md` is the guide.
+//! Each integration test binary includes this file as its module `support`. The first test that calls [`control_plane`]
+//! starts the binary's only pair of servers. Tests share it and avoid conflicts by using [`isolated`] names; a test
+//! that harms the servers starts its own with [`ControlPlane::start`]. See the guide in `docs/testing.md`.
 
-// Each test binary compiles this module for itself and uses its own part of it.
+// Each test binary compiles this module separately and uses a part of it.
 #![allow(dead_code, unused_imports)]
 
 pub mod admission;

@@ -1,7 +1,7 @@
-//! A cluster with OLM v1, as far as its catalogs go: the CRDs, ClusterCatalogs as catalogd writes them, and a server
-//! behind the Service of catalogd.
+//! A cluster with the parts of OLM v1 that concern catalogs: the CRDs, ClusterCatalogs as catalogd writes them, and a
+//! server behind the Service of catalogd.
 //!
-//! ClusterCatalogs and ClusterExtensions have no namespace, so that only one test at a time has them.
+//! ClusterCatalogs and ClusterExtensions have no namespace, so only one test at a time can use them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use super::https::{self, Answers};
 use super::{ControlPlane, Gantry};
 
-/// The namespace of catalogd: as on OpenShift, so that nobody takes the usual one for granted.
+/// The namespace of catalogd: the one of OpenShift, so that the tests notice code that assumes the usual one.
 pub const NAMESPACE: &str = "openshift-catalogd";
-/// Its Service.
+/// The name of its Service.
 pub const SERVICE: &str = "catalogd-service";
-/// What the API server takes for the address of its Pod.
+/// The address of its Pod, as the API server sees it.
 const ADDRESS: &str = "192.0.2.10";
 const PORT: u16 = 8443;
 
 const COLLECTION: &str = "/apis/olm.operatorframework.io/v1/clustercatalogs";
 const EXTENSIONS: &str = "/apis/olm.operatorframework.io/v1/clusterextensions";
 
-/// The cluster that all tests of the binary share, for one of them.
+/// The cluster that all tests of the binary share, locked for one of them.
 pub struct Olm {
     cluster: &'static Cluster,
     _alone: MutexGuard<'static, ()>,
@@ -35,7 +35,7 @@ struct Cluster {
 }
 
 impl Olm {
-    /// Waits until no other test has it; there are no catalogs and no ClusterExtensions then.
+    /// Waits until no other test uses it; it then has no catalogs and no ClusterExtensions.
     pub fn alone() -> Olm {
         static CLUSTER: OnceLock<Cluster> = OnceLock::new();
         let cluster = CLUSTER.get_or_init(Cluster::start);
@@ -56,7 +56,7 @@ impl Olm {
         self.control_plane().kubeconfig(user)
     }
 
-    /// A catalog that is served, with this content.
+    /// Adds a catalog that is served, with this content.
     pub fn serve(&self, name: &str, spec: &Value, content: impl AsRef<[u8]>) {
         let content = content.as_ref();
         let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/jsonl\r\nContent-Length: {}", content.len());
@@ -64,19 +64,19 @@ impl Olm {
         self.catalog(name, spec, &served_at(SERVICE, name));
     }
 
-    /// What is answered to requests for a path, to its last byte.
+    /// Sets the answer to requests for a path, byte for byte.
     pub fn answer(&self, path: &str, answer: impl Into<Vec<u8>>) {
         let mut answers = self.cluster.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.insert(path.to_owned(), (answer.into(), false));
     }
 
-    /// The same, and then nothing more comes.
+    /// The same, but the connection then stays open without sending anything more.
     pub fn answer_and_wait(&self, path: &str, answer: impl Into<Vec<u8>>) {
         let mut answers = self.cluster.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.insert(path.to_owned(), (answer.into(), true));
     }
 
-    /// A ClusterCatalog with this status.
+    /// Adds a ClusterCatalog with this status.
     pub fn catalog(&self, name: &str, spec: &Value, status: &Value) {
         let mut object = json!({
             "apiVersion": "olm.operatorframework.io/v1",
@@ -93,7 +93,7 @@ impl Olm {
         assert_eq!(code, 200, "{answer}");
     }
 
-    /// A Service in catalogd's namespace whose one Pod has this address, or that has no Pod.
+    /// A Service in catalogd's namespace with one Pod of this address, or without a Pod.
     pub fn service(&self, name: &str, address: Option<&str>) {
         self.cluster.service(name, address);
     }
@@ -101,14 +101,14 @@ impl Olm {
 
 impl Drop for Olm {
     fn drop(&mut self) {
-        // All of them, whatever the test had come to.
+        // Deletes all of them, however far the test got.
         self.control_plane().delete(COLLECTION);
         self.control_plane().delete(EXTENSIONS);
         self.cluster.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// The path of all that is in a catalog.
+/// The path of a catalog's whole content.
 pub fn path_of(name: &str) -> String {
     format!("/catalogs/{name}/api/v1/all")
 }
@@ -161,12 +161,12 @@ impl Cluster {
             "spec": {"ports": [{"name": "https", "port": 443, "targetPort": PORT, "protocol": "TCP"}]}});
         self.control_plane.apply_yaml(&service.to_string());
         let Some(address) = address else {
-            // What its controller makes where no Pod is ready.
+            // What the Service's controller creates if no Pod is ready.
             let none = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata});
             self.control_plane.apply_yaml(&none.to_string());
             return;
         };
-        // The API server proxies to Pods only, and to none that does not say that the address is its own.
+        // The API server proxies only to Pods, and only to a Pod whose status has this address.
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
             "spec": {"containers": [{"name": "catalogd", "image": "registry.example.com/catalogd"}]}});
         let pod = self.control_plane.apply_yaml(&pod.to_string()).remove(0);
@@ -183,7 +183,7 @@ impl Cluster {
     }
 }
 
-/// A CRD of OLM v1 that takes anything.
+/// A CRD of OLM v1 that accepts any object.
 fn crd(plural: &str, singular: &str, kind: &str) -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});

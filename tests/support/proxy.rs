@@ -1,7 +1,7 @@
-//! A proxy on loopback in front of the API server, for what a test cannot make the server do on demand.
+//! A proxy on loopback in front of the API server, for behaviour that a test cannot trigger in the server.
 //!
-//! `gantry` speaks plain HTTP to it; it passes requests on, over TLS and with the caller's own token. A test can see the
-//! requests, answer some of them itself, act just before one is passed on, or break the connection.
+//! `gantry` talks plain HTTP to it. It forwards requests over TLS with the caller's own token. A test can read the
+//! requests, answer some of them itself, run code right before one is forwarded, or break the connection.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -26,19 +26,19 @@ use tokio::task::JoinSet;
 
 use gantry_testbed::{ControlPlane, eventually, kubeconfig};
 
-/// A request as it came in.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     pub method: String,
     pub path: String,
     /// Without the question mark; empty if there is none.
     pub query: String,
-    /// Only the metadata of objects is asked for.
+    /// Whether only the metadata of objects is requested.
     pub metadata_only: bool,
 }
 
 impl Recorded {
-    /// Whether it may change something on the server. A review only asks a question, and a dry run changes nothing.
+    /// Whether it can change something on the server. Reviews and dry runs change nothing.
     pub fn is_write(&self) -> bool {
         !matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
             && !self.path.ends_with("reviews")
@@ -46,7 +46,7 @@ impl Recorded {
     }
 }
 
-/// Picks requests: the `nth` one (from 1; all, without it) of those whose method, path and query fit.
+/// Selects requests: the `nth` request (from 1; without it, all) with a matching method, path and query.
 #[derive(Clone)]
 pub struct When {
     method: String,
@@ -56,7 +56,7 @@ pub struct When {
 }
 
 impl When {
-    /// Requests of a method whose path holds this text. An empty text fits every one.
+    /// Requests with this method whose path contains this text. An empty text matches every path.
     pub fn new(method: &str, path_contains: &str) -> Self {
         Self {
             method: method.into(),
@@ -76,7 +76,7 @@ impl When {
         self
     }
 
-    /// The `nth` one and all after it.
+    /// The `nth` request and all after it.
     pub fn starting_at_nth(mut self, nth: usize) -> Self {
         self.nth = nth..=usize::MAX;
         self
@@ -89,7 +89,7 @@ impl When {
     }
 }
 
-/// What to do with a picked request.
+/// How to handle a selected request.
 #[derive(Clone)]
 enum Action {
     Hook(Arc<dyn Fn() + Send + Sync>),
@@ -113,7 +113,7 @@ struct State {
 }
 
 impl State {
-    /// Notes a request and returns what is to be done with it, in the order in which the test said so.
+    /// Records a request and returns the actions for it, in the order in which the test added them.
     fn note(&mut self, request: Recorded) -> Vec<Action> {
         let mut actions = Vec::new();
         for rule in self.rules.iter_mut().filter(|rule| rule.when.fits(&request)) {
@@ -127,14 +127,14 @@ impl State {
     }
 }
 
-/// A request that waits at the proxy. Dropping this lets it go on.
+/// A request that waits at the proxy. Dropping this value releases it.
 pub struct Held {
     is_reached: mpsc::Receiver<()>,
     _release: mpsc::Sender<()>,
 }
 
 impl Held {
-    /// Waits until the request has come.
+    /// Waits until the request has arrived.
     #[track_caller]
     pub fn reached(&self) {
         let minute = Duration::from_secs(60);
@@ -142,7 +142,7 @@ impl Held {
     }
 }
 
-/// The proxy; it ends when dropped.
+/// The proxy; it stops when dropped.
 pub struct Proxy {
     runtime: Option<Runtime>,
     state: Arc<Mutex<State>>,
@@ -173,56 +173,57 @@ impl Proxy {
         &self.url
     }
 
-    /// As [`ControlPlane::kubeconfig`], but through the proxy.
+    /// Like [`ControlPlane::kubeconfig`], but through the proxy.
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         let path = self.kubeconfigs.path().join(format!("{user}.kubeconfig"));
         std::fs::write(&path, kubeconfig(&self.url, None, user, &self.tokens[user])).expect("write a kubeconfig");
         path
     }
 
-    /// Runs `hook` to its end before such a request is passed on.
+    /// Runs `hook` to completion before a matching request is forwarded.
     pub fn before(&self, when: When, hook: impl Fn() + Send + Sync + 'static) {
         self.rule(when, Action::Hook(Arc::new(hook)));
     }
 
-    /// Answers such a request without asking the server.
+    /// Answers a matching request without forwarding it.
     pub fn answer(&self, when: When, status: u16, body: Value) {
         self.rule(when, Action::Answer(status, "application/json", body.to_string()));
     }
 
-    /// Answers such a request as something that is no API server would.
+    /// Answers a matching request like something that is not an API server.
     pub fn answer_as(&self, when: When, status: u16, content_type: &'static str, body: &str) {
         self.rule(when, Action::Answer(status, content_type, body.to_owned()));
     }
 
-    /// Adds a header to the server's answer to such a request.
+    /// Adds a header to the server's answer to a matching request.
     pub fn add_header(&self, when: When, name: &'static str, value: &[u8]) {
         self.rule(when, Action::Header(name, value.to_owned()));
     }
 
-    /// Holds such a request back until [`Held`] is dropped; those that come later pass.
+    /// Holds a matching request back until [`Held`] is dropped; later requests pass.
     pub fn hold(&self, when: When) -> Held {
         let ((reached, is_reached), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
         let released = Mutex::new(released);
         self.before(when, move || {
             let _ = reached.send(());
-            // Nothing is ever sent: the other end is dropped.
+            // Nothing is ever sent: the channel ends when the other side is dropped.
             let _ = lock(&released).recv();
         });
         Held { is_reached, _release: release }
     }
 
-    /// Closes the connection instead of passing such a request on.
+    /// Closes the connection instead of forwarding a matching request.
     pub fn cut(&self, when: When) {
         self.rule(when, Action::Cut);
     }
 
-    /// Passes such a request on, lets the server carry it out, and closes the connection instead of answering.
+    /// Forwards a matching request, lets the server execute it, and closes the connection instead of answering.
     pub fn lose_answer(&self, when: When) {
         self.rule(when, Action::LoseAnswer);
     }
 
-    /// From such a request on, it included: all connections are closed and new ones refused, as if the server died.
+    /// From a matching request on, including that request, closes all connections and refuses new ones, like a dead
+    /// server.
     pub fn refuse_from(&self, when: When) {
         self.rule(when, Action::Refuse);
     }
@@ -234,12 +235,12 @@ impl Proxy {
         eventually("the proxy refuses connections", || std::net::TcpStream::connect(address).err());
     }
 
-    /// All requests so far, in the order of their arrival.
+    /// All requests so far, in the order in which they arrived.
     pub fn requests(&self) -> Vec<Recorded> {
         lock(&self.state).recorded.clone()
     }
 
-    /// Those of the requests that may have changed something.
+    /// The requests that can have changed something.
     pub fn writes(&self) -> Vec<Recorded> {
         self.requests().into_iter().filter(Recorded::is_write).collect()
     }
@@ -257,7 +258,7 @@ impl Drop for Proxy {
     }
 }
 
-/// A client that sends each request once, as it is and without credentials. To be called inside of a runtime.
+/// A client that sends each request once, unchanged and without credentials. Must be called inside a runtime.
 fn client(control_plane: &ControlPlane) -> Client {
     let mut config = Config::new(control_plane.url().parse().expect("a URL"));
     config.root_cert_file = Some(control_plane.ca_file());
@@ -267,7 +268,7 @@ fn client(control_plane: &ControlPlane) -> Client {
 }
 
 async fn accept(listener: TcpListener, handler: Handler, mut refused: watch::Receiver<bool>) {
-    // Dropped at the end, which ends the connections.
+    // Dropped at the end, which closes the connections.
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -278,7 +279,7 @@ async fn accept(listener: TcpListener, handler: Handler, mut refused: watch::Rec
         let handler = handler.clone();
         connections.spawn(async move {
             let service = service_fn(move |request| handler.clone().handle(request));
-            // An error is a connection that was cut, by either side.
+            // An error means that one side cut the connection.
             let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -292,7 +293,7 @@ struct Handler {
 }
 
 impl Handler {
-    /// An error makes the server of the connection close it without an answer.
+    /// An error makes the connection's server close it without an answer.
     async fn handle(self, request: Request<Incoming>) -> Result<Response<Body>, Box<dyn Error + Send + Sync>> {
         let recorded = Recorded {
             method: request.method().to_string(),
@@ -317,7 +318,7 @@ impl Handler {
                 Action::LoseAnswer => lose_answer = true,
                 Action::Refuse => {
                     self.refuse.send_replace(true);
-                    // The accepting task ends this one with all others.
+                    // The accepting task stops this task with all others.
                     std::future::pending::<()>().await;
                 }
             }
@@ -332,7 +333,7 @@ impl Handler {
     async fn pass_on(&self, request: Request<Incoming>) -> Result<Response<Body>, Box<dyn Error + Send + Sync>> {
         let (mut parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        // These describe the connection to the proxy, not the request.
+        // These headers describe the connection to the proxy, not the request.
         for name in [header::HOST, header::CONNECTION, header::TRANSFER_ENCODING] {
             parts.headers.remove(name);
         }

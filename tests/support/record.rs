@@ -1,5 +1,5 @@
-//! `GANTRY_RECORD=<folder>` keeps what `gantry` printed in each test, so that a change of words can be read as the
-//! difference of two folders. What differs from run to run is replaced.
+//! `GANTRY_RECORD=<folder>` records what `gantry` prints in each test, so that changes of messages can be read as the
+//! difference of two folders. Values that differ from run to run are replaced.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::sentences::steady;
 
-/// Adds the output to the file of the test that runs.
+/// Appends the output to the file of the current test.
 pub fn output(output: &super::Output) {
     let Some(folder) = std::env::var_os("GANTRY_RECORD") else { return };
     let test = std::thread::current().name().unwrap_or("main").replace("::", ".");

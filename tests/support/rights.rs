@@ -1,4 +1,4 @@
-//! RBAC for tests: what `gantry permissions` prints, granted and in force, and what findings say to grant.
+//! RBAC for tests: grants what `gantry permissions` prints and what findings suggest, and waits until it is in force.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Bed, ControlPlane, eventually};
 
-/// Where reviews of the user's own rights are posted, without `rulesreviews` or `accessreviews`.
+/// The path for reviews of the user's own permissions, without `rulesreviews` or `accessreviews`.
 pub const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubject";
 
 pub fn binding(bed: &Bed, kind: &str, name: &str, role_kind: &str, role: &str) -> String {
@@ -23,12 +23,12 @@ pub fn binding(bed: &Bed, kind: &str, name: &str, role_kind: &str, role: &str) -
     )
 }
 
-/// What `gantry permissions` prints for a user, as told by the admin.
+/// The output of `gantry permissions` for a user, run as the admin.
 pub fn printed(bed: &Bed, cp: &ControlPlane, user: &str) -> String {
     printed_with(bed, cp, user, &[])
 }
 
-/// The same with more flags.
+/// The same with additional flags.
 pub fn printed_with(bed: &Bed, cp: &ControlPlane, user: &str, flags: &[&str]) -> String {
     let arguments = ["permissions", "-f", "manifests.yaml", "--name", &bed.names.namespace, "--as", user];
     let run = bed.gantry(cp.kubeconfig("admin"), &arguments).args(flags).run();
@@ -36,7 +36,7 @@ pub fn printed_with(bed: &Bed, cp: &ControlPlane, user: &str, flags: &[&str]) ->
     run.stdout.clone()
 }
 
-/// Waits until the authorizer answers a user with just these rules of a Role or ClusterRole.
+/// Waits until the authorizer knows exactly these rules of a Role or ClusterRole for a user.
 pub fn in_force(cp: &ControlPlane, user: &str, namespace: &str, holds: impl Fn(&[Value]) -> bool) {
     let api = cp.api_as(user);
     eventually(&format!("the rights of {user} are in force"), || {
@@ -48,7 +48,7 @@ pub fn in_force(cp: &ControlPlane, user: &str, namespace: &str, holds: impl Fn(&
     });
 }
 
-/// Grants what was printed and waits until it is in force. Returns the roles as they were created.
+/// Grants the printed rules and waits until they are in force. Returns the roles as they were created.
 pub fn grant(cp: &ControlPlane, user: &str, printed: &str) -> Vec<Value> {
     let objects = cp.apply_yaml(printed);
     let roles: Vec<Value> = objects.into_iter().filter(|object| object["rules"].is_array()).collect();
@@ -61,7 +61,7 @@ pub fn grant(cp: &ControlPlane, user: &str, printed: &str) -> Vec<Value> {
     roles
 }
 
-/// Resource and name, or URL: what a rule is about.
+/// The subjects of a rule: resource and name, or URL.
 pub fn subjects_of(rule: &Value) -> BTreeSet<String> {
     let texts = |key: &str| -> Vec<String> {
         let list = rule[key].as_array().into_iter().flatten();
@@ -74,7 +74,7 @@ pub fn subjects_of(rule: &Value) -> BTreeSet<String> {
     resources.chain(texts("nonResourceURLs")).collect()
 }
 
-/// The rules that the findings of a report end with.
+/// The rules that the findings of a report suggest.
 pub fn offered(report: &Value) -> Vec<Value> {
     let findings = report["checks"][0]["findings"].as_array().unwrap();
     let helps = findings.iter().map(|finding| finding["help"].as_str().unwrap().split_once('\n').unwrap().1);
@@ -86,7 +86,7 @@ pub fn offered(report: &Value) -> Vec<Value> {
     documents.flat_map(|document| document["rules"].as_array().cloned().unwrap_or_default()).collect()
 }
 
-/// Replaces a role, and waits until its rules are in force and the one that it was rid of is not.
+/// Replaces a role, and waits until its rules are in force and the removed rule is not.
 pub fn replace(cp: &ControlPlane, user: &str, role: &Value, gone: &Value) {
     let path = cp.path_of(role);
     let mut role = role.clone();

@@ -1,4 +1,4 @@
-//! A CRD of a test's own, and objects of it.
+//! A test's own CRD, and objects of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub fn sample_crd(group: &str, scope: &str, versions: Vec<Value>) -> Value {
     })
 }
 
-/// A CRD of its own, with objects in a namespace of its own.
+/// The CRD, and objects in a namespace of the test.
 pub struct Samples {
     pub names: Isolated,
 }
@@ -37,7 +37,7 @@ impl Samples {
         bed
     }
 
-    /// A CRD of these versions: name, whether it is the storage version, schema of `spec`.
+    /// A CRD with these versions: name, whether it is the storage version, schema of `spec`.
     pub fn crd(&self, versions: &[(&str, bool, Value)]) -> Value {
         let version = |(name, storage, spec): &(&str, bool, Value)| {
             json!({"name": name, "served": true, "storage": storage,
@@ -67,7 +67,7 @@ impl Samples {
         format!("{CRDS}/samples.{}", self.names.group)
     }
 
-    /// Puts a CRD on the server.
+    /// Applies a CRD to the server.
     pub fn live(&self, crd: &Value) {
         control_plane().apply_yaml(&crd.to_string());
     }
@@ -79,7 +79,7 @@ impl Samples {
 
     pub fn gantry(&self, kubeconfig: PathBuf, command: &str, manifests: &Value, flags: &[&str]) -> Output {
         let arguments = [command, "-f", "-", "--preflight", "CustomResourceValidation"];
-        // What is live was written by somebody else, and a check ends at that as a deploy does.
+        // The live object was written by another manager, and checks stop at such a conflict as deploys do.
         let force: &[&str] = if command == "check" { &["--force-conflicts"] } else { &[] };
         Gantry::new().kubeconfig(kubeconfig).args(arguments).args(force).args(flags).stdin(manifests.to_string()).run()
     }
@@ -105,7 +105,7 @@ pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The names of the affected objects of each rule and path.
+/// The names of the affected objects, for each rule and path.
 pub fn affected(report: &Value) -> BTreeMap<(String, String), BTreeSet<String>> {
     let mut affected: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     for finding in findings(report) {

@@ -1,4 +1,4 @@
-//! What findings say, as text for a snapshot: a change of words is seen in its diff.
+//! The texts of findings, for a snapshot: its diff shows changes of messages.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-/// What differs from run to run, and what stands for it.
+/// Values that differ from run to run, and their replacements.
 static UNSTEADY: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let pairs = [
         (r"\bt[0-9]+-[0-9]+\b", "NAME"),
         (r"\buser-[0-9]+\b", "USER"),
-        // A role that a finding offers: what it grants and where.
+        // The name of a suggested role, which depends on its rules and namespace.
         (r"\b(gantry-[A-Za-z0-9.-]+)-[0-9a-f]{8}\b", "$1-HASH"),
         (r"(127\.0\.0\.1|localhost):[0-9]+", "$1:PORT"),
         (r"/[^\s:,'`]*/(\.tmp|gantry-)[A-Za-z0-9.-]+", "FOLDER"),
@@ -22,12 +22,12 @@ static UNSTEADY: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     pairs.into_iter().map(|(pattern, name)| (Regex::new(pattern).expect("a pattern"), name)).collect()
 });
 
-/// The text with what differs from run to run replaced.
+/// The text with these values replaced.
 pub fn steady(text: String) -> String {
     UNSTEADY.iter().fold(text, |text, (pattern, name)| pattern.replace_all(&text, *name).into_owned())
 }
 
-/// A finding as lines: its rule and place, then every sentence about it.
+/// A finding as lines: its rule and place, then all its texts.
 pub fn words(finding: &Value) -> String {
     let text = |key: &str| finding[key].as_str();
     let place: Vec<&str> = ["severity", "rule", "version", "path"].into_iter().filter_map(text).collect();
@@ -50,12 +50,12 @@ fn findings(report: &Value) -> impl Iterator<Item = &Value> {
     checks.flat_map(|check| check["findings"].as_array().into_iter().flatten())
 }
 
-/// Every sentence of the findings of a report, by check and rule.
+/// All texts of the findings of a report, by check and rule.
 pub fn sentences(report: &Value) -> String {
     findings(report).map(words).collect()
 }
 
-/// The sentences of some reports, each once, in an order that does not depend on the names of a test's objects.
+/// The texts of several reports, each once, in an order that does not depend on the names of a test's objects.
 #[derive(Default)]
 pub struct Sentences {
     rules: BTreeSet<String>,
@@ -70,7 +70,7 @@ impl Sentences {
         }
     }
 
-    /// All of them. Each of these rules must have said something.
+    /// All texts. Asserts that each of these rules has at least one.
     pub fn of_rules<'a>(self, rules: impl IntoIterator<Item = &'a str>) -> String {
         let unseen: Vec<&str> = rules.into_iter().filter(|rule| !self.rules.contains(*rule)).collect();
         assert!(unseen.is_empty(), "no sentence of {unseen:?} among these:\n{:#?}", self.words);

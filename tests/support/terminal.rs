@@ -1,4 +1,4 @@
-//! Runs `gantry` on a pseudo-terminal of its own, as a person at a keyboard does.
+//! Runs `gantry` on its own pseudo-terminal, like a person at a keyboard.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::gantry::{DEADLINE, Gantry, INHERITED, Output, Stream};
 
-/// A `gantry` whose standard input and standard error are a terminal. Dropping it kills it.
+/// A `gantry` whose standard input and standard error are a terminal. Dropping it kills the process.
 pub struct Terminal {
     child: Child,
     pty: Pty,
@@ -69,17 +69,18 @@ impl Terminal {
         }
     }
 
-    /// Types; `\n` is Return, `\u{3}` is Ctrl-C, `\u{4}` is Ctrl-D.
+    /// Types keys; `\n` is Return, `\u{3}` is Ctrl-C, `\u{4}` is Ctrl-D.
     pub fn press(&mut self, keys: &str) {
         self.pty.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
-    /// Types the keys until it ends: a program that has just started may not hear the first of them.
+    /// Types the keys repeatedly until the program exits, because a program that has just started can miss the first
+    /// ones.
     #[track_caller]
     pub fn press_until_end(mut self, keys: &str) -> Output {
         let deadline = Instant::now() + DEADLINE;
         while Instant::now() < deadline {
-            // Once nobody reads them the terminal may refuse keys.
+            // Once no process reads the keys, the terminal can refuse them.
             let _ = self.pty.write_all(keys.as_bytes());
             if self.screen.wait_within(Duration::from_millis(300), |_, ended| ended) {
                 break;
@@ -88,7 +89,7 @@ impl Terminal {
         self.wait()
     }
 
-    /// How it ended: what was shown on the terminal as standard error, what was piped as standard output.
+    /// The result: the terminal's content as standard error, and the piped output as standard output.
     #[track_caller]
     pub fn wait(mut self) -> Output {
         let ended = self.screen.wait_until(|_, ended| ended)

@@ -1,6 +1,6 @@
-//! A webhook, for conversion or admission: an HTTPS server on loopback that answers what the test says.
+//! A conversion or admission webhook: an HTTPS server on loopback that sends the answers of the test.
 //!
-//! It shows the API server's own self-signed certificate, which is for 127.0.0.1, or one that a CA of its own has signed.
+//! It uses the API server's own self-signed certificate for 127.0.0.1, or a certificate signed by its own CA.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::ControlPlane;
 
-/// What the webhook makes of a review: the body of its answer.
+/// The webhook's answer: maps a review to the body of the response.
 type Answer = dyn Fn(&Value) -> Value + Send + Sync;
 
 /// A running webhook. Its thread ends with the test process.
@@ -27,7 +27,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Answers each review with what `answer` makes of it.
+    /// Answers each review with the result of `answer`.
     pub fn start(control_plane: &ControlPlane, answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let certs = control_plane.folder().join("certs");
         let pem = std::fs::read(certs.join("apiserver.crt")).expect("the server's certificate");
@@ -36,7 +36,7 @@ impl Webhook {
         Self::serving(chain, key, BASE64.encode(pem), answer)
     }
 
-    /// One with a certificate for 127.0.0.1 and these names, signed by a CA that is made for it.
+    /// A webhook with a certificate for 127.0.0.1 and these names, signed by a new CA.
     pub fn with_own_ca(names: &[String], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -69,14 +69,14 @@ impl Webhook {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (config, answer) = (Arc::clone(&config), Arc::clone(&answer));
-                // A client that goes away in the middle is none of the test's concern.
+                // A client that disconnects early does not matter to the test.
                 thread::spawn(move || serve(stream, config, &*answer));
             }
         });
         Webhook { port, ca_bundle }
     }
 
-    /// One that converts by `convert`: an object and the version that is wanted.
+    /// A conversion webhook; `convert` gets an object and the desired version.
     pub fn converting(
         control_plane: &ControlPlane,
         convert: impl Fn(Value, &str) -> Value + Send + Sync + 'static,
@@ -84,7 +84,7 @@ impl Webhook {
         Self::start(control_plane, move |review| Self::answer(review, &convert))
     }
 
-    /// The answer to a review, made object by object.
+    /// The answer to a review, built object by object.
     pub fn answer(review: &Value, convert: impl Fn(Value, &str) -> Value) -> Value {
         let request = &review["request"];
         let wanted = request["desiredAPIVersion"].as_str().expect("a version");
@@ -97,7 +97,7 @@ impl Webhook {
         })
     }
 
-    /// An admission webhook: `refuse` answers why an AdmissionReview is denied, or `None` to let it pass.
+    /// An admission webhook: `refuse` returns the reason to deny an AdmissionReview, or `None` to allow it.
     pub fn admitting(
         control_plane: &ControlPlane,
         refuse: impl Fn(&Value) -> Option<String> + Send + Sync + 'static,
@@ -112,17 +112,17 @@ impl Webhook {
         })
     }
 
-    /// `clientConfig` of a webhook configuration that uses it.
+    /// The `clientConfig` of a webhook configuration that uses it.
     pub fn client_config(&self) -> Value {
         json!({"url": format!("https://127.0.0.1:{}/", self.port), "caBundle": self.ca_bundle})
     }
 
-    /// The port on loopback.
+    /// Its port on loopback.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// `spec.conversion` of a CRD that uses it.
+    /// The `spec.conversion` of a CRD that uses it.
     pub fn conversion(&self) -> Value {
         json!({"strategy": "Webhook", "webhook": {
             "conversionReviewVersions": ["v1"],

@@ -1,4 +1,4 @@
-//! Records that somebody has changed: whatever is done with the app, it is not taken for one with other members.
+//! Records that were edited by hand: no command mistakes them for an app with other members.
 
 use std::io::Write as _;
 
@@ -6,7 +6,7 @@ use super::{PART_OF, Shop, names};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-/// Makes the app, with `c` no longer among the manifests.
+/// Creates the app; afterwards `c` is no longer among the manifests.
 fn shop() -> Shop {
     let shop = Shop::new();
     shop.config_maps(&["a", "b", "c"]);
@@ -16,7 +16,7 @@ fn shop() -> Shop {
 }
 
 impl Shop {
-    /// The inventory without the line of an object.
+    /// The inventory without the line of one object.
     fn inventory_without(&self, name: &str) -> String {
         let parent = self.parent();
         let lines = parent["data"]["inventory"].as_str().expect("an inventory").lines();
@@ -59,12 +59,12 @@ fn a_record_with_other_members_than_it_was_written_with_is_used_by_no_command() 
         );
         output.stderr_contains("restore the ConfigMap from a backup").stderr_contains("gantry apps forget");
     }
-    // Rights are those of any deploy, whatever the record says.
+    // Permissions do not depend on the record.
     shop.admin(&["permissions", "-f", "manifests.yaml", "-a", "shop"]).code(0);
     shop.is_untouched();
     assert_eq!((shop.parent(), shop.get("store.gantry")), (changed, None));
 
-    // With the backup all goes on.
+    // With the backup, everything works again.
     shop.patch("shop.gantry", &json!({"data": whole["data"]}));
     shop.deploy(&["--prune=yes"]).code(0).stdout_contains("1 deleted");
     assert_eq!((shop.inventory(), shop.get("c")), (names(["a", "b"]), None));

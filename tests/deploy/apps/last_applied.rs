@@ -1,4 +1,4 @@
-//! Second deploys of the same files: what needs no more than a look at its metadata, and what is read all the same.
+//! Second deploys of the same files: which objects need only their metadata, and which are still read.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::{Output, Proxy, control_plane};
 const LAST_APPLIED: &str = "last-applied";
 
 impl Shop {
-    /// Two config maps, a role, a service account and a CRD.
+    /// Two ConfigMaps, a Role, a ServiceAccount and a CRD.
     fn objects(&self) -> Vec<Value> {
         let metadata = |name: &str| json!({"name": name, "namespace": self.bed.names.namespace});
         let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
@@ -32,7 +32,7 @@ impl Shop {
                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
     }
 
-    /// Deploys them, so that the record holds a mark of each.
+    /// Deploys them, so that the record has a hash for each.
     fn begun() -> Self {
         let shop = Shop::new();
         shop.write(&shop.objects());
@@ -41,14 +41,14 @@ impl Shop {
         shop
     }
 
-    /// How many members have a mark.
+    /// The number of members with a hash.
     fn marks(&self) -> usize {
         let parent = self.parent();
         let kept = parent["data"][LAST_APPLIED].as_str().unwrap_or_default().to_owned();
         kept.lines().skip(1).filter(|mark| *mark != "-").count()
     }
 
-    /// Deploys again. Answers what came of it, and how many objects were read whole: in lists of them or one by one.
+    /// Deploys again. Returns the result, and the number of objects that were read in full, in lists or one by one.
     fn again(&self, flags: &[&str]) -> (Output, usize) {
         let proxy = Proxy::start(control_plane());
         let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &self.bed.names.namespace];
@@ -70,12 +70,12 @@ fn a_second_deploy_of_the_same_files_reads_no_object() {
     let (output, whole) = shop.again(&[]);
     output.code(0).stdout_contains("5 objects unchanged");
     assert_eq!(whole, 0);
-    // Whatever the order of the documents.
+    // The same with a different order of the documents.
     shop.write(&shop.objects().into_iter().rev().collect::<Vec<_>>());
     let (output, whole) = shop.again(&[]);
     output.code(0).stdout_contains("5 objects unchanged");
     assert_eq!((whole, shop.parent()), (0, before));
-    // Nor do check and diff.
+    // Neither do check and diff.
     shop.run("check", &[]).code(0).stdout_contains("5 objects unchanged");
     shop.run("diff", &[]).code(0);
 }
@@ -115,7 +115,7 @@ fn what_others_have_written_is_found() {
         assert!((1..=2).contains(&whole), "{what}: {whole} read\n{with}");
         let of = |output: &Output| -> Value {
             let mut report: Value = serde_json::from_str(&output.stdout).expect("a report");
-            // The address of the proxy.
+            // The address of the proxy differs.
             report["target"].take();
             report
         };
@@ -126,7 +126,7 @@ fn what_others_have_written_is_found() {
             if action == "unchanged" { 5 } else { 1 },
             "{what}"
         );
-        // As if nothing were known of the run before.
+        // The same without the hashes of the earlier run.
         shop.patch("shop.gantry", &json!({"data": {LAST_APPLIED: null}}));
         let (without, whole) = shop.again(&["--dry-run", "-o", "json"]);
         assert!(whole >= 3, "{what}: {whole} read");
@@ -137,13 +137,13 @@ fn what_others_have_written_is_found() {
 #[test]
 fn what_the_manifests_ask_for_otherwise_is_found() {
     let shop = Shop::begun();
-    // The files are the same, and something else adds to them.
+    // The files are the same, but another setting adds to the objects.
     shop.bed.write("labels.yaml", "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\nadditionalLabels: {team: shop}\n");
     let (output, _) = shop.again(&["-c", "labels.yaml", "--dry-run"]);
     output.code(0).stdout_contains("5 update");
     let (output, _) = shop.again(&["--field-manager=other", "--dry-run"]);
     output.code(0).stdout_contains("5 update");
-    // The same sum of the files: Secrets count by their length alone, and have no mark.
+    // The checksum of the files is the same: Secrets count only with their length, and have no hash.
     let secret = |value: &str| {
         let metadata = json!({"name": "k", "namespace": shop.bed.names.namespace});
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"password": value}})

@@ -1,6 +1,6 @@
 //! Apps whose inventory does not fit into their record.
 //!
-//! The names of Roles have no limit of length, so that few members with long names are as much to write down as very many others.
+//! The names of Roles have no length limit, so a few members with long names need as much space as very many others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -11,11 +11,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// So many Roles take two parts.
+/// This many Roles need two parts.
 const MANY: usize = 60;
 const LONG: usize = 20_000;
 
-/// A name that nothing packs.
+/// A name that cannot be compressed.
 fn name(index: usize) -> String {
     let mut seed = index as u64 + 1;
     let mut letter = || {
@@ -40,7 +40,7 @@ impl Shop {
         list["items"].as_array().expect("items").clone()
     }
 
-    /// The live Roles by their indices: uid and label.
+    /// The live Roles by their index: uid and label.
     fn live(&self) -> BTreeMap<usize, (String, Option<String>)> {
         let path = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles", self.bed.names.namespace);
         let entry = |role: Value| {
@@ -60,7 +60,7 @@ impl Shop {
         self.list(&path).into_iter().map(name).collect()
     }
 
-    /// The names of the parts that a record names.
+    /// The names of the parts that a record lists.
     fn named_parts(&self, app: &str) -> BTreeSet<String> {
         let parent = self.get(&format!("{app}.gantry")).expect("a record");
         let Some(parts) = parent["data"]["parts"].as_str() else { return BTreeSet::new() };
@@ -69,7 +69,7 @@ impl Shop {
         parts["parts"].as_array().expect("parts").iter().map(name).collect()
     }
 
-    /// The uids of a whole inventory; `None` where there is no record.
+    /// The uids of the whole inventory; `None` if there is no record.
     fn uids(&self, app: &str) -> Option<BTreeSet<String>> {
         let parent = self.get(&format!("{app}.gantry"))?;
         let named = self.named_parts(app);
@@ -107,7 +107,7 @@ fn a_large_inventory_is_kept_in_parts() {
     let two = parts(["shop.gantry-2", "shop.gantry-3"]);
     assert_eq!((shop.named_parts("shop"), shop.part_names()), (two.clone(), two.clone()));
     assert_eq!(shop.uids("shop").unwrap(), uids(&shop.live()));
-    // Who does not know of parts takes the record for no inventory at all, and not for one without members.
+    // A program that does not know about parts finds an invalid inventory, and not an empty one.
     assert!(shop.parent()["data"]["inventory"].as_str().unwrap().contains("data.parts"));
     let apps: Value = serde_json::from_str(&shop.admin(&["apps", "-o", "json"]).stdout).expect("JSON");
     assert_eq!(apps["apps"][0]["objects"], MANY);
@@ -116,7 +116,7 @@ fn a_large_inventory_is_kept_in_parts() {
     assert_eq!(inspected["objects"].as_array().map(Vec::len), Some(MANY));
     assert!(inspected["objects"].as_array().unwrap().iter().all(|object| object["state"] == "member"));
 
-    // Nothing to do, and nothing is written; the members are known by their metadata alone.
+    // There is nothing to do, and nothing is written; the members are recognised by their metadata alone.
     let version = shop.parent()["metadata"]["resourceVersion"].clone();
     let proxy = Proxy::start(control_plane());
     let again = ["deploy", "-f", "manifests.yaml", "-a", "shop"];
@@ -125,7 +125,7 @@ fn a_large_inventory_is_kept_in_parts() {
     let members = proxy.requests().into_iter().filter(|request| request.path.ends_with("/roles"));
     assert!(members.clone().count() > 0 && members.into_iter().all(|request| request.metadata_only));
 
-    // One member less: other parts, under the numbers that are free.
+    // One member less: new parts, with unused numbers.
     shop.roles(1..MANY);
     shop.deploy(&["--prune=yes"]).code(0).stdout_contains("1 deleted");
     let others = parts(["shop.gantry-4", "shop.gantry-5"]);
@@ -170,7 +170,7 @@ fn a_part_that_is_missing_is_no_inventory_without_members() {
     };
     fails("configmap/shop.gantry-3 -n ");
     shop.admin(&["apps"]).code(1).stdout_contains("unreadable record").stderr_contains("configmap/shop.gantry-3 -n ");
-    // Nor one that somebody else has put there.
+    // The same for a part that was replaced.
     let mut other = part.clone();
     other["data"] = json!({"inventory": ""});
     control_plane().apply_yaml(&other.to_string());
@@ -179,7 +179,7 @@ fn a_part_that_is_missing_is_no_inventory_without_members() {
     control_plane().apply_yaml(&part.to_string());
     shop.admin(commands[0]).code(0).stdout_contains("59 deleted");
 
-    // A record that names fewer parts, or one of them twice, has fewer members for nobody.
+    // A record that lists fewer parts, or one of them twice, is never used as an app with fewer members.
     shop.roles(0..MANY);
     shop.deploy(&[]).code(0);
     shop.roles(0..1);
@@ -204,7 +204,7 @@ fn a_part_that_is_missing_is_no_inventory_without_members() {
     damaged(&json!({"parts": null, "inventory": null}), "data.inventory is missing");
     shop.deploy(&["--prune=yes", "--prune-max=100%"]).code(0).stdout_contains("59 deleted");
 
-    // A record that is given up takes along what is left of its parts.
+    // If a record is given up, the remaining parts are deleted with it.
     for record in [json!({}), json!({"parts": null, "inventory": null})] {
         shop.roles(0..MANY);
         shop.deploy(&[]).code(0);
@@ -222,7 +222,7 @@ fn a_deploy_that_is_killed_as_it_writes_parts_is_finished_by_the_next_one() {
     shop.roles(0..MANY);
     shop.deploy(&[]).code(0);
     let path = format!("/namespaces/{}/configmaps/shop.gantry", shop.bed.names.namespace);
-    // The record as the deploy begins, two parts, the record; the two parts of before.
+    // The record at the start of the deploy, two parts, the record; the two old parts.
     let cuts: Vec<(&str, usize)> = (1..=4).map(|nth| ("PATCH", nth)).chain([("DELETE", 1), ("DELETE", 2)]).collect();
     for (last, (method, nth)) in cuts.into_iter().enumerate() {
         let case = format!("killed at {method} {nth}");
@@ -236,7 +236,7 @@ fn a_deploy_that_is_killed_as_it_writes_parts_is_finished_by_the_next_one() {
         running.kill();
         drop(running);
         proxy.refuse();
-        // Whatever was a member and is there still has both keys.
+        // Every former member that still exists has both the label and its uid in the record.
         let (inventory, now) = (shop.uids("shop").unwrap(), shop.live());
         for (index, (uid, _)) in before.iter().filter(|(index, _)| now.contains_key(index)) {
             assert!(inventory.contains(uid), "{case}: {index}");
@@ -246,7 +246,7 @@ fn a_deploy_that_is_killed_as_it_writes_parts_is_finished_by_the_next_one() {
         assert_eq!(now.keys().copied().collect::<Vec<_>>(), (last + 1..MANY + last + 1).collect::<Vec<_>>(), "{case}");
         assert_eq!(shop.uids("shop").unwrap(), uids(&now), "{case}");
     }
-    // What a killed deploy has left of parts goes with the next one that writes the record.
+    // The next deploy that writes the record deletes the parts that a killed deploy left behind.
     shop.roles(0..MANY);
     shop.deploy(&["--prune=yes"]).code(0);
     assert_eq!(shop.part_names(), shop.named_parts("shop"));
@@ -271,7 +271,7 @@ fn a_large_app_that_is_renamed_or_deleted_by_halves_is_finished_by_the_same_comm
         proxy.refuse();
     };
     let (mut from, mut to) = ("shop", "store");
-    // The parts under the new name and its record; the end of the old record, of its parts and of itself.
+    // The parts and the record under the new name; the end of the old record, its parts and itself.
     for (method, of_new, nth) in [
         ("PATCH", true, 2),
         ("PATCH", true, 3),
@@ -297,7 +297,7 @@ fn a_large_app_that_is_renamed_or_deleted_by_halves_is_finished_by_the_same_comm
         assert_eq!(labels, [id(to).and_then(|id| id.as_str().map(str::to_owned))].into(), "{case}");
         std::mem::swap(&mut from, &mut to);
     }
-    // The record goes last, so that nothing is left that nobody finds.
+    // The record is deleted last, so that everything that remains can be found.
     let delete = ["delete", "-a", from, "--yes"];
     for nth in [1, 2, 2] {
         killed(&delete, "DELETE", &format!("{from}.gantry"), nth);

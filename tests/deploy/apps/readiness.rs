@@ -1,4 +1,4 @@
-//! `gantry inspect` and whether members are ready: the test plays the controllers and writes what they would write.
+//! `gantry inspect` and the readiness of members: the test acts as the controllers and writes their status.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl Stage {
         json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
     }
 
-    /// One that runs Pods.
+    /// A workload that runs Pods.
     fn workload(&self, kind: &str, name: &str) -> Value {
         let mut spec = pods(name);
         match kind {
@@ -65,7 +65,7 @@ fn pod() -> Value {
     json!({"containers": [{"name": "main", "image": "example.com/image:1"}]})
 }
 
-/// Writes what a controller would write, about the latest generation.
+/// Writes a controller's status for the latest generation.
 fn status(object: &Value, mut status: Value) {
     let path = control_plane().api().path_of(object);
     if status.get("observedGeneration").is_none() && object["apiVersion"] == "apps/v1" {
@@ -81,7 +81,7 @@ fn condition(name: &str, status: &str, reason: &str, message: &str) -> Value {
         "lastTransitionTime": "2026-01-01T00:00:00Z"})
 }
 
-/// An object, what its controller wrote, `yes`, `no` or `failed`, and the reason.
+/// An object, the status that its controller wrote, `yes`, `no` or `failed`, and the reason.
 type Case = (Value, Value, &'static str, &'static str);
 
 #[test]
@@ -147,7 +147,7 @@ fn members_are_ready_in_progress_or_failed_as_their_status_says() {
             stage.workload("Deployment", "stale"),
             json!({"observedGeneration": 0}),
             "no",
-            // The server leaves out a generation of 0.
+            // The server omits a generation of 0.
             "its controller has not seen it yet",
         ),
         (stage.workload("StatefulSet", "set"), set(1, "b"), "yes", ""),
@@ -277,7 +277,7 @@ fn a_tree_shows_what_members_own_with_one_list_a_kind() {
         let unscheduled = condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available");
         status(&child, json!({"phase": "Pending", "conditions": [unscheduled]}));
     }
-    // Nobody of the app owns this one.
+    // No object of the app owns this one.
     control_plane().apply_yaml(&stage.object("v1", "Pod", "stranger", pod()).to_string());
 
     let found = stage.inspect(&["--tree"]);
@@ -304,13 +304,13 @@ fn a_tree_shows_what_members_own_with_one_list_a_kind() {
     let asked = |plural: &str| proxy.requests().iter().filter(|request| request.path.contains(plural)).count();
     assert_eq!((asked("/deployments"), asked("/replicasets"), asked("/pods"), asked("/jobs")), (1, 1, 1, 0));
 
-    // Without the flag nobody asks for them, and nothing is shown.
+    // Without the flag they are not requested and not shown.
     let proxy = Proxy::start(control_plane());
     inspect(proxy.kubeconfig("admin"), &arguments[..5]).code(0).contains_nowhere("replicaset");
     assert!(!proxy.requests().iter().any(|request| request.path.contains("/replicasets")));
     assert_eq!(stage.inspect(&[])["Deployment/a"].get("owned"), None);
 
-    // Who may not list Pods sees the rest.
+    // A user who may not list Pods sees the rest.
     let cp = control_plane();
     let rules = json!([
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},

@@ -1,4 +1,4 @@
-//! Apps that get another name, and records of other tools that are taken over.
+//! Apps that are renamed, and records of other tools that are taken over.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn deploy(shop: &Shop, app: &str, flags: &[&str]) -> Output {
     shop.bed.gantry(control_plane().kubeconfig("admin"), &[&arguments, flags].concat()).run()
 }
 
-/// Uids in the inventory of an app; `None` where there is no such app.
+/// The uids in the inventory of an app; `None` if there is no such app.
 fn inventory(shop: &Shop, app: &str) -> Option<BTreeSet<String>> {
     let parent = shop.get(&format!("{app}.gantry"))?;
     let lines = parent["data"]["inventory"].as_str().expect("an inventory").lines();
@@ -48,7 +48,7 @@ fn an_app_keeps_its_members_under_another_name() {
     assert_eq!((&a["metadata"]["uid"], &a["metadata"]["annotations"]["mine"]), (&uid, &json!("stays")));
     assert_eq!(a["metadata"]["labels"], json!({PART_OF: id(&shop, "store")}));
 
-    // It is as if it had been deployed under that name.
+    // It is as if the app had been deployed under that name.
     shop.config_maps(&["a", "c"]);
     deploy(&shop, "store", &[]).code(0).stdout_contains("Nothing to do");
     shop.config_maps(&["a"]);
@@ -65,7 +65,7 @@ fn an_app_keeps_its_members_under_another_name() {
 
 #[test]
 fn a_renaming_that_is_killed_at_any_write_is_finished_by_the_same_command() {
-    // Both records, three members with their records of fields, the new record; the end of the old one.
+    // Both records, three members with their managed fields, the new record; the deletion of the old one.
     let cuts: Vec<(&str, usize)> = (1..=9).map(|nth| ("PATCH", nth)).chain([("DELETE", 1)]).collect();
     std::thread::scope(|scope| {
         for some in cuts.chunks(3) {
@@ -91,7 +91,7 @@ fn killed_at(method: &str, nth: usize) {
     for name in names {
         let object = shop.get(name).unwrap();
         let app = if object["metadata"]["labels"][PART_OF] == old { "shop" } else { "store" };
-        // Both keys of an object are those of one app.
+        // The label and the inventory of an object belong to the same app.
         assert_eq!(object["metadata"]["labels"][PART_OF], id(&shop, app), "{case}");
         let inventory = inventory(&shop, app).expect("an inventory");
         assert!(inventory.contains(object["metadata"]["uid"].as_str().unwrap()), "{case}: {name}");
@@ -111,7 +111,7 @@ fn a_record_of_another_tool_is_taken_over_only_on_demand() {
     shop.deploy(&[]).code(0);
     let id = id(&shop, "shop");
     let tooling = |shop: &Shop| shop.parent()["metadata"]["annotations"]["applyset.kubernetes.io/tooling"].clone();
-    // As kubectl keeps it: no inventory, and its own name.
+    // As kubectl writes it: no inventory, and kubectl's own name.
     shop.delete("shop.gantry");
     let mut parent = shop.config_map("shop.gantry", "");
     parent.as_object_mut().unwrap().remove("data");

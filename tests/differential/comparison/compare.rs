@@ -1,4 +1,4 @@
-//! Our judgement of an object beside the server's: what is compared, what is asked again, and how a difference is shown.
+//! Compares gantry's result for an object with the server's, asks the server again about differences, and shows them.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ impl Subject<'_> {
         (object, processed.outcome)
     }
 
-    /// The object without the fields that hide all others because they cannot be decoded; `again` tries what is left.
+    /// The object without the undecodable fields, which hide the errors of all other fields; calls `again` with the
+    /// rest.
     pub(super) fn decodable(&self, mut object: Value, again: impl FnOnce(&Value)) -> Value {
         let is_decodable = |field: &String| {
             let value = object.get(field).cloned().unwrap_or_default();
@@ -29,7 +30,7 @@ impl Subject<'_> {
         object
     }
 
-    /// What we say of one field of the object alone.
+    /// gantry's result for one field of the object alone.
     fn alone(&self, field: &str, object: &Value, old: Option<&Value>) -> Outcome {
         let only = |object: &Value| -> Value {
             let part = |key: &str| key == field || matches!(key, "apiVersion" | "kind" | "metadata");
@@ -39,7 +40,7 @@ impl Subject<'_> {
         self.ours(&only(object), old.map(only).as_ref()).1
     }
 
-    /// The object without the fields that keep the rules of all others from being evaluated.
+    /// The object without the fields that prevent the rules of all other fields from being evaluated.
     pub(super) fn ruled(&self, object: &Value, old: Option<&Value>) -> Value {
         let mut ruled = object.clone();
         for field in self.fields.keys() {
@@ -50,7 +51,7 @@ impl Subject<'_> {
                     Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid
                 )
             };
-            // Some rules give the same kinds for a reason.
+            // Some rules have these kinds as their `reason`.
             if outcome.errors.iter().any(|error| error.path == "<nil>" || blocks(error))
                 && let Some(map) = ruled.as_object_mut()
             {
@@ -60,11 +61,11 @@ impl Subject<'_> {
         ruled
     }
 
-    /// The object without the fields that we refuse.
+    /// The object without the fields that gantry refuses.
     pub(super) fn accepted(&self, object: &Value, old: Option<&Value>, tally: &mut Tally) -> Value {
         let mut accepted = object.clone();
         for field in self.fields.keys() {
-            // A default of another field can be invalid where the server takes it; it is refused with or without us.
+            // The default of another field can be invalid although the server accepts it; it is refused in any case.
             let is_ours = |text: &str| text.contains(field.as_str());
             let outcome = self.alone(field, object, old);
             let refused = outcome.errors.iter().any(|error| is_ours(&error.to_string()));
@@ -80,8 +81,8 @@ impl Subject<'_> {
         accepted
     }
 
-    /// Compares what both sides say of an object. Where they differ the server is asked again, and what it does not
-    /// stick to itself is no disagreement: it walks the fields of objects that a rule compares in random order.
+    /// Compares both results for an object. If they differ, the server is asked again. An answer that it does not
+    /// repeat is not counted as a difference: the server iterates over the fields of compared objects in random order.
     pub(super) fn compare(
         &self,
         what: &str,
@@ -111,7 +112,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Compares what becomes of a stored object when it is read.
+    /// Compares the results of reading a stored object.
     pub(super) fn read(&self, path: &str, old: &Value, tally: &mut Tally) {
         let mut ours = old.clone();
         self.schema.prepare_stored(&mut ours).expect("what cannot be read was not stored");
@@ -122,7 +123,7 @@ impl Subject<'_> {
         }
     }
 
-    /// What the server's answer has that we do not say, and what we say that it has not.
+    /// The errors that only the server reports, and those that only gantry reports.
     fn differences(&self, ours: &Value, outcome: &Outcome, (status, answer): (u16, Value)) -> Vec<String> {
         let mut differences = Vec::new();
         match status {
@@ -173,8 +174,8 @@ impl Subject<'_> {
     }
 }
 
-/// A message without what is not compared: Go's words for what is wrong with a text that a rule reads although it does
-/// not have its format, which only an update that leaves the text alone can have.
+/// A message without the part that is not compared: Go's reason why a text that a rule reads does not have its format.
+/// This occurs only in updates that leave the text unchanged.
 fn comparable(message: &str) -> String {
     let reason = [
         "Invalid date-time formatted",
@@ -190,7 +191,7 @@ fn comparable(message: &str) -> String {
     }
 }
 
-/// Whether one of the rules of a schema does not compile here.
+/// Whether gantry cannot compile one of the rules of a schema.
 pub(super) fn has_problem(schema: &Value) -> bool {
     let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
     rules.is_some_and(|rules| compile_rules(schema, rules, false).iter().any(|rule| rule.problem().is_some()))
@@ -199,7 +200,7 @@ pub(super) fn has_problem(schema: &Value) -> bool {
         || schema.get("additionalProperties").is_some_and(has_problem)
 }
 
-/// A value as it is once it has been written and read: `1.0` is `1`, and the order of keys is nothing.
+/// A value after it was written and read: `1.0` becomes `1`, and the order of keys does not matter.
 fn decoded(value: Option<&Value>) -> Option<Value> {
     Some(match value? {
         Value::Number(n) => match n.as_f64() {

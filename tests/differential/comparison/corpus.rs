@@ -1,8 +1,8 @@
-//! Rules and schemas of given CRDs, judged here and by the API server.
+//! Validates rules and schemas of given CRDs with gantry and with the API server.
 //!
-//! A rule is evaluated only where the rest of an object is valid, and what is generated for a large schema seldom is.
-//! So each node that has rules becomes a field of its own, without what keeps values from being valid; and the CRDs as
-//! they are get objects, too.
+//! A rule is evaluated only if the rest of an object is valid, which a generated object for a large schema rarely is.
+//! So each node with rules becomes a separate field, without the keywords that make values invalid; and the original
+//! CRDs are tested with objects, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,12 +16,12 @@ use super::{FIELDS, Tally, one_crd, texts_of};
 use crate::generator::{Random, ruled_value};
 use crate::support::{Api, eventually};
 
-/// Objects for each CRD.
+/// The number of objects for each CRD.
 const OBJECTS: usize = 12;
-/// The server takes a moment to serve a CRD, in which another one can be tried.
+/// The server takes a moment to serve a new CRD; meanwhile another one is tested.
 const THREADS: usize = 8;
 
-/// Compares what is in the CRDs of a folder.
+/// Compares the rules and schemas of the CRDs in a folder.
 pub fn compare(api: &Api, group: &str, folder: &Path, seed: u64) {
     let mut schemas = BTreeMap::new();
     read(folder, &mut schemas);
@@ -76,7 +76,7 @@ pub fn compare(api: &Api, group: &str, folder: &Path, seed: u64) {
     assert!(disagreements.is_empty(), "{:#?}", &disagreements[..disagreements.len().min(10)]);
 }
 
-/// What became of the objects of one CRD.
+/// The results for the objects of one CRD.
 #[derive(Default)]
 struct Whole {
     is_taken: bool,
@@ -85,7 +85,7 @@ struct Whole {
     disagreements: Vec<String>,
 }
 
-/// The schemas of all CRDs in a folder, each once, and whether they have a status subresource.
+/// The schemas of all CRDs in a folder, without duplicates, and whether they have a status subresource.
 fn read(folder: &Path, schemas: &mut BTreeMap<String, (bool, Value)>) {
     for entry in std::fs::read_dir(folder).expect("the folder of GANTRY_CRDS").flatten() {
         let path = entry.path();
@@ -103,7 +103,7 @@ fn read(folder: &Path, schemas: &mut BTreeMap<String, (bool, Value)>) {
                 let schema = &version["schema"]["openAPIV3Schema"];
                 if schema.is_object() {
                     let has_status = version["subresources"]["status"].is_object();
-                    // The text is the key, so that each schema comes once.
+                    // The text is the key, which removes duplicates.
                     let name = format!("{} {} {}", crd["metadata"]["name"], version["name"], without_prose(schema));
                     schemas.insert(name, (has_status, without_prose(schema)));
                 }
@@ -115,7 +115,7 @@ fn read(folder: &Path, schemas: &mut BTreeMap<String, (bool, Value)>) {
 fn without_prose(schema: &Value) -> Value {
     match schema {
         Value::Object(map) => {
-            // A property may be called description; its schema is an object.
+            // A property can be called `description`; its schema is an object.
             let kept = map.iter().filter(|(key, value)| *key != "description" || !value.is_string());
             Value::Object(kept.map(|(key, value)| (key.clone(), without_prose(value))).collect())
         }
@@ -124,7 +124,7 @@ fn without_prose(schema: &Value) -> Value {
     }
 }
 
-/// Each node with rules along the structure, and whether it is the root.
+/// Each node with rules in the schema's structure, and whether it is the root.
 fn collect(schema: &Value, is_root: bool, found: &mut dyn FnMut(&Value, bool)) {
     if schema.get("x-kubernetes-validations").is_some() {
         found(schema, is_root);
@@ -139,7 +139,7 @@ fn collect(schema: &Value, is_root: bool, found: &mut dyn FnMut(&Value, bool)) {
     }
 }
 
-/// The schema without what keeps generated values from being valid.
+/// The schema without the keywords that make generated values invalid.
 fn lenient(schema: &Value) -> Value {
     let mut lenient = schema.clone();
     let keys = schema.get("x-kubernetes-list-map-keys").cloned();
@@ -178,7 +178,7 @@ fn lenient(schema: &Value) -> Value {
     lenient
 }
 
-/// Creates a CRD with this schema and compares what both sides say of objects for it.
+/// Creates a CRD with this schema and compares both results for objects of it.
 fn whole(
     api: &Api,
     group: &str,
@@ -205,7 +205,7 @@ fn whole(
     let bare = lenient(schema);
     let mut random = Random::new(seed.wrapping_add(*at as u64));
     for at in 0..OBJECTS {
-        // The fewer broken keywords, the more rules are evaluated.
+        // With fewer broken keywords, more rules are evaluated.
         let mut object = ruled_value(&mut random, if at % 2 == 0 { &bare } else { schema });
         if !object.is_object() {
             continue;

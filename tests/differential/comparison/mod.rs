@@ -1,4 +1,4 @@
-//! Schemas and values judged here and by the API server, side by side.
+//! Validates schemas and values with gantry and the API server, and compares the results.
 
 mod compare;
 pub mod corpus;
@@ -11,16 +11,16 @@ use serde_json::{Map, Value, json};
 use crate::generator::{self, Random};
 use crate::support::{Api, eventually};
 
-/// Fields, and so schemas, of one CRD.
+/// The number of fields, and thus schemas, of one CRD.
 pub const FIELDS: usize = 50;
-/// Objects created for each CRD, and updates tried from each.
+/// The number of objects created for each CRD, and of updates tried on each object.
 const CREATES: usize = 22;
 const STORED: usize = 3;
 const UPDATES: usize = 5;
-/// How often the server is asked again about what it says and we do not, or we and not it.
+/// How often the server is asked again about a difference.
 const ASKED_AGAIN: usize = 20;
 
-/// Makes a value for a schema.
+/// Generates a value for a schema.
 pub type Values = fn(&mut Random, &Value) -> Value;
 
 #[derive(Default)]
@@ -32,13 +32,13 @@ pub struct Tally {
     pub refused: usize,
     pub tolerated: usize,
     pub undecodable: usize,
-    /// What the server said once and did not say again.
+    /// Answers of the server that it did not repeat.
     pub unsteady: usize,
     pub disagreements: Vec<String>,
 }
 
 impl Tally {
-    /// Fails where the two sides disagree, or where the run reached nothing.
+    /// Fails if the two sides differ, or if the run tested nothing.
     pub fn judge(&self, what: &str) {
         println!(
             "{what}: {} schemas ({} more that the server did not take): {} values created, {} updated; {} refused, {} \
@@ -59,14 +59,14 @@ impl Tally {
     }
 }
 
-/// The fields and texts of a refusal; none of an acceptance.
+/// The fields and messages of a refusal; empty if the object was accepted.
 pub fn texts_of(answer: &Value) -> BTreeSet<(String, String)> {
     let causes = answer["details"]["causes"].as_array().into_iter().flatten();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     causes.map(|cause| (text(&cause["field"]), text(&cause["message"]))).collect()
 }
 
-/// A CRD with fields of generated schemas, as the server took it.
+/// A CRD with fields of generated schemas, as accepted by the server.
 struct Subject<'a> {
     api: &'a Api,
     value: Values,
@@ -77,7 +77,7 @@ struct Subject<'a> {
     schema: Schema,
 }
 
-/// Judges values of schemas, as the fields of one CRD, here and on the server.
+/// Validates values of schemas, as the fields of one CRD, with gantry and on the server.
 pub fn one_crd(
     api: &Api,
     (group, at): (&str, usize),
@@ -123,10 +123,10 @@ fn strict_schema(fields: &BTreeMap<String, Value>) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
-/// A field that only the strict schema has, to see when it is in force.
+/// A field that only the strict schema has, which shows when that schema is in force.
 const MARKER: &str = "marker";
 
-/// The CRD while it takes anything.
+/// The CRD with a schema that accepts anything.
 pub fn crd(group: &str, at: usize) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -184,10 +184,10 @@ impl Subject<'_> {
         self.compare("create of accepted fields", &accepted, None, &|| self.api.post(&path, &accepted), tally);
     }
 
-    /// Stores an object while the CRD takes anything.
+    /// Stores an object while the CRD accepts anything.
     fn store(&self, name: &str, random: &mut Random) -> (BTreeMap<String, Value>, Value) {
         let mut values = self.values(random);
-        // An embedded resource whose metadata is a text, once stored, cannot even be read under the strict schema.
+        // Once stored, an embedded resource whose metadata is a text cannot even be read with the strict schema.
         values.retain(|field, value| {
             let mut alone = self.object(name, &BTreeMap::from([(field.clone(), value.clone())]));
             self.schema.prepare_stored(&mut alone).is_ok()
@@ -197,7 +197,7 @@ impl Subject<'_> {
         (values, stored)
     }
 
-    /// Gives the CRD the generated schemas, without those that the server does not take.
+    /// Updates the CRD with the generated schemas, without those that the server refuses.
     fn tighten(&mut self, path: &str, tally: &mut Tally) {
         loop {
             let mut crd = self.api.get(path).1;
@@ -205,7 +205,7 @@ impl Subject<'_> {
             let (status, answer) = self.api.put(path, &crd);
             match status {
                 200 => break,
-                // The server wrote its status in between.
+                // The server updated its status in the meantime.
                 409 => continue,
                 _ => {}
             }
@@ -219,7 +219,7 @@ impl Subject<'_> {
                     println!("{} {}", cause["field"], cause["message"]);
                 }
             }
-            // The rules that do not compile there do not compile here, and the others do.
+            // gantry must refuse to compile exactly the rules that the server cannot compile.
             for field in &refused {
                 let is_of_rule = |cause: &Value| {
                     let text = |key: &str| cause[key].as_str().unwrap_or_default();

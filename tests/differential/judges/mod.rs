@@ -1,4 +1,4 @@
-//! Who says what the API server answers to a CRD: the server, or a program made of the server's own packages.
+//! The reference for the API server's answer to a CRD: a server, or a program built from the server's own packages.
 
 mod oracle;
 mod tally;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 pub use oracle::Oracle;
 pub use tally::Tally;
 
-/// What was answered: a status, and the `Status` or the object.
+/// The answer: a status code, and the `Status` or the object.
 pub type Answer = Result<(u16, Value), String>;
 
-/// Puts CRDs that are as a live one, for one who has no server.
+/// Stores CRDs in the state of a live one, for tests without a server.
 pub fn as_live(crd: &Value) -> Value {
     let mut live = crd.clone();
     let storage = crd["spec"]["versions"].as_array().into_iter().flatten().find(|version| version["storage"] == true);

@@ -1,4 +1,4 @@
-//! The program in `crates/testbed/control-plane/crd-oracle`.
+//! Runs the program in `crates/testbed/control-plane/crd-oracle`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -10,7 +10,7 @@ use super::Answer;
 /// Environment variable with the path of the built program.
 const PROGRAM: &str = "GANTRY_CRD_ORACLE";
 
-/// A running program. It ends when it is dropped.
+/// A running program. It stops when dropped.
 pub struct Oracle {
     child: Child,
     questions: Option<ChildStdin>,
@@ -18,7 +18,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// The program that the environment names, if it names one.
+    /// The program that the environment variable names, if it is set.
     pub fn named() -> Option<Self> {
         let program = std::env::var_os(PROGRAM)?;
         let mut child = Command::new(program)
@@ -30,7 +30,7 @@ impl Oracle {
         Some(Self { child, questions, answers: BufReader::new(answers) })
     }
 
-    /// What the server would answer to a create, or to an update of `old`.
+    /// The server's answer to a create, or to an update of `old`.
     pub fn ask(&mut self, new: &Value, old: Option<&Value>) -> Answer {
         let mut question = json!({"new": new});
         if let Some(old) = old {
@@ -48,7 +48,7 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        // It ends with its input.
+        // It exits at the end of its input.
         self.questions = None;
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Counts where we agree with the server.
+//! Counts agreements and differences with the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +12,20 @@ pub struct Tally {
     pub taken: usize,
     pub refused: usize,
     messages: usize,
-    /// The server's own code ended with an error.
+    /// The server's own code failed.
     unanswered: usize,
-    /// Refused for what their rules may cost, among other things.
+    /// Refused for the cost of their rules, among other things.
     costly: usize,
-    /// Refused for what rules cost together, where other rules that cost as much are named for it.
+    /// Refused for the total cost of rules, but the messages name different rules of the same cost.
     ties: usize,
     undecided: usize,
-    /// Refused by both, and the server's words are not compared.
+    /// Refused by both, but the server's message is not compared.
     other_words: usize,
     disagreements: Vec<String>,
 }
 
-/// Of a default the server says in Go's words why its metadata cannot be decoded, and of a rule that does not compile it says
-/// so at each default that meets it.
+/// Messages that are not compared: for a default, the server quotes Go's reason why its metadata cannot be decoded; and
+/// it repeats that a rule does not compile at each default that the rule applies to.
 const OTHER_WORDS: [&str; 3] = ["json: cannot unmarshal ", "parsing time ", "rule compile error: "];
 
 impl Tally {
@@ -33,8 +33,8 @@ impl Tally {
         let answer = match answer {
             Ok((200 | 201 | 422, answer)) => answer,
             other => {
-                // The server's code ends at a version with selectable fields of which it cannot read the schema, and at
-                // some rules below a list or map of untyped parts.
+                // The server's code fails on a version with selectable fields whose schema it cannot read, and on some
+                // rules below a list or map of untyped parts.
                 let text = new["spec"].to_string();
                 let is_known =
                     ["selectableFields", "x-kubernetes-validations"].iter().any(|field| text.contains(field));
@@ -49,7 +49,7 @@ impl Tally {
         for error in &judgement.refusals {
             let key = (error.path.clone(), error.kind.reason().to_owned(), comparable(&error.body()));
             let balance = balances.entry(key).or_default();
-            // Of an update the server says what is wrong with its metadata several times.
+            // The server reports an error in the metadata of an update several times.
             *balance = if error.path.starts_with("metadata.") { 1 } else { *balance + 1 };
         }
         let causes = answer["details"]["causes"].as_array().cloned().unwrap_or_default();
@@ -99,19 +99,20 @@ impl Tally {
             self.other_words,
             self.disagreements.len()
         );
-        // What it is about of all, and the CRDs of some.
+        // The first line of every difference, and the CRDs of some.
         let shown = |all: &[String]| {
             let lines = all.iter().take(300).filter_map(|one| one.lines().next());
             let whole = all.iter().take(5).map(String::as_str);
             lines.chain(whole).collect::<Vec<_>>().join("\n")
         };
         assert!(self.disagreements.is_empty(), "{}", shown(&self.disagreements));
-        // What nobody answers agrees with anything.
+        // A CRD without an answer agrees with any result, so their number is limited.
         assert!(self.unanswered <= (self.taken + self.refused) / 20, "{} not answered", self.unanswered);
     }
 }
 
-/// Of rules that cost the same the server names any four. Takes those out of the balance of which it names as many as we do.
+/// If rules have the same cost, the server names any four. Removes these from the balances if both sides name equally
+/// many.
 fn without_ties(balances: &mut BTreeMap<(String, String, String), i32>) -> bool {
     let is_named = |message: &str| message.starts_with("contributed to estimated rule cost total");
     let named = balances.iter().filter(|((_, _, message), balance)| is_named(message) && **balance != 0);
@@ -123,13 +124,13 @@ fn without_ties(balances: &mut BTreeMap<(String, String, String), i32>) -> bool 
     is_tie
 }
 
-/// A message without what is not compared: the words for what is wrong with an expression of CEL, and Go's own words about
-/// certificates and metadata that cannot be decoded.
+/// A message without the parts that are not compared: the reason why a CEL expression is invalid, and Go's own messages
+/// about certificates and undecodable metadata.
 fn comparable(message: &str) -> String {
     let cut = ["compilation failed: ", "instantiation failed: ", "failed to parse certificate: "];
     let end = cut.iter().filter_map(|text| message.find(text).map(|at| at + text.len())).min();
     let message = end.map_or(message, |end| &message[..end]);
-    // Of versions that are quoted whole the defaults are quoted as they were decoded.
+    // In versions that are quoted as a whole, defaults are quoted in their decoded form.
     match message.strip_prefix("Invalid value: [{\"Name\":") {
         Some(quoted) => format!("versions: {}", quoted.rsplit("}]: ").next().unwrap_or_default()),
         None => message.to_owned(),

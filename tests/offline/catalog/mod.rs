@@ -1,4 +1,4 @@
-//! `gantry catalog` as a person or a script runs it, on catalogs of files and folders.
+//! `gantry catalog` as a person or a script runs it, on catalogs in files and folders.
 
 mod queries;
 mod url;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// What a run has printed.
+/// The output of a run.
 struct Output {
     code: i32,
     stdout: String,
@@ -359,7 +359,7 @@ fn the_configuration_names_catalogs() {
         output.stdout,
         "PACKAGE  CATALOG  DEFAULT CHANNEL  HEAD   CHANNELS  BUNDLES\np        one      a                1.0.0  1         1\nq        two      a                1.0.0  1         1\n"
     );
-    // The flag gives a catalog of that name another content.
+    // The flag replaces the content of the catalog of that name.
     let output = in_folder(&deep, &["--catalog", "two=other.yaml"]).code(0);
     assert!(output.stdout.contains("\nr        two ") && !output.stdout.contains("\nq "), "{}", output.stdout);
     for (text, message) in [
@@ -417,7 +417,7 @@ fn broken_catalogs_are_never_passed_over() {
             assert!(output.stderr.contains(message), "{args:?}: {}", output.stderr);
         }
     }
-    // A blob without a schema breaks its package alone.
+    // A blob without a schema makes only its own package unreadable.
     let text = format!("{}---\npackage: p\nname: x\n---\n{}", small("p"), small("q"));
     let folder = folder(&[("c.yaml", &text)]);
     let catalog = ["--catalog", "c=c.yaml"];

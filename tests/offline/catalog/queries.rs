@@ -1,4 +1,4 @@
-//! The queries of OpenShift's document on catalogs, beside its jq lines on the same catalog.
+//! Compares the queries in OpenShift's documentation on catalogs with its jq commands on the same catalog.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -8,9 +8,9 @@ use tempfile::NamedTempFile;
 
 use super::{fixtures, folder, gantry, in_folder};
 
-/// What jq makes of the catalog, as sorted lines.
+/// jq's result for the catalog, as sorted lines.
 fn jq(args: &[&str], input: &str) -> Vec<String> {
-    // A file: jq may fill one pipe while we fill the other.
+    // A file, because jq could fill one pipe while this process fills the other.
     let mut file = NamedTempFile::new().expect("a file");
     file.write_all(input.as_bytes()).expect("a file");
     let output = Command::new("jq").args(args).arg(file.path()).output().expect("jq, which some tests need");
@@ -20,12 +20,12 @@ fn jq(args: &[&str], input: &str) -> Vec<String> {
     lines
 }
 
-/// The catalog of the fixtures as one file of JSON, as catalogd serves it: every blob of every package.
+/// The fixtures' catalog as one JSON file, as catalogd serves it: every blob of every package.
 fn served() -> String {
     ["example", "objects"].map(|package| gantry(&[package, "-o", "json"]).code(0).stdout).concat()
 }
 
-/// The second column and so on of the lines below a heading.
+/// The columns from the second one on, of the lines below a heading.
 fn column(output: &str, heading: &str, column: usize) -> Vec<String> {
     let lines = output.lines().skip_while(|line| !line.starts_with(heading)).skip(1);
     let rows = lines.take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().nth(column));
@@ -53,7 +53,7 @@ fn the_queries_of_the_document_give_the_same() {
     assert_eq!(expected.len(), 2);
     let found = gantry(&["--supported", "-o", "json"]).code(0).stdout;
     assert_eq!(jq(&["-c", "select(.webhooks == null)"], &found), expected);
-    // Of others the catalog does not say whether they have webhooks, and neither do we.
+    // For the others, the catalog does not show whether they have webhooks, and neither does gantry.
     assert_eq!(jq(&["-r", "select(.webhooks == \"unknown\") | .version"], &found), ["3.0.0"]);
 
     for package in ["example", "objects"] {
@@ -89,7 +89,7 @@ fn the_queries_of_the_document_give_the_same() {
     }
 }
 
-/// The same on the packages of a folder, which this repository does not have:
+/// The same for the packages of a folder that is not part of this repository:
 ///
 ///     GANTRY_TEST_CATALOG=FOLDER cargo test --test offline catalog::queries -- --ignored --nocapture
 #[test]
@@ -105,7 +105,7 @@ fn the_queries_give_the_same_on_a_given_catalog() {
     let (mut channels, mut bundles) = (0, 0);
     for package in &packages {
         let blobs = run(&[package, "-o", "json"]).stdout;
-        // A catalog of this package alone: the whole one takes too long to be read for each bundle.
+        // A catalog with only this package: reading the whole catalog for each bundle takes too long.
         let folder = folder(&[("c.json", &blobs)]);
         let alone = format!("--catalog=given={}", folder.path().display());
         let run = |args: &[&str]| {

@@ -1,4 +1,4 @@
-//! Catalogs behind URLs: over HTTP and TLS, packed, moved, gone.
+//! Catalogs at URLs: over HTTP and TLS, compressed, redirected, missing.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::{CONFIG, folder, in_folder, small};
 
-/// A server that answers each connection with what `answer` makes of the path, and keeps the requests.
+/// A server that answers each connection with the result of `answer` for the path, and records the requests.
 struct Server {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
@@ -22,7 +22,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let (port, requests) = (listener.local_addr().expect("an address").port(), Arc::default());
         let kept: Arc<Mutex<Vec<String>>> = Arc::clone(&requests);
-        // It ends with the test process.
+        // It stops with the test process.
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 match &tls {

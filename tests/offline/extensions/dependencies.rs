@@ -1,11 +1,12 @@
-//! `OperatorDependencies`: what operators require of each other, and who loses something.
+//! `OperatorDependencies`: what operators require of each other, and which of them lose something.
 
 use gantry::preflight::operator_dependencies::ENTRY;
 use serde_json::{Value, json};
 
 use super::{Ran, Stage, extension};
 
-/// A ClusterServiceVersion of the package that its name begins with: owned and required kinds of the group `g.example.com`.
+/// A ClusterServiceVersion of the package at the start of its name: owned and required kinds of the group
+/// `g.example.com`.
 fn csv(name: &str, owned: &[&str], required: &[&str]) -> Value {
     let (package, version) = name.split_once(".v").expect("a version");
     let api =
@@ -55,7 +56,7 @@ fn check(stage: &Stage) -> Ran {
 
 #[test]
 fn a_provider_that_drops_what_another_operator_requires_is_named_with_it() {
-    // A's provider depends on B; B's provider goes over to C.
+    // A's provider depends on B; B's provider changes to C.
     let stage = Stage::new();
     stage.write("live/csvs.yaml", &documents(&[csv("a.v1.0.0", &["A"], &["B"]), csv("b.v1.0.0", &["B"], &[])]));
     let mut next = csv("b.v2.0.0", &["C"], &[]);
@@ -67,7 +68,7 @@ fn a_provider_that_drops_what_another_operator_requires_is_named_with_it() {
     for part in ["a.v1.0.0", "b.v1.0.0", "b.v2.0.0", "group: g.example.com, version: v1, kind: B"] {
         assert!(message.contains(part), "{message}");
     }
-    // An update that keeps it breaks nobody.
+    // An update that keeps it breaks no operator.
     let mut next = csv("b.v2.0.0", &["B", "C"], &[]);
     next["spec"]["replaces"] = "b.v1.0.0".into();
     assert_eq!(check(&stage.desired(next)).code(0).rules(), [""; 0]);
@@ -79,7 +80,7 @@ fn an_operator_of_another_namespace_is_another_one() {
     let mut elsewhere = csv("a.v1.0.0", &["A"], &[]);
     elsewhere["metadata"]["namespace"] = "elsewhere".into();
     stage.write("live/csvs.yaml", &documents(&[elsewhere, csv("b.v1.0.0", &[], &["A"])]));
-    // It takes nobody's place there, and is in nobody's way.
+    // There, it replaces no operator and conflicts with none.
     let mut next = csv("a.v2.0.0", &["A"], &[]);
     next["spec"]["replaces"] = "a.v1.0.0".into();
     assert_eq!(check(&stage.desired(next.clone())).code(0).rules(), [""; 0]);
@@ -91,7 +92,7 @@ fn an_operator_of_another_namespace_is_another_one() {
 
 #[test]
 fn operators_that_need_each_other_are_updated_together() {
-    // A's provider requires B, B's provider requires A; both go over to A2 and B2.
+    // A's provider requires B, B's provider requires A; both change to A2 and B2.
     let live = documents(&[csv("a.v1.0.0", &["A"], &["B"]), csv("b.v1.0.0", &["B"], &["A"])]);
     let (next_a, next_b) = (csv("a.v2.0.0", &["A2"], &["B2"]), csv("b.v2.0.0", &["B2"], &["A2"]));
     let stage = |desired: &[Value]| {
@@ -137,7 +138,7 @@ fn what_is_required_and_missing_is_named_with_who_provides_it() {
         "bundle topology.v1.0.0 requires an operator with package: cluster and with version in range: >2.0.0";
     assert_eq!(ran.found()[1].1, expected);
     assert_eq!(check(&stage(&[named("t", "topology"), named("k", "cluster")])).code(0).rules(), [""; 0]);
-    // An older one of the package has the API and not the version.
+    // An older version of the package has the API, but not the version.
     let mut old = named("k", "cluster");
     old["spec"]["source"]["catalog"]["version"] = "1.x".into();
     assert_eq!(check(&stage(&[named("t", "topology"), old])).code(3).rules(), ["RequiredPackageMissing"]);

@@ -1,5 +1,5 @@
-//! The checks of Operator Lifecycle Manager from the command line: a folder with what is installed, catalogs of files, and
-//! manifests.
+//! The checks for Operator Lifecycle Manager from the command line: a folder with the installed objects, catalogs in
+//! files, and manifests.
 
 mod dependencies;
 mod resolution;
@@ -124,7 +124,7 @@ impl Ran {
         self.found().into_iter().map(|(rule, _)| rule).collect()
     }
 
-    /// Without what opm would say of the catalog.
+    /// Without what opm would report about the catalog.
     fn rules(&self) -> Vec<String> {
         self.all_rules().into_iter().filter(|rule| rule != "CatalogInvalid").collect()
     }

@@ -1,4 +1,4 @@
-//! `ExtensionResolution`: what OLM v1 would install, or why nothing.
+//! `ExtensionResolution`: what OLM v1 would install, or why it would install nothing.
 
 use gantry::finding::Severity;
 use gantry::preflight::entry::CheckEntry;
@@ -34,7 +34,7 @@ fn each_rule_reports_its_example_and_nothing_else() {
         }
         let code = if doc.severity == Severity::Error { 3 } else { 0 };
         let ran = stage.check_with(check).code(code);
-        // Two bundles of one version are a mistake of the catalog, too.
+        // Two bundles of the same version are also an error of the catalog.
         let rules = if doc.name == "CatalogInvalid" { ran.all_rules() } else { ran.rules() };
         assert_eq!(rules, [doc.name], "{}", ran.stdout);
         assert_eq!(rules.len() == ran.all_rules().len(), doc.name != "TiedBundles", "{}", doc.name);
@@ -72,7 +72,7 @@ fn the_way_to_a_version_without_an_edge_is_told() {
         ran.extension(),
         json!({"name": "e", "package": "p", "installed": "1.0.0", "pinned": true, "path": ["2.0.0", "3.0.0"], "error": text})
     );
-    // The deploy is held up as the check says, and writes once there is an edge.
+    // The check blocks the deploy, and the deploy writes once there is an edge.
     let blocked = stage().desired(extension(json!({"packageName": "p", "version": "3.0.0"})));
     blocked.gantry(&["deploy", "--yes", "--preflight", ENTRY.name]).code(3);
     let planned = stage().desired(extension(json!({"packageName": "p", "version": "2.0.0"})));
@@ -80,7 +80,7 @@ fn the_way_to_a_version_without_an_edge_is_told() {
     assert!(ran.stdout.contains("extension e: p 1.0.0 -> 2.0.0 (a, c)"), "{}", ran.stdout);
 }
 
-/// What a ClusterExtension resolves to, or the rule and text of why not.
+/// The result of resolving a ClusterExtension, or the rule and message of the error.
 fn said(ran: &Ran) -> String {
     match ran.extension()["resolved"]["version"].as_str() {
         Some(version) => version.to_owned(),
@@ -106,7 +106,7 @@ fn edges_channels_and_policies_decide() {
         (json!({"version": "1.2.0"}), format!("UpgradeEdgeMissing: {}", no("1.2.0", "")), &["UpgradeEdgeMissing"][..]),
         (json!({"version": "1.0.1"}), "1.0.1".into(), &[]),
         (json!({"version": "1.2.0", "upgradeConstraintPolicy": "SelfCertified"}), "1.2.0".into(), &["ForcedUpgrade"]),
-        // All channels count where none is named, those that are named alone where some are.
+        // Without named channels all channels count, otherwise only the named ones.
         (json!({}), "1.0.2".into(), &["AutomaticUpgrade"]),
         (json!({"channels": ["alpha"]}), "1.0.1".into(), &["AutomaticUpgrade"]),
         (json!({"channels": ["beta"], "version": "1.0.1"}), format!("NoBundleFound: {}", no("1.0.1", " in channels [beta]")), &["NoBundleFound"]),
@@ -153,13 +153,13 @@ fn what_is_deprecated_gives_way() {
     let ran = Stage::new().catalog("c", &of(&versions)).desired(desired()).check().code(0);
     assert_eq!((said(&ran), ran.rules()), ("1.1.0".to_owned(), vec!["Deprecated".to_owned()]));
     assert_eq!(ran.found()[0].1, "bundle p.v1.1.0 is deprecated: old");
-    // Of several catalogs, too, and whatever their priorities.
+    // The same for several catalogs, whatever their priorities.
     let ran =
         Stage::new().catalog("c", &of(&versions)).catalog("d", &chained(&["1.0.0"])).desired(desired()).check().code(0);
     assert_eq!(ran.extension()["resolved"]["catalog"], "d");
 }
 
-/// ClusterCatalogs as manifests, whose content the flags give.
+/// ClusterCatalogs as manifests; the flags provide their content.
 fn cluster_catalog(name: &str, spec: Value, labels: Value) -> String {
     let source = json!({"type": "Image", "image": {"ref": "example.com/catalog:1"}});
     let mut object = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
@@ -219,7 +219,7 @@ fn catalogs_are_selected_and_the_highest_priority_wins() {
         let ran = stage(catalogs, selector.clone()).check().code(code);
         assert_eq!(said(&ran), expected, "{selector}");
     }
-    // An extension that does not change is the deploy's doing where it changes a catalog.
+    // The deploy is responsible for an unchanged extension if it changes a catalog.
     let changing = stage(&[("a", 1, "1.0.0"), ("b", 0, "2.0.0")], Value::Null);
     let mut live = extension(json!({"packageName": "p"}));
     live["status"] = json!({"install": {"bundle": {"name": "p.v1.0.0", "version": "1.0.0"}}});
@@ -229,7 +229,7 @@ fn catalogs_are_selected_and_the_highest_priority_wins() {
     assert_eq!(said(&changing.check().code(0)), "1.0.0");
     changing.write("b/catalog.yaml", &chained(&["1.0.0", "2.0.0"]));
     assert_eq!(changing.check().code(3).rules(), ["AmbiguousCatalogs"]);
-    // One that is not available counts for nothing; one that is not served holds up everything.
+    // A catalog that is not available is ignored; a catalog that is not served blocks everything.
     let stage = stage(&same, Value::Null);
     let unavailable = cluster_catalog("a", json!({"availabilityMode": "Unavailable"}), json!({}));
     stage.write("live/catalogs.yaml", &unavailable);
@@ -313,7 +313,7 @@ fn pre_releases_are_named_where_they_alone_fit() {
 fn broken_catalogs_are_never_a_pass() {
     let good = chained(&["1.0.0"]);
     for (text, code, rules) in [
-        // Of another package than the one that is asked for.
+        // Of a different package than the requested one.
         (format!("{good}{}", json!({"name": "x", "package": "other"})), 0, &[][..]),
         (format!("{good}{}", json!({"name": "x", "package": "p"})), 1, &[]),
         (format!("{good}{}", json!({"name": "x"})), 1, &[]),
@@ -335,10 +335,10 @@ fn broken_catalogs_are_never_a_pass() {
         let ran = ran.code(code);
         assert_eq!(code == 1, !ran.unchecked().is_empty(), "{}", ran.stdout);
     }
-    // Without any catalog nothing can be said.
+    // Without a catalog, nothing can be resolved.
     let ran = Stage::new().desired(extension(json!({"packageName": "p"}))).check().code(1);
     assert_eq!(ran.unchecked(), "there is no catalog to resolve ClusterExtension e from");
-    // A catalog that is not there is wrong usage.
+    // A missing catalog is a usage error.
     let mut stage = Stage::new().desired(extension(json!({"packageName": "p"})));
     stage.catalogs.push("--catalog=c=nowhere".into());
     stage.check().code(2);

@@ -1,13 +1,13 @@
-//! Reports that an earlier gantry wrote can be read by whoever reads today's.
+//! Reports of an earlier gantry can be read by programs that read current ones.
 //!
-//! `v1alpha1/` holds reports as they were written at some time. They are never written again: where a test here fails, the
-//! report has changed in a way that needs a new `apiVersion`.
+//! `v1alpha1/` contains reports in their original form, which are never updated. If a test here fails, the report has
+//! changed in a way that needs a new `apiVersion`.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The recorded reports, each under its name.
+/// The recorded reports by their names.
 fn recorded() -> Vec<(PathBuf, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/offline/reports/v1alpha1");
     let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
