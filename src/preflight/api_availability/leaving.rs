@@ -7,7 +7,7 @@ use crate::crd::steps;
 use crate::plan::Change;
 use crate::resource::{Resource, Step};
 
-/// A custom kind of which the deploy stops serving some versions.
+/// A custom kind with versions that the deploy stops serving.
 #[derive(Debug)]
 pub struct RemovedApi {
     /// Index of its CRD in `plan.changes`.

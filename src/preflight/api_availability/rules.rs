@@ -74,7 +74,8 @@ kind: Deploymnet
 metadata: {name: web}
 ",
     },
-    what_to_do: "Fix apiVersion and kind as the finding suggests, or add the CRD that defines the kind to the manifests.",
+    what_to_do: "Fix `apiVersion` and `kind` as the finding suggests, or add the CRD that defines the kind to the \
+        manifests.",
     breaks: &[],
     severity: Severity::Error,
 };

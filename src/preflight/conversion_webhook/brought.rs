@@ -13,11 +13,11 @@ use crate::text;
 
 /// How a deploy affects the conversion webhook of one CRD.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Brought {
+pub struct DeployEffect {
     /// The CRD is not live.
     pub is_new: bool,
     /// The webhook's Service or workload is among the manifests.
-    pub is_among: bool,
+    pub is_in_manifests: bool,
     /// The deploy writes the webhook's Service.
     pub is_service_written: bool,
     /// OLM creates the webhook's Service when it installs a bundle.
@@ -30,7 +30,7 @@ pub struct Brought {
     pub has_other_ca: bool,
 }
 
-impl Brought {
+impl DeployEffect {
     pub fn of(desired: &Crd, live: Option<&Crd>, plan: &Plan) -> Self {
         let live_webhook = live.and_then(Crd::webhook);
         let is_moved = match (desired.webhook(), live_webhook) {
@@ -40,9 +40,9 @@ impl Brought {
         let has_other_ca = |(desired, live): (&Webhook, &Webhook)| ca_differs(desired, live);
         let reference = desired.webhook().or(live_webhook).and_then(|webhook| webhook.client_config.service.as_ref());
         let of_service = reference.and_then(|reference| service::change(reference, plan));
-        Brought {
+        DeployEffect {
             is_new: live.is_none(),
-            is_among: of_service.is_some(),
+            is_in_manifests: of_service.is_some(),
             is_service_written: of_service.is_some_and(|change| !change.action.leaves_alone()),
             is_created_by_olm: reference.is_some_and(|reference| bundles::makes_service(plan, &reference.name)),
             is_replaced: false,

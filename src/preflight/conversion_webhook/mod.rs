@@ -25,7 +25,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
-use self::brought::Brought;
+use self::brought::DeployEffect;
 use self::ca::Fault;
 use self::service::{Service, unlisted};
 use super::entry::CheckEntry;
@@ -228,7 +228,7 @@ impl ConversionWebhook {
         let live_webhook = live.and_then(Crd::webhook);
         let webhook = desired.webhook().or(live_webhook);
         let is_server = matches!(context.target, Target::Kube(_));
-        let mut brought = Brought::of(desired, live, context.plan);
+        let mut effect = DeployEffect::of(desired, live, context.plan);
         if let Some(webhook) = desired.webhook() {
             found.violations.extend(review_versions(webhook, &subject));
         }
@@ -243,13 +243,13 @@ impl ConversionWebhook {
         {
             // If the webhook is removed, only its workload matters.
             let is_kept = desired.webhook().is_some();
-            check_service(desired, reference, &subject, (is_kept, total), context, &mut found, &mut brought).await;
+            check_service(desired, reference, &subject, (is_kept, total), context, &mut found, &mut effect).await;
         }
         if let Some(webhook) = desired.webhook() {
-            found.violations.extend(ca_bundle(desired, webhook, live_webhook, &subject, brought, context));
+            found.violations.extend(ca_bundle(desired, webhook, live_webhook, &subject, effect, context));
         }
         for violation in &mut found.violations {
-            brought.soften(violation, desired, context.plan);
+            effect.soften(violation, desired, context.plan);
         }
         (found, webhook.is_some())
     }
@@ -274,7 +274,7 @@ fn ca_bundle(
     webhook: &Webhook,
     live: Option<&Webhook>,
     subject: &Subject,
-    brought: Brought,
+    effect: DeployEffect,
     context: &Context<'_>,
 ) -> Option<Violation> {
     let own = webhook.client_config.ca_bundle.as_deref().filter(|bundle| !bundle.is_empty());
@@ -304,7 +304,7 @@ fn ca_bundle(
     };
     let at = steps::client_config("caBundle");
     let mut violation = violation(&rules::CA_BUNDLE, subject.clone(), None, message, help, at);
-    if !is_certain && (brought.is_new || brought.is_among) {
+    if !is_certain && (effect.is_new || effect.is_in_manifests) {
         brought::await_webhook(&mut violation, desired, context.plan);
     }
     Some(violation)
@@ -318,7 +318,7 @@ async fn check_service(
     (is_kept, total): (bool, Option<u64>),
     context: &Context<'_>,
     found: &mut Found,
-    brought: &mut Brought,
+    effect: &mut DeployEffect,
 ) {
     let at = || steps::client_config("service");
     let shown = format!("{}/{}", reference.namespace, reference.name);
@@ -341,13 +341,13 @@ async fn check_service(
         found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, at()));
         return;
     }
-    brought.is_among |= workload::is_among(&service, &reference.namespace, context.plan);
+    effect.is_in_manifests |= workload::is_among(&service, &reference.namespace, context.plan);
     let replaced = workload::behind(&service, &reference.namespace, context.plan);
     for workload in &replaced {
-        found.violations.push(restarted(crd, *workload, (!brought.is_new, total), context));
+        found.violations.push(restarted(crd, *workload, (!effect.is_new, total), context));
     }
-    brought.is_replaced = !replaced.is_empty();
-    if !is_kept || brought.is_replaced || !service.has_endpoints() {
+    effect.is_replaced = !replaced.is_empty();
+    if !is_kept || effect.is_replaced || !service.has_endpoints() {
         return;
     }
     match service.is_ready(reference, context).await {

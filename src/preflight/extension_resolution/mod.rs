@@ -195,7 +195,7 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
         selections.iter().flat_map(|(_, selected)| selected).map(|known| known.name.as_str()).collect();
     let read = wanted.iter().filter_map(|name| contents.get(*name));
     found.unchecked.extend(read.filter_map(|read| read.as_ref().err().cloned()));
-    let (mut reported, mut brought) = (BTreeSet::new(), Vec::new());
+    let (mut reported, mut bundle_contents) = (BTreeSet::new(), Vec::new());
     for (asked, selected) in &selections {
         let Some(selected) = contents_of(asked, selected, contents) else { continue };
         if known.is_empty() && !has_catalogs(&context) {
@@ -205,7 +205,7 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
             found.unchecked.push(CouldNotCheck { message, help: Some(help.into()) });
             continue;
         }
-        brought.extend(resolve_one(asked, &selected, options, &context, &mut found));
+        bundle_contents.extend(resolve_one(asked, &selected, options, &context, &mut found));
         for selected in &selected {
             if let Some(package) = selected.package
                 && reported.insert((&selected.known.name, &package.name))
@@ -214,8 +214,8 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
             }
         }
     }
-    note_unchecked(&brought, &context);
-    found.extend(owners::check(&asked, &brought, options.olm, &context).await);
+    note_unchecked(&bundle_contents, &context);
+    found.extend(owners::check(&asked, &bundle_contents, options.olm, &context).await);
     if changes_catalogs(context.plan) {
         found.violations.iter_mut().for_each(|violation| attribute_to_object(violation, context.plan));
     }
@@ -311,10 +311,10 @@ fn resolve_one(
 }
 
 /// Notes what the catalogs do not say about the bundles, but decides whether OLM installs them.
-fn note_unchecked(brought: &[BundleContent], context: &Context<'_>) {
+fn note_unchecked(bundle_contents: &[BundleContent], context: &Context<'_>) {
     let mut bundles: BTreeMap<&[Unchecked], Vec<&str>> = BTreeMap::new();
-    for brought in brought.iter().filter(|brought| !brought.unchecked.is_empty()) {
-        bundles.entry(&brought.unchecked).or_default().push(&brought.bundle);
+    for content in bundle_contents.iter().filter(|content| !content.unchecked.is_empty()) {
+        bundles.entry(&content.unchecked).or_default().push(&content.bundle);
     }
     for (unchecked, bundles) in bundles {
         let unchecked: Vec<String> = unchecked.iter().map(Unchecked::to_string).collect();

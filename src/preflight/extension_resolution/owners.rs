@@ -27,14 +27,14 @@ pub struct BundleContent {
     pub unchecked: Vec<Unchecked>,
 }
 
-pub async fn check(asked: &[Asked], brought: &[BundleContent], olm: Olm, context: &Context<'_>) -> Found {
+pub async fn check(asked: &[Asked], contents: &[BundleContent], olm: Olm, context: &Context<'_>) -> Found {
     let mut found = Found::default();
     match other_packages(asked, context).await {
         Ok(others) => found.violations.extend(installed_twice(asked, &others)),
         Err(error) => found.unchecked.push(error),
     }
     found.extend(missing(asked, olm, context).await);
-    found.extend(owned_by_others(asked, brought, context).await);
+    found.extend(owned_by_others(asked, contents, context).await);
     found
 }
 
@@ -171,13 +171,13 @@ fn unread(problem: &Problem) -> CouldNotCheck {
 }
 
 /// CRDs of the bundles that are live and have another owner.
-async fn owned_by_others(asked: &[Asked], brought: &[BundleContent], context: &Context<'_>) -> Found {
+async fn owned_by_others(asked: &[Asked], contents: &[BundleContent], context: &Context<'_>) -> Found {
     let mut found = Found::default();
-    let of = |brought: &BundleContent| asked.iter().find(|asked| asked.change == brought.change);
-    let crds: Vec<(&Asked, &BundleContent, &String)> = brought
+    let of = |content: &BundleContent| asked.iter().find(|asked| asked.change == content.change);
+    let crds: Vec<(&Asked, &BundleContent, &String)> = contents
         .iter()
-        .filter_map(|brought| Some((of(brought)?, brought)))
-        .flat_map(|(asked, brought)| brought.crds.iter().map(move |crd| (asked, brought, crd)))
+        .filter_map(|content| Some((of(content)?, content)))
+        .flat_map(|(asked, content)| content.crds.iter().map(move |crd| (asked, content, crd)))
         .collect();
     let reads: Vec<Wanted> = crds.iter().map(|(_, _, crd)| Wanted::crd(crd)).collect();
     let read = match context.target.read_each(&reads, &|_, _| ()).await {
@@ -187,7 +187,7 @@ async fn owned_by_others(asked: &[Asked], brought: &[BundleContent], context: &C
             return found;
         }
     };
-    for ((asked, brought, crd), read) in crds.into_iter().zip(read) {
+    for ((asked, content, crd), read) in crds.into_iter().zip(read) {
         let live = match read {
             Ok(Some(live)) => live,
             Ok(None) => continue,
@@ -211,7 +211,7 @@ async fn owned_by_others(asked: &[Asked], brought: &[BundleContent], context: &C
         let help = format!(
             "bundle {} contains this CRD, but {whose}; OLM v1 does not take over existing objects: remove the other \
              installation first (this deletes its CRDs with all their objects), or remove this extension",
-            sanitize(&brought.bundle)
+            sanitize(&content.bundle)
         );
         found.violations.push(violation(&OWNED_BY_ANOTHER, asked.change, message, help, extension.places.package()));
     }

@@ -113,7 +113,8 @@ pub static BINDING: RuleDoc = RuleDoc {
         role nor holds each rule of the role in the same scope. For roles of the same manifests, gantry uses the rules \
         that they will have, including aggregated ones. If the identity may not read the role, its rules are unknown, \
         and the finding says to grant `bind`.",
-    why: "The server refuses it to prevent privilege escalation: a user may not grant rights that the user does not hold.",
+    why: "The server refuses it to prevent privilege escalation: a user may not grant rights that the user does not \
+        hold.",
     example: Example::Rights {
         granted: "\
 - {apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [get, create, patch]}
