@@ -17,8 +17,8 @@ use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::text;
 
-/// How often a dry run is repeated if the live object has changed since it was read, but in nothing that matters.
-const RETRIES: u32 = 3;
+/// How often a dry run is tried if the live object changes after it was read, but in nothing that matters.
+const TRIES: u32 = 3;
 
 /// The maximum number of objects that one "could not check" names.
 const OBJECTS_SHOWN: usize = 5;
@@ -91,7 +91,7 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
 
 async fn dry_run(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Result<RawObject, DryRunError> {
     let mut pin = change.pin();
-    let mut retries = RETRIES;
+    let mut tries = TRIES;
     loop {
         let answer = server.dry_run(&change.request(&pin, context.field_manager, context.force_conflicts)).await;
         if let Err(DryRunError::Conflict(mut conflicts)) = answer {
@@ -101,10 +101,10 @@ async fn dry_run(context: &Context<'_>, server: &KubeTarget, change: &Change) ->
         if !matches!(answer, Err(DryRunError::Changed)) {
             return answer;
         }
-        retries -= 1;
+        tries -= 1;
         // The deploy would retry in the same way.
         pin = match pin::look_again(change, context.target).await {
-            Ok(Moved::Aside(renewed)) if retries > 0 => renewed,
+            Ok(Moved::Aside(renewed)) if tries > 0 => renewed,
             Ok(moved) => return Err(unanswered(moved.problem(change))),
             Err(problem) => return Err(unanswered(problem)),
         };

@@ -20,7 +20,7 @@ use gantry_yaml as yaml;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgramAnswer {
-    /// ResourceList, or absent. In a ResourceList, results may be absent if nothing was found.
+    /// ResourceList, if the answer is one. Then results may be absent if nothing was found.
     #[serde(default)]
     kind: Option<String>,
     /// The findings; an empty list if nothing was found.
