@@ -189,8 +189,8 @@ fn what_pods_and_claims_take_is_added_up_as_the_server_counts_it() {
     assert_eq!(
         said,
         [
-            ("error", room("all", "9Gi more of requests.storage, and this deploy creates 2 objects that take 9728Mi")),
-            ("error", room("all", "2500m more of requests.cpu, and this deploy creates 3 objects that take 3")),
+            ("error", room("all", "9Gi more of requests.storage, and this deploy creates 2 objects that use 9728Mi")),
+            ("error", room("all", "2500m more of requests.cpu, and this deploy creates 3 objects that use 3")),
             ("error", room("batch", "1 more of pods, and this deploy creates 2 objects")),
         ]
         .each_ref()

@@ -64,7 +64,7 @@ first: x
         ("NamespaceIgnored", 15, "remove the namespace; the object applies to the whole cluster"),
         ("NamespaceAssumed", 11, "set metadata.namespace, or pass --namespace"),
         ("ApiRemoved", 1, "change it to networking.k8s.io/v1; kubectl explain shows which fields differ there"),
-        ("ApiNotServed", 6, "perhaps kind: Deployment is meant"),
+        ("ApiNotServed", 6, "change it to kind: Deployment if that is what you meant"),
     ];
     assert_eq!(found, expected.map(|(rule, line, help)| (rule.to_owned(), line, help.to_owned())));
     assert_eq!(cp.get(&format!("/api/v1/namespaces/{namespace}")).0, 404, "nothing was written");
@@ -270,7 +270,7 @@ fn a_policy_whose_parameters_go_refuses_whatever_it_matches() {
     let output = bed.deploy(cp.kubeconfig("admin"), &CHECK).arg("--force-conflicts").run();
     let said = format!(
         "the policy {group} reads its parameters at v1alpha1 of samples.{group}, where the API server will not find \
-         them: it refuses everything that it matches, from the server's next start at the latest"
+         them: it refuses everything that it matches, at the latest after the server's next restart"
     );
     assert_eq!(going(output.code(3))[0], said);
     bed.deploy(cp.kubeconfig("admin"), &["--force-conflicts", "--warn-only"]).run().code(0);
@@ -421,7 +421,7 @@ fn a_suggestion_costs_a_handful_of_requests_and_none_where_all_is_served() {
         output.code(3);
         findings(&output)[0].2.clone()
     };
-    assert!(misspelt().starts_with("perhaps kind: ConfigMap is meant"));
+    assert!(misspelt().starts_with("change it to kind: ConfigMap if that is what you meant"));
     assert!(proxy.requests().len() - before <= 4, "{:?}", proxy.requests());
     // If discovery as a whole is refused, there is no suggestion, but the finding remains.
     let forbidden = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"});

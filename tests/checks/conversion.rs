@@ -198,7 +198,7 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
     bed.check(&[bed.crd(&webhook(rename).conversion())], &[]).code(0).stdout_contains("warning[ConversionLosesData]");
     bed.check(&[crd], &[])
         .code(3)
-        .stdout_contains("is returned changed: spec.amount")
+        .stdout_contains("is changed when it is read and written back at v2: spec.amount")
         .stdout_contains("spec.amount: \"large-one\", is returned as \"small-one\"");
 }
 

@@ -86,7 +86,7 @@ fn a_crd_goes_only_without_objects_of_others() {
     output
         .code(3)
         .stdout_contains("CRDDeletionLosesObjects")
-        .stdout_contains("1 object of kind Sample would be deleted");
+        .stdout_contains("would also delete 1 object of kind Sample");
     output.stdout_contains("1 in namespace default (theirs)");
     assert_eq!((cp.get(&bed.crd_path()).0, cp.get(&theirs).0), (200, 200));
 
@@ -277,7 +277,7 @@ fn what_somebody_else_has_changed_is_told_before_it_goes() {
     let found = rules(output.code(0));
     assert_eq!(found.len(), 1, "{output}");
     assert_eq!(found[0].0, "ChangedByOther");
-    let said = format!("configmap/changed -n {} is deleted, and field manager \"ann\"", bed.names.namespace);
+    let said = format!("configmap/changed -n {} is deleted, but field manager \"ann\"", bed.names.namespace);
     assert!(found[0].1.starts_with(&said), "{output}");
     // It is a warning.
     app(&bed, &["deploy", "-f", "manifests.yaml", "--prune=yes"]).code(0).stdout_contains("3 deleted");

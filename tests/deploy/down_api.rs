@@ -55,7 +55,7 @@ fn an_api_that_is_down_stops_only_what_has_to_do_with_it() {
     // A namespace can contain objects of that API, and stays until it answers.
     stage.write(&[&stays, &api_service()]);
     let output = deploy(&["--wait=crds", "--prune=yes"]);
-    output.code(1).stdout_contains("what else the namespace holds is not known");
+    output.code(1).stdout_contains("it is unknown what else the namespace contains");
     output.stdout_contains("v1.down.example.com does not").stdout_contains("--ignore-failing-api-services");
     assert_eq!(cp.get(&format!("/api/v1/namespaces/{other}")).1["metadata"]["deletionTimestamp"], Value::Null);
     // The API server does not finish the deletion, and the report says so.

@@ -1,4 +1,4 @@
-//! The server is asked, several objects at a time, with the requests that the deploy would send.
+//! Sends the requests of the deploy to the server as dry runs, several objects at a time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,17 +17,17 @@ use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::text;
 
-/// How often an object is asked about that moved in nothing that is looked at.
+/// How often a dry run is tried if the live object changes after it was read, but in nothing that matters.
 const TRIES: u32 = 3;
 
-/// Objects that one "could not check" names.
+/// The maximum number of objects that one "could not check" names.
 const OBJECTS_SHOWN: usize = 5;
 
-/// What the server answered.
+/// The server's answers.
 #[derive(Default)]
 pub struct Asked {
     pub found: Found,
-    /// Objects that are created as they would be stored, where a quota may look into them; by their index in the plan.
+    /// New objects whose contents a quota may measure, as the server would store them; by their index in the plan.
     pub admitted: BTreeMap<usize, Value>,
 }
 
@@ -35,7 +35,7 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
     let changes = &context.plan.changes;
     let is_asked = |index: &usize| {
         let is_written = changes[*index].action.applies();
-        is_written && !matches!(dependence[*index], Dependence::Brought(_))
+        is_written && !matches!(dependence[*index], Dependence::Created(_))
     };
     let indices: Vec<usize> = (0..changes.len()).filter(is_asked).collect();
     let total = indices.len();
@@ -44,11 +44,11 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
         .map(|index| {
             let lost = &lost;
             async move {
-                // Nobody answers there any more: the others would only wait as long, one after another.
+                // The server no longer answers: each further request would only run into the same timeout.
                 if lost.load(Ordering::Relaxed) {
                     return (index, None);
                 }
-                let answer = one(context, server, &changes[index]).await;
+                let answer = dry_run(context, server, &changes[index]).await;
                 if context.plan.keeps_answers {
                     changes[index].answer.keep(&answer);
                 }
@@ -67,7 +67,7 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
         context.stage.set(done, Some(total));
         match answer {
             Some(Err(DryRunError::Unanswered { problem, .. })) => unanswered.entry(problem).or_default().push(index),
-            Some(Err(error)) => refusal::say(context.plan, index, &error, dependence[index], &mut found.violations),
+            Some(Err(error)) => refusal::report(context.plan, index, &error, dependence[index], &mut found.violations),
             Some(Ok(object)) => {
                 let change = &changes[index];
                 if change.action == Action::Create && quota::is_measured(&change.resource) {
@@ -78,7 +78,9 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
         }
     }
     drop(answers);
-    found.unchecked.extend(unanswered.into_iter().map(|(problem, indices)| could_not(changes, problem, &indices)));
+    found
+        .unchecked
+        .extend(unanswered.into_iter().map(|(problem, indices)| could_not_check(changes, problem, &indices)));
     if unasked > 0 {
         let verb = if unasked == 1 { "was" } else { "were" };
         let message = format!("{} {verb} not sent to the server", text::count(unasked, "object"));
@@ -87,7 +89,7 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
     Asked { found, admitted }
 }
 
-async fn one(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Result<RawObject, DryRunError> {
+async fn dry_run(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Result<RawObject, DryRunError> {
     let mut pin = change.pin();
     let mut tries = TRIES;
     loop {
@@ -100,7 +102,7 @@ async fn one(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Res
             return answer;
         }
         tries -= 1;
-        // The deploy would look again in the same way.
+        // The deploy would retry in the same way.
         pin = match pin::look_again(change, context.target).await {
             Ok(Moved::Aside(renewed)) if tries > 0 => renewed,
             Ok(moved) => return Err(unanswered(moved.problem(change))),
@@ -113,8 +115,8 @@ fn unanswered(problem: Problem) -> DryRunError {
     DryRunError::Unanswered { problem, everything: false }
 }
 
-/// One reason, whatever number of objects it is about.
-fn could_not(changes: &[Change], problem: Problem, indices: &[usize]) -> CouldNotCheck {
+/// One entry for a reason, however many objects it affects.
+fn could_not_check(changes: &[Change], problem: Problem, indices: &[usize]) -> CouldNotCheck {
     let shown = indices.iter().take(OBJECTS_SHOWN).map(|index| {
         let desired = &changes[*index].desired;
         format!("{} ({})", desired.object, desired.origin.location())

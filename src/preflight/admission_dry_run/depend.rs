@@ -1,25 +1,25 @@
-//! What objects need that the deploy itself brings: before that is written the server cannot judge them, or judges them
-//! by what will not be in force any more.
+//! Which objects depend on a namespace or CRD that the deploy itself writes. Until that is written, the server cannot
+//! validate them, or validates them against a schema that is about to be replaced.
 
 use std::collections::BTreeMap;
 
 use crate::plan::{Action, Change, Plan};
 
-/// What keeps an object from the server's verdict.
+/// What makes the server's verdict on an object impossible or incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependence {
     /// Nothing: the server's verdict holds.
     Nothing,
-    /// The namespace or the kind comes with this change of the plan, and the server knows neither yet; or it is this change
-    /// itself, which replaces an object that is still there.
-    Brought(usize),
-    /// The kind's CRD changes with this change of the plan: the server still judges by the old schema, and by everything
-    /// else as it will be.
+    /// The change of the plan (by its index) that creates the object's namespace or makes the server serve its kind; or
+    /// the object's own change, if it replaces a live object. The server cannot validate the object at all.
+    Created(usize),
+    /// The change of the plan (by its index) that updates the kind's CRD. The server still validates against the old
+    /// schema; everything else it says holds.
     Changed(usize),
 }
 
-/// Of each change, in the plan's order.
-pub fn sort(plan: &Plan) -> Vec<Dependence> {
+/// The dependence of each change, in the plan's order.
+pub fn dependence(plan: &Plan) -> Vec<Dependence> {
     let changes = &plan.changes;
     let mut namespaces = BTreeMap::new();
     let mut crds = BTreeMap::new();
@@ -36,27 +36,26 @@ pub fn sort(plan: &Plan) -> Vec<Dependence> {
         if let Some(index) = crds.get(crd.as_str())
             && !change.desired.object.is_crd()
         {
-            let brought = Dependence::Brought(*index);
             return if is_served(&changes[*index], &change.resource.version) {
                 Dependence::Changed(*index)
             } else {
-                brought
+                Dependence::Created(*index)
             };
         }
         let namespace = change.desired.object.namespace.as_deref();
-        namespace.and_then(|name| namespaces.get(name)).map_or(Dependence::Nothing, |index| Dependence::Brought(*index))
+        namespace.and_then(|name| namespaces.get(name)).map_or(Dependence::Nothing, |index| Dependence::Created(*index))
     };
-    // A namespace that is new weighs more than a CRD that changes: there nothing can be asked at all.
+    // A new namespace outweighs a changed CRD: in it, no dry run is possible at all.
     let in_new_namespace = |change: &Change| {
         let namespace = change.desired.object.namespace.as_deref()?;
-        namespaces.get(namespace).map(|index| Dependence::Brought(*index))
+        namespaces.get(namespace).map(|index| Dependence::Created(*index))
     };
     changes
         .iter()
         .enumerate()
         .map(|(index, change)| match depends(change) {
-            // What is deleted first cannot be created dry.
-            Dependence::Nothing if change.action == Action::Replace => Dependence::Brought(index),
+            // An object that must be deleted first cannot be created in a dry run.
+            Dependence::Nothing if change.action == Action::Replace => Dependence::Created(index),
             changed @ Dependence::Changed(_) => in_new_namespace(change).unwrap_or(changed),
             other => other,
         })

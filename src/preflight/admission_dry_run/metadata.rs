@@ -1,26 +1,26 @@
-//! Whether the metadata of an object of a built-in kind is what the server takes of every kind: its name, and what its labels and
-//! annotations are called.
+//! Validates the metadata of objects of built-in kinds as the server does for every kind: names, labels and the keys of
+//! annotations.
 
 use serde_json::Value;
 
-use super::shape::Misfit;
+use super::shape::FieldError;
 use crate::cluster::Gvk;
 use crate::rbac;
 use crate::resource::Step;
 use gantry_schema::names;
 
-/// What the server's validation of any object would refuse.
-pub fn misfits(kind: &Gvk, object: &Value) -> Vec<Misfit> {
-    let mut misfits = Vec::new();
+/// The errors that the server's validation of metadata would report.
+pub fn errors(kind: &Gvk, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     let mut refuse = |at: &[&str], value: &str, messages: Vec<String>| {
-        misfits.extend(messages.into_iter().map(|said| {
+        errors.extend(messages.into_iter().map(|said| {
             let at = ["metadata"].iter().chain(at).map(|key| Step::from(*key)).collect();
-            Misfit { at, message: format!("Invalid value: {value:?}: {said}") }
+            FieldError { at, message: format!("Invalid value: {value:?}: {said}") }
         }));
     };
     let metadata = &object["metadata"];
     if let Some(name) = metadata["name"].as_str() {
-        // Of most kinds names are DNS subdomains, or stricter; roles are called as one likes.
+        // Names of most kinds are DNS subdomains, or stricter; names of roles are nearly free-form.
         let is_role = kind.group == rbac::GROUP;
         refuse(&["name"], name, if is_role { names::path_segment(name, false) } else { names::subdomain(name) });
     }
@@ -35,7 +35,7 @@ pub fn misfits(kind: &Gvk, object: &Value) -> Vec<Misfit> {
     for (key, _) in texts("annotations") {
         refuse(&["annotations", key], key, names::qualified(&key.to_lowercase()));
     }
-    misfits
+    errors
 }
 
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod tests {
     fn names_labels_and_annotations_are_judged() {
         let refused = |group: &str, metadata: Value| -> Vec<usize> {
             let kind = Gvk { group: group.into(), version: "v1".into(), kind: "K".into() };
-            misfits(&kind, &json!({"metadata": metadata})).iter().map(|misfit| misfit.at.len()).collect()
+            errors(&kind, &json!({"metadata": metadata})).iter().map(|error| error.at.len()).collect()
         };
         let fine = json!({"name": "a.b-c", "labels": {"a.b/c": "", "d": "E_f"}, "annotations": {"A/b": "any text"}});
         assert_eq!(refused("", fine), [0; 0]);

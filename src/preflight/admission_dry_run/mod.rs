@@ -1,10 +1,10 @@
-//! `AdmissionDryRun`: would the server take what this deploy sends? The server itself is asked, by a dry run of the very
-//! requests.
+//! `AdmissionDryRun`: would the server accept what this deploy sends? gantry asks the server itself, with a dry run of
+//! the same requests.
 //!
 //! ```text
-//! depend ─► which objects the server can judge before anything is written
+//! depend ─► which objects the server can validate before anything is written
 //!    ├─► ask ─────► refusal ─► findings     (the server)
-//!    ├─► quota ───► findings                (what fits alone and not together)
+//!    ├─► quota ───► findings                (objects that fit alone, but not together)
 //!    └─► offline ─► findings, marked so     (gantry's own validator)
 //! ```
 
@@ -46,7 +46,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     documented: |_, _| Vec::new(),
 };
 
-/// The check; it has nothing to configure.
+/// The check. It has no configuration of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct AdmissionDryRun;
 
@@ -56,12 +56,12 @@ impl Check for AdmissionDryRun {
             let Target::Kube(server) = context.target else {
                 return Ok(Answer::Skipped("only a running API server can do a dry run".to_owned()));
             };
-            let dependence = depend::sort(context.plan);
+            let dependence = depend::dependence(context.plan);
             let (asked, limited) = tokio::join!(ask::ask(&context, server, &dependence), quota::read(&context));
             let Asked { mut found, admitted } = asked;
             found.extend(quota::judge(&context, limited, &admitted));
             found.extend(offline::check(&context, &dependence).await);
-            // By place in the plan, regardless of which part found it.
+            // In the order of the plan, whichever part found them.
             found.violations.sort_by(|a, b| a.subject.cmp(&b.subject));
             if context.redact {
                 for violation in &mut found.violations {

@@ -1,6 +1,6 @@
-//! Objects that the server cannot judge yet: gantry's own validator checks custom resources against their CRD, and
-//! objects of built-in kinds against the server's OpenAPI description. Each namespace and CRD that prevents the dry run
-//! gets a note of what was judged how.
+//! Validates the objects that the server cannot validate yet: custom resources against their CRD, with gantry's own
+//! validator, and objects of built-in kinds against the server's OpenAPI document. Each namespace and CRD that prevents
+//! a dry run gets a note that says how many objects were validated, and how.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,44 +16,44 @@ use crate::preflight::{Context, Lookup, Violation};
 use crate::resource::Step;
 use crate::text;
 
-/// The objects that are judged here, each with the change that it waits for.
-fn judged(changes: &[Change], dependence: &[Dependence]) -> BTreeMap<usize, usize> {
+/// The objects that are validated here, each with the change that it waits for.
+fn waiting_for(changes: &[Change], dependence: &[Dependence]) -> BTreeMap<usize, usize> {
     let written = |(index, _): &(usize, &Dependence)| changes[*index].action.applies();
-    let waits_for = |(index, dependence): (usize, &Dependence)| match dependence {
+    let pair = |(index, dependence): (usize, &Dependence)| match dependence {
         Dependence::Nothing => None,
-        Dependence::Brought(by) | Dependence::Changed(by) => Some((index, *by)),
+        Dependence::Created(by) | Dependence::Changed(by) => Some((index, *by)),
     };
-    dependence.iter().enumerate().filter(written).filter_map(waits_for).collect()
+    dependence.iter().enumerate().filter(written).filter_map(pair).collect()
 }
 
-/// The CRDs that [`check`] reads. Quotas are no such thing: without the right to them a note says so, and that is all.
+/// The CRDs that [`check`] reads. Quotas are not included: if the user may not read them, the check only adds a note.
 pub fn lookups(plan: &Plan) -> Vec<Lookup> {
-    let judged = judged(&plan.changes, &depend::sort(plan));
-    manifests::lookups(&plan.changes, &|index| judged.contains_key(&index))
+    let waiting = waiting_for(&plan.changes, &depend::dependence(plan));
+    manifests::lookups(&plan.changes, &|index| waiting.contains_key(&index))
 }
 
 pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
     let changes = &context.plan.changes;
-    let judged = judged(changes, dependence);
+    let waiting = waiting_for(changes, dependence);
     let mut found = Found::default();
-    if judged.is_empty() {
+    if waiting.is_empty() {
         return found;
     }
-    let custom = manifests::check(context, &|index| judged.contains_key(&index)).await;
+    let custom = manifests::check(context, &|index| waiting.contains_key(&index)).await;
     found.unchecked = custom.unchecked;
-    found.violations = custom.faults.into_iter().map(as_ours).collect();
-    let described = built_in(context, judged.keys().copied(), &mut found.violations).await;
-    found.violations.extend(notes(changes, &judged, &described));
+    found.violations = custom.faults.into_iter().map(as_violation).collect();
+    let described = built_in(context, waiting.keys().copied(), &mut found.violations).await;
+    found.violations.extend(notes(changes, &waiting, &described));
     found
 }
 
-/// What the validator says, under a rule of this check.
-fn as_ours(fault: Fault) -> Violation {
+/// A fault of the validator, as a violation of a rule of this check.
+fn as_violation(fault: Fault) -> Violation {
     let message = format!("found by gantry's own validator, because the server cannot be asked yet: {}", fault.message);
     Fault { message, ..fault }.under(&rules::INVALID)
 }
 
-/// Holds objects of built-in kinds against their schemas, and answers which of them have one.
+/// Validates objects of built-in kinds against their schemas. Returns which of them have a schema.
 async fn built_in(
     context: &Context<'_>,
     indices: impl Iterator<Item = usize>,
@@ -72,30 +72,30 @@ async fn built_in(
         let kind =
             Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
         let object = changes[index].desired.raw.value();
-        let mut misfits = metadata::misfits(&kind, &object);
-        if let Some(shape) = documents.get(&version(index)).and_then(|document| document.judge(&kind, &object)) {
+        let mut errors = metadata::errors(&kind, &object);
+        if let Some(shape) = documents.get(&version(index)).and_then(|document| document.validate(&kind, &object)) {
             described.insert(index);
-            misfits.extend(shape);
+            errors.extend(shape);
         }
-        violations.extend(misfits.into_iter().map(|misfit| {
-            let path = text::field(&misfit.at);
+        violations.extend(errors.into_iter().map(|error| {
+            let path = text::field(&error.at);
             let message = format!(
                 "found by gantry's own validator, because the server cannot be asked yet: {path}: {}",
-                misfit.message
+                error.message
             );
             let help = "fix the manifest here".to_owned();
-            let violation = Violation::of(&rules::INVALID, index, None, message, help, misfit.at);
+            let violation = Violation::of(&rules::INVALID, index, None, message, help, error.at);
             Violation { path: Some(path), ..violation }
         }));
     }
     described
 }
 
-/// Of each namespace and CRD of the deploy: how many objects wait for it, and how they were judged.
-fn notes(changes: &[Change], judged: &BTreeMap<usize, usize>, described: &BTreeSet<usize>) -> Vec<Violation> {
-    let mut waiting: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (index, by) in judged {
-        waiting.entry(*by).or_default().push(*index);
+/// For each namespace and CRD of the deploy, how many objects wait for it and how they were validated.
+fn notes(changes: &[Change], waiting: &BTreeMap<usize, usize>, described: &BTreeSet<usize>) -> Vec<Violation> {
+    let mut by_change: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, by) in waiting {
+        by_change.entry(*by).or_default().push(*index);
     }
     let note = |(by, indices): (usize, Vec<usize>)| {
         let count = |fits: &dyn Fn(usize) -> bool| indices.iter().filter(|index| fits(**index)).count();
@@ -121,7 +121,7 @@ fn notes(changes: &[Change], judged: &BTreeMap<usize, usize>, described: &BTreeS
         };
         let (message, help) = (format!("{what}: {}", said.join(", ")), help.to_owned());
         let at = vec![Step::from("metadata"), Step::from("name")];
-        Violation::of(&rules::UNASKED, by, None, message, help, at)
+        Violation::of(&rules::NOT_DRY_RUN, by, None, message, help, at)
     };
-    waiting.into_iter().map(note).collect()
+    by_change.into_iter().map(note).collect()
 }

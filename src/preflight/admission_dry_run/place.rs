@@ -1,4 +1,4 @@
-//! Where the field that a server names is in the manifest.
+//! Finds the field that the server names in the manifest.
 
 use serde_json::Value;
 
@@ -32,8 +32,8 @@ pub fn steps(field: &str, object: &Value) -> Vec<Step> {
     steps
 }
 
-/// The steps of a path without selectors: `a.key.x[0]` or `a[key].x[0]`. Keys of maps may hold anything, so that the object
-/// decides where one ends.
+/// The steps of a path without selectors: `a.key.x[0]` or `a[key].x[0]`. Map keys can contain any character, so the
+/// object decides where a key ends.
 fn plain(text: &str, object: &Value) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut rest = text;
@@ -68,8 +68,9 @@ fn plain(text: &str, object: &Value) -> Vec<Step> {
     steps
 }
 
-/// What validation calls by another name than the manifest: the server reads a CRD in an older shape, with what all
-/// versions share above them, and stored versions are a matter of `spec.versions`.
+/// Translates paths that validation writes differently from the manifest: the server validates a CRD in its internal
+/// shape, in which everything that all versions share is outside of `spec.versions`. Errors about stored versions are
+/// placed at `spec.versions`.
 fn of_crd(field: &str, object: &Value) -> String {
     if field.starts_with("status.storedVersions") {
         return "spec.versions".to_owned();
@@ -85,7 +86,7 @@ fn of_crd(field: &str, object: &Value) -> String {
     field.to_owned()
 }
 
-/// `clusterIPs[0]` where the manifest has `clusterIP`.
+/// Replaces `clusterIPs[0]` by `clusterIP` if the manifest has only that.
 fn singular(mut steps: Vec<Step>, object: &Value) -> Vec<Step> {
     if let [parent @ .., Step::Key(list), _] = &steps[..]
         && let Some(parent_value) = value_at(object, parent)
@@ -99,7 +100,7 @@ fn singular(mut steps: Vec<Step>, object: &Value) -> Vec<Step> {
     steps
 }
 
-/// The first `[name="a"]` of a path: what is before it, in it and behind it.
+/// The first `[name="a"]` of a path: the text before it, inside it and after it.
 fn selector(path: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = path[from..].find('[').map(|at| from + at) {
@@ -116,7 +117,7 @@ fn selector(path: &str) -> Option<(&str, &str, &str)> {
             None
         })?;
         let inside = &path[open + 1..close];
-        // A key of a map may hold a `=` as well, but no quote or number after it.
+        // A map key can contain `=` as well, but not followed by a quote or a number.
         let is_selector = inside.split_once('=').is_some_and(|(_, value)| {
             serde_json::from_str::<Value>(value.split(',').next().unwrap_or_default()).is_ok() || value.starts_with('"')
         });
@@ -136,7 +137,8 @@ fn fits(item: &Value, keys: &str) -> bool {
         let mut values = serde_json::Deserializer::from_str(value).into_iter::<Value>();
         let Some(Ok(wanted)) = values.next() else { return false };
         let is = if key.is_empty() { Some(item) } else { item.get(key) };
-        // What the manifest leaves out the server fills in (`protocol: TCP`), so that only another value distinguishes them.
+        // The server defaults keys that the manifest leaves out (`protocol: TCP`): only a different value rules an
+        // item out.
         if is.is_some_and(|is| *is != wanted) || is.is_none() && key == "name" {
             return false;
         }

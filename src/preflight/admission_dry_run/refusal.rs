@@ -1,4 +1,4 @@
-//! What the server says of an object, as findings at the manifest's lines.
+//! Turns the server's refusals into findings at the lines of the manifest.
 
 use serde_json::Value;
 
@@ -11,14 +11,14 @@ use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
 use crate::resource::Step;
 
-/// Fields of one manager that a finding names.
+/// The maximum number of fields of one manager that a finding names.
 const FIELDS_SHOWN: usize = 10;
 
-/// Adds what the server's answer amounts to.
-pub fn say(plan: &Plan, index: usize, error: &DryRunError, dependence: Dependence, violations: &mut Vec<Violation>) {
+/// Adds the findings of one of the server's answers.
+pub fn report(plan: &Plan, index: usize, error: &DryRunError, dependence: Dependence, violations: &mut Vec<Violation>) {
     match error {
         DryRunError::Conflict(conflicts) => conflicting(plan, index, conflicts, violations),
-        // It is judged by the schema that will be in force.
+        // `offline` validates the object against the new schema.
         DryRunError::Refused(refusal)
             if refusal.by == Refuser::Validation && matches!(dependence, Dependence::Changed(_)) => {}
         DryRunError::Refused(refusal) => refused(plan, index, refusal, violations),
@@ -29,12 +29,12 @@ pub fn say(plan: &Plan, index: usize, error: &DryRunError, dependence: Dependenc
 fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Violation>) {
     let change = &plan.changes[index];
     let object = change.desired.raw.value();
-    let awaited = resolved::awaited(plan, index, refusal);
+    let resolved_by = resolved::resolved_by(plan, index, refusal);
     let is_update = change.action.changes_live();
     let mut say = |doc: &'static RuleDoc, field: Option<&str>, said: &str, message: String, help: String| {
         let at = match field {
             Some(field) if !field.is_empty() => place::steps(field, &object),
-            _ => the_object(&object),
+            _ => name_of(&object),
         };
         let mut violation = Violation::of(doc, index, None, message, help, at);
         violation.complaint = Some(match cluster::is_undeclared(said) {
@@ -42,9 +42,9 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
             false => Complaint::Refused(said.to_owned()),
         });
         violation.path = field.filter(|field| !field.is_empty()).map(|field| field.trim_start_matches('.').to_owned());
-        if let Some(awaited) = awaited {
+        if let Some(resolved_by) = resolved_by {
             violation.severity = Severity::Warning;
-            let first = &plan.changes[awaited].desired.object;
+            let first = &plan.changes[resolved_by].desired.object;
             violation.help = format!("this deploy writes {first} before it, so the server may accept it then");
         }
         violations.push(violation);
@@ -68,7 +68,7 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
                 say(doc, Some(&cause.field), &said, format!("the server refuses it: {said}"), help);
             }
         }
-        // A webhook says of each field what it does not like; a policy speaks of the object.
+        // A webhook can name several fields; a policy names only the object.
         Refuser::Policy if !refusal.causes.is_empty() => {
             for cause in &refusal.causes {
                 let help = help.clone().unwrap_or_else(|| DENIED_HELP.to_owned());
@@ -95,7 +95,7 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
     }
 }
 
-/// What is in conflict and would not change.
+/// How a finding names fields that are in conflict but would not change.
 const ONLY_DEFAULTS: &str = "fields that differ from the manifest only in values that the server defaulted";
 
 const DENIED_HELP: &str = "change the object so that admission accepts it, or ask the owner of the rule";
@@ -104,8 +104,8 @@ fn is_namespace(refusal: &Refusal) -> bool {
     refusal.missing.as_ref().is_some_and(|(kind, _)| kind == "namespaces")
 }
 
-/// The name says best which object is meant.
-fn the_object(object: &Value) -> Vec<Step> {
+/// The path of the object's name, which identifies the object best.
+fn name_of(object: &Value) -> Vec<Step> {
     match object.pointer("/metadata/name") {
         Some(_) => vec![Step::from("metadata"), Step::from("name")],
         None => Vec::new(),

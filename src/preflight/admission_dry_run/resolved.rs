@@ -1,5 +1,5 @@
-//! Whether a refusal may be gone by the time the object is written: the deploy brings what is missed before it, or changes
-//! what limits.
+//! Whether this deploy may remove the reason for a refusal before it writes the object: it creates what is missing, or
+//! changes the quota, limit, labels or permissions that refuse the object.
 
 use serde::Deserialize;
 
@@ -7,23 +7,25 @@ use crate::cluster::{Refusal, Refuser};
 use crate::plan::{Action, Change, Plan};
 use crate::rbac::{self, Atom, PolicyRule};
 
-/// The change of the plan that may take the reason for a refusal away before the object is written. What is of the same
-/// rank is written at the same time, and too late.
-pub fn awaited(plan: &Plan, index: usize, refusal: &Refusal) -> Option<usize> {
+/// The change of the plan that may remove the reason for a refusal before the object is written. Changes of the same
+/// rank do not count: they are written at the same time.
+pub fn resolved_by(plan: &Plan, index: usize, refusal: &Refusal) -> Option<usize> {
     let change = &plan.changes[index];
     let earlier = plan.changes.iter().enumerate().take_while(|(_, other)| other.rank() < change.rank());
     let mut written = earlier.filter(|(_, other)| !other.action.leaves_alone());
-    written.find(|(_, other)| is_missed(other, change, refusal) || gives_way(other, change, refusal)).map(|(at, _)| at)
+    written
+        .find(|(_, other)| is_missing_object(other, change, refusal) || lifts(other, change, refusal))
+        .map(|(at, _)| at)
 }
 
-/// Whether `other` is the object that is not there.
-fn is_missed(other: &Change, change: &Change, refusal: &Refusal) -> bool {
+/// Whether `other` creates the object that the refusal misses.
+fn is_missing_object(other: &Change, change: &Change, refusal: &Refusal) -> bool {
     let object = &other.desired.object;
-    if other.action != Action::Create || !is_seen_by(other, change) {
+    if other.action != Action::Create || !is_in_scope_of(other, change) {
         return false;
     }
     if let Some((plural, name)) = &refusal.missing {
-        // Of a role that a binding refers to the server says `rolebindings "reader" not found`.
+        // If a binding refers to a missing role, the server says `rolebindings "reader" not found`.
         let refers = || change.desired.raw.json().contains(&format!("{:?}", object.kind));
         let is_its_kind = *plural == other.resource.plural || *plural == change.resource.plural && refers();
         return is_its_kind && *name == object.name;
@@ -34,19 +36,19 @@ fn is_missed(other: &Change, change: &Change, refusal: &Refusal) -> bool {
     is_missing && said.contains(&object.kind.to_lowercase()) && has_word(&said, &object.name.to_lowercase())
 }
 
-/// Whether an object is where another one looks for it.
-fn is_seen_by(other: &Change, change: &Change) -> bool {
+/// Whether `other` is cluster-scoped or in the same namespace as `change`.
+fn is_in_scope_of(other: &Change, change: &Change) -> bool {
     let namespace = other.desired.object.namespace.as_deref();
     namespace.is_none() || namespace == change.desired.object.namespace.as_deref()
 }
 
-/// Whether `other` changes what refuses.
-fn gives_way(other: &Change, change: &Change, refusal: &Refusal) -> bool {
+/// Whether `other` changes the object that causes the refusal.
+fn lifts(other: &Change, change: &Change, refusal: &Refusal) -> bool {
     let object = &other.desired.object;
     let said = refusal.problem.message.as_str();
-    let is = |kind: &str| object.group().is_empty() && object.kind == kind && is_seen_by(other, change);
+    let is = |kind: &str| object.group().is_empty() && object.kind == kind && is_in_scope_of(other, change);
     match refusal.by {
-        // A limit range fills in what a quota asks for.
+        // A limit range sets the defaults that a quota requires.
         Refuser::Quota => {
             is("ResourceQuota") && has_word(said, &object.name) || is("LimitRange") && said.contains("failed quota: ")
         }
@@ -68,7 +70,7 @@ fn is_its_namespace(other: &Change, change: &Change) -> bool {
     object.is_namespace() && Some(object.name.as_str()) == change.desired.object.namespace.as_deref()
 }
 
-/// Policies, webhooks and the Pod Security level look at the labels of a namespace.
+/// Policies, webhooks and the Pod Security level depend on the labels of a namespace.
 fn changes_labels(namespace: &Change) -> bool {
     let desired = namespace.desired.raw.value();
     let live = namespace.live.as_ref().map(|live| live.raw.value()).unwrap_or_default();
@@ -81,7 +83,7 @@ fn user_in(said: &str) -> Option<&str> {
     Some(said.split_once("user \"")?.1.split_once('"')?.0)
 }
 
-/// What counts of a Role or a binding.
+/// The parts of a Role or binding that matter here.
 #[derive(Deserialize)]
 struct Grant {
     #[serde(default, deserialize_with = "rbac::or_default")]
@@ -98,11 +100,11 @@ struct Subject {
     namespace: String,
 }
 
-/// Whether the Role or binding may give the user the right to write the object: a binding to the user, or more rights in a
-/// Role that somebody may hold already.
+/// Whether the Role or binding may grant the user the right to write the object: a binding to the user, or additional
+/// rights in a Role that may already be bound to the user.
 fn may_grant(other: &Change, change: &Change, user: &str) -> bool {
     let object = &other.desired.object;
-    if object.group() != rbac::GROUP || !is_seen_by(other, change) {
+    if object.group() != rbac::GROUP || !is_in_scope_of(other, change) {
         return false;
     }
     let Ok(grant) = serde_json::from_str::<Grant>(&other.desired.raw.json()) else { return true };
@@ -110,7 +112,7 @@ fn may_grant(other: &Change, change: &Change, user: &str) -> bool {
     match object.kind.as_str() {
         "RoleBinding" | "ClusterRoleBinding" => grant.subjects.iter().any(|subject| subject.may_be(user)),
         "Role" | "ClusterRole" if other.action.changes_live() => {
-            // What may be granted to others is whatever one holds oneself.
+            // A user may grant any right that they hold, so every additional right may matter.
             is_rbac || ["patch", "create"].iter().any(|verb| covers(&grant.rules, change, verb))
         }
         _ => false,
@@ -128,7 +130,7 @@ fn covers(rules: &[PolicyRule], change: &Change, verb: &str) -> bool {
 }
 
 impl Subject {
-    /// Which groups a user is in only the server knows.
+    /// Whether the subject may be the user. Only the server knows the groups of a user.
     fn may_be(&self, user: &str) -> bool {
         let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
         match self.kind.as_str() {

@@ -1,10 +1,10 @@
-//! The rules of this check in words.
+//! The documentation of this check's rules.
 
 use crate::finding::Severity;
 use crate::preflight::rule::{Example, RuleDoc};
 
-/// Every rule speaks of an object that the server would not write: no change of an API, so that no other reader or writer of
-/// one is hurt.
+/// A rule about an object that the server refuses. The API does not change, so nothing else that reads or writes it
+/// breaks.
 const fn refused(
     name: &'static str,
     summary: &'static str,
@@ -106,8 +106,8 @@ pub static IMMUTABLE: RuleDoc = refused(
     "the object changes an immutable field",
     "An update of a field that Kubernetes fixes when the object is created: a selector, the template of a Job, a \
      cluster IP, an immutable ConfigMap, the volumes of a StatefulSet, …",
-    "No update can change such a field. The object must be deleted and created again, which a deploy does not do by \
-        itself.",
+    "No update can change such a field. The object must be deleted and created again, which a deploy does not do on \
+        its own.",
     Example::Objects {
         live: "\
 kind: ConfigMap
@@ -125,11 +125,11 @@ data: {level: debug}
     "Revert the change, use a new name, or delete the object yourself and deploy again.",
 );
 
-pub static UNASKED: RuleDoc = RuleDoc {
+pub static NOT_DRY_RUN: RuleDoc = RuleDoc {
     name: "JudgedWithoutServer",
     summary: "the server cannot validate some objects before others of this deploy are written",
     reports: "A note at each namespace and each CRD that this deploy creates or changes: how many objects can only be \
-        validated once it is written. Also a note where the user may not read quotas. gantry validates these custom \
+        validated once it is written. Also a note if the user may not read quotas. gantry validates these custom \
         resources against their CRD as it will be, and objects of built-in kinds against the server's own schema \
         (unknown fields and wrong types only).",
     why: "Whether admission accepts these objects, and whether values in built-in objects are valid, is unknown before \
@@ -169,7 +169,7 @@ pub static INVALID: RuleDoc = refused(
     "the server refuses the object as invalid",
     "An object that the server's schema or validation refuses: an unknown field, a wrong type, a value out of range, \
      an invalid or non-structural CRD, a CRD that drops a stored version, a custom resource that does not match its \
-     CRD. Where the server cannot be asked yet, gantry validates the object itself and the message says so.",
+     CRD. If the server cannot validate an object yet, gantry does, and the message says so.",
     HALF_DONE,
     Example::Objects {
         live: "",
@@ -225,5 +225,16 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: no-such-role}
 
 /// Every rule, sorted by name.
 pub fn docs() -> Vec<&'static RuleDoc> {
-    vec![&DENIED, &WEBHOOK_FAILED, &FORBIDDEN, &CONFLICT, &IMMUTABLE, &UNASKED, &NAMESPACE, &INVALID, &QUOTA, &REFUSED]
+    vec![
+        &DENIED,
+        &WEBHOOK_FAILED,
+        &FORBIDDEN,
+        &CONFLICT,
+        &IMMUTABLE,
+        &NOT_DRY_RUN,
+        &NAMESPACE,
+        &INVALID,
+        &QUOTA,
+        &REFUSED,
+    ]
 }

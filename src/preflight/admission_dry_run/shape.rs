@@ -1,14 +1,14 @@
-//! Whether an object of a built-in kind has the shape that the server's OpenAPI document describes: the part of
-//! server-side apply's verdict that needs no server. Values are not judged, and `required` is not: what the server
-//! really requires is more, and less, than the document says.
+//! Validates the shape of an object of a built-in kind against the server's OpenAPI document: the part of server-side
+//! apply's validation that works without the server. It does not check values or `required`: what the server really
+//! requires differs from the document in both directions.
 
 use serde_json::Value;
 
 use crate::cluster::Gvk;
 use crate::resource::Step;
 
-/// More `$ref`s in a row are no schema.
-const MOST_REFS: usize = 8;
+/// The maximum length of a chain of `$ref`s.
+const MAX_REFS: usize = 8;
 
 /// Definitions whose values may be of several types.
 const ANY: [&str; 6] = [
@@ -20,9 +20,9 @@ const ANY: [&str; 6] = [
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
 ];
 
-/// What is wrong at one place.
+/// A field that does not match the schema, or an invalid name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misfit {
+pub struct FieldError {
     pub at: Vec<Step>,
     pub message: String,
 }
@@ -35,8 +35,8 @@ impl Document {
         serde_json::from_str(openapi).ok().map(Document)
     }
 
-    /// What does not fit; `None` where the document does not describe the kind.
-    pub fn judge(&self, kind: &Gvk, object: &Value) -> Option<Vec<Misfit>> {
+    /// The fields that do not match the schema; `None` if the document does not describe the kind.
+    pub fn validate(&self, kind: &Gvk, object: &Value) -> Option<Vec<FieldError>> {
         let is_kind = |schema: &&Value| {
             let kinds = schema["x-kubernetes-group-version-kind"].as_array();
             kinds.into_iter().flatten().any(|named| {
@@ -46,18 +46,18 @@ impl Document {
             })
         };
         let schema = self.definitions()?.values().find(is_kind)?;
-        let mut misfits = Vec::new();
-        self.walk(object, schema, &mut Vec::new(), &mut misfits);
-        Some(misfits)
+        let mut errors = Vec::new();
+        self.walk(object, schema, &mut Vec::new(), &mut errors);
+        Some(errors)
     }
 
     fn definitions(&self) -> Option<&serde_json::Map<String, Value>> {
         self.0.pointer("/components/schemas")?.as_object()
     }
 
-    /// The schema behind `$ref`s; `None` where anything goes.
+    /// Follows `$ref`s to the schema; `None` if it allows any value, or cannot be checked here.
     fn resolve<'s>(&'s self, mut schema: &'s Value) -> Option<&'s Value> {
-        for _ in 0..MOST_REFS {
+        for _ in 0..MAX_REFS {
             let wrapped = schema["allOf"].as_array().filter(|all| all.len() == 1).map(|all| &all[0]["$ref"]);
             let Some(reference) = schema["$ref"].as_str().or(wrapped.and_then(Value::as_str)) else { break };
             let name = reference.rsplit('/').next().unwrap_or_default();
@@ -69,18 +69,20 @@ impl Document {
         (schema.get("oneOf").is_none() && schema.get("anyOf").is_none()).then_some(schema)
     }
 
-    fn walk(&self, value: &Value, schema: &Value, at: &mut Vec<Step>, misfits: &mut Vec<Misfit>) {
+    fn walk(&self, value: &Value, schema: &Value, at: &mut Vec<Step>, errors: &mut Vec<FieldError>) {
         let Some(schema) = self.resolve(schema) else { return };
         let expected = match (schema["type"].as_str(), value) {
-            // The server takes a null for a field that is left out.
+            // The server treats null like a field that is left out.
             (None, _) | (_, Value::Null) => return,
             (Some("object"), Value::Object(members)) => {
                 for (key, member) in members {
                     at.push(Step::from(key.as_str()));
                     match self.member(schema, key) {
-                        Some(Some(below)) => self.walk(member, below, at, misfits),
+                        Some(Some(below)) => self.walk(member, below, at, errors),
                         Some(None) => {}
-                        None => misfits.push(Misfit { at: at.clone(), message: "field not declared in schema".into() }),
+                        None => {
+                            errors.push(FieldError { at: at.clone(), message: "field not declared in schema".into() })
+                        }
                     }
                     at.pop();
                 }
@@ -89,7 +91,7 @@ impl Document {
             (Some("array"), Value::Array(items)) => {
                 for (index, item) in items.iter().enumerate() {
                     at.push(Step::from(index));
-                    self.walk(item, &schema["items"], at, misfits);
+                    self.walk(item, &schema["items"], at, errors);
                     at.pop();
                 }
                 return;
@@ -104,11 +106,11 @@ impl Document {
             (Some("integer" | "number"), _) => "numeric (int or float)",
             (Some(_), _) => return,
         };
-        misfits.push(Misfit { at: at.clone(), message: format!("expected {expected}") });
+        errors.push(FieldError { at: at.clone(), message: format!("expected {expected}") });
     }
 
-    /// The schema of a member, `Some(None)` where anything goes, `None` for a field that is not allowed.
-    #[expect(clippy::option_option, reason = "three answers, said in the comment")]
+    /// The schema of a member; `Some(None)` if any value is allowed, `None` if the field is not allowed.
+    #[expect(clippy::option_option, reason = "three answers, explained in the doc comment")]
     fn member<'s>(&self, schema: &'s Value, key: &str) -> Option<Option<&'s Value>> {
         let properties = schema["properties"].as_object();
         if let Some(member) = properties.and_then(|properties| properties.get(key)) {
@@ -145,8 +147,8 @@ mod tests {
         let document = Document::parse(&document.to_string()).unwrap();
         let kind = Gvk { group: "g".into(), version: "v1".into(), kind: "K".into() };
         let judge = |spec: Value| -> Vec<String> {
-            let misfits = document.judge(&kind, &json!({"kind": "K", "spec": spec})).unwrap();
-            misfits.iter().map(|misfit| format!("{} {}", misfit.at.len(), misfit.message)).collect()
+            let errors = document.validate(&kind, &json!({"kind": "K", "spec": spec})).unwrap();
+            errors.iter().map(|error| format!("{} {}", error.at.len(), error.message)).collect()
         };
         assert_eq!(
             judge(json!({"list": [{"port": 1}, {"on": true, "port": null}], "labels": {"a": "b"}, "size": 1.5,
@@ -158,6 +160,6 @@ mod tests {
             judge(json!({"list": [{"port": "1"}, 7], "labels": {"a": 1}, "free": []})),
             ["4 expected numeric (int or float)", "3 expected map", "3 expected string", "2 expected map"]
         );
-        assert_eq!(document.judge(&Gvk { kind: "L".into(), ..kind }, &json!({})), None);
+        assert_eq!(document.validate(&Gvk { kind: "L".into(), ..kind }, &json!({})), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Who depends on what, and what becomes of the server's words.
+//! Tests which objects depend on which changes, and which findings the server's refusals become.
 
 use std::sync::Arc;
 
@@ -83,10 +83,10 @@ fn what_comes_with_the_deploy_is_known_by_namespace_and_kind() {
         sample("v2", "old"),
         sample("v1", "new"),
     ]);
-    use Dependence::{Brought, Changed, Nothing};
+    use Dependence::{Changed, Created, Nothing};
     assert_eq!(
-        depend::sort(&plan),
-        [Nothing, Nothing, Nothing, Brought(0), Nothing, Changed(2), Brought(2), Brought(0)]
+        depend::dependence(&plan),
+        [Nothing, Nothing, Nothing, Created(0), Nothing, Changed(2), Created(2), Created(0)]
     );
 }
 
@@ -97,7 +97,7 @@ fn refusal(by: Refuser, message: &str, causes: &[(&str, &str)]) -> Refusal {
 
 fn said(plan: &Plan, index: usize, refusal: Refusal, dependence: Dependence) -> Vec<Violation> {
     let mut violations = Vec::new();
-    refusal::say(plan, index, &DryRunError::Refused(refusal), dependence, &mut violations);
+    refusal::report(plan, index, &DryRunError::Refused(refusal), dependence, &mut violations);
     violations
 }
 
@@ -118,8 +118,8 @@ fn what_the_deploy_does_away_with_first_is_a_warning() {
     let quota = || refusal(Refuser::Quota, "exceeded quota: q, requested: pods=1", &[]);
     let other_quota = || refusal(Refuser::Quota, "exceeded quota: q-2, requested: pods=1", &[]);
     assert_eq!(severity("a", quota()), Severity::Warning);
-    assert_eq!(severity("a", other_quota()), Severity::Error, "of this one nothing changes");
-    assert_eq!(severity("q", quota()), Severity::Error, "nothing comes before it");
+    assert_eq!(severity("a", other_quota()), Severity::Error, "this quota does not change");
+    assert_eq!(severity("q", quota()), Severity::Error, "nothing is written before it");
     let missing = |name: &str| Refusal {
         missing: Some(("rolebindings".into(), name.into())),
         ..refusal(Refuser::Lookup, "not there", &[])
@@ -150,9 +150,9 @@ fn each_field_is_a_finding_by_the_rule_that_it_breaks() {
     assert_eq!(
         rules(1, Dependence::Nothing),
         ["ObjectInvalid", "ObjectInvalid"],
-        "nothing is there that could not change"
+        "a new object has no immutable fields"
     );
-    assert!(rules(0, Dependence::Changed(0)).is_empty(), "another schema will be in force");
+    assert!(rules(0, Dependence::Changed(0)).is_empty(), "the schema changes");
     let denied = said(&plan, 0, refusal(Refuser::Admission, "no", &[("spec", "not here")]), Dependence::Changed(0));
     assert_eq!((&*denied[0].rule, denied[0].message.as_str()), ("AdmissionDenied", "the server refuses it: not here"));
 }
@@ -164,7 +164,7 @@ fn a_manager_is_named_once_with_its_fields() {
     let mut conflicts: Vec<_> = (0..12).map(|n| conflict("x", Operation::Apply, &format!(".data.k{n:02}"))).collect();
     conflicts.push(conflict("helm", Operation::Update, ".data.a"));
     let mut violations = Vec::new();
-    refusal::say(&plan, 0, &DryRunError::Conflict(conflicts), Dependence::Nothing, &mut violations);
+    refusal::report(&plan, 0, &DryRunError::Conflict(conflicts), Dependence::Nothing, &mut violations);
     let [first, second] = &violations[..] else { panic!("{violations:#?}") };
     assert!(first.message.ends_with(".data.k09, … and 2 more"), "{}", first.message);
     assert!(second.help.starts_with("it was last deployed by helm"), "{}", second.help);

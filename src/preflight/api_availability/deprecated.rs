@@ -1,4 +1,4 @@
-//! Objects at versions that have an end: of Kubernetes' own kinds by the table, of custom kinds by their CRD.
+//! Finds objects at deprecated versions: of built-in kinds by the lifecycle table, of custom kinds by their CRD.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +35,11 @@ async fn of_kubernetes(context: &Context<'_>) -> Vec<Violation> {
 
 fn deprecated(index: usize, entry: &Lifecycle) -> Violation {
     let since = entry.deprecated.map_or_else(String::new, |release| format!(" since Kubernetes {release}"));
-    let goes = match entry.removed {
+    let removal = match entry.removed {
         Some(release) => format!("removed in {release}"),
         None => "no removal release is announced".to_owned(),
     };
-    let message = format!("{} of {} is deprecated{since}; {goes}", entry.kind, entry.api_version);
+    let message = format!("{} of {} is deprecated{since}; {removal}", entry.kind, entry.api_version);
     let instead = entry.instead();
     let help = instead
         .as_ref()
@@ -48,7 +48,7 @@ fn deprecated(index: usize, entry: &Lifecycle) -> Violation {
     Violation { label: instead.map(|instead| format!("use {instead}")), ..violation }
 }
 
-/// Custom resources at versions that their CRD, as it will be, calls deprecated.
+/// Custom resources at versions that their CRD marks as deprecated after the deploy.
 async fn of_crds(context: &Context<'_>) -> Found {
     let mut found = Found::default();
     let changes = &context.plan.changes;
@@ -81,12 +81,12 @@ async fn of_crds(context: &Context<'_>) -> Found {
                             judge(&crd, indices);
                         }
                     }
-                    // Where there is no CRD an aggregated API serves the kind.
+                    // Without a CRD, an aggregated API serves the kind.
                     Ok(None) => {}
                     Err(problem) => unread.push(problem),
                 }
             }
-            // No reason to stop a deploy: the server warns of each of these versions in every answer.
+            // No reason to stop the deploy: the server's answers also warn of deprecated versions.
             if let Some(first) = unread.first() {
                 context.notices.add(format!(
                     "{NAME}: only the API server's own warnings show which custom resources use deprecated versions: {}",

@@ -1,16 +1,17 @@
-//! When Kubernetes' own kinds are deprecated and removed.
+//! In which releases of Kubernetes its built-in kinds are deprecated and removed.
 //!
-//! The table is made from the API's own source by `crates/testbed/control-plane/api-lifecycle`, so that it moves with
-//! the pinned Kubernetes; see there for what each column means.
+//! `crates/testbed/control-plane/api-lifecycle` generates the table from the API's own source, at the pinned version of
+//! Kubernetes, and documents its columns.
 
 use crate::cluster::Release;
 
 const TABLE: &str = include_str!("lifecycle.txt");
 
-/// The release of Kubernetes that the table knows best: what it deprecates later is foreseen, and no advice yet.
+/// The release of Kubernetes from which the table is generated. Later deprecations are only announced, so they are not
+/// reported yet.
 pub const TABLE_OF: Release = Release { major: 1, minor: 36 };
 
-/// The end of one kind at one version.
+/// The deprecation and removal of one kind at one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifecycle {
     /// `extensions/v1beta1`
@@ -19,17 +20,17 @@ pub struct Lifecycle {
     pub deprecated: Option<Release>,
     /// The first release that does not serve it.
     pub removed: Option<Release>,
-    /// What to use instead: apiVersion and kind.
+    /// The apiVersion and kind of the replacement.
     pub successor: Option<(&'static str, &'static str)>,
 }
 
 impl Lifecycle {
-    /// `None` for whatever has no known end.
+    /// `None` if the kind is neither deprecated nor removed at this version.
     pub fn of(api_version: &str, kind: &str) -> Option<Self> {
         all().find(|entry| entry.api_version == api_version && entry.kind == kind)
     }
 
-    /// Whether a server of this release cannot serve it.
+    /// Whether a server of this release no longer serves it.
     pub fn is_removed_in(&self, release: Release) -> bool {
         self.removed.is_some_and(|removed| removed <= release)
     }
@@ -39,7 +40,7 @@ impl Lifecycle {
         self.deprecated.is_some_and(|deprecated| deprecated <= release)
     }
 
-    /// `networking.k8s.io/v1 Ingress`, the kind only where it is another one.
+    /// The replacement: `networking.k8s.io/v1`, or `EndpointSlice of discovery.k8s.io/v1` if the kind differs.
     pub fn instead(&self) -> Option<String> {
         let (api_version, kind) = self.successor?;
         Some(if kind == self.kind { api_version.to_owned() } else { format!("{kind} of {api_version}") })

@@ -1,14 +1,14 @@
-//! `APIAvailability`: is every kind of the manifests there, in the right scope, for how long; and who still names an API
-//! that this deploy takes away?
+//! `APIAvailability`: does the target serve every kind of the manifests, in the right scope, and for how long? And does
+//! anything still name an API that this deploy stops serving?
 //!
 //! ```text
 //! plan.unplaced ─► unserved ─┐
 //! plan.changes ──► scope     ├─► findings
 //!                  deprecated│
-//!                  leaving ──┘  (leaving: the APIs that go; named_by: who names them)
+//!                  leaving ──┘  (leaving: the removed APIs; named_by: what still names them)
 //! ```
 //!
-//! A kind of an API that does not answer is "could not check": whether it is there nobody knows.
+//! A kind of an API that does not answer is "could not check": whether it is served is unknown.
 
 mod deprecated;
 mod leaving;
@@ -42,7 +42,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     documented: |_, _| Vec::new(),
 };
 
-/// The check; it has nothing to configure.
+/// The check. It has no configuration of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct ApiAvailability;
 

@@ -1,12 +1,13 @@
-//! Who names an API that goes away: objects of the same deploy, admission (webhooks and policies), aggregated roles, and
-//! the managers of live objects. What the deploy writes counts as it will be, everything else as it is live.
+//! Finds what still names a removed API: objects of the same deploy, admission webhooks and policies, aggregated roles,
+//! and field managers of live objects. Objects of the deploy count as the deploy writes them, all others as they are
+//! live.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::leaving::Leaving;
+use super::leaving::RemovedApi;
 use super::{Found, rules};
 use crate::cluster::{ListError, ListRequest};
 use crate::finding::Severity;
@@ -17,15 +18,15 @@ use crate::rbac;
 use crate::resource::{Resource, Step};
 use crate::text;
 
-/// Objects on one page of a list.
+/// The page size of a list.
 const PAGE: u32 = 250;
-/// Managers that a finding names.
+/// The maximum number of managers that a finding names.
 const MANAGERS_SHOWN: usize = 10;
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// The kinds whose objects speak of other kinds by group and version.
-const NAMING: [(&str, &str, &str); 7] = [
+/// The kinds whose objects refer to other kinds by group and version.
+const REFERRING_KINDS: [(&str, &str, &str); 7] = [
     (ADMISSION, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
     (ADMISSION, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
     (ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -35,95 +36,95 @@ const NAMING: [(&str, &str, &str); 7] = [
     (rbac::GROUP, "ClusterRole", "clusterroles"),
 ];
 
-/// The versions of those kinds, newest first: an older server has not all of them.
+/// The versions of those kinds, newest first: an older server does not serve all of them.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
 pub async fn check(context: &Context<'_>) -> Found {
     let changes = &context.plan.changes;
-    let leaving = leaving(changes);
+    let removed = removed(changes);
     let mut found = Found::default();
-    if leaving.is_empty() {
+    if removed.is_empty() {
         return found;
     }
     for (index, change) in changes.iter().enumerate() {
-        of_deploy(&leaving, index, change, &mut found.violations);
+        of_deploy(&removed, index, change, &mut found.violations);
     }
-    for resource in naming_kinds(&leaving) {
-        live_naming(context, &leaving, resource, &mut found).await;
+    for resource in referring_kinds(&removed) {
+        live_references(context, &removed, resource, &mut found).await;
     }
-    for gone in &leaving {
-        managers(context, gone, &mut found).await;
+    for api in &removed {
+        managers(context, api, &mut found).await;
     }
     found
 }
 
-/// What is listed to find out who names an API that goes.
+/// The lists that the search for references needs.
 pub fn lookups(changes: &[Change]) -> Vec<Lookup> {
-    let leaving = leaving(changes);
-    let Some(Leaving { change, .. }) = leaving.first() else { return Vec::new() };
-    let naming = naming_kinds(&leaving).map(|resource| Lookup::list(*change, resource));
-    naming.chain(leaving.iter().map(|gone| Lookup::list(gone.change, gone.resource.clone()))).collect()
+    let removed = removed(changes);
+    let Some(RemovedApi { change, .. }) = removed.first() else { return Vec::new() };
+    let lists = referring_kinds(&removed).map(|resource| Lookup::list(*change, resource));
+    lists.chain(removed.iter().map(|api| Lookup::list(api.change, api.resource.clone()))).collect()
 }
 
-fn leaving(changes: &[Change]) -> Vec<Leaving> {
+fn removed(changes: &[Change]) -> Vec<RemovedApi> {
     let crds = changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
-    crds.filter_map(|(index, change)| Leaving::of(index, change)).collect()
+    crds.filter_map(|(index, change)| RemovedApi::of(index, change)).collect()
 }
 
-/// The kinds that may name what goes.
-fn naming_kinds(leaving: &[Leaving]) -> impl Iterator<Item = Resource> {
-    // Versions do not matter to roles.
-    let is_gone = leaving.iter().any(Leaving::is_gone);
-    NAMING.into_iter().filter(move |(group, ..)| *group != rbac::GROUP || is_gone).map(|(group, kind, plural)| {
-        Resource {
+/// The kinds that may refer to a removed API.
+fn referring_kinds(removed: &[RemovedApi]) -> impl Iterator<Item = Resource> {
+    // Roles do not name versions, so they matter only if the whole kind is removed.
+    let is_gone = removed.iter().any(RemovedApi::is_gone);
+    REFERRING_KINDS.into_iter().filter(move |(group, ..)| *group != rbac::GROUP || is_gone).map(
+        |(group, kind, plural)| Resource {
             group: group.into(),
             version: VERSIONS[0].into(),
             kind: kind.into(),
             plural: plural.into(),
             namespaced: false,
-        }
-    })
+        },
+    )
 }
 
-/// An object of the deploy that is of a kind that goes, or speaks of one.
-fn of_deploy(leaving: &[Leaving], index: usize, change: &Change, violations: &mut Vec<Violation>) {
+/// Checks an object of the deploy: whether it is at a removed version, or refers to one.
+fn of_deploy(removed: &[RemovedApi], index: usize, change: &Change, violations: &mut Vec<Violation>) {
     let object = &change.desired.object;
-    for gone in leaving.iter().filter(|gone| gone.resource.kind == change.resource.kind) {
-        if let Some(version) = gone.version_of(&object.api_version) {
-            let help = advice(gone);
-            let message = format!("this deploy stops serving {version} of {}, which the object uses", name(gone));
+    for api in removed.iter().filter(|api| api.resource.kind == change.resource.kind) {
+        if let Some(version) = api.removed_version(&object.api_version) {
+            let help = advice(api);
+            let message = format!("this deploy stops serving {version} of {}, which the object uses", name(api));
             let at = vec![Step::from("apiVersion")];
             let violation = Violation::of(&rules::GOES_AWAY, index, Some(version.to_owned()), message, help, at);
             violations.push(Violation { label: Some("no longer served".to_owned()), ..violation });
         }
     }
-    if !NAMING.iter().any(|(group, kind, _)| *group == object.group() && *kind == object.kind) {
+    if !REFERRING_KINDS.iter().any(|(group, kind, _)| *group == object.group() && *kind == object.kind) {
         return;
     }
     let value = change.desired.raw.value();
-    for gone in leaving {
-        for Naming { versions, at, .. } in naming(&object.kind, &value, gone) {
+    for api in removed {
+        for Reference { versions, at, .. } in references(&object.kind, &value, api) {
             let message =
-                format!("this deploy stops serving {} of {}, which this names", versions.join(", "), name(gone));
+                format!("this deploy stops serving {} of {}, which this names", versions.join(", "), name(api));
             let version = versions.first().cloned();
-            violations.push(Violation::of(&rules::GOES_AWAY, index, version, message, advice(gone), at));
+            violations.push(Violation::of(&rules::GOES_AWAY, index, version, message, advice(api), at));
         }
     }
 }
 
-fn name(gone: &Leaving) -> String {
-    format!("{}.{}", gone.resource.plural, gone.resource.group)
+fn name(api: &RemovedApi) -> String {
+    format!("{}.{}", api.resource.plural, api.resource.group)
 }
 
-fn advice(gone: &Leaving) -> String {
-    match gone.staying.iter().next_back() {
-        Some(version) => format!("change it to {}, or keep serving the old version for now", gone.api_version(version)),
+fn advice(api: &RemovedApi) -> String {
+    match api.still_served.iter().next_back() {
+        Some(version) => format!("change it to {}, or keep serving the old version for now", api.api_version(version)),
         None => "remove it, or keep serving a version".to_owned(),
     }
 }
 
-/// Live objects that speak of a kind that goes and are not part of the deploy.
-async fn live_naming(context: &Context<'_>, leaving: &[Leaving], mut resource: Resource, found: &mut Found) {
+/// Checks live objects that are not part of the deploy: whether they refer to a removed version.
+async fn live_references(context: &Context<'_>, removed: &[RemovedApi], mut resource: Resource, found: &mut Found) {
     let changes = &context.plan.changes;
     let planned: BTreeSet<&str> = changes
         .iter()
@@ -131,27 +132,27 @@ async fn live_naming(context: &Context<'_>, leaving: &[Leaving], mut resource: R
         .map(|change| change.desired.object.name.as_str())
         .collect();
     let kind = resource.kind.clone();
-    let look = |named: &mut Vec<(usize, Naming, String)>, json: &str| {
+    let look = |named: &mut Vec<(usize, Reference, String)>, json: &str| {
         let Ok(object) = serde_json::from_str::<Value>(json) else { return };
         let object_name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         if planned.contains(object_name) {
             return;
         }
         let shown = text::sanitize(object_name).into_owned();
-        for (index, gone) in leaving.iter().enumerate() {
-            let mut by_hurt: BTreeMap<Hurt, Naming> = BTreeMap::new();
-            for naming in naming(&kind, &object, gone) {
-                let all = by_hurt.entry(naming.hurt).or_insert(Naming { versions: Vec::new(), ..naming });
-                all.versions.extend(naming.versions);
+        for (index, api) in removed.iter().enumerate() {
+            let mut by_impact: BTreeMap<Impact, Reference> = BTreeMap::new();
+            for reference in references(&kind, &object, api) {
+                let all = by_impact.entry(reference.impact).or_insert(Reference { versions: Vec::new(), ..reference });
+                all.versions.extend(reference.versions);
                 all.versions.sort();
                 all.versions.dedup();
             }
-            named.extend(by_hurt.into_values().map(|naming| (index, naming, shown.clone())));
+            named.extend(by_impact.into_values().map(|reference| (index, reference, shown.clone())));
         }
     };
     let mut versions = VERSIONS.into_iter();
     let named = loop {
-        // A server that has none of them has no such objects.
+        // A server that serves none of these versions has no such objects.
         let Some(version) = versions.next() else { return };
         version.clone_into(&mut resource.version);
         match each(context, &resource, look).await {
@@ -160,39 +161,39 @@ async fn live_naming(context: &Context<'_>, leaving: &[Leaving], mut resource: R
             Err(error) => return found.unchecked.push(unlisted(&error, &resource.plural)),
         }
     };
-    for (index, Naming { versions, hurt, .. }, object) in named {
-        let gone = &leaving[index];
-        let message = hurt.said(&kind, &object, &versions.join(", "), &name(gone));
-        let help = format!("change {} {object} first: {}", kind.to_lowercase(), advice(gone));
+    for (index, Reference { versions, impact, .. }, object) in named {
+        let api = &removed[index];
+        let message = impact.message(&kind, &object, &versions.join(", "), &name(api));
+        let help = format!("change {} {object} first: {}", kind.to_lowercase(), advice(api));
         let version = versions[0].clone();
-        let at = gone.at(&changes[gone.change], &version);
-        let violation = Violation::of(&rules::GOES_AWAY, gone.change, Some(version), message, help, at);
+        let at = api.at(&changes[api.change], &version);
+        let violation = Violation::of(&rules::GOES_AWAY, api.change, Some(version), message, help, at);
         found.violations.push(Violation { label: Some("no longer served".to_owned()), ..violation });
     }
 }
 
-/// A place in an object that names versions that go and none that stays.
-struct Naming {
+/// A place in an object that names removed versions and no version that still matches.
+struct Reference {
     versions: Vec<String>,
     at: Vec<Step>,
-    hurt: Hurt,
+    impact: Impact,
 }
 
 /// What happens to objects that refer to a removed version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Hurt {
-    /// A webhook or a policy matches nothing any more.
+enum Impact {
+    /// A webhook or policy no longer matches anything.
     NotCalled,
-    /// A policy finds no parameters: it refuses what it matches.
+    /// A policy finds no parameters and refuses everything that it matches.
     Refuses,
-    /// The same, with `failurePolicy: Ignore`.
-    NotAsked,
-    /// The rules of a role are about nothing.
+    /// A policy finds no parameters and, with `failurePolicy: Ignore`, allows everything.
+    NotEvaluated,
+    /// The rules of a role match nothing.
     Empty,
 }
 
-impl Hurt {
-    fn said(self, kind: &str, object: &str, versions: &str, crd: &str) -> String {
+impl Impact {
+    fn message(self, kind: &str, object: &str, versions: &str, crd: &str) -> String {
         let who = match kind {
             "ClusterRole" => "the aggregated ClusterRole",
             kind if kind.ends_with("Policy") => "the policy",
@@ -200,28 +201,32 @@ impl Hurt {
             _ => "the webhook configuration",
         };
         let what = match self {
-            Hurt::NotCalled | Hurt::Empty => format!("names {versions} of {crd} and no version that is still served"),
-            Hurt::Refuses | Hurt::NotAsked => {
+            Impact::NotCalled | Impact::Empty => {
+                format!("names {versions} of {crd} and no version that is still served")
+            }
+            Impact::Refuses | Impact::NotEvaluated => {
                 format!("reads its parameters at {versions} of {crd}, where the API server will not find them")
             }
         };
-        let hurt = match self {
-            Hurt::NotCalled if kind.ends_with("WebhookConfiguration") => "the server will no longer call its webhook",
-            Hurt::NotCalled => "the server will no longer evaluate it",
-            Hurt::Refuses => "it refuses everything that it matches, from the server's next start at the latest",
-            Hurt::NotAsked => "everything that it matches passes unchecked, from the server's next start at the latest",
-            Hurt::Empty => "its rules will match nothing",
+        let impact = match self {
+            Impact::NotCalled if kind.ends_with("WebhookConfiguration") => "the server will no longer call its webhook",
+            Impact::NotCalled => "the server will no longer evaluate it",
+            Impact::Refuses => "it refuses everything that it matches, at the latest after the server's next restart",
+            Impact::NotEvaluated => {
+                "everything that it matches passes unchecked, at the latest after the server's next restart"
+            }
+            Impact::Empty => "its rules will match nothing",
         };
-        format!("{who} {object} {what}: {hurt}")
+        format!("{who} {object} {what}: {impact}")
     }
 }
 
-fn naming(kind: &str, object: &Value, gone: &Leaving) -> Vec<Naming> {
+fn references(kind: &str, object: &Value, api: &RemovedApi) -> Vec<Reference> {
     match kind {
-        "ClusterRole" => roles(object, gone),
-        kind if kind.ends_with("Policy") => policies(object, gone),
-        kind if kind.ends_with("PolicyBinding") => resource_rules(&object["spec"], "matchResources", gone),
-        _ => webhooks(object, gone),
+        "ClusterRole" => roles(object, api),
+        kind if kind.ends_with("Policy") => policies(object, api),
+        kind if kind.ends_with("PolicyBinding") => resource_rules(&object["spec"], "matchResources", api),
+        _ => webhooks(object, api),
     }
 }
 
@@ -233,92 +238,97 @@ fn texts<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v str> {
     value[key].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn webhooks(object: &Value, gone: &Leaving) -> Vec<Naming> {
+fn webhooks(object: &Value, api: &RemovedApi) -> Vec<Reference> {
     let mut found = Vec::new();
     for (index, webhook) in list(object, "/webhooks") {
         for (number, rule) in list(webhook, "/rules") {
             let at = [Step::from("webhooks"), Step::from(index), Step::from("rules"), Step::from(number)];
-            found.extend(rule_naming(rule, webhook, gone, &at));
+            found.extend(rule_reference(rule, webhook, api, &at));
         }
     }
     found
 }
 
-fn policies(object: &Value, gone: &Leaving) -> Vec<Naming> {
+fn policies(object: &Value, api: &RemovedApi) -> Vec<Reference> {
     let mut found = Vec::new();
     let param = &object["spec"]["paramKind"];
-    if param["kind"] == gone.resource.kind.as_str()
-        && let Some(version) = param["apiVersion"].as_str().and_then(|api_version| gone.version_of(api_version))
+    if param["kind"] == api.resource.kind.as_str()
+        && let Some(version) = param["apiVersion"].as_str().and_then(|api_version| api.removed_version(api_version))
     {
         let at = ["spec", "paramKind", "apiVersion"].map(Step::from).to_vec();
-        let hurt = if object["spec"]["failurePolicy"] == "Ignore" { Hurt::NotAsked } else { Hurt::Refuses };
-        found.push(Naming { versions: vec![version.to_owned()], at, hurt });
+        let impact = if object["spec"]["failurePolicy"] == "Ignore" { Impact::NotEvaluated } else { Impact::Refuses };
+        found.push(Reference { versions: vec![version.to_owned()], at, impact });
     }
-    found.extend(resource_rules(&object["spec"], "matchConstraints", gone));
+    found.extend(resource_rules(&object["spec"], "matchConstraints", api));
     found
 }
 
-fn resource_rules(spec: &Value, key: &str, gone: &Leaving) -> Vec<Naming> {
+fn resource_rules(spec: &Value, key: &str, api: &RemovedApi) -> Vec<Reference> {
     let rules = list(&spec[key], "/resourceRules").filter_map(|(index, rule)| {
         let at = [Step::from("spec"), Step::from(key), Step::from("resourceRules"), Step::from(index)];
-        rule_naming(rule, &spec[key], gone, &at)
+        rule_reference(rule, &spec[key], api, &at)
     });
     rules.collect()
 }
 
-/// A rule that names one version of a kind matches requests at any of them (`matchPolicy: Equivalent`, the default), as
-/// long as the CRD has that version: served or not, objects are converted to it. With `Exact` it matches just the versions
-/// that it names. One that names none of either matches nothing.
+/// The removed versions that a rule names, if it no longer matches any request. With `matchPolicy: Equivalent` (the
+/// default), a rule that names one version of a kind matches requests at all of them, as long as the CRD has the named
+/// version, served or not. With `Exact`, it matches only the versions that it names.
 ///
-/// Source: `getOrCreateServingInfoFor` in `k8s.io/apiextensions-apiserver/pkg/apiserver` registers every version as equivalent.
-fn rule_naming(rule: &Value, matching: &Value, gone: &Leaving, at: &[Step]) -> Option<Naming> {
-    let Resource { group, plural, .. } = &gone.resource;
+/// Source: `getOrCreateServingInfoFor` in `k8s.io/apiextensions-apiserver/pkg/apiserver` registers every version as
+/// equivalent.
+fn rule_reference(rule: &Value, matching: &Value, api: &RemovedApi, at: &[Step]) -> Option<Reference> {
+    let Resource { group, plural, .. } = &api.resource;
     let is_exact = matching["matchPolicy"] == "Exact";
-    let matched = if is_exact || gone.is_gone() { &gone.staying } else { &gone.kept };
+    let matched = if is_exact || api.is_gone() { &api.still_served } else { &api.kept };
     let of_group = texts(rule, "apiGroups").any(|name| name == "*" || name == group);
     let of_kind = texts(rule, "resources").any(|name| {
         let resource = name.split_once('/').map_or(name, |(resource, _)| resource);
         resource == "*" || resource == plural
     });
     let stays = texts(rule, "apiVersions").any(|version| version == "*" || matched.contains(version));
-    let versions: Vec<String> = gone
+    let versions: Vec<String> = api
         .versions
         .iter()
         .filter(|version| texts(rule, "apiVersions").any(|name| name == *version))
         .cloned()
         .collect();
     let at = at.iter().cloned().chain([Step::from("apiVersions")]).collect();
-    (of_group && of_kind && !stays && !versions.is_empty()).then_some(Naming { versions, at, hurt: Hurt::NotCalled })
+    (of_group && of_kind && !stays && !versions.is_empty()).then_some(Reference {
+        versions,
+        at,
+        impact: Impact::NotCalled,
+    })
 }
 
-/// Roles that are part of an aggregated one, and the aggregated ones themselves, that name a kind that goes as a whole.
-fn roles(object: &Value, gone: &Leaving) -> Vec<Naming> {
+/// The rules of an aggregated role, or of a role that is aggregated into one, that name a removed kind.
+fn roles(object: &Value, api: &RemovedApi) -> Vec<Reference> {
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
     let is_part = labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(AGGREGATE_TO)));
-    if !gone.is_gone() || !is_part && object.get("aggregationRule").is_none() {
+    if !api.is_gone() || !is_part && object.get("aggregationRule").is_none() {
         return Vec::new();
     }
-    let Resource { group, plural, .. } = &gone.resource;
+    let Resource { group, plural, .. } = &api.resource;
     let names = |rule: &Value| {
         let of_kind = |name: &str| name.split_once('/').map_or(name, |(resource, _)| resource) == plural;
         texts(rule, "apiGroups").any(|name| name == group) && texts(rule, "resources").any(of_kind)
     };
     let rules = list(object, "/rules").filter(|(_, rule)| names(rule));
     rules
-        .map(|(index, _)| Naming {
-            versions: gone.versions.clone(),
+        .map(|(index, _)| Reference {
+            versions: api.versions.clone(),
             at: vec![Step::from("rules"), Step::from(index), Step::from("resources")],
-            hurt: Hurt::Empty,
+            impact: Impact::Empty,
         })
         .collect()
 }
 
-/// The labels by which a role adds to the ones that every cluster has.
+/// The prefix of the labels that aggregate a role into one of the default roles of a cluster.
 /// Source: <https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles>
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
-/// Managers that are on record at a version that goes. The record does not say whether they still write.
-async fn managers(context: &Context<'_>, gone: &Leaving, found: &mut Found) {
+/// Field managers that are recorded at a removed version. The record does not show whether they still write.
+async fn managers(context: &Context<'_>, api: &RemovedApi, found: &mut Found) {
     #[derive(Deserialize)]
     struct Head {
         metadata: Metadata,
@@ -339,10 +349,10 @@ async fn managers(context: &Context<'_>, gone: &Leaving, found: &mut Found) {
     let look = |by_version: &mut BTreeMap<String, BTreeMap<String, usize>>, json: &str| {
         let Ok(head) = serde_json::from_str::<Head>(json) else { return };
         let entries = head.metadata.managed_fields.into_iter();
-        // This deploy's own fields do not count: it writes them again, or gives them up.
+        // The fields of this deploy do not count: it writes them again, or gives up their ownership.
         let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
         for entry in entries.filter(|entry| entry.manager != context.field_manager) {
-            if let Some(version) = gone.version_of(&entry.api_version) {
+            if let Some(version) = api.removed_version(&entry.api_version) {
                 seen.insert((version.to_owned(), text::sanitize(&entry.manager).into_owned()));
             }
         }
@@ -350,9 +360,9 @@ async fn managers(context: &Context<'_>, gone: &Leaving, found: &mut Found) {
             *by_version.entry(version).or_default().entry(manager).or_default() += 1;
         }
     };
-    let by_version = match each(context, &gone.resource, look).await {
+    let by_version = match each(context, &api.resource, look).await {
         Ok(by_version) => by_version,
-        Err(error) => return found.unchecked.push(unlisted(&error, &name(gone))),
+        Err(error) => return found.unchecked.push(unlisted(&error, &name(api))),
     };
     for (version, managers) in by_version {
         let shown = managers.iter().take(MANAGERS_SHOWN);
@@ -361,11 +371,11 @@ async fn managers(context: &Context<'_>, gone: &Leaving, found: &mut Found) {
         if managers.len() > MANAGERS_SHOWN {
             who.push(format!("… and {} more", managers.len() - MANAGERS_SHOWN));
         }
-        let message = format!("live objects of {} were written at {version} by {}", name(gone), who.join(", "));
+        let message = format!("live objects of {} were written at {version} by {}", name(api), who.join(", "));
         let help = "move them to a version that is still served if they still write; the record alone does not show \
             whether they do";
-        let at = gone.at(&context.plan.changes[gone.change], &version);
-        let violation = Violation::of(&rules::GOES_AWAY, gone.change, Some(version), message, help.to_owned(), at);
+        let at = api.at(&context.plan.changes[api.change], &version);
+        let violation = Violation::of(&rules::GOES_AWAY, api.change, Some(version), message, help.to_owned(), at);
         found.violations.push(Violation {
             severity: Severity::Warning,
             label: Some("no longer served".to_owned()),
@@ -374,7 +384,7 @@ async fn managers(context: &Context<'_>, gone: &Leaving, found: &mut Found) {
     }
 }
 
-/// Shows every object of a resource to `look`, page by page, and answers what it has gathered.
+/// Calls `look` for each object of a resource, page by page, and returns what it has collected.
 async fn each<T: Default>(
     context: &Context<'_>,
     resource: &Resource,
@@ -387,7 +397,7 @@ async fn each<T: Default>(
 fn unlisted(error: &ListError, what: &str) -> CouldNotCheck {
     let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired"));
     CouldNotCheck {
-        message: format!("who names an API that is removed: {what} cannot be listed: {}", problem.message),
+        message: format!("whether anything uses a removed API: {what} cannot be listed: {}", problem.message),
         help: problem.help,
     }
 }

@@ -1,4 +1,4 @@
-//! The rules of this check in words.
+//! The documentation of this check's rules.
 
 use crate::finding::{Breaks, Severity};
 use crate::preflight::rule::{Example, RuleDoc};
@@ -29,10 +29,10 @@ pub static GOES_AWAY: RuleDoc = RuleDoc {
     summary: "this deploy stops serving an API that others still use",
     reports: "A CRD version that is served today and not after this deploy, while something still uses it: another \
         object of the same deploy; a webhook configuration, an admission policy or its binding that matches no \
-        remaining version; the `paramKind` of a policy; an aggregated ClusterRole (of a CRD that serves no version any \
-        more); or, as a warning, the `managedFields` of live objects, which do not show whether a manager still writes \
-        at that version. With `matchPolicy: Equivalent`, the default, a webhook or policy still matches as long as the \
-        CRD has the version, served or not; with `Exact`, only while it is served.",
+        remaining version; the `paramKind` of a policy; an aggregated ClusterRole (if the CRD no longer serves any \
+        version); or, as a warning, the `managedFields` of live objects, which do not show whether a manager still \
+        writes at that version. With `matchPolicy: Equivalent`, the default, a webhook or policy still matches as long \
+        as the CRD has the version, served or not; with `Exact`, only while it is served.",
     why: "Clients that use the version get a 404. A webhook or a policy that matches only removed versions is never \
         called again, without any error: what it enforced is no longer enforced. A policy that finds no parameters \
         refuses everything that it matches.",
@@ -65,7 +65,7 @@ pub static NOT_SERVED: RuleDoc = RuleDoc {
     reports: "An object whose group, version and kind is neither in the target's discovery nor served by a CRD of the \
         same manifests; and an object of a request-only or read-only kind, such as SubjectAccessReview or \
         ComponentStatus.",
-    why: "gantry cannot send a request for it, so the deploy would end before it writes anything.",
+    why: "gantry cannot send a request for it, so the deploy ends before it writes anything.",
     example: Example::Objects {
         live: "",
         desired: "\
@@ -74,7 +74,8 @@ kind: Deploymnet
 metadata: {name: web}
 ",
     },
-    what_to_do: "Fix apiVersion and kind as the finding suggests, or add the CRD that defines the kind to the manifests.",
+    what_to_do: "Fix `apiVersion` and `kind` as the finding suggests, or add the CRD that defines the kind to the \
+        manifests.",
     breaks: &[],
     severity: Severity::Error,
 };
@@ -84,7 +85,7 @@ pub static REMOVED: RuleDoc = RuleDoc {
     summary: "the kind of an object was removed from Kubernetes",
     reports: "An object at a version of one of Kubernetes' own kinds that a release from 1.16 to 1.36 removed, and \
         that the target does not serve.",
-    why: "The version will not return. Objects that were written at it still exist; read them at its successor.",
+    why: "The version will not return. Objects that were written at it still exist and can be read at its successor.",
     example: Example::Objects {
         live: "",
         desired: "\
@@ -102,11 +103,11 @@ metadata: {name: web}
 pub static NAMESPACE_ASSUMED: RuleDoc = RuleDoc {
     name: "NamespaceAssumed",
     summary: "a namespaced object has no namespace, and none was configured",
-    reports: "An object of a namespaced kind without `metadata.namespace`, where neither `--namespace` nor the \
-        configuration names a namespace. A warning where the object goes to `default`; information where the \
+    reports: "An object of a namespaced kind without `metadata.namespace`, if neither `--namespace` nor the \
+        configuration names a namespace. It is a warning if the object is created in `default`, and information if the \
         kubeconfig's context names another namespace.",
-    why: "The namespace then depends on who runs the deploy and with which kubeconfig. In another namespace it is \
-        another object.",
+    why: "The namespace then depends on who runs the deploy and with which kubeconfig. In another namespace it is a \
+        different object.",
     example: Example::Objects {
         live: "",
         desired: "\
@@ -124,8 +125,8 @@ pub static NAMESPACE_IGNORED: RuleDoc = RuleDoc {
     name: "NamespaceIgnored",
     summary: "an object of a cluster-scoped kind names a namespace",
     reports: "`metadata.namespace` on an object of a cluster-scoped kind.",
-    why: "The server drops the namespace: the object applies to the whole cluster, and a second one of that name in \
-        \"another namespace\" is the same object.",
+    why: "The server drops the namespace: the object applies to the whole cluster, and an object with the same name \
+        in \"another namespace\" is the same object.",
     example: Example::Objects {
         live: "",
         desired: "\

@@ -1,4 +1,4 @@
-//! Namespaces where there are none, and none where there should be one.
+//! Finds cluster-scoped objects with a namespace, and namespaced objects without one.
 
 use serde::Deserialize;
 
@@ -9,10 +9,10 @@ use crate::preflight::Violation;
 use crate::resource::Step;
 
 pub fn check(plan: &Plan) -> Vec<Violation> {
-    plan.changes.iter().enumerate().filter_map(|(index, change)| judge(plan, index, change)).collect()
+    plan.changes.iter().enumerate().filter_map(|(index, change)| violation(plan, index, change)).collect()
 }
 
-fn judge(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
+fn violation(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
     let written = written_namespace(change);
     let kind = &change.resource.kind;
     match (change.resource.namespaced, written) {
@@ -38,7 +38,7 @@ fn judge(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
     }
 }
 
-/// The namespace in the manifest itself; the plan fills in or takes out the one of its reference.
+/// The namespace in the manifest itself. The plan adds or removes the one in the object reference.
 fn written_namespace(change: &Change) -> Option<String> {
     #[derive(Deserialize)]
     struct Head {

@@ -1,4 +1,4 @@
-//! The check on folders that stand in for a cluster.
+//! Runs the check on folders in place of a cluster.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::preflight::proofs::Proven;
 use crate::preflight::{Answer, Context, Notices, Subject, Violation};
 use crate::ui::progress::Progress;
 
-/// What the check says of a deploy of `manifests` to a folder with `cluster` in it: rule, object and message each.
+/// The findings of a deploy of `manifests` to a folder that contains `cluster`: the rule, object and message of each.
 fn said(cluster: &[Value], manifests: &[Value]) -> Vec<String> {
     let name = |v: &Violation, plan: &plan::Plan| {
         let object = match v.subject {
             Subject::Change(index) => &plan.changes[index].desired.object,
             Subject::Unplaced(index) => &plan.unplaced[index].manifest.object,
-            _ => panic!("{v:?} is about no manifest"),
+            _ => panic!("{v:?} is not about a manifest"),
         };
         format!("{} {object}: {}", v.rule, v.message)
     };
@@ -102,7 +102,7 @@ fn rule(groups: &[&str], versions: &[&str], resources: &[&str]) -> Value {
     json!({"apiGroups": groups, "apiVersions": versions, "resources": resources, "operations": ["*"]})
 }
 
-/// That matches the versions that its rule names and no other.
+/// A webhook that matches exactly the versions that its rule names.
 fn webhook(name: &str, rule: &Value) -> Value {
     json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": name}, "webhooks": [{"name": "w.example.com", "matchPolicy": "Exact", "rules": [rule]}]})
@@ -121,29 +121,33 @@ fn what_is_meant_is_found_near_by() {
         found.clone()
     };
     for (api_version, kind, expected) in [
-        ("apps/v1", "Deploymnet", "ApiNotServed perhaps kind: Deployment is meant"),
-        ("apps/v2", "Deployment", "ApiNotServed perhaps apiVersion: apps/v1 is meant"),
-        ("v1", "Deployment", "ApiNotServed perhaps apiVersion: apps/v1 is meant"),
+        ("apps/v1", "Deploymnet", "ApiNotServed change it to kind: Deployment if that is what you meant"),
+        ("apps/v2", "Deployment", "ApiNotServed change it to apiVersion: apps/v1 if that is what you meant"),
+        ("v1", "Deployment", "ApiNotServed change it to apiVersion: apps/v1 if that is what you meant"),
         (
             "test.example.com/v2",
             "Sample",
-            "ApiNotServed perhaps apiVersion: test.example.com/v1 or test.example.com/v1alpha1 is meant",
+            "ApiNotServed change it to apiVersion: test.example.com/v1 or test.example.com/v1alpha1 if that is what \
+             you meant",
         ),
         (
             "tset.example.com/v1",
             "Sample",
-            "ApiNotServed perhaps apiVersion: test.example.com/v1 or test.example.com/v1alpha1 is meant",
+            "ApiNotServed change it to apiVersion: test.example.com/v1 or test.example.com/v1alpha1 if that is what \
+             you meant",
         ),
-        // A kind of the same name, or nearly so, in the group of somebody else is not what is meant.
+        // A kind with the same or a similar name in an unrelated group is not suggested.
         (
             "cert-manager.io/v1",
             "Sample",
-            "ApiNotServed install what brings cert-manager.io first, or add the CRD that defines the kind to the manifests",
+            "ApiNotServed install the software that provides cert-manager.io first, or add the CRD that defines the \
+             kind to the manifests",
         ),
         (
             "cert-manager.io/v1",
             "Deploymnet",
-            "ApiNotServed install what brings cert-manager.io first, or add the CRD that defines the kind to the manifests",
+            "ApiNotServed install the software that provides cert-manager.io first, or add the CRD that defines the \
+             kind to the manifests",
         ),
         (
             "apps/v1",
@@ -265,7 +269,7 @@ fn a_reference_to_a_version_that_goes_is_found() {
             format!("{crd}: live objects of samples.test.example.com were written at v1alpha1 by old-controller (1 object)"),
         ]
     );
-    assert_eq!(said(&cluster, &[live]), [""; 0], "a CRD that keeps its versions takes nothing away");
+    assert_eq!(said(&cluster, &[live]), [""; 0], "a CRD that keeps its versions removes nothing");
 }
 
 #[test]

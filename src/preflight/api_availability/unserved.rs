@@ -1,4 +1,4 @@
-//! Objects whose kind the target does not serve: what was meant, and what takes its place.
+//! Finds objects whose kind the target does not serve, and suggests what was meant or which kind replaces it.
 
 use super::lifecycle::{Lifecycle, TABLE_OF};
 use super::{Found, rules};
@@ -26,11 +26,11 @@ pub async fn check(context: &Context<'_>) -> Found {
     if unknown.is_empty() {
         return found;
     }
-    // Only for suggestions: without the right to read it, or an answer, there are fewer of them.
+    // Only for suggestions: if the user may not read it, or the server does not answer, there are fewer of them.
     let (served, release) = futures::join!(context.target.served(), context.target.release());
     let known =
         Known { served: served.unwrap_or_default(), defined: defined(plan), release: release.unwrap_or(TABLE_OF) };
-    found.violations.extend(unknown.into_iter().map(|(subject, object)| known.judge(subject, object)));
+    found.violations.extend(unknown.into_iter().map(|(subject, object)| known.violation(subject, object)));
     found
 }
 
@@ -48,7 +48,7 @@ fn down(unplaced: &Unplaced) -> CouldNotCheck {
     }
 }
 
-/// CRDs need no discovery to be placed, at whatever version they are written.
+/// CRDs at an old apiVersion. The plan does not need discovery for CRDs, so they are not among the unplaced objects.
 fn outdated_crds(plan: &Plan) -> Vec<Violation> {
     let crds = plan.changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
     crds.filter_map(|(index, change)| {
@@ -61,7 +61,7 @@ fn outdated_crds(plan: &Plan) -> Vec<Violation> {
             None => {
                 let message = format!("{} of {} is not served by any release", object.kind, object.api_version);
                 let help = "change it to apiextensions.k8s.io/v1".to_owned();
-                let label = Some("there is only v1".to_owned());
+                let label = Some("use v1".to_owned());
                 violation(&rules::NOT_SERVED, index.into(), message, help, label, "apiVersion")
             }
         })
@@ -113,7 +113,7 @@ fn defined(plan: &Plan) -> Vec<Defined> {
     .collect()
 }
 
-/// What there is, to guess what was meant.
+/// The known kinds, from which suggestions are made.
 struct Known {
     served: Vec<Resource>,
     defined: Vec<Defined>,
@@ -121,12 +121,12 @@ struct Known {
 }
 
 impl Known {
-    fn judge(&self, subject: Subject, object: &ObjectRef) -> Violation {
+    fn violation(&self, subject: Subject, object: &ObjectRef) -> Violation {
         if let Some(entry) = Lifecycle::of(&object.api_version, &object.kind).filter(|e| e.is_removed_in(self.release))
         {
             return removed(subject, object, entry);
         }
-        let (help, label, key) = self.guess(object);
+        let (help, label, key) = self.suggestion(object);
         let message = format!(
             "{} of {} is neither served by the target nor defined by the manifests",
             object.kind, object.api_version
@@ -134,8 +134,8 @@ impl Known {
         violation(&rules::NOT_SERVED, subject, message, help, label, key)
     }
 
-    /// Next step, label, and the key that is wrong: the nearest thing that there is.
-    fn guess(&self, object: &ObjectRef) -> (String, Option<String>, &'static str) {
+    /// The help text, the label and the wrong key, for the most similar known kind.
+    fn suggestion(&self, object: &ObjectRef) -> (String, Option<String>, &'static str) {
         let (group, version, kind) = (object.group(), object.version(), object.kind.as_str());
         let unserved = |d: &&Defined| (d.group.as_str(), d.version.as_str(), d.kind.as_str()) == (group, version, kind);
         if self.defined.iter().any(|defined| unserved(&defined) && !defined.served) {
@@ -143,38 +143,41 @@ impl Known {
                 format!("the CRD among the manifests has {version} with served: false; use a version that it serves");
             return (help, Some("not served".to_owned()), "apiVersion");
         }
-        let mean = |what: String, key| (format!("perhaps {what} is meant"), Some(format!("did you mean {what}?")), key);
+        let meant = |what: String, key| {
+            let help = format!("change it to {what} if that is what you meant");
+            (help, Some(format!("did you mean {what}?")), key)
+        };
         let of_group = self.versions(|g, k| g == group && k == kind);
         if !of_group.is_empty() {
-            return mean(format!("apiVersion: {}", of_group.join(" or ")), "apiVersion");
+            return meant(format!("apiVersion: {}", of_group.join(" or ")), "apiVersion");
         }
         let same = |g: &str, v: &str| g == group && v == version;
         if let Some(near) = did_you_mean(kind, self.kinds(same)) {
-            return mean(format!("kind: {near}"), "kind");
+            return meant(format!("kind: {near}"), "kind");
         }
-        // A kind that Kubernetes itself brings can only be written at another group; one of the same name that somebody else
-        // brings is another kind.
+        // A built-in kind may be meant in another group. A custom kind with the same name as one in another group is a
+        // different kind.
         let elsewhere = self.versions(|_, k| k == kind);
         if is_built_in(group) && !elsewhere.is_empty() {
-            return mean(format!("apiVersion: {}", elsewhere.join(" or ")), "apiVersion");
+            return meant(format!("apiVersion: {}", elsewhere.join(" or ")), "apiVersion");
         }
         let groups = self.names().map(|(group, ..)| group).filter(|group| !group.is_empty());
         if let Some(near) = did_you_mean(group, groups).filter(|near| *near != group) {
             let versions = self.versions(|g, k| g == near && k == kind);
             if !versions.is_empty() {
-                return mean(format!("apiVersion: {}", versions.join(" or ")), "apiVersion");
+                return meant(format!("apiVersion: {}", versions.join(" or ")), "apiVersion");
             }
         }
         let add = "add the CRD that defines the kind to the manifests";
         let is_known = self.names().any(|(known, ..)| known == group);
         let help = match is_built_in(group) || is_known {
             true => format!("check apiVersion and kind, or {add}"),
-            false => format!("install what brings {group} first, or {add}"),
+            false => format!("install the software that provides {group} first, or {add}"),
         };
         (help, None, "apiVersion")
     }
 
-    /// Group, version and kind of all that is served or will be.
+    /// Group, version and kind of everything that is served now or after the deploy.
     fn names(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         let served = self.served.iter().map(|r| (r.group.as_str(), r.version.as_str(), r.kind.as_str()));
         let defined = self.defined.iter().filter(|defined| defined.served);
@@ -185,7 +188,7 @@ impl Known {
         self.names().filter(move |(group, version, _)| fits(group, version)).map(|(.., kind)| kind)
     }
 
-    /// Each apiVersion at which a kind that fits is there.
+    /// The apiVersions that serve a matching kind.
     fn versions(&self, fits: impl Fn(&str, &str) -> bool) -> Vec<String> {
         let mut versions: Vec<String> = self
             .names()

@@ -1,7 +1,7 @@
-//! What the deploy itself brings: a webhook that is not there yet may be on its way, and one that fails may be repaired.
+//! What the deploy itself changes: it may create a webhook that is missing, or repair one that fails.
 //!
-//! Many operators write the CA bundle of their webhook into the CRD themselves, once they run. On a first install there is
-//! neither a bundle nor a ready endpoint, and nothing is stored yet that would have to be converted.
+//! Many operators write the CA bundle of their webhook into the CRD when they start. On a first install there is
+//! neither a bundle nor a ready endpoint, and no stored object that would have to be converted.
 
 use super::{converted, rules, service};
 use crate::crd::{ClientConfig, Crd, Webhook};
@@ -11,63 +11,63 @@ use crate::preflight::Violation;
 use crate::preflight::rule::RuleDoc;
 use crate::text;
 
-/// What a deploy does to the conversion of one CRD.
+/// How a deploy affects the conversion webhook of one CRD.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Brought {
+pub struct DeployEffect {
     /// The CRD is not live.
     pub is_new: bool,
     /// The webhook's Service or workload is among the manifests.
-    pub is_among: bool,
+    pub is_in_manifests: bool,
     /// The deploy writes the webhook's Service.
     pub is_service_written: bool,
-    /// OLM makes the webhook's Service as it installs a bundle.
-    pub is_made_by_olm: bool,
+    /// OLM creates the webhook's Service when it installs a bundle.
+    pub is_created_by_olm: bool,
     /// The deploy starts or replaces the webhook's workload.
     pub is_replaced: bool,
-    /// Another webhook is asked from now on, or none.
-    pub moves: bool,
-    /// There is another CA bundle.
-    pub is_known_anew: bool,
+    /// The API server will call another webhook, or none.
+    pub is_moved: bool,
+    /// The CA bundle changes.
+    pub has_other_ca: bool,
 }
 
-impl Brought {
+impl DeployEffect {
     pub fn of(desired: &Crd, live: Option<&Crd>, plan: &Plan) -> Self {
         let live_webhook = live.and_then(Crd::webhook);
-        let moves = match (desired.webhook(), live_webhook) {
-            (Some(desired), Some(live)) => moves(desired, live),
+        let is_moved = match (desired.webhook(), live_webhook) {
+            (Some(desired), Some(live)) => is_moved(desired, live),
             (desired, live) => desired.is_some() != live.is_some(),
         };
-        let known_anew = |(desired, live): (&Webhook, &Webhook)| has_other_ca(desired, live);
+        let has_other_ca = |(desired, live): (&Webhook, &Webhook)| ca_differs(desired, live);
         let reference = desired.webhook().or(live_webhook).and_then(|webhook| webhook.client_config.service.as_ref());
         let of_service = reference.and_then(|reference| service::change(reference, plan));
-        Brought {
+        DeployEffect {
             is_new: live.is_none(),
-            is_among: of_service.is_some(),
+            is_in_manifests: of_service.is_some(),
             is_service_written: of_service.is_some_and(|change| !change.action.leaves_alone()),
-            is_made_by_olm: reference.is_some_and(|reference| bundles::makes_service(plan, &reference.name)),
+            is_created_by_olm: reference.is_some_and(|reference| bundles::makes_service(plan, &reference.name)),
             is_replaced: false,
-            moves,
-            is_known_anew: desired.webhook().zip(live_webhook).is_some_and(known_anew),
+            is_moved,
+            has_other_ca: desired.webhook().zip(live_webhook).is_some_and(has_other_ca),
         }
     }
 
-    /// Turns an error into a warning where the deploy may do away with what it is about.
+    /// Turns an error into a warning if the deploy may fix what it is about.
     pub fn soften(&self, violation: &mut Violation, crd: &Crd, plan: &Plan) {
         if violation.severity != Severity::Error {
             return;
         }
         let is = |rule: &RuleDoc| violation.rule == rule.name;
-        let is_other = self.is_replaced || self.moves;
-        let may_answer = is_other || self.is_known_anew || self.is_service_written;
+        let is_other = self.is_replaced || self.is_moved;
+        let may_answer = is_other || self.has_other_ca || self.is_service_written;
         if is(&rules::FAILS) && may_answer || is(&rules::LOSES_DATA) && is_other {
             violation.severity = Severity::Warning;
             violation.help =
                 format!("this deploy changes the webhook: run the check again after the deploy; {}", violation.help);
         }
-        let may_come = is(&rules::SERVICE_MISSING) && (self.is_new || self.is_made_by_olm)
-            || is(&rules::SERVICE_NOT_READY) && (self.is_new || self.is_service_written || self.is_made_by_olm);
-        if may_come && self.is_made_by_olm && is(&rules::SERVICE_MISSING) {
-            violation.help = "OLM makes this Service as it installs the bundle".to_owned();
+        let may_come = is(&rules::SERVICE_MISSING) && (self.is_new || self.is_created_by_olm)
+            || is(&rules::SERVICE_NOT_READY) && (self.is_new || self.is_service_written || self.is_created_by_olm);
+        if may_come && self.is_created_by_olm && is(&rules::SERVICE_MISSING) {
+            violation.help = "OLM creates this Service when it installs the bundle".to_owned();
         }
         if may_come {
             await_webhook(violation, crd, plan);
@@ -75,27 +75,27 @@ impl Brought {
     }
 }
 
-/// Whether somebody else is asked from now on than `live` says.
-fn moves(desired: &Webhook, live: &Webhook) -> bool {
+/// Whether the API server will call another webhook than `live`.
+fn is_moved(desired: &Webhook, live: &Webhook) -> bool {
     let (new, old) = (&desired.client_config, &live.client_config);
     new.service.is_some() && new.service != old.service || new.url.is_some() && new.url != old.url
 }
 
-/// Whether the API server knows the webhook by another CA than `live` says.
-fn has_other_ca(desired: &Webhook, live: &Webhook) -> bool {
+/// Whether the manifest changes the CA bundle of `live`.
+fn ca_differs(desired: &Webhook, live: &Webhook) -> bool {
     let compact = |config: &ClientConfig| config.ca_bundle.as_ref().map(|bundle| bundle.split_whitespace().collect());
     let new: Option<String> = compact(&desired.client_config);
     new.is_some() && new != compact(&live.client_config)
 }
 
-/// Makes a warning of what the webhook, once it runs, does away with.
+/// Turns a finding that the webhook may fix once it runs into a warning.
 pub fn await_webhook(violation: &mut Violation, crd: &Crd, plan: &Plan) {
     violation.severity = Severity::Warning;
     violation.message = format!("{}{}", violation.message, meanwhile(crd, plan));
     violation.help = format!("wait until the webhook runs after the deploy, then check again; {}", violation.help);
 }
 
-/// What will happen as long as the webhook cannot be called.
+/// What fails as long as the webhook cannot be called.
 fn meanwhile(crd: &Crd, plan: &Plan) -> String {
     let versions: Vec<&str> = converted(crd).map(|version| &*version.name).collect();
     if versions.is_empty() {

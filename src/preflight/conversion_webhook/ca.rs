@@ -1,4 +1,4 @@
-//! The CA bundle: the certificates by which the API server knows the webhook.
+//! Checks the CA bundle: the certificates with which the API server verifies the webhook.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,18 +11,19 @@ use x509_parser::time::ASN1Time;
 
 use crate::date::Date;
 
-/// Why a bundle is of no use.
+/// Why a bundle is invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The server refuses the CRD, or stores it and does not serve it.
     Unreadable(String),
-    /// The certificates are not valid today.
-    Dated(String),
+    /// No certificate is valid today.
+    NotValidToday(String),
 }
 
-/// Whether a bundle (PEM in base64, as a CRD has it) holds a certificate that is valid today; if not, why.
+/// Why a bundle (base64-encoded PEM, as in a CRD) contains no certificate that is valid today; `None` if it contains
+/// one.
 ///
-/// One that has expired beside one that has not is how certificates are rotated.
+/// Expired certificates beside a valid one are fine: that is how certificates are rotated.
 pub fn fault(bundle: &str, today: Date) -> Option<Fault> {
     let unreadable = |why: &str| Some(Fault::Unreadable(why.to_owned()));
     let compact: String = bundle.split_whitespace().collect();
@@ -48,10 +49,10 @@ fn validity(certificate: &CertificateDer<'_>, today: Date) -> Result<(), Fault> 
     let validity = certificate.validity();
     let (from, to) = (date(validity.not_before), date(validity.not_after));
     if to < today {
-        return Err(Fault::Dated(format!("its certificate expired on {to}")));
+        return Err(Fault::NotValidToday(format!("its certificate expired on {to}")));
     }
     if from > today {
-        return Err(Fault::Dated(format!("its certificate is not valid before {from}")));
+        return Err(Fault::NotValidToday(format!("its certificate is not valid before {from}")));
     }
     Ok(())
 }
@@ -75,8 +76,12 @@ mod tests {
             (bundle.as_str(), "2026-06-01", None),
             (&bundle, "2026-01-01", None),
             (&bundle, "2026-12-31", None),
-            (&bundle, "2027-01-01", Some(Fault::Dated("its certificate expired on 2026-12-31".to_owned()))),
-            (&bundle, "2025-12-31", Some(Fault::Dated("its certificate is not valid before 2026-01-01".to_owned()))),
+            (&bundle, "2027-01-01", Some(Fault::NotValidToday("its certificate expired on 2026-12-31".to_owned()))),
+            (
+                &bundle,
+                "2025-12-31",
+                Some(Fault::NotValidToday("its certificate is not valid before 2026-01-01".to_owned())),
+            ),
             ("Cg==", "2026-06-01", Some(Fault::Unreadable("it contains no certificate".to_owned()))),
             ("?", "2026-06-01", Some(Fault::Unreadable("it is not base64".to_owned()))),
         ] {

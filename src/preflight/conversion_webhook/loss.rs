@@ -1,26 +1,26 @@
-//! What one object has and another lacks.
+//! Finds values of an object that are missing or different after a conversion.
 
 use serde_json::Value;
 
 use crate::resource::Step;
 
-/// A value that is not where it was.
+/// A value that is missing or different.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loss {
     pub path: Vec<Step>,
     pub value: Value,
-    /// What is there now, if anything is.
+    /// The value that is there now, if any.
     pub now: Option<Value>,
 }
 
 impl Loss {
-    /// Whether `other` is the same change: the same field set to another value.
-    pub fn is_done_by(&self, other: &Loss) -> bool {
+    /// Whether `other` is the same change: the same field is missing, or set to another value.
+    pub fn is_same_change(&self, other: &Loss) -> bool {
         self.path == other.path && (self.now == other.now || self.now.is_some() && other.now.is_some())
     }
 }
 
-/// Every value of `before` that `after` does not have at the same place: what a trip there and back lost or changed.
+/// Every value of `before` that `after` does not have at the same path: the values that a round trip lost or changed.
 pub fn differences(before: &Value, after: &Value) -> Vec<Loss> {
     let mut losses = Vec::new();
     for (key, value) in content(before) {
@@ -35,11 +35,11 @@ pub fn differences(before: &Value, after: &Value) -> Vec<Loss> {
     losses
 }
 
-/// The values of `stored` that `read`, the same object at another version, has nowhere: neither at their own place nor
-/// at another one, nor within a text such as an annotation.
+/// The values of `stored` that `read`, the same object at another version, does not have at all: neither at the same
+/// path, nor at another one, nor inside a string such as an annotation.
 ///
-/// A value that is still at its path in another form was converted. One that could be anywhere (true, an empty text) is
-/// only missed where `describes` says that the other version has its field.
+/// A path that has another value was converted. A value that could occur anywhere (`true`, an empty string) is only
+/// reported if `describes` says that the other version has its field.
 pub fn missing(stored: &Value, read: &Value, describes: impl Fn(&[Step]) -> bool) -> Vec<Loss> {
     let mut losses = Vec::new();
     for (key, value) in content(stored) {
@@ -49,17 +49,17 @@ pub fn missing(stored: &Value, read: &Value, describes: impl Fn(&[Step]) -> bool
         if loss.now.is_some() {
             return false;
         }
-        let is_telling = match &loss.value {
+        let is_distinctive = match &loss.value {
             Value::String(text) => !text.is_empty(),
             Value::Number(number) => number.as_i64().is_none_or(|number| !(-1..=1).contains(&number)),
             _ => false,
         };
-        if is_telling { !occurs(&loss.value, read) } else { describes(&loss.path) }
+        if is_distinctive { !occurs(&loss.value, read) } else { describes(&loss.path) }
     });
     losses
 }
 
-/// All but what names the object and what the server keeps of it.
+/// The members of the object except its type and metadata.
 fn content(object: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let members = object.as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), value));
     members.filter(|(key, _)| !matches!(*key, "apiVersion" | "kind" | "metadata"))
@@ -87,7 +87,7 @@ fn walk(before: &Value, after: Option<&Value>, path: &mut Vec<Step>, losses: &mu
     }
 }
 
-/// Whether a value is anywhere in an object, in whatever form a text has it.
+/// Whether a value occurs anywhere in an object, also inside a string.
 fn occurs(value: &Value, within: &Value) -> bool {
     match within {
         Value::Object(map) => map.values().any(|inner| occurs(value, inner)),

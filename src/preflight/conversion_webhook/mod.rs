@@ -1,13 +1,14 @@
-//! `ConversionWebhook`: is the webhook there that converts a CRD's objects, and does it convert them without loss?
+//! `ConversionWebhook`: can the API server reach the webhook that converts a CRD's objects, and does it convert them
+//! without loss?
 //!
 //! ```text
 //! crd ─┬─► ca, service             before it is deployed: can it work?
 //!      ├─► trip ─► loss            as it is live: does it work?
-//!      ├─► workload                who stops while it is replaced?
-//!      └─► brought                 what does the deploy itself bring or repair?
+//!      ├─► workload                does the deploy restart its Pods?
+//!      └─► brought                 what does the deploy itself create or repair?
 //! ```
 //!
-//! Without a server only the CRD itself can be looked at; the rest is skipped and says so.
+//! Without a server, only the CRD itself is checked; a notice says that the rest is skipped.
 
 mod brought;
 mod ca;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
-use self::brought::Brought;
+use self::brought::DeployEffect;
 use self::ca::Fault;
 use self::service::{Service, unlisted};
 use super::entry::CheckEntry;
@@ -40,9 +41,9 @@ use crate::resource::{RawObject, Resource, Step};
 
 const NAME: &str = "ConversionWebhook";
 
-/// CRDs that are looked at the same time.
+/// How many CRDs are checked at the same time.
 const AT_ONCE: usize = 4;
-/// CRDs on one page of the list of all of them.
+/// The page size when all CRDs are listed.
 const PAGE: u32 = 100;
 
 /// The versions of ConversionReview that API servers send.
@@ -63,7 +64,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     documented: |_, _| Vec::new(),
 };
 
-/// How many objects of each CRD are converted.
+/// Reads the configuration: how many objects of each CRD are converted.
 fn options(reader: &mut ConfigReader<'_>) -> u32 {
     let about = "The number of objects of each CRD that are converted to every served version and back.";
     u32::try_from(reader.number("objects", about, 1..=100, 1)).unwrap_or(1)
@@ -111,21 +112,21 @@ impl Check for ConversionWebhook {
         Box::pin(async move {
             let context = &context;
             let changes = context.plan.changes.iter().enumerate();
-            let looks: Vec<_> = changes
+            let checks: Vec<_> = changes
                 .filter(|(_, change)| change.desired.object.is_crd())
-                .map(|(index, change)| self.look(index, change, context))
+                .map(|(index, change)| self.check_crd(index, change, context))
                 .collect();
-            let mut looked_at = stream::iter(looks).buffered(AT_ONCE);
+            let mut checked = stream::iter(checks).buffered(AT_ONCE);
             let mut found = Found::default();
             let mut is_any = false;
-            while let Some((of_one, has_webhook)) = looked_at.next().await {
+            while let Some((of_one, has_webhook)) = checked.next().await {
                 is_any |= has_webhook;
                 found.violations.extend(of_one.violations);
                 found.unchecked.extend(of_one.unchecked);
             }
-            drop(looked_at);
+            drop(checked);
             if !context.target.is_server() {
-                let reason = "services, endpoints and conversions were not checked: there is no server to ask";
+                let reason = "services, endpoints and conversions were not checked: that needs a running API server";
                 if is_any && found.violations.is_empty() && found.unchecked.is_empty() {
                     return Ok(Answer::Skipped(reason.to_owned()));
                 }
@@ -133,7 +134,7 @@ impl Check for ConversionWebhook {
                     context.notices.add(format!("{NAME}: {reason}"));
                 }
             } else if workload::first(context.plan).is_some() {
-                others(context, &mut found).await;
+                unplanned_crds(context, &mut found).await;
             }
             Ok(found.into())
         })
@@ -147,7 +148,7 @@ impl Check for ConversionWebhook {
         if let Some(change) = workload::first(plan) {
             lookups.push(Lookup::list(change, Resource::crd()));
         }
-        // Which of their Services is called for a webhook only the list of CRDs says.
+        // Only the list of CRDs shows which of their Services are called for a webhook.
         lookups.extend(workload::namespaces(plan).into_iter().map(|(namespace, change)| {
             let any = Lookup::list(change, service::services());
             Lookup { namespace: Some(namespace.to_owned()), verb: "get", ..any }
@@ -160,7 +161,7 @@ impl Check for ConversionWebhook {
     }
 }
 
-/// A promise that the CA bundle is written by a controller: cert-manager's, or OpenShift's.
+/// The annotations that make a controller write the CA bundle: cert-manager's and OpenShift's.
 const INJECTORS: [&str; 4] = [
     "cert-manager.io/inject-apiserver-ca",
     "cert-manager.io/inject-ca-from",
@@ -168,18 +169,18 @@ const INJECTORS: [&str; 4] = [
     "service.beta.openshift.io/inject-cabundle",
 ];
 
-/// Whether an annotation promises that a controller writes the CA bundle.
+/// Whether an annotation says that a controller writes the CA bundle.
 fn is_injected(crd: &Crd) -> bool {
-    let is_promise = |value: &Value| value.as_str().is_some_and(|value| !value.is_empty() && value != "false");
-    crd.annotations().iter().any(|(key, value)| INJECTORS.contains(&key.as_str()) && is_promise(value))
+    let is_set = |value: &Value| value.as_str().is_some_and(|value| !value.is_empty() && value != "false");
+    crd.annotations().iter().any(|(key, value)| INJECTORS.contains(&key.as_str()) && is_set(value))
 }
 
-/// The served versions that objects are not stored at.
+/// The served versions other than the storage version.
 fn converted(crd: &Crd) -> impl Iterator<Item = &Version> {
     crd.served_versions().filter(|version| !version.storage)
 }
 
-/// What is read for one CRD of the plan.
+/// Adds the requests that the check of one CRD sends.
 fn lookups_of(change: usize, of: &Change, lookups: &mut Vec<Lookup>) {
     let Some(sides) = of.crd() else { return };
     let desired = sides.desired().ok().map(Arc::as_ref);
@@ -189,7 +190,7 @@ fn lookups_of(change: usize, of: &Change, lookups: &mut Vec<Lookup>) {
         let list = |version: &Version| Lookup::list(change, live.resource(&version.name));
         lookups.extend(live.storage().map(list));
         for converted in converted(live).filter(|_| live.webhook().is_some()) {
-            // The dry run that writes an object as it is.
+            // For the dry run that writes an object unchanged.
             lookups.extend([list(converted), Lookup { verb: "patch", ..list(converted) }]);
         }
     }
@@ -204,8 +205,8 @@ fn lookups_of(change: usize, of: &Change, lookups: &mut Vec<Lookup>) {
 }
 
 impl ConversionWebhook {
-    /// Looks at one CRD of the plan; answers whether it has a webhook at all.
-    async fn look(&self, index: usize, change: &Change, context: &Context<'_>) -> (Found, bool) {
+    /// Checks one CRD of the plan. The second value is whether it has a webhook.
+    async fn check_crd(&self, index: usize, change: &Change, context: &Context<'_>) -> (Found, bool) {
         let mut found = Found::default();
         let subject = Subject::Change(index);
         let name = &change.desired.object.name;
@@ -227,28 +228,28 @@ impl ConversionWebhook {
         let live_webhook = live.and_then(Crd::webhook);
         let webhook = desired.webhook().or(live_webhook);
         let is_server = matches!(context.target, Target::Kube(_));
-        let mut brought = Brought::of(desired, live, context.plan);
+        let mut effect = DeployEffect::of(desired, live, context.plan);
         if let Some(webhook) = desired.webhook() {
             found.violations.extend(review_versions(webhook, &subject));
         }
         let mut total = None;
         if let (Some(live), Some(_), true) = (live, live_webhook, is_server) {
-            total = trip::take(live, &subject, self.objects, context, &mut found).await;
+            total = trip::convert(live, &subject, self.objects, context, &mut found).await;
         } else if let (Some(live), true) = (live, is_server && webhook.is_some()) {
             total = trip::count(live, context).await;
         }
         if let (Some(webhook), true) = (webhook, is_server)
             && let Some(reference) = &webhook.client_config.service
         {
-            // Of a webhook that goes only the workload matters.
-            let stays = desired.webhook().is_some();
-            reached(desired, reference, &subject, (stays, total), context, &mut found, &mut brought).await;
+            // If the webhook is removed, only its workload matters.
+            let is_kept = desired.webhook().is_some();
+            check_service(desired, reference, &subject, (is_kept, total), context, &mut found, &mut effect).await;
         }
         if let Some(webhook) = desired.webhook() {
-            found.violations.extend(ca_bundle(desired, webhook, live_webhook, &subject, brought, context));
+            found.violations.extend(ca_bundle(desired, webhook, live_webhook, &subject, effect, context));
         }
         for violation in &mut found.violations {
-            brought.soften(violation, desired, context.plan);
+            effect.soften(violation, desired, context.plan);
         }
         (found, webhook.is_some())
     }
@@ -273,13 +274,13 @@ fn ca_bundle(
     webhook: &Webhook,
     live: Option<&Webhook>,
     subject: &Subject,
-    brought: Brought,
+    effect: DeployEffect,
     context: &Context<'_>,
 ) -> Option<Violation> {
     let own = webhook.client_config.ca_bundle.as_deref().filter(|bundle| !bundle.is_empty());
-    // Server-side apply keeps what the manifest does not say.
+    // Server-side apply keeps a bundle that the manifest leaves out.
     let kept = live.and_then(|live| live.client_config.ca_bundle.as_deref()).filter(|bundle| !bundle.is_empty());
-    // What the manifest has may be a placeholder, and an annotation is a promise that another one is written.
+    // The bundle of the manifest may be a placeholder that the controller replaces.
     if is_injected(desired) && (own.is_some() || kept.is_none()) {
         return None;
     }
@@ -292,10 +293,10 @@ fn ca_bundle(
         ),
         Some(bundle) => {
             let whose = if own.is_some() { "the CA bundle" } else { "the live CA bundle, which the manifest keeps," };
-            // The server knows it, too, and says so before the webhook can write another one.
+            // The server detects it, too, and refuses the CRD before the webhook could replace the bundle.
             let (why, is_refused) = match ca::fault(bundle, context.today)? {
                 Fault::Unreadable(why) if own.is_some() => (format!("{why}; the server will not serve the CRD"), true),
-                Fault::Unreadable(why) | Fault::Dated(why) => (why, false),
+                Fault::Unreadable(why) | Fault::NotValidToday(why) => (why, false),
             };
             let help = "set caBundle to the certificate of the webhook's CA, or leave it out";
             (format!("{whose} is invalid: {why}"), help, is_refused)
@@ -303,36 +304,36 @@ fn ca_bundle(
     };
     let at = steps::client_config("caBundle");
     let mut violation = violation(&rules::CA_BUNDLE, subject.clone(), None, message, help, at);
-    if !is_certain && (brought.is_new || brought.is_among) {
+    if !is_certain && (effect.is_new || effect.is_in_manifests) {
         brought::await_webhook(&mut violation, desired, context.plan);
     }
     Some(violation)
 }
 
-/// Whether the webhook's Service is there and ready, and what this deploy does to who answers behind it.
-async fn reached(
+/// Checks whether the webhook's Service exists and is ready, and whether this deploy replaces the workload behind it.
+async fn check_service(
     crd: &Crd,
     reference: &ServiceReference,
     subject: &Subject,
-    (stays, total): (bool, Option<u64>),
+    (is_kept, total): (bool, Option<u64>),
     context: &Context<'_>,
     found: &mut Found,
-    brought: &mut Brought,
+    effect: &mut DeployEffect,
 ) {
     let at = || steps::client_config("service");
     let shown = format!("{}/{}", reference.namespace, reference.name);
     let service = match Service::find(reference, context).await {
         Ok(Some(service)) => service,
-        Ok(None) if stays => {
+        Ok(None) if is_kept => {
             let message = format!("there is no Service {shown}, neither live nor among the manifests");
-            let help = "fix the name or the namespace, or deploy the Service, too";
+            let help = "fix the name or the namespace, or add the Service to the manifests";
             found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, at()));
             return;
         }
         Ok(None) => return,
         Err(error) => return found.add(Err(error)),
     };
-    if stays && !service.ports().contains(&reference.port) {
+    if is_kept && !service.ports().contains(&reference.port) {
         let ports: Vec<String> = service.ports().iter().map(ToString::to_string).collect();
         let has = if ports.is_empty() { "no port".to_owned() } else { ports.join(", ") };
         let message = format!("the Service {shown} has no port {}: it has {has}", reference.port);
@@ -340,13 +341,13 @@ async fn reached(
         found.violations.push(violation(&rules::SERVICE_MISSING, subject.clone(), None, message, help, at()));
         return;
     }
-    brought.is_among |= workload::is_among(&service, &reference.namespace, context.plan);
+    effect.is_in_manifests |= workload::is_among(&service, &reference.namespace, context.plan);
     let replaced = workload::behind(&service, &reference.namespace, context.plan);
     for workload in &replaced {
-        found.violations.push(stopped(crd, *workload, (!brought.is_new, total), context));
+        found.violations.push(restarted(crd, *workload, (!effect.is_new, total), context));
     }
-    brought.is_replaced = !replaced.is_empty();
-    if !stays || brought.is_replaced || !service.has_endpoints() {
+    effect.is_replaced = !replaced.is_empty();
+    if !is_kept || effect.is_replaced || !service.has_endpoints() {
         return;
     }
     match service.is_ready(reference, context).await {
@@ -360,8 +361,8 @@ async fn reached(
     }
 }
 
-/// What happens while a webhook's Pods restart.
-fn stopped(
+/// The finding about a webhook whose Pods restart.
+fn restarted(
     crd: &Crd,
     workload: workload::Replaced,
     (is_live, total): (bool, Option<u64>),
@@ -371,7 +372,7 @@ fn stopped(
     let object = &context.plan.changes[change].desired.object;
     let verb = if is_new { "starts" } else { "replaces" };
     let versions: Vec<&str> = converted(crd).map(|version| &*version.name).collect();
-    let who = match total {
+    let impact = match total {
         _ if !is_live => "there are no objects yet".to_owned(),
         Some(1) => "1 object cannot be read".to_owned(),
         Some(total) => format!("{total} objects cannot be read"),
@@ -379,18 +380,18 @@ fn stopped(
     };
     let at = if versions.is_empty() { String::new() } else { format!(" at {}", versions.join(", ")) };
     let meanwhile = match keeps_serving {
-        true => format!("if it does not become ready, {who}{at}"),
-        false => format!("until it runs, {who}{at}"),
+        true => format!("if it does not become ready, {impact}{at}"),
+        false => format!("until it runs, {impact}{at}"),
     };
     let message = format!("this deploy {verb} {object}, the conversion webhook of {}: {meanwhile}", crd.name);
     let help = "use a rolling update with a readiness probe, and deploy it before the CRD that needs it";
     let found = violation(&rules::WORKLOAD_REPLACED, Subject::Change(change), None, message, help, vec!["spec".into()]);
-    let nobody = keeps_serving || !is_live || total == Some(0);
-    Violation { severity: if nobody { Severity::Info } else { found.severity }, ..found }
+    let is_harmless = keeps_serving || !is_live || total == Some(0);
+    Violation { severity: if is_harmless { Severity::Info } else { found.severity }, ..found }
 }
 
-/// The CRDs that the plan does not hold and whose webhook it replaces.
-async fn others(context: &Context<'_>, found: &mut Found) {
+/// Checks the CRDs that are not part of the plan, but whose webhook it replaces.
+async fn unplanned_crds(context: &Context<'_>, found: &mut Found) {
     let planned: BTreeSet<&str> = context
         .plan
         .changes
@@ -401,7 +402,7 @@ async fn others(context: &Context<'_>, found: &mut Found) {
     let resource = Resource::crd();
     let request = ListRequest::of(&resource, PAGE);
     let crd_of = |crds: &mut Vec<Crd>, item: &str| {
-        // Most have no webhook: they are not read any further. An item of a list does not repeat its apiVersion.
+        // Most have no webhook and are not parsed. An item of a list does not repeat its apiVersion.
         let has_webhook = item.contains("\"Webhook\"");
         let crd = has_webhook.then(|| Crd::read_at_any_version(&RawObject::new(item)).ok()).flatten();
         crds.extend(crd.filter(|crd| !planned.contains(crd.name.as_str())));
@@ -420,7 +421,7 @@ async fn others(context: &Context<'_>, found: &mut Found) {
         };
         let service = match Service::find(reference, context).await {
             Ok(Some(service)) => service,
-            // What is wrong with a CRD that nobody deploys is not this deploy's doing.
+            // A CRD outside of this deploy was broken before.
             Ok(None) => continue,
             Err(error) => {
                 found.add(Err(error));
@@ -432,7 +433,7 @@ async fn others(context: &Context<'_>, found: &mut Found) {
             let total = trip::count(crd, context).await;
             found
                 .violations
-                .extend(replaced.into_iter().map(|workload| stopped(crd, workload, (true, total), context)));
+                .extend(replaced.into_iter().map(|workload| restarted(crd, workload, (true, total), context)));
         }
     }
 }

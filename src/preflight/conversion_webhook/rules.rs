@@ -1,4 +1,4 @@
-//! The rules of this check in words.
+//! The documentation of this check's rules.
 
 use crate::finding::{Breaks, Severity};
 use crate::preflight::rule::{Example, RuleDoc};
@@ -34,8 +34,8 @@ spec:
         url: https://webhook.example.com/convert
 ",
     },
-    what_to_do: "Put the certificate of the CA that signs the webhook's certificate there, or have it injected with \
-        the annotation cert-manager.io/inject-ca-from.",
+    what_to_do: "Set `caBundle` to the certificate of the CA that signs the webhook's certificate, or have it injected \
+        with the annotation `cert-manager.io/inject-ca-from`.",
     breaks: READERS,
     severity: Severity::Error,
 };
@@ -104,7 +104,7 @@ spec:
       clientConfig: {url: https://webhook.example.com/convert}
 ",
     },
-    what_to_do: "Set conversionReviewVersions: [v1], and make sure that the webhook supports it.",
+    what_to_do: "Set `conversionReviewVersions: [v1]`, and make sure that the webhook supports it.",
     breaks: READERS,
     severity: Severity::Error,
 };
@@ -113,7 +113,7 @@ pub static SERVICE_MISSING: RuleDoc = RuleDoc {
     name: "ConversionServiceMissing",
     summary: "the Service of the conversion webhook, or its port, does not exist",
     reports: "A Service that is neither live nor among the manifests, and a Service without the port that the CRD \
-        names (443 by default). A warning where the CRD is new: there are no stored objects to convert yet.",
+        names (443 by default). It is a warning if the CRD is new: there are no stored objects to convert yet.",
     why: "The API server cannot reach the webhook: every read and write at a version other than the stored one fails.",
     example: Example::Crd {
         live: "",
@@ -137,8 +137,8 @@ spec:
 pub static SERVICE_NOT_READY: RuleDoc = RuleDoc {
     name: "ConversionServiceNotReady",
     summary: "no endpoint of the conversion webhook's Service is ready",
-    reports: "A Service whose EndpointSlices have no ready address for the port, where this deploy does not start one \
-        either. A warning where the CRD is new or the deploy writes the Service.",
+    reports: "A Service whose EndpointSlices have no ready address for the port, unless this deploy starts its \
+        workload. It is a warning if the CRD is new or the deploy writes the Service.",
     why: "Nothing answers: every read and write at a version other than the stored one fails.",
     example: Example::Crd {
         live: "",
@@ -154,7 +154,7 @@ spec:
         service: {namespace: default, name: webhook}
 ",
     },
-    what_to_do: "Start the webhook's Pods first; list them with kubectl get pods and the Service's selector.",
+    what_to_do: "Start the webhook's Pods first; list them with `kubectl get pods` and the Service's selector.",
     breaks: READERS,
     severity: Severity::Error,
 };
@@ -163,7 +163,7 @@ pub static WORKLOAD_REPLACED: RuleDoc = RuleDoc {
     name: "ConversionWorkloadReplaced",
     summary: "this deploy starts or replaces the conversion webhook's own workload (warning)",
     reports: "How many objects cannot be read at a version other than the stored one until the webhook's Pods run \
-        again. A rolling update of a Deployment with a readiness probe keeps its old Pods meanwhile, and is only a \
+        again. A rolling update of a Deployment with a readiness probe keeps its old Pods until then, and is only a \
         note.",
     why: "While no Pod answers, controllers that use another version fail, and so do writes and lists.",
     example: Example::Crd {
@@ -178,8 +178,8 @@ spec:
 ",
         desired: "",
     },
-    what_to_do: "Use a rolling update (strategy RollingUpdate and a readiness probe), and deploy a new webhook before \
-        the CRD that needs it.",
+    what_to_do: "Use a rolling update (strategy `RollingUpdate` and a readiness probe), and deploy a new webhook \
+        before the CRD that needs it.",
     breaks: READERS,
     severity: Severity::Warning,
 };

@@ -1,4 +1,4 @@
-//! The Service of a webhook: whether it is there with its port, and whether somebody answers behind it.
+//! The Service of a webhook: whether it exists and has the port, and whether one of its endpoints is ready.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ struct EndpointPort {
 }
 
 impl Service {
-    /// The Service as it will be: the one among the manifests, else the live one. `None` where there is none.
+    /// The Service after the deploy: the one in the manifests, else the live one. `None` if neither exists.
     pub async fn find(reference: &ServiceReference, context: &Context<'_>) -> Result<Option<Self>, CouldNotCheck> {
         let raw = match change(reference, context.plan) {
             Some(change) => Some(change.desired.raw.clone()),
@@ -77,13 +77,13 @@ impl Service {
         raw.map(read).transpose()
     }
 
-    /// The numbers of its ports.
+    /// The port numbers.
     pub fn ports(&self) -> Vec<i64> {
         self.spec.ports.iter().map(|port| port.port).collect()
     }
 
-    /// Whether it has Pods or addresses of its own: an external name is looked up by the API server, and nobody here knows
-    /// more of it.
+    /// Whether the Service has endpoints. The API server resolves an external name itself, so that cannot be checked
+    /// here.
     pub fn has_endpoints(&self) -> bool {
         self.spec.kind != "ExternalName"
     }
@@ -94,7 +94,7 @@ impl Service {
         selector.is_some_and(|selector| selector.iter().all(|(key, value)| labels.get(key) == Some(value)))
     }
 
-    /// Whether an address is ready that has the port.
+    /// Whether a ready address has the port.
     pub async fn is_ready(&self, reference: &ServiceReference, context: &Context<'_>) -> Result<bool, CouldNotCheck> {
         let port = self.spec.ports.iter().find(|port| port.port == reference.port);
         let name = port.and_then(|port| port.name.as_deref()).unwrap_or_default();
@@ -118,10 +118,10 @@ impl Service {
 
 impl EndpointSlice {
     fn is_ready(&self, port: &str) -> bool {
-        // As the API says: who does not tell whether it is ready is.
+        // As the API defines it: an unset condition means ready.
         let ready = |endpoint: &Endpoint| {
-            let told = endpoint.conditions.as_ref().and_then(|conditions| conditions.ready);
-            !endpoint.addresses.is_empty() && told != Some(false)
+            let condition = endpoint.conditions.as_ref().and_then(|conditions| conditions.ready);
+            !endpoint.addresses.is_empty() && condition != Some(false)
         };
         let ports = self.ports.iter().flatten();
         ports.into_iter().any(|known| known.name.as_deref().unwrap_or_default() == port)
@@ -129,13 +129,13 @@ impl EndpointSlice {
     }
 }
 
-/// Where Services are served.
+/// The API resource of Services.
 pub fn services() -> Resource {
     let (kind, plural) = ("Service".into(), "services".into());
     Resource { group: String::new(), version: "v1".into(), kind, plural, namespaced: true }
 }
 
-/// Where EndpointSlices are served.
+/// The API resource of EndpointSlices.
 pub fn endpoint_slices() -> Resource {
     let (kind, plural) = ("EndpointSlice".into(), "endpointslices".into());
     Resource { group: "discovery.k8s.io".into(), version: "v1".into(), kind, plural, namespaced: true }
@@ -161,26 +161,25 @@ async fn live(reference: &ServiceReference, context: &Context<'_>) -> Result<Opt
         name: reference.name.clone(),
     };
     let read = context.target.read(&[Wanted { resource: resource.into(), object: object.into() }], &|_, _| ()).await;
-    let mut read = read.map_err(|error: Error| could_not(error.problems().first()))?;
+    let mut read = read.map_err(|error: Error| could_not_check(error.problems().first()))?;
     Ok(read.pop().flatten().map(|live| live.raw))
 }
 
-/// A problem of a request as what could not be checked.
-pub fn could_not(problem: Option<&Problem>) -> CouldNotCheck {
+/// The "could not check" entry of a failed request.
+pub fn could_not_check(problem: Option<&Problem>) -> CouldNotCheck {
     match problem {
         Some(problem) => CouldNotCheck { message: problem.message.clone(), help: problem.help.clone() },
-        None => CouldNotCheck { message: "the target gave no answer".into(), help: None },
+        None => CouldNotCheck { message: "the target did not answer".into(), help: None },
     }
 }
 
-/// A list that did not come to its end.
+/// The "could not check" entry of a list that failed.
 pub fn unlisted(error: &ListError) -> CouldNotCheck {
     match error {
-        ListError::Expired => CouldNotCheck {
-            message: "the server dropped a list while it was read".into(),
-            help: Some("run again".into()),
-        },
-        other => could_not(other.problem()),
+        ListError::Expired => {
+            CouldNotCheck { message: "a list expired while it was read".into(), help: Some("run again".into()) }
+        }
+        other => could_not_check(other.problem()),
     }
 }
 

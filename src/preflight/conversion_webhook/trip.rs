@@ -1,4 +1,5 @@
-//! Some stored objects on a trip: read at each version, written there again as they are (a dry run), and compared.
+//! Round trips of some stored objects: reads them at each version, writes them back unchanged (as a dry run), and
+//! compares.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use super::converted;
 use super::loss::{self, Loss};
-use super::service::{could_not, unlisted};
+use super::service::{could_not_check, unlisted};
 use super::{Found, rules, violation};
 use crate::cluster::{ListError, ListRequest, RewriteError};
 use crate::crd::{Crd, Version, steps};
@@ -16,21 +17,27 @@ use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
 use crate::resource::{ObjectRef, RawObject, Resource, Step};
 use crate::text;
 
-/// How many lost values the output for people shows of each finding.
+/// How many lost values of a finding the human-readable output shows.
 const EXAMPLES: usize = 10;
-/// Of a value this many characters are shown.
-const LONGEST_VALUE: usize = 80;
+/// The maximum number of characters of a value that is shown.
+const VALUE_SHOWN: usize = 80;
 
 type Name = (Option<String>, String);
 
-/// The objects at one version, by namespace and name, and how many there are in all.
+/// Some objects at one version, by namespace and name, and the total number of objects.
 struct Sample {
     objects: BTreeMap<Name, Value>,
     total: u64,
 }
 
-/// Converts some objects of a live CRD. Answers how many objects there are, where the server says.
-pub async fn take(crd: &Crd, subject: &Subject, objects: u32, context: &Context<'_>, found: &mut Found) -> Option<u64> {
+/// Converts some objects of a live CRD. Returns the total number of objects, if known.
+pub async fn convert(
+    crd: &Crd,
+    subject: &Subject,
+    objects: u32,
+    context: &Context<'_>,
+    found: &mut Found,
+) -> Option<u64> {
     let storage = crd.storage()?;
     let stored = match sample(&crd.resource(&storage.name), objects, context).await {
         Ok(sample) => sample,
@@ -48,12 +55,12 @@ pub async fn take(crd: &Crd, subject: &Subject, objects: u32, context: &Context<
                 continue;
             }
         };
-        one(crd, storage, version, subject, (&stored, &read), context, found).await;
+        round_trip(crd, storage, version, subject, (&stored, &read), context, found).await;
     }
     Some(stored.total)
 }
 
-/// How many objects a CRD has; `None` where that is not known.
+/// The number of objects of a CRD; `None` if unknown.
 pub async fn count(crd: &Crd, context: &Context<'_>) -> Option<u64> {
     let storage = crd.storage()?;
     sample(&crd.resource(&storage.name), 1, context).await.ok().map(|sample| sample.total)
@@ -105,8 +112,8 @@ fn fails(
     violation(&rules::FAILS, subject.clone(), Some(&version.name), message, &help, steps::conversion())
 }
 
-/// The trip of each object to one version and back.
-async fn one(
+/// Converts each object to one version and back.
+async fn round_trip(
     crd: &Crd,
     storage: &Version,
     version: &Version,
@@ -129,8 +136,8 @@ async fn one(
             Ok(back) => {
                 let mut differences = loss::differences(object, &back.value());
                 if !differences.is_empty() {
-                    let others = by_admission(&crd.resource(&storage.name), name, stored, context).await;
-                    differences.retain(|loss| !others.iter().any(|other| loss.is_done_by(other)));
+                    let by_admission = admission_changes(&crd.resource(&storage.name), name, stored, context).await;
+                    differences.retain(|loss| !by_admission.iter().any(|other| loss.is_same_change(other)));
                 }
                 changed.add(name, differences);
             }
@@ -140,7 +147,7 @@ async fn one(
                 break;
             }
             Err(RewriteError::Other(problem)) => {
-                let CouldNotCheck { message, help } = could_not(Some(&problem));
+                let CouldNotCheck { message, help } = could_not_check(Some(&problem));
                 let message =
                     format!("it is unknown whether {reference} survives a write at {}: {message}", version.name);
                 found.add(Err(CouldNotCheck { message, help }));
@@ -148,17 +155,17 @@ async fn one(
         }
     }
     let (certain, likely): (Vec<_>, Vec<_>) = hidden.0.into_iter().partition(|(_, loss)| describes(&loss.path));
-    let stays = format!("make the webhook preserve it before any client writes at {}", version.name);
+    let help = format!("make the webhook preserve it before any client writes at {}", version.name);
     let missing = format!("a value stored at {} is missing at {}, which has the field", storage.name, version.name);
-    let nowhere = format!(
+    let maybe_missing = format!(
         "a value stored at {} is missing at {}: unless the webhook restores it, a write there erases it",
         storage.name, version.name
     );
-    let lost = format!("an object that is read and written at {} is returned changed", version.name);
+    let changed_message = format!("an object is changed when it is read and written back at {}", version.name);
     for (losses, severity, message) in [
         (Losses(certain), Severity::Error, missing),
-        (Losses(likely), Severity::Warning, nowhere),
-        (changed, Severity::Error, lost),
+        (Losses(likely), Severity::Warning, maybe_missing),
+        (changed, Severity::Error, changed_message),
     ] {
         found.violations.extend(losses.into_violation(
             &rules::LOSES_DATA,
@@ -166,7 +173,7 @@ async fn one(
             subject,
             version,
             message,
-            &stays,
+            &help,
             read,
             context,
         ));
@@ -182,8 +189,8 @@ fn reference(resource: &Resource, (namespace, name): &Name) -> ObjectRef {
     }
 }
 
-/// What a write changes where nothing is converted: admission webhooks may set fields of an object whenever it is written.
-async fn by_admission(storage: &Resource, name: &Name, stored: &Sample, context: &Context<'_>) -> Vec<Loss> {
+/// The changes of a write without conversion: admission webhooks may set fields whenever an object is written.
+async fn admission_changes(storage: &Resource, name: &Name, stored: &Sample, context: &Context<'_>) -> Vec<Loss> {
     let Some(object) = stored.objects.get(name) else { return Vec::new() };
     match context.target.rewritten(storage, &reference(storage, name), context.field_manager).await {
         Ok(back) => loss::differences(object, &back.value()),
@@ -191,7 +198,7 @@ async fn by_admission(storage: &Resource, name: &Name, stored: &Sample, context:
     }
 }
 
-/// What objects lost.
+/// The lost values of some objects.
 #[derive(Default)]
 struct Losses(Vec<(Name, Loss)>);
 
@@ -200,7 +207,7 @@ impl Losses {
         self.0.extend(losses.into_iter().map(|loss| (name.clone(), loss)));
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one finding, each of another kind")]
+    #[expect(clippy::too_many_arguments, reason = "the parts of one finding, each of a different type")]
     fn into_violation(
         self,
         doc: &'static RuleDoc,
@@ -234,13 +241,13 @@ impl Losses {
     }
 }
 
-/// `"5m"`, `"5m", comes back as "300s"`
+/// `"5m"`, or `"5m", is returned as "300s"`
 fn shown(loss: &Loss, redact: bool) -> String {
     let one = |value: &Value| match (redact, value) {
         (true, Value::String(_)) => "(string)".to_owned(),
         (true, Value::Number(_)) => "(number)".to_owned(),
         (true, _) => "(value)".to_owned(),
-        (false, value) => text::cut(&value.to_string(), LONGEST_VALUE).into_owned(),
+        (false, value) => text::cut(&value.to_string(), VALUE_SHOWN).into_owned(),
     };
     match &loss.now {
         Some(now) => format!("{}, is returned as {}", one(&loss.value), one(now)),

@@ -1,4 +1,4 @@
-//! The workload behind a webhook's Service, where this deploy starts or replaces it.
+//! Finds the workloads behind a webhook's Service that this deploy starts or replaces.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::plan::{Change, Plan};
 pub struct Replaced {
     /// Index into `plan.changes`.
     pub change: usize,
-    /// It is not there yet.
+    /// The workload does not exist yet.
     pub is_new: bool,
-    /// The old Pods stay until new ones are ready.
+    /// The old Pods keep running until new ones are ready.
     pub keeps_serving: bool,
 }
 
@@ -59,7 +59,7 @@ fn is_behind(change: &Change, service: &Service, namespace: &str) -> bool {
         && pods(change).is_some_and(|labels| service.selects(&labels))
 }
 
-/// The labels of the Pods that an object makes, or is.
+/// The labels of the Pods of a workload, or of the Pod itself.
 fn pods(change: &Change) -> Option<BTreeMap<String, String>> {
     let object = &change.desired.object;
     let path = match (object.group(), object.kind.as_str()) {
@@ -71,7 +71,8 @@ fn pods(change: &Change) -> Option<BTreeMap<String, String>> {
     serde_json::from_value(manifest.pointer(path)?.clone()).ok()
 }
 
-/// Whether the Pods restart: a new workload, or another template. What the manifest does not say stays as it is.
+/// Whether the Pods restart: the workload is new, or its template changes. Fields that the manifest leaves out keep
+/// their values.
 fn restarts(change: &Change) -> bool {
     let Some(live) = &change.live else { return true };
     if change.action.leaves_alone() {
@@ -99,7 +100,8 @@ fn is_part_of(part: &Value, whole: &Value) -> bool {
     }
 }
 
-/// A Deployment uses a rolling update unless its strategy says otherwise; only a readiness probe shows when a new Pod can answer.
+/// Whether old Pods keep running until new ones are ready. A Deployment uses a rolling update unless its strategy says
+/// otherwise; only a readiness probe shows when a new Pod can answer.
 fn keeps_serving(change: &Change) -> bool {
     if change.desired.object.kind != "Deployment" || change.live.is_none() {
         return false;

@@ -1,4 +1,4 @@
-//! What a program answers: the `results` of the KRM functions specification, made violations.
+//! Parses the answer of a program (the `results` of the KRM functions specification) into violations.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Own, field, shown};
+use super::{Identity, field, shown};
 use crate::finding::Severity;
 use crate::plan::{Change, Plan};
 use crate::preflight::{Subject, Violation};
@@ -16,28 +16,28 @@ use crate::secret::Values;
 use crate::text;
 use gantry_yaml as yaml;
 
-/// What a program writes to standard output. Further members, such as the `items` of a KRM function, are not read.
+/// The standard output of a program. Other members, such as the `items` of a KRM function, are ignored.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgramAnswer {
-    /// ResourceList, where it is one. Then results may be absent if there are none.
+    /// ResourceList, if the answer is one. Then results may be absent if nothing was found.
     #[serde(default)]
     kind: Option<String>,
-    /// What was found. An empty list where everything is fine.
+    /// The findings; an empty list if nothing was found.
     #[serde(default)]
     results: Option<Vec<ProgramResult>>,
 }
 
-/// One thing that was found.
+/// A finding.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ProgramResult {
-    /// What is wrong, for people.
+    /// What is wrong, in plain text.
     message: String,
-    /// error, which blocks the deploy, where there is none.
+    /// The severity; if absent, error, which blocks the deploy.
     #[serde(default)]
     severity: Option<ProgramSeverity>,
-    /// The object that it is about. Without one, file says where; without both it is about the plan as a whole.
+    /// The object of the finding. If it is absent, file identifies the object; without both, it is the whole plan.
     #[serde(default)]
     resource_ref: Option<ResourceRef>,
     /// The field of the object.
@@ -46,12 +46,12 @@ struct ProgramResult {
     /// The file of the object.
     #[serde(default)]
     file: Option<File>,
-    /// rule names the rule of a program that has several: its findings are those of CHECK/RULE. Others are not read.
+    /// The tag rule names the rule of the finding, for programs with several rules: CHECK/RULE. Other tags are ignored.
     #[serde(default)]
     tags: Option<BTreeMap<String, String>>,
 }
 
-/// How loud a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum ProgramSeverity {
@@ -60,7 +60,7 @@ enum ProgramSeverity {
     Info,
 }
 
-/// Which object. An object of the plan is found without its namespace where that leaves no doubt.
+/// A reference to an object. The namespace can be absent if only one object of the plan matches.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ResourceRef {
@@ -72,24 +72,24 @@ struct ResourceRef {
     namespace: Option<String>,
 }
 
-/// Which field.
+/// A field of an object.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Field {
     /// spec.containers[0].image
     path: String,
-    /// The value that would be right.
+    /// The correct value.
     #[serde(default)]
     proposed_value: Option<Value>,
 }
 
-/// Which object of which file.
+/// An object in a file.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct File {
-    /// As source.file of the plan has it.
+    /// The path, as in source.file of the plan.
     path: String,
-    /// The document in the file, from 0; the first where there is none.
+    /// The index of the document in the file, from 0; the first object if absent.
     #[serde(default)]
     index: Option<usize>,
 }
@@ -98,7 +98,7 @@ impl ProgramAnswer {
     /// Reads JSON or YAML.
     ///
     /// # Errors
-    /// Why it is no answer.
+    /// The reason why the text is not a valid answer.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
         if text.trim().is_empty() {
@@ -108,7 +108,7 @@ impl ProgramAnswer {
             true => serde_json::from_str(text)
                 .map_err(|error| format!("line {}: {}", error.line(), yaml::explain_json(&error)))?,
             false => match yaml::parse(text).map_err(|error| format!("line {}: {}", error.line, error.message))? {
-                // A list would be taken for the members in their order.
+                // serde would accept a list as the members in their order.
                 Some(node) if node.to_value().is_array() => return Err("it is a list, not a mapping".to_owned()),
                 Some(node) => serde_json::from_value(node.to_value()).map_err(|error| yaml::explain_json(&error))?,
                 None => return Err("it is empty; write {\"results\": []} if nothing was found".to_owned()),
@@ -123,24 +123,24 @@ impl ProgramAnswer {
         Ok(answer)
     }
 
-    /// What was found, in the program's order.
-    pub fn into_violations(self, own: &Own, plan: &Plan, redact: bool) -> Vec<Violation> {
+    /// The violations, in the order of the answer.
+    pub fn into_violations(self, identity: &Identity, plan: &Plan, redact: bool) -> Vec<Violation> {
         let index = Index::of(plan);
-        // What is about no object may quote any.
+        // A finding that is not about an object of the plan may quote any of them.
         let values = LazyCell::new(|| {
             let live = plan.changes.iter().filter_map(|change| Some(change.live.as_ref()?.raw.json()));
             Values::of(plan.changes.iter().map(|change| change.desired.raw.json()).chain(live))
         });
         let hide = |message: &str| if redact { values.taken_out(message) } else { message.to_owned() };
         let results = self.results.into_iter().flatten();
-        results.map(|result| result.into_violation(own, plan, &index, redact, &hide)).collect()
+        results.map(|result| result.into_violation(identity, plan, &index, redact, &hide)).collect()
     }
 }
 
 impl ProgramResult {
     fn into_violation(
         self,
-        own: &Own,
+        identity: &Identity,
         plan: &Plan,
         index: &Index<'_>,
         redact: bool,
@@ -167,20 +167,20 @@ impl ProgramResult {
         };
         let path = field.as_ref().map(|field| field.path.clone()).filter(|path| !path.is_empty());
         let at = path.as_deref().and_then(field::steps).unwrap_or_default();
-        let mut violation = own.violation(subject, severity, message.trim().to_owned(), at);
+        let mut violation = identity.violation(subject, severity, message.trim().to_owned(), at);
         let hidden = redact || change.is_some_and(|change| change.desired.object.is_secret());
         if let Some(value) = field.and_then(|field| field.proposed_value).filter(|_| !hidden) {
             let field = path.as_deref().unwrap_or("it");
             violation.help = format!("set {field} to {}; {}", text::cut(&value.to_string(), 200), violation.help);
         }
         if let Some(rule) = tags.as_ref().and_then(|tags| tags.get("rule")).filter(|rule| !rule.is_empty()) {
-            violation.rule = format!("{}/{rule}", own.name).into();
+            violation.rule = format!("{}/{rule}", identity.name).into();
         }
         Violation { path, ..violation }
     }
 }
 
-/// Finds objects of the plan by what programs say of them.
+/// Finds objects of the plan by reference or by file.
 struct Index<'p> {
     changes: &'p [Change],
     /// By group, kind and name.

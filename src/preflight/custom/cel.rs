@@ -1,9 +1,9 @@
-//! `cel`: one expression, true for each object that is fine.
+//! `cel`: a check by an expression, which is true for each object that is fine.
 
 use serde_json::{Value, json};
 use wildmatch::WildMatch;
 
-use super::{KindEntry, Own, field, shown};
+use super::{Identity, KindEntry, field, shown};
 use crate::config::{ConfigReader, LocatedData};
 use crate::finding::Severity;
 use crate::parallel::in_parallel;
@@ -23,14 +23,14 @@ pub const KIND: KindEntry = KindEntry {
         let options = options(&mut ConfigReader::of_section("", "cel", config));
         options.message.clone().unwrap_or(options.expression)
     },
-    build: |own, config, _| {
+    build: |identity, config, _| {
         let options = options(&mut ConfigReader::of_section("", "cel", config));
         let compile = |source: &str, message: bool| match message {
             true => Expression::message(source, VARIABLES).ok(),
             false => Expression::condition(source, VARIABLES).ok(),
         };
         Box::new(Cel {
-            own,
+            identity,
             expression: compile(&options.expression, false),
             message_expression: options.message_expression.as_deref().and_then(|source| compile(source, true)),
             kinds: options.kinds.iter().map(|kind| KindPattern::parse(kind)).collect(),
@@ -40,15 +40,15 @@ pub const KIND: KindEntry = KindEntry {
     },
 };
 
-/// What an expression can name.
+/// The variables of an expression.
 const VARIABLES: &[&str] = &["object", "oldObject"];
 
-/// The longest message that `messageExpression` may make, in bytes: the limit that a policy has.
-const LONGEST_MESSAGE: usize = 5 * 1024;
+/// The maximum length of the result of `messageExpression` in bytes, as in a policy.
+const MAX_MESSAGE: usize = 5 * 1024;
 
 #[derive(Debug, Default)]
 struct Options {
-    /// Empty for every kind.
+    /// Empty means every kind.
     kinds: Vec<String>,
     expression: String,
     message: Option<String>,
@@ -63,7 +63,7 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
     let expression = reader.parsed("expression", about, condition);
     reader.required("expression", "write the condition that must be true: expression: object.spec.replicas <= 5");
     let message = reader.string("message", "The message for an object for which the expression is false.");
-    let about = "A CEL expression that builds the message; where it fails, message is used.";
+    let about = "A CEL expression that builds the message; if it fails, message is used.";
     let message_expression =
         reader.parsed("messageExpression", about, |source| Expression::message(source, VARIABLES).map(drop));
     let about = "The field to point at: spec.replicas.";
@@ -74,10 +74,10 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
 }
 
 fn kinds(reader: &mut ConfigReader<'_>) -> Vec<String> {
-    let about = "The kinds that are checked: Deployment, Deployment.apps (kind and group), *.example.com; * and ? are \
+    let about = "The kinds to check: Deployment, Deployment.apps (kind and group), *.example.com; * and ? are \
         wildcards. All kinds if the list is missing.";
     let schema = json!({
-        "description": "Which objects are checked.",
+        "description": "The objects to check.",
         "type": "object",
         "properties": {"kinds": {"description": about, "type": "array", "items": {"type": "string", "minLength": 1}}},
         "additionalProperties": false,
@@ -110,7 +110,7 @@ fn kinds(reader: &mut ConfigReader<'_>) -> Vec<String> {
 #[derive(Debug)]
 struct KindPattern {
     kind: WildMatch,
-    /// `None` for any.
+    /// `None` means any group.
     group: Option<WildMatch>,
 }
 
@@ -129,9 +129,9 @@ impl KindPattern {
 
 /// A check by an expression.
 struct Cel {
-    own: Own,
+    identity: Identity,
     options: Options,
-    /// `None` only where the configuration was not read first.
+    /// `None` only if the expression did not compile; the configuration has already reported that.
     expression: Option<Expression>,
     message_expression: Option<Expression>,
     kinds: Vec<KindPattern>,
@@ -142,10 +142,10 @@ impl Check for Cel {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
             let changes: Vec<(usize, &Change)> = context.plan.changes.iter().enumerate().collect();
-            let judged = in_parallel(&changes, |(index, change)| self.judge(*index, change, context.redact));
+            let results = in_parallel(&changes, |(index, change)| self.evaluate(*index, change, context.redact));
             let (mut violations, mut unchecked) = (Vec::new(), Vec::new());
-            for judged in judged {
-                match judged {
+            for result in results {
+                match result {
                     Ok(violation) => violations.extend(violation),
                     Err(error) => unchecked.push(error),
                 }
@@ -156,12 +156,12 @@ impl Check for Cel {
 }
 
 impl Cel {
-    fn judge(&self, index: usize, change: &Change, redact: bool) -> Result<Option<Violation>, CouldNotCheck> {
+    fn evaluate(&self, index: usize, change: &Change, redact: bool) -> Result<Option<Violation>, CouldNotCheck> {
         let reference = &change.desired.object;
         if !self.kinds.is_empty() && !self.kinds.iter().any(|kind| kind.matches(reference)) {
             return Ok(None);
         }
-        let could_not = |why: &str| {
+        let could_not_check = |why: &str| {
             let why = shown(why, change, redact);
             let message = format!("{reference} ({}): {why}", change.desired.origin.location());
             let help =
@@ -171,24 +171,25 @@ impl Cel {
         let object = change.desired_value();
         let old = change.live.as_ref().map_or(Value::Null, |live| live.raw.value());
         let variables = [("object", &object), ("oldObject", &old)];
-        let expression = self.expression.as_ref().ok_or_else(|| could_not("the expression was not compiled"))?;
-        if expression.holds(&variables, &mut Budget::default()).map_err(|why| could_not(&why))? {
+        let expression = self.expression.as_ref().ok_or_else(|| could_not_check("the expression was not compiled"))?;
+        if expression.holds(&variables, &mut Budget::default()).map_err(|why| could_not_check(&why))? {
             return Ok(None);
         }
         let message = self.message(&variables);
         let message = shown(&message, change, redact);
-        let violation = self.own.violation(Subject::Change(index), Severity::Error, message, self.field.clone());
+        let violation = self.identity.violation(Subject::Change(index), Severity::Error, message, self.field.clone());
         Ok(Some(Violation { path: self.options.field_path.clone(), ..violation }))
     }
 
     fn message(&self, variables: &[(&'static str, &Value)]) -> String {
-        let made = self.message_expression.as_ref().and_then(|expression| {
+        let built = self.message_expression.as_ref().and_then(|expression| {
             let text = expression.text(variables, &mut Budget::default()).ok()?;
             let text = text.trim();
-            // As with a policy: what is not fit to be printed leaves it to the fixed message.
-            (!text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n')).then(|| text.to_owned())
+            // As in a policy: if the result is not printable, the fixed message is used.
+            (!text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n')).then(|| text.to_owned())
         });
-        made.or_else(|| self.options.message.clone())
+        built
+            .or_else(|| self.options.message.clone())
             .unwrap_or_else(|| format!("failed expression: {}", self.options.expression.trim()))
     }
 }

@@ -1,11 +1,11 @@
-//! `exec`: a program that reads the plan and answers what it found.
+//! `exec`: a check by a program that reads the plan and prints its findings.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::answer::ProgramAnswer;
-use super::{KindEntry, Own, Surroundings, input};
+use super::{Identity, KindEntry, Surroundings, input};
 use crate::config::ConfigReader;
 use crate::plan::Plan;
 use crate::preflight::{Answer, Check, CheckFuture, Context, CouldNotCheck};
@@ -20,16 +20,16 @@ pub const KIND: KindEntry = KindEntry {
         options(reader);
     },
     describe: |config| options(&mut ConfigReader::of_section("", "exec", config)).command.join(" "),
-    build: |own, config, surroundings| {
+    build: |identity, config, surroundings| {
         let options = options(&mut ConfigReader::of_section("", "exec", config));
-        Box::new(Exec { own, options, surroundings: surroundings.clone() })
+        Box::new(Exec { identity, options, surroundings: surroundings.clone() })
     },
 };
 
-/// A program may answer this much, and twice its input besides: a KRM function repeats all objects, indented.
-const LEAST_LIMIT: usize = 8 << 20;
-/// Of what a program says on standard error this many characters are shown.
-const SHOWN: usize = 600;
+/// The limit of the answer is this, plus twice the size of the input: a KRM function repeats all objects, indented.
+const BASE_LIMIT: usize = 8 << 20;
+/// The maximum number of characters of standard error that is shown.
+const STDERR_SHOWN: usize = 600;
 
 #[derive(Debug)]
 struct Options {
@@ -40,7 +40,7 @@ struct Options {
 
 fn options(reader: &mut ConfigReader<'_>) -> Options {
     let schema = json!({
-        "description": "The program and its arguments. A relative path (with a slash) starts at the folder of the \
+        "description": "The program and its arguments. A relative path (with a slash) is relative to the folder of the \
             config file; a plain name is searched for in PATH.",
         "type": "array", "items": {"type": "string"}, "minItems": 1,
     });
@@ -71,7 +71,7 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
 
 /// A check by a program.
 struct Exec {
-    own: Own,
+    identity: Identity,
     options: Options,
     surroundings: Surroundings,
 }
@@ -85,7 +85,7 @@ impl Check for Exec {
                 working_directory: &self.surroundings.working_directory,
                 environment: &self.surroundings.environment,
                 timeout: self.options.timeout,
-                limit: LEAST_LIMIT + 2 * size(context.plan),
+                limit: BASE_LIMIT + 2 * size(context.plan),
             };
             let (answer, said) = program
                 .run(|stdin| Box::pin(input::write(&context, self.options.function_config.as_ref(), stdin)))
@@ -98,9 +98,9 @@ impl Check for Exec {
                 CouldNotCheck { message, help: Some(with(&help, &said)) }
             })?;
             if !said.is_empty() {
-                context.notices.add(format!("{} says: {said}", self.own.name));
+                context.notices.add(format!("{} says: {said}", self.identity.name));
             }
-            let violations = answer.into_violations(&self.own, context.plan, context.redact);
+            let violations = answer.into_violations(&self.identity, context.plan, context.redact);
             Ok(Answer::checked(violations, Vec::new()))
         })
     }
@@ -113,13 +113,12 @@ impl Exec {
 
     fn failed(&self, program: &Program<'_>, failure: &Failure, said: &str) -> CouldNotCheck {
         let name = self.name(program);
-        let at = self.own.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
+        let at = self.identity.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
         let (message, help) = match failure {
             Failure::NotStarted(error) => {
                 let help = match error.kind() {
                     std::io::ErrorKind::NotFound => {
-                        "check that the program, and the interpreter in its first line, \
-                        exist"
+                        "check that the program and the interpreter in its first line exist"
                     }
                     std::io::ErrorKind::PermissionDenied => "make it executable: chmod +x",
                     _ => "check that it is a program",
@@ -152,12 +151,12 @@ fn with(help: &str, said: &str) -> String {
 fn last(text: &str) -> String {
     let text = text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" | ");
     let count = text.chars().count();
-    let end: String = text.chars().skip(count.saturating_sub(SHOWN)).collect();
+    let end: String = text.chars().skip(count.saturating_sub(STDERR_SHOWN)).collect();
     let end = text::sanitize(&end).into_owned();
-    if count > SHOWN { format!("…{end}") } else { end }
+    if count > STDERR_SHOWN { format!("…{end}") } else { end }
 }
 
-/// Bytes that the plan takes as text.
+/// The size of the plan as JSON, in bytes.
 fn size(plan: &Plan) -> usize {
     let live = |change: &crate::plan::Change| change.live.as_ref().map_or(0, |live| live.raw.json().len());
     plan.changes.iter().map(|change| change.desired.raw.json().len() + live(change)).sum()

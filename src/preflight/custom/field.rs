@@ -1,8 +1,9 @@
-//! Paths of fields as people and programs write them: `spec.containers[0].image`, `.metadata.labels[app.kubernetes.io/name]`.
+//! Parses field paths in the notations that users and programs write: `spec.containers[0].image`,
+//! `.metadata.labels[app.kubernetes.io/name]`.
 
 use crate::resource::Step;
 
-/// The steps of a path; none where it cannot be read as one.
+/// The steps of a path; `None` if the path is invalid.
 pub fn steps(path: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut rest = path.strip_prefix('$').unwrap_or(path);

@@ -1,6 +1,6 @@
-//! The plan as a program reads it: a `ResourceList` of the KRM functions specification, and beside it what is live.
+//! Writes the plan as a program reads it: a `ResourceList` of the KRM functions specification, and the live objects.
 //!
-//! It is written piece by piece, so that a large plan is never in memory a second time. The values of Secrets are not in it.
+//! It is written piece by piece, so that a large plan is not in memory twice. The values of Secrets are left out.
 
 use std::borrow::Cow;
 use std::io;
@@ -13,7 +13,7 @@ use crate::preflight::Context;
 use crate::resource::RawObject;
 use crate::secret;
 
-/// Writes the input of one program. `function_config` is what its configuration hands on.
+/// Writes the input of one program. `function_config` is the `functionConfig` of its check.
 pub async fn write(
     context: &Context<'_>,
     function_config: Option<&Value>,

@@ -1,11 +1,11 @@
-//! Checks of a team's own, defined where they are configured: a program (`exec`) or an expression (`cel`).
+//! Checks that users define in the configuration: a program (`exec`) or an expression (`cel`).
 //!
 //! ```text
 //! exec: plan ─► input ─► program ─► answer ─┬─► violations
 //! cel:  plan ─► expression ─────────────────┘
 //! ```
 //!
-//! To the rest of gantry they are checks like any other. What they find goes by the name of the check.
+//! The rest of gantry treats them like built-in checks. The rule of their findings is the name of the check.
 
 mod answer;
 mod cel;
@@ -30,38 +30,38 @@ use crate::problem::Location;
 use crate::resource::Step;
 use crate::secret;
 
-/// Programs that run at the same time.
+/// How many programs run at the same time.
 const AT_ONCE: usize = 4;
 
-/// A kind of checks.
+/// A kind of custom check.
 #[derive(Debug, Clone, Copy)]
 pub struct KindEntry {
-    /// The key of an entry of `preflightRules` that makes it such a check.
+    /// The key in an entry of `preflightRules` that defines such a check.
     pub key: &'static str,
     /// One line, for lists.
     pub summary: &'static str,
     pub runs_programs: bool,
     pub configure: fn(&mut ConfigReader<'_>),
-    /// What a check of this kind does, in one line.
+    /// A one-line description of a check of this kind.
     pub describe: fn(&ConfigMap) -> String,
-    /// Makes the check from a configuration that `configure` has found good.
-    pub build: fn(Own, &ConfigMap, &Surroundings) -> Box<dyn Check>,
+    /// Builds the check from a configuration that `configure` has accepted.
+    pub build: fn(Identity, &ConfigMap, &Surroundings) -> Box<dyn Check>,
 }
 
 /// Every kind, sorted by key.
 pub static KINDS: &[KindEntry] = &[cel::KIND, exec::KIND];
 
 impl KindEntry {
-    /// The kind as the configuration knows it.
+    /// The kind as the configuration reader needs it.
     pub fn known(&self) -> KnownKind {
         KnownKind { key: self.key, about: self.summary, runs_programs: self.runs_programs, configure: self.configure }
     }
 }
 
-/// The page of the documentation.
+/// The path of the documentation page.
 pub const DOCS: &str = "docs/checks/own-checks.md";
 
-/// What programs run in.
+/// The environment in which programs run.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     pub working_directory: PathBuf,
@@ -76,7 +76,7 @@ impl Surroundings {
     }
 }
 
-/// The check that the configuration defines under `name`; `None` for one of gantry's.
+/// The check that the configuration defines under `name`; `None` for a built-in check.
 pub fn build(
     name: &str,
     definition: &Definition,
@@ -88,12 +88,12 @@ pub fn build(
         Definition::NotRun { at, why } => Some(Box::new(NotRun { at: at.clone(), why: *why })),
         Definition::Own { kind, at } => {
             let kind = KINDS.iter().find(|known| known.key == *kind)?;
-            Some((kind.build)(Own { name: name.to_owned(), at: at.clone() }, config, surroundings))
+            Some((kind.build)(Identity { name: name.to_owned(), at: at.clone() }, config, surroundings))
         }
     }
 }
 
-/// What a definition does, in one line.
+/// A one-line description of a definition.
 pub fn describe(definition: &Definition, config: &ConfigMap) -> String {
     match definition {
         Definition::BuiltIn => String::new(),
@@ -108,7 +108,7 @@ pub fn describe(definition: &Definition, config: &ConfigMap) -> String {
     }
 }
 
-/// A check by a program that must not run.
+/// A check whose program must not run.
 struct NotRun {
     at: Option<Location>,
     why: Withheld,
@@ -136,14 +136,14 @@ impl Check for NotRun {
     }
 }
 
-/// Which check it is and where it is defined.
+/// The name of a custom check and the place of its definition.
 #[derive(Debug, Clone)]
-pub struct Own {
+pub struct Identity {
     pub name: String,
     pub at: Option<Location>,
 }
 
-impl Own {
+impl Identity {
     fn violation(&self, subject: Subject, severity: Severity, message: String, at: Vec<Step>) -> Violation {
         Violation {
             subject,
@@ -171,7 +171,7 @@ impl Own {
     }
 }
 
-/// What may be shown of a text about an object: nothing of a Secret's values, and with `redact` of no object's.
+/// Hides values in a text about an object: those of Secrets, and with `redact` those of any object.
 fn shown(text: &str, change: &Change, redact: bool) -> String {
     if !redact && !change.desired.object.is_secret() {
         return text.to_owned();

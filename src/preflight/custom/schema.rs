@@ -1,6 +1,7 @@
-//! `docs/exec-check.schema.json`: what a program reads and what it answers, held to what is really written and read.
+//! Generates `docs/exec-check.schema.json`, the schema of the input and the answer of a program, and tests that it
+//! matches what gantry writes and reads.
 //!
-//! `UPDATE_DOCS=1 cargo test --lib custom::schema` rewrites it.
+//! `UPDATE_DOCS=1 cargo test --lib custom::schema` updates the file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::preflight::{Context, Notices};
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use crate::ui::progress::Progress;
 
-/// What a program reads from standard input: a ResourceList of the KRM functions specification, and the plan beside it.
+/// The standard input of a program: a ResourceList of the KRM functions specification with an additional member, plan.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code)] // Only its schema is used.
@@ -30,7 +31,7 @@ struct ProgramInput {
     api_version: String,
     /// ResourceList
     kind: String,
-    /// exec.functionConfig of the check; absent where it has none.
+    /// exec.functionConfig of the check; absent if the check has none.
     function_config: Option<Map<String, Value>>,
     /// The manifests in the order in which they are applied, with the namespace that each gets. Values of Secrets are
     /// hidden.
@@ -43,11 +44,11 @@ struct ProgramInput {
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code)]
 struct ProgramPlan {
-    /// Where it goes, as in the report: kube: CONTEXT (SERVER), dir: PATH.
+    /// The target, as in the report: kube: CONTEXT (SERVER), dir: PATH.
     target: String,
-    /// No value of an object should be in what is answered.
+    /// Whether the answer must not quote any value of an object.
     redact: bool,
-    /// One for each of items, in their order.
+    /// One entry for each of items, in the same order.
     changes: Vec<ProgramChange>,
 }
 
@@ -59,7 +60,7 @@ struct ProgramChange {
     action: Action,
     object: ObjectRef,
     source: SourcePlace,
-    /// The object as it is in the target; null where there is none. Values of Secrets are hidden.
+    /// The live object; null if there is none. Values of Secrets are hidden.
     live: Option<Map<String, Value>>,
 }
 
@@ -70,7 +71,7 @@ fn schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Checks by a program",
-        "description": "$defs/ProgramInput is what a program reads, $defs/ProgramAnswer what it answers.",
+        "description": "$defs/ProgramInput is the input of a program, $defs/ProgramAnswer its output.",
         "anyOf": [input, output],
         "$defs": generator.definitions(),
     })
@@ -203,12 +204,12 @@ async fn what_is_written_is_what_is_documented() {
 
 #[test]
 fn answers_are_read_as_they_are_documented() {
-    let own = super::Own { name: "mine".into(), at: None };
+    let identity = super::Identity { name: "mine".into(), at: None };
     let plan = plan(MANIFESTS);
     let validator = validator("ProgramAnswer");
     let said = |text: &str| -> Result<Vec<String>, String> {
         let answer = ProgramAnswer::parse(text.as_bytes())?;
-        let violations = answer.into_violations(&own, &plan, false);
+        let violations = answer.into_violations(&identity, &plan, false);
         Ok(violations
             .iter()
             .map(|v| {
@@ -264,7 +265,6 @@ fn answers_are_read_as_they_are_documented() {
     assert!(ProgramAnswer::parse(b"\xff").is_err());
 }
 
-/// Only what is read may be in a plan that a test makes.
 #[test]
 fn objects_of_the_plan_are_found_without_their_namespace_only_where_that_leaves_no_doubt() {
     let mut two = plan(MANIFESTS);
@@ -272,10 +272,10 @@ fn objects_of_the_plan_are_found_without_their_namespace_only_where_that_leaves_
     std::sync::Arc::make_mut(&mut again.desired.object).namespace = Some("third".into());
     again.desired.raw = RawObject::new(again.desired.raw.json().into_owned());
     two.changes.push(again);
-    let own = super::Own { name: "mine".into(), at: None };
+    let identity = super::Identity { name: "mine".into(), at: None };
     let text = r#"{"results": [{"message": "m", "resourceRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "plain"}},
         {"message": "m", "resourceRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "plain", "namespace": "third"}}]}"#;
-    let violations = ProgramAnswer::parse(text.as_bytes()).unwrap().into_violations(&own, &two, false);
+    let violations = ProgramAnswer::parse(text.as_bytes()).unwrap().into_violations(&identity, &two, false);
     assert!(matches!(violations[0].subject, crate::preflight::Subject::Object(_)));
     assert_eq!(violations[1].subject, crate::preflight::Subject::Change(2));
 }

@@ -1,23 +1,23 @@
-//! Objects that are deleted, and that somebody else has changed since the app was deployed.
+//! Finds deleted objects that another field manager has changed since the app was deployed.
 
 use super::rules::CHANGED_BY_OTHER;
-use super::{Looking, violation};
+use super::{Deletions, violation};
 use crate::app::members::Writer;
 use crate::plan::removal::Removal;
 use crate::preflight::Violation;
 use crate::text::sanitize;
 
-/// The controllers that every cluster has: what they write follows from what others have written.
+/// The managers of Kubernetes' own components: what they write is derived from what others wrote.
 const OF_KUBERNETES: [&str; 4] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
 
-pub fn check(looking: &Looking<'_>, field_manager: &str) -> Vec<Violation> {
-    looking.deleted.iter().filter_map(|removal| of(removal, field_manager)).collect()
+pub fn check(deletions: &Deletions<'_>, field_manager: &str) -> Vec<Violation> {
+    deletions.deleted.iter().filter_map(|removal| of(removal, field_manager)).collect()
 }
 
 fn of(removal: &Removal, field_manager: &str) -> Option<Violation> {
     let writers = &removal.facts.writers;
     let ours = writers.iter().filter(|writer| writer.applied && writer.manager == field_manager);
-    // Times of one form are in their order as texts. Without one of ours there is nothing to compare with.
+    // Times in this format sort like strings. Without an entry of ours, there is nothing to compare with.
     let deployed = ours.map(|writer| writer.time.as_str()).max()?;
     let is_other = |writer: &&Writer| {
         let is_ours = writer.applied && writer.manager == field_manager;
@@ -26,14 +26,14 @@ fn of(removal: &Removal, field_manager: &str) -> Option<Violation> {
     let Writer { manager, time, .. } = writers.iter().filter(is_other).max_by_key(|writer| &writer.time)?;
     let (object, manager) = (&removal.object, sanitize(manager));
     let message = format!(
-        "{object} is deleted, and field manager {manager:?} has changed it since the app was deployed, at {}",
+        "{object} is deleted, but field manager {manager:?} changed it after the app was deployed, at {}",
         sanitize(time)
     );
     let kind = object.kind.to_lowercase();
     let namespace = object.namespace.as_ref().map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
     let help = format!(
-        "see what was changed: kubectl get {kind} {}{namespace} -o yaml --show-managed-fields; to keep it, put it back into the \
-         manifests or annotate it with gantry.dev/prune: keep",
+        "see what was changed: kubectl get {kind} {}{namespace} -o yaml --show-managed-fields; to keep it, put it back \
+         into the manifests or annotate it with gantry.dev/prune: keep",
         object.name
     );
     Some(violation(&CHANGED_BY_OTHER, removal, message, help))

@@ -1,10 +1,10 @@
-//! CRDs that are deleted, and the objects that go with them: CRDs that leave the app, and those that OLM v1 deletes with a
+//! Finds objects that are deleted together with their CRD. The CRD leaves the app, or OLM v1 deletes it with a
 //! ClusterExtension.
 
 use std::collections::BTreeMap;
 
 use super::rules::{CRD_OBJECTS, EXTENSION_OBJECTS};
-use super::{Looking, Named, some, violation};
+use super::{Deletions, Named, some, violation};
 use crate::cluster::{self, ListRequest};
 use crate::crd::Crd;
 use crate::olm::cluster_catalog::GROUP;
@@ -14,19 +14,19 @@ use crate::preflight::{CouldNotCheck, Found, Violation};
 use crate::resource::Resource;
 use crate::text::count;
 
-/// CRDs on one page: some have a megabyte.
+/// The page size when CRDs are listed: some are as large as a megabyte.
 const PAGE: u32 = 20;
 
-pub async fn check(looking: &Looking<'_>) -> Found {
+pub async fn check(deletions: &Deletions<'_>) -> Found {
     let mut found = Found::default();
-    for removal in looking.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
-        match one(looking, removal).await {
+    for removal in deletions.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
+        match of_crd(deletions, removal).await {
             Ok(violation) => found.violations.extend(violation),
             Err(error) => found.unchecked.push(error),
         }
     }
-    for removal in looking.of_kind(GROUP, cluster_extension::KIND) {
-        match of_extension(looking, removal).await {
+    for removal in deletions.of_kind(GROUP, cluster_extension::KIND) {
+        match of_extension(deletions, removal).await {
             Ok(violation) => found.violations.extend(violation),
             Err(error) => found.unchecked.push(error),
         }
@@ -34,27 +34,28 @@ pub async fn check(looking: &Looking<'_>) -> Found {
     found
 }
 
-/// What goes with a ClusterExtension: OLM v1 deletes all that it has installed for it, its CRDs among that.
-async fn of_extension(looking: &Looking<'_>, removal: &Removal) -> Result<Option<Violation>, CouldNotCheck> {
+/// The objects that are lost with a ClusterExtension: OLM v1 deletes everything that it has installed for it, including
+/// CRDs.
+async fn of_extension(deletions: &Deletions<'_>, removal: &Removal) -> Result<Option<Violation>, CouldNotCheck> {
     let name = &removal.object.name;
     let selector = format!("{OWNER_KIND}={},{OWNER_NAME}={name}", cluster_extension::KIND);
     let (resource, mut lost) = (Resource::crd(), Vec::new());
     let request = ListRequest { label_selector: Some(&selector), ..ListRequest::of(&resource, PAGE) };
     let gather = |crds: &mut Vec<Result<(String, Option<Resource>), String>>, json: &str| {
-        let crd = cluster::listed(json, &resource).ok_or_else(|| "it is no object".to_owned());
+        let crd = cluster::listed(json, &resource).ok_or_else(|| "it is not an object".to_owned());
         let crd = crd.and_then(|live| Crd::read(&live.raw).map_err(|error| error.to_string()));
-        // Any served version shows all objects.
+        // Every served version returns all objects.
         crds.push(crd.map(|crd| (crd.name.clone(), crd.resources().next())));
     };
-    let crds = looking.target.list(&request).gather(gather).await;
-    for crd in crds.map_err(|error| looking.unread(error.problem(), &resource.plural))? {
+    let crds = deletions.target.list(&request).gather(gather).await;
+    for crd in crds.map_err(|error| deletions.unread(error.problem(), &resource.plural))? {
         let unreadable = |why: String| CouldNotCheck {
             message: format!("a CRD of ClusterExtension {name} cannot be read: {why}"),
-            help: Some(looking.without_deleting().into()),
+            help: Some(deletions.without_deleting().into()),
         };
         let (crd, resource) = crd.map_err(unreadable)?;
         let Some(resource) = resource else { continue };
-        let objects = objects(looking, &resource).await?;
+        let objects = objects(deletions, &resource).await?;
         let number: usize = objects.values().map(Vec::len).sum();
         if number > 0 {
             lost.push(format!("{} of {crd}: {}", count(number, "object"), some(&places(&objects))));
@@ -64,28 +65,28 @@ async fn of_extension(looking: &Looking<'_>, removal: &Removal) -> Result<Option
         return Ok(None);
     }
     let message = format!(
-        "with ClusterExtension {name}, OLM deletes the CRDs that it has installed, and with them {}",
+        "OLM deletes the CRDs that it has installed for ClusterExtension {name}, and their objects: {}",
         some(&lost)
     );
     let help = format!(
-        "keep the ClusterExtension ({} on it), or delete the objects first, once nobody needs them",
-        looking.keeping()
+        "keep the ClusterExtension ({} on it), or, if nobody needs the objects, delete them first",
+        deletions.keeping()
     );
     Ok(Some(violation(&EXTENSION_OBJECTS, removal, message, help)))
 }
 
-async fn one(looking: &Looking<'_>, removal: &Removal) -> Result<Option<Violation>, CouldNotCheck> {
-    let Some(live) = looking.read(&removal.resource, &removal.object).await? else { return Ok(None) };
+async fn of_crd(deletions: &Deletions<'_>, removal: &Removal) -> Result<Option<Violation>, CouldNotCheck> {
+    let Some(live) = deletions.read(&removal.resource, &removal.object).await? else { return Ok(None) };
     let unreadable = |why: String| CouldNotCheck {
         message: format!("{} cannot be read as a CRD: {why}", removal.object),
-        help: Some(looking.without_deleting().into()),
+        help: Some(deletions.without_deleting().into()),
     };
     let crd = Crd::read(&live).map_err(|error| unreadable(error.to_string()))?;
-    // Any served version shows them all. One that serves none keeps its objects, and nobody can see them.
+    // Every served version returns all objects. A CRD that serves no version may still have objects.
     let Some(resource) = crd.resources().next() else {
         return Err(unreadable("it serves no version, so its objects cannot be listed".into()));
     };
-    let objects = objects(looking, &resource).await?;
+    let objects = objects(deletions, &resource).await?;
     let number: usize = objects.values().map(Vec::len).sum();
     if number == 0 {
         return Ok(None);
@@ -93,26 +94,29 @@ async fn one(looking: &Looking<'_>, removal: &Removal) -> Result<Option<Violatio
     let places = places(&objects);
     let kind = &resource.kind;
     let message =
-        format!("with this CRD, {} of kind {kind} would be deleted: {}", count(number, "object"), some(&places));
+        format!("deleting this CRD would also delete {} of kind {kind}: {}", count(number, "object"), some(&places));
     let help = format!(
-        "keep the CRD ({} on it), or delete the objects first, once nobody needs them: kubectl get {}.{} -A",
-        looking.keeping(),
+        "keep the CRD ({} on it), or, if nobody needs the objects, delete them first: kubectl get {}.{} -A",
+        deletions.keeping(),
         resource.plural,
         resource.group
     );
     Ok(Some(violation(&CRD_OBJECTS, removal, message, help)))
 }
 
-/// The objects of a kind that are not deleted by themselves, by namespace.
-async fn objects(looking: &Looking<'_>, resource: &Resource) -> Result<BTreeMap<String, Vec<String>>, CouldNotCheck> {
+/// The names of the objects of a kind that the deploy does not delete explicitly, by namespace.
+async fn objects(
+    deletions: &Deletions<'_>,
+    resource: &Resource,
+) -> Result<BTreeMap<String, Vec<String>>, CouldNotCheck> {
     let gather = |found: &mut BTreeMap<String, Vec<String>>, json: &str| {
         let Ok(Named { metadata }) = serde_json::from_str(json) else { return };
         let namespace = metadata.namespace.as_deref();
-        if !looking.is_deleted(&resource.group, &resource.kind, namespace, &metadata.name) {
+        if !deletions.is_deleted(&resource.group, &resource.kind, namespace, &metadata.name) {
             found.entry(namespace.unwrap_or_default().to_owned()).or_default().push(metadata.name);
         }
     };
-    Ok(looking.list(resource, None, gather).await?.unwrap_or_default())
+    Ok(deletions.list(resource, None, gather).await?.unwrap_or_default())
 }
 
 /// `3 in namespace a (x, y, z)`

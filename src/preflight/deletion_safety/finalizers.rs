@@ -1,9 +1,9 @@
-//! Objects with finalizers that are deleted, and whether the workloads of the app run that could finish them.
+//! Finds deleted objects with finalizers that no running workload of the app could remove.
 
 use std::collections::BTreeSet;
 
 use super::rules::FINALIZER_HANGS;
-use super::{Looking, some, violation};
+use super::{Deletions, some, violation};
 use crate::finding::Severity;
 use crate::plan::removal::{self, Removal};
 use crate::plan::{Action, Plan};
@@ -11,16 +11,17 @@ use crate::preflight::Found;
 use crate::readiness::{self, State};
 use crate::resource::{ObjectRef, Resource};
 
-/// A workload of the app, whether it can do its work, and whether it goes.
+/// A workload of the app.
 struct Workload {
     name: String,
+    /// Whether it is ready and has replicas.
     runs: bool,
-    goes: bool,
+    is_deleted: bool,
 }
 
-pub async fn check(looking: &Looking<'_>, plan: &Plan) -> Found {
+pub async fn check(deletions: &Deletions<'_>, plan: &Plan) -> Found {
     let mut found = Found::default();
-    let held: Vec<(&Removal, Vec<String>)> = looking
+    let held: Vec<(&Removal, Vec<String>)> = deletions
         .deleted
         .iter()
         .map(|removal| (*removal, finalizers(removal)))
@@ -35,23 +36,23 @@ pub async fn check(looking: &Looking<'_>, plan: &Plan) -> Found {
             workloads.push(workload(&live.raw.json(), &change.desired.object, &change.resource, false));
         }
     }
-    for removal in looking.deleted.iter().filter(|removal| is_workload(&removal.object)) {
-        match looking.read(&removal.resource, &removal.object).await {
+    for removal in deletions.deleted.iter().filter(|removal| is_workload(&removal.object)) {
+        match deletions.read(&removal.resource, &removal.object).await {
             Ok(Some(live)) => workloads.push(workload(&live.json(), &removal.object, &removal.resource, true)),
             Ok(None) => {}
             Err(error) => found.unchecked.push(error),
         }
     }
-    // The controllers of such an app are somebody else's.
+    // The controllers of an app without workloads are not part of it.
     if workloads.is_empty() || !found.unchecked.is_empty() {
         return found;
     }
-    let groups = groups(looking, plan);
+    let groups = groups(deletions, plan);
     for (removal, finalizers) in held {
         let object = &removal.object;
-        // Workloads go in one step with Services, and after custom resources.
-        let goes_late = |workload: &&Workload| workload.goes && removal::stage(object) >= WORKLOADS;
-        let (late, others): (Vec<&Workload>, Vec<&Workload>) = workloads.iter().partition(goes_late);
+        // Workloads are deleted in the same step as Services, and after custom resources.
+        let is_deleted_before = |workload: &&Workload| workload.is_deleted && removal::stage(object) >= WORKLOAD_STAGE;
+        let (deleted_before, others): (Vec<&Workload>, Vec<&Workload>) = workloads.iter().partition(is_deleted_before);
         if others.iter().any(|workload| workload.runs) {
             continue;
         }
@@ -59,14 +60,14 @@ pub async fn check(looking: &Looking<'_>, plan: &Plan) -> Found {
             some(&workloads.iter().map(|workload| workload.name.clone()).collect::<Vec<_>>())
         };
         let why = match others.is_empty() {
-            true => format!("the workloads of the app are deleted before it: {}", names(&late)),
+            true => format!("the workloads of the app are deleted before it: {}", names(&deleted_before)),
             false => format!("no workload of the app is ready: {}", names(&others)),
         };
         let message = format!("it waits for {}, and {why}", finalizers.join(", "));
-        let help = "make the controller of the finalizer run first, and delete the object while it does; gantry never \
+        let help = "start the controller of the finalizer first, and delete the object while it runs; gantry never \
                     removes a finalizer";
         let mut violation = violation(&FINALIZER_HANGS, removal, message, help.to_owned());
-        // Of other objects (an Ingress of a cloud's controller, say) the controller may be elsewhere, and run.
+        // The controller of other objects, such as an Ingress, may run elsewhere.
         if !groups.iter().any(|group| object.group() == *group || finalizers.iter().any(|name| is_of(name, group))) {
             violation.severity = Severity::Warning;
         }
@@ -76,14 +77,15 @@ pub async fn check(looking: &Looking<'_>, plan: &Plan) -> Found {
 }
 
 /// The API groups whose CRDs the app has: their controller is in the app.
-fn groups<'a>(looking: &Looking<'a>, plan: &'a Plan) -> BTreeSet<&'a str> {
+fn groups<'a>(deletions: &Deletions<'a>, plan: &'a Plan) -> BTreeSet<&'a str> {
     let changed = plan.changes.iter().map(|change| &change.desired.object);
-    let all = changed.chain(looking.deleted.iter().map(|removal| &removal.object));
+    let all = changed.chain(deletions.deleted.iter().map(|removal| &removal.object));
     // A CRD is named PLURAL.GROUP.
     all.filter(|object| object.is_crd()).filter_map(|crd| Some(crd.name.split_once('.')?.1)).collect()
 }
 
-/// Whether a finalizer is of an API group, or of a domain above or below it: `operator.example.com/held` and `example.com`.
+/// Whether the domain of a finalizer is the API group, or above or below it: `operator.example.com/held` and
+/// `example.com`.
 fn is_of(finalizer: &str, group: &str) -> bool {
     let domain = finalizer.split('/').next().unwrap_or_default();
     let is_below =
@@ -91,10 +93,10 @@ fn is_of(finalizer: &str, group: &str) -> bool {
     is_below(domain, group) || domain.matches('.').count() > 0 && is_below(group, domain)
 }
 
-/// The step in which workloads are deleted: see [`removal::stage`].
-const WORKLOADS: u8 = 3;
+/// The stage in which workloads are deleted: see [`removal::stage`].
+const WORKLOAD_STAGE: u8 = 3;
 
-/// The finalizers that a controller outside of Kubernetes has to take off.
+/// The finalizers that a controller outside of Kubernetes has to remove.
 pub(super) fn finalizers(removal: &Removal) -> Vec<String> {
     let of_kubernetes = |finalizer: &str| match finalizer.split_once('/') {
         None => !finalizer.contains('.') || finalizer.ends_with(".k8s.io"),
@@ -109,9 +111,9 @@ pub(super) fn is_workload(object: &ObjectRef) -> bool {
     object.group() == "apps" && matches!(object.kind.as_str(), "Deployment" | "StatefulSet" | "DaemonSet")
 }
 
-fn workload(json: &str, object: &ObjectRef, resource: &Resource, goes: bool) -> Workload {
+fn workload(json: &str, object: &ObjectRef, resource: &Resource, is_deleted: bool) -> Workload {
     let is_ready = matches!(readiness::judge_json(json, object, resource, &[]), State::Ready { .. });
     let value: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
     let runs = is_ready && value["spec"]["replicas"] != 0 && value["metadata"]["deletionTimestamp"].is_null();
-    Workload { name: object.to_string(), runs, goes }
+    Workload { name: object.to_string(), runs, is_deleted }
 }

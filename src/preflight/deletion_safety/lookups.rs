@@ -1,4 +1,4 @@
-//! What this check looks up and cannot do without, for `PermissionValidation` and `gantry permissions`.
+//! The lookups that this check requires, for `PermissionValidation` and `gantry permissions`.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::plan::removal::Removal;
 use crate::plan::{ObjectLookup, Plan};
 use crate::resource::{ObjectRef, Resource};
 
-/// What is looked up because of what the plan deletes.
+/// The lookups for the objects that the plan deletes.
 pub fn of(plan: &Plan) -> Vec<ObjectLookup> {
-    let leaving: Vec<&Removal> = plan.removals.iter().filter(|removal| removal.action == Action::Delete).collect();
+    let removed: Vec<&Removal> = plan.removals.iter().filter(|removal| removal.action == Action::Delete).collect();
     let mut lookups: Vec<ObjectLookup> = plan.deleted().flat_map(of_removal).collect();
-    // Somebody may have to take finalizers off.
-    if leaving.iter().any(|removal| !finalizers::finalizers(removal).is_empty()) {
-        let workloads = leaving.iter().filter(|removal| finalizers::is_workload(&removal.object));
+    // Whether the workloads run that have to remove the finalizers.
+    if removed.iter().any(|removal| !finalizers::finalizers(removal).is_empty()) {
+        let workloads = removed.iter().filter(|removal| finalizers::is_workload(&removal.object));
         lookups.extend(workloads.map(|removal| read(&removal.object, &removal.resource)));
     }
     lookups
@@ -23,14 +23,14 @@ pub fn of(plan: &Plan) -> Vec<ObjectLookup> {
 
 fn of_removal(removal: &Removal) -> Vec<ObjectLookup> {
     let object = &removal.object;
-    // Its own content says what goes with it.
+    // The object itself shows what is lost with it.
     let is_read = object.is_crd() || is(object, "", "PersistentVolumeClaim") || is(object, "", "PersistentVolume");
     let own = is_read.then(|| read(object, &removal.resource));
     own.into_iter().chain(of_object(object)).collect()
 }
 
-/// What is looked up when an object is deleted, beside the object itself. What a namespace holds is left out: it would take the right
-/// to list everything in it.
+/// The lookups for a deleted object, except the object itself. The contents of a namespace are not included: they would
+/// require the right to list everything in it.
 pub fn of_object(object: &Arc<ObjectRef>) -> Vec<ObjectLookup> {
     let admission = |kind: &str, plural: &str| Resource::built_in("admissionregistration.k8s.io", kind, plural, false);
     let lookup = |resource, verb| ObjectLookup { object: object.clone(), resource, namespace: None, name: None, verb };

@@ -1,7 +1,7 @@
-//! `DeletionSafety`: what a deploy of an app deletes, and what goes or breaks with it.
+//! `DeletionSafety`: which data, objects and services are lost with the objects that a deploy of an app deletes.
 //!
-//! It runs whenever an app is deployed or deleted, or an object may be replaced, and looks only at what is deleted. What cannot be looked at is "could
-//! not check", and nothing is deleted then.
+//! It runs whenever an app is deployed or deleted, or an object may be replaced, and checks only the objects that are
+//! deleted. If it cannot read something, the result is "could not check", and nothing is deleted.
 
 mod changed;
 mod crds;
@@ -35,7 +35,7 @@ pub const NAME: &str = "DeletionSafety";
 
 pub const ENTRY: CheckEntry = CheckEntry {
     name: NAME,
-    summary: "what leaves an app must not take data, other objects or services with it",
+    summary: "deleting objects of an app must not delete data or other objects, or break services",
     docs: "docs/checks/DeletionSafety.md",
     rules: rules::docs,
     names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
@@ -46,9 +46,9 @@ pub const ENTRY: CheckEntry = CheckEntry {
     documented: |_, _| Vec::new(),
 };
 
-/// Objects on one page.
+/// The page size of lists.
 const PAGE: u32 = 500;
-/// So many objects are named as examples.
+/// The maximum number of objects that a message names.
 const EXAMPLES: usize = 3;
 
 #[derive(Debug, Clone, Copy)]
@@ -70,39 +70,39 @@ impl Check for DeletionSafety {
 
 async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let Context { plan, target, .. } = context;
-    // What an object holds is lost also where it is created again.
-    let looking = Looking::new(plan.deleted(), target, plan.deletes_app);
+    // The contents of an object are lost even if it is created again.
+    let deletions = Deletions::new(plan.deleted(), target, plan.deletes_app);
     let mut found = Found::default();
-    found.extend(crds::check(&looking).await);
-    found.extend(namespaces::check(&looking, plan.ignores_failing_apis, context.notices).await);
-    found.extend(volumes::check(&looking).await);
-    let leaving = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
-    let leaving = Looking::new(leaving, target, plan.deletes_app);
-    found.violations.extend(changed::check(&leaving, context.field_manager));
-    found.extend(services::check(&leaving).await);
-    found.extend(needed::check(&leaving, context.notices).await);
-    found.extend(finalizers::check(&leaving, plan).await);
+    found.extend(crds::check(&deletions).await);
+    found.extend(namespaces::check(&deletions, plan.ignores_failing_apis, context.notices).await);
+    found.extend(volumes::check(&deletions).await);
+    let removed = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
+    let removed = Deletions::new(removed, target, plan.deletes_app);
+    found.violations.extend(changed::check(&removed, context.field_manager));
+    found.extend(services::check(&removed).await);
+    found.extend(needed::check(&removed, context.notices).await);
+    found.extend(finalizers::check(&removed, plan).await);
     Ok(found.into())
 }
 
-/// What is deleted, and where to look for what goes with it.
-struct Looking<'a> {
+/// The objects that a deploy deletes, and the target in which to search for what is lost with them.
+struct Deletions<'a> {
     target: &'a Target,
     /// See [`Plan::deletes_app`].
     deletes_app: bool,
     deleted: Vec<&'a Removal>,
-    /// Group, kind, namespace and name of all of these.
+    /// Group, kind, namespace and name of all of them.
     identities: BTreeSet<(&'a str, &'a str, Option<&'a str>, &'a str)>,
 }
 
-impl<'a> Looking<'a> {
+impl<'a> Deletions<'a> {
     fn new(deleted: impl Iterator<Item = &'a Removal>, target: &'a Target, deletes_app: bool) -> Self {
         let deleted: Vec<&Removal> = deleted.collect();
         let identities = deleted.iter().map(|removal| removal.object.identity()).collect();
-        Looking { target, deletes_app, deleted, identities }
+        Deletions { target, deletes_app, deleted, identities }
     }
 
-    /// How to delete nothing.
+    /// Advice on how to delete nothing.
     fn without_deleting(&self) -> &'static str {
         match self.deletes_app {
             true => "keep all objects and delete the record alone: gantry apps forget",
@@ -110,7 +110,7 @@ impl<'a> Looking<'a> {
         }
     }
 
-    /// How to keep one object.
+    /// Advice on how to keep one object.
     fn keeping(&self) -> &'static str {
         match self.deletes_app {
             true => "the annotation gantry.dev/prune: keep",
@@ -120,12 +120,12 @@ impl<'a> Looking<'a> {
 
     fn unread(&self, problem: Option<&Problem>, what: &str) -> CouldNotCheck {
         let message = problem.map_or("the list expired again and again", |problem| problem.message.as_str());
-        let message = format!("what else the deletion would delete is not known: {what}: {message}");
+        let message = format!("it is unknown what else the deletion would delete: {what}: {message}");
         let others = problem.and_then(|problem| problem.help.as_ref()).map(|help| format!("{help}; or "));
         CouldNotCheck { message, help: Some(format!("{}{}", others.unwrap_or_default(), self.without_deleting())) }
     }
 
-    /// Those of a built-in kind.
+    /// The deleted objects of one kind.
     fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = &'a Removal> {
         let is_one = |removal: &&&Removal| removal.object.group() == group && removal.object.kind == kind;
         self.deleted.iter().filter(is_one).copied().collect::<Vec<_>>().into_iter()
@@ -135,7 +135,7 @@ impl<'a> Looking<'a> {
         self.identities.contains(&(group, kind, namespace, name))
     }
 
-    /// The live object; `None` where it is gone.
+    /// The live object; `None` if it no longer exists.
     async fn read(
         &self,
         resource: &Arc<Resource>,
@@ -147,7 +147,7 @@ impl<'a> Looking<'a> {
         Ok(read.into_iter().flatten().next().map(|live| live.raw))
     }
 
-    /// All objects of a resource, as `look` gathers them; `None` where it is not served.
+    /// All objects of a resource, as collected by `look`; `None` if the resource is not served.
     async fn list<T: Default>(
         &self,
         resource: &Resource,
@@ -167,7 +167,7 @@ fn violation(doc: &RuleDoc, removal: &Removal, message: String, help: String) ->
     Violation::of(doc, Subject::Object((*removal.object).clone()), None, message, help, Vec::new())
 }
 
-/// The name of an object, its namespace and what owns it.
+/// The name, namespace and owners of an object.
 #[derive(Deserialize)]
 struct Named {
     metadata: Metadata,

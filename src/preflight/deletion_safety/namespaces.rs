@@ -1,4 +1,4 @@
-//! Namespaces that are deleted, and what else they hold.
+//! Finds the other objects in deleted namespaces.
 
 use std::collections::BTreeMap;
 
@@ -6,53 +6,53 @@ use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
 use super::rules::NAMESPACE_OBJECTS;
-use super::{Looking, Named, some, violation};
+use super::{Deletions, Named, some, violation};
 use crate::plan::removal::Removal;
 use crate::preflight::{CouldNotCheck, Found, Notices, Violation};
 use crate::resource::Resource;
 use crate::text::{count, sanitize};
 
-/// Lists under way at the same time.
+/// How many lists are read at the same time.
 const AT_ONCE: usize = 8;
 
-/// What every namespace has by itself.
-const BY_ITSELF: [(&str, &str); 2] = [("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")];
+/// The objects that Kubernetes creates in every namespace.
+const IN_EVERY_NAMESPACE: [(&str, &str); 2] = [("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")];
 
-/// Whether objects of the kind are there for themselves. Others are computed, or written about objects.
-fn is_kept(resource: &Resource) -> bool {
-    let is_about_others = matches!(
+/// Whether losing objects of the kind matters. Objects of other kinds are computed, or written about other objects.
+fn matters(resource: &Resource) -> bool {
+    let is_derived = matches!(
         (resource.group.as_str(), resource.kind.as_str()),
         ("metrics.k8s.io", _)
             | ("" | "events.k8s.io", "Event")
             | ("", "Endpoints")
             | ("discovery.k8s.io", "EndpointSlice")
     );
-    resource.namespaced && !is_about_others
+    resource.namespaced && !is_derived
 }
 
-pub async fn check(looking: &Looking<'_>, ignores_failing_apis: bool, notices: &Notices) -> Found {
+pub async fn check(deletions: &Deletions<'_>, ignores_failing_apis: bool, notices: &Notices) -> Found {
     let mut found = Found::default();
-    let namespaces: Vec<&Removal> = looking.of_kind("", "Namespace").collect();
+    let namespaces: Vec<&Removal> = deletions.of_kind("", "Namespace").collect();
     if namespaces.is_empty() {
         return found;
     }
-    let mut kinds = match looking.target.listable().await {
+    let mut kinds = match deletions.target.listable().await {
         Ok(kinds) => kinds,
         Err(error) => {
-            found.unchecked.push(looking.unread(error.problems().first(), "the kinds of the cluster"));
+            found.unchecked.push(deletions.unread(error.problems().first(), "the kinds of the cluster"));
             return found;
         }
     };
     if !ignores_failing_apis {
-        match failing(looking).await {
-            Ok(failing) => found.unchecked.extend(unknown(looking, &failing)),
-            // Only who may look at APIServices can be told of them.
+        match failing(deletions).await {
+            Ok(failing) => found.unchecked.extend(unknown(deletions, &failing)),
+            // APIServices are only reported if the user may list them.
             Err(error) => notices.add(error.message),
         }
     }
-    kinds.retain(is_kept);
+    kinds.retain(matters);
     for removal in namespaces {
-        match one(looking, removal, kinds.iter()).await {
+        match check_namespace(deletions, removal, kinds.iter()).await {
             Ok(violation) => found.violations.extend(violation),
             Err(error) => found.unchecked.push(error),
         }
@@ -60,8 +60,9 @@ pub async fn check(looking: &Looking<'_>, ignores_failing_apis: bool, notices: &
     found
 }
 
-/// The APIServices of other servers that do not answer. What is kept there nobody knows, and no namespace goes before they do.
-async fn failing(looking: &Looking<'_>) -> Result<Vec<String>, CouldNotCheck> {
+/// The APIServices of aggregated APIs that do not answer. What they store is unknown, and no namespace deletion
+/// finishes until they answer.
+async fn failing(deletions: &Deletions<'_>) -> Result<Vec<String>, CouldNotCheck> {
     let gather = |names: &mut Vec<String>, json: &str| {
         let Ok(object) = serde_json::from_str::<Value>(json) else { return };
         let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
@@ -73,27 +74,27 @@ async fn failing(looking: &Looking<'_>) -> Result<Vec<String>, CouldNotCheck> {
         }
     };
     let resource = Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false);
-    Ok(looking.list(&resource, None, gather).await?.unwrap_or_default())
+    Ok(deletions.list(&resource, None, gather).await?.unwrap_or_default())
 }
 
-fn unknown(looking: &Looking<'_>, failing: &[String]) -> Option<CouldNotCheck> {
+fn unknown(deletions: &Deletions<'_>, failing: &[String]) -> Option<CouldNotCheck> {
     let [first, others @ ..] = failing else { return None };
     let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
     let message = format!(
-        "what else the namespace holds is not known: apiservice.apiregistration.k8s.io/{first}{more} does not answer, and \
-         the API server finishes no deletion of a namespace until it does"
+        "it is unknown what else the namespace contains: apiservice.apiregistration.k8s.io/{first}{more} does not \
+         answer, and the API server does not finish deleting a namespace until it does"
     );
-    let nothing = looking.without_deleting();
-    let ignoring = match looking.deletes_app {
+    let nothing = deletions.without_deleting();
+    let ignoring = match deletions.deletes_app {
         true => "ignoreFailingApiServices: true in the configuration",
         false => "--ignore-failing-api-services",
     };
-    let help = format!("repair or delete the APIService; {nothing}; or do not look at such APIs: {ignoring}");
+    let help = format!("repair or delete the APIService; {nothing}; or ignore such APIs: {ignoring}");
     Some(CouldNotCheck { message, help: Some(help) })
 }
 
-async fn one(
-    looking: &Looking<'_>,
+async fn check_namespace(
+    deletions: &Deletions<'_>,
     removal: &Removal,
     kinds: impl Iterator<Item = &Resource>,
 ) -> Result<Option<Violation>, CouldNotCheck> {
@@ -102,13 +103,13 @@ async fn one(
         let gather = |names: &mut Vec<String>, json: &str| {
             let Ok(Named { metadata }) = serde_json::from_str(json) else { return };
             let is_own = metadata.owner_references.is_some_and(|owners| !owners.is_empty())
-                || BY_ITSELF.contains(&(&resource.kind, &metadata.name))
-                || looking.is_deleted(&resource.group, &resource.kind, Some(namespace), &metadata.name);
+                || IN_EVERY_NAMESPACE.contains(&(&resource.kind, &metadata.name))
+                || deletions.is_deleted(&resource.group, &resource.kind, Some(namespace), &metadata.name);
             if !is_own {
                 names.push(metadata.name);
             }
         };
-        let names = looking.list(resource, Some(namespace), gather).await;
+        let names = deletions.list(resource, Some(namespace), gather).await;
         names.map(|names| (resource.kind.clone(), names.unwrap_or_default()))
     };
     let mut answers = stream::iter(kinds).map(of_kind).buffer_unordered(AT_ONCE);
@@ -126,10 +127,10 @@ async fn one(
     let kinds: Vec<String> =
         others.iter().map(|(kind, names)| format!("{} {kind} ({})", names.len(), some(names))).collect();
     let message = format!(
-        "the namespace holds {} that this deploy does not delete by itself: {}",
+        "the namespace contains {} that this deploy does not delete explicitly: {}",
         count(number, "object"),
         kinds.join(", ")
     );
-    let help = format!("move or delete them first, or keep the namespace: {} on it", looking.keeping());
+    let help = format!("move or delete them first, or keep the namespace ({} on it)", deletions.keeping());
     Ok(Some(violation(&NAMESPACE_OBJECTS, removal, message, help)))
 }

@@ -1,9 +1,9 @@
-//! CRDs and roles that are deleted, and what still names them.
+//! Finds what still refers to deleted CRDs, roles and ServiceAccounts.
 
 use serde_json::Value;
 
 use super::rules::{CRD_NEEDED, RIGHTS_LOST};
-use super::{Looking, PAGE, some, violation};
+use super::{Deletions, PAGE, some, violation};
 use crate::app::inventory::group_kind;
 use crate::app::{PART_OF, config_maps, parent};
 use crate::cluster::ListRequest;
@@ -13,10 +13,10 @@ use crate::resource::Resource;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// What cannot be looked at is a notice here: nothing is lost that a warning would have kept.
-pub async fn check(looking: &Looking<'_>, notices: &Notices) -> Found {
+/// A failed lookup is only a notice here: it could only have led to a warning.
+pub async fn check(deletions: &Deletions<'_>, notices: &Notices) -> Found {
     let mut found = Found::default();
-    for part in [crds(looking).await, roles(looking).await, accounts(looking).await] {
+    for part in [crds(deletions).await, roles(deletions).await, accounts(deletions).await] {
         match part {
             Ok(violations) => found.violations.extend(violations),
             Err(error) => notices.add(error.message),
@@ -25,25 +25,25 @@ pub async fn check(looking: &Looking<'_>, notices: &Notices) -> Found {
     found
 }
 
-/// Who names something: the object as a user knows it, and what it names.
+/// Objects with their names as shown to the user.
 type Named = Vec<(String, Value)>;
 
-/// All objects of a kind that stay.
-async fn staying(looking: &Looking<'_>, resource: &Resource) -> Result<Named, CouldNotCheck> {
+/// All objects of a kind that are not deleted.
+async fn remaining(deletions: &Deletions<'_>, resource: &Resource) -> Result<Named, CouldNotCheck> {
     let gather = |found: &mut Named, json: &str| {
         let Ok(object) = serde_json::from_str::<Value>(json) else { return };
         let metadata = &object["metadata"];
         let (namespace, name) = (metadata["namespace"].as_str(), metadata["name"].as_str().unwrap_or_default());
-        if !looking.is_deleted(&resource.group, &resource.kind, namespace, name) {
+        if !deletions.is_deleted(&resource.group, &resource.kind, namespace, name) {
             let place = namespace.map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
             found.push((format!("{}/{name}{place}", resource.kind.to_lowercase()), object));
         }
     };
-    Ok(looking.list(resource, None, gather).await?.unwrap_or_default())
+    Ok(deletions.list(resource, None, gather).await?.unwrap_or_default())
 }
 
-async fn crds(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotCheck> {
-    let removals: Vec<&Removal> = looking.deleted.iter().copied().filter(|removal| removal.object.is_crd()).collect();
+async fn crds(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldNotCheck> {
+    let removals: Vec<&Removal> = deletions.deleted.iter().copied().filter(|removal| removal.object.is_crd()).collect();
     if removals.is_empty() {
         return Ok(Vec::new());
     }
@@ -56,20 +56,20 @@ async fn crds(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotCh
         Resource::built_in(RBAC, "ClusterRole", "clusterroles", false),
         Resource::built_in(RBAC, "Role", "roles", true),
     ] {
-        others.extend(staying(looking, &resource).await?);
+        others.extend(remaining(deletions, &resource).await?);
     }
     let resource = config_maps();
     let request = ListRequest { label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&resource, PAGE) };
     let gather = |found: &mut Vec<Value>, json: &str| found.extend(serde_json::from_str::<Value>(json));
-    let apps = looking.target.list(&request).gather(gather).await;
-    let apps = apps.map_err(|error| looking.unread(error.problem(), "records of other apps"))?;
+    let apps = deletions.target.list(&request).gather(gather).await;
+    let apps = apps.map_err(|error| deletions.unread(error.problem(), "records of other apps"))?;
     let mut violations = Vec::new();
     for removal in removals {
         // A CRD is named PLURAL.GROUP.
         let Some((plural, group)) = removal.object.name.split_once('.') else { continue };
         let mut names: Vec<String> =
             others.iter().filter(|(_, object)| names(object, group, plural)).map(|(name, _)| name.clone()).collect();
-        let live = looking.read(&removal.resource, &removal.object).await?;
+        let live = deletions.read(&removal.resource, &removal.object).await?;
         let crd = live.map(|live| live.value()).unwrap_or_default();
         let kind = group_kind(group, crd["spec"]["names"]["kind"].as_str().unwrap_or_default());
         for app in &apps {
@@ -83,15 +83,15 @@ async fn crds(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotCh
             }
         }
         if !names.is_empty() {
-            let message = format!("it is still named by {}", some(&names));
-            let help = "see whether these are needed without the kind; keep the CRD with gantry.dev/prune: keep";
+            let message = format!("{} still refers to its kind", some(&names));
+            let help = "delete these, too, if they are no longer needed, or keep the CRD with gantry.dev/prune: keep";
             violations.push(violation(&CRD_NEEDED, removal, message, help.to_owned()));
         }
     }
     Ok(violations)
 }
 
-/// Whether rules of an object are about the kind by name; those about everything are not.
+/// Whether rules of an object name the kind. Wildcards do not count.
 fn names(object: &Value, group: &str, plural: &str) -> bool {
     let webhooks = object["webhooks"].as_array().into_iter().flatten().flat_map(|hook| hook["rules"].as_array());
     let rules = webhooks
@@ -106,17 +106,18 @@ fn names(object: &Value, group: &str, plural: &str) -> bool {
     })
 }
 
-async fn roles(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotCheck> {
+async fn roles(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldNotCheck> {
     let is_role = |removal: &&Removal| {
         removal.object.group() == RBAC && matches!(removal.object.kind.as_str(), "Role" | "ClusterRole")
     };
-    let removals: Vec<&Removal> = looking.deleted.iter().copied().filter(is_role).collect();
+    let removals: Vec<&Removal> = deletions.deleted.iter().copied().filter(is_role).collect();
     if removals.is_empty() {
         return Ok(Vec::new());
     }
-    let mut bindings = staying(looking, &Resource::built_in(RBAC, "RoleBinding", "rolebindings", true)).await?;
-    bindings
-        .extend(staying(looking, &Resource::built_in(RBAC, "ClusterRoleBinding", "clusterrolebindings", false)).await?);
+    let mut bindings = remaining(deletions, &Resource::built_in(RBAC, "RoleBinding", "rolebindings", true)).await?;
+    bindings.extend(
+        remaining(deletions, &Resource::built_in(RBAC, "ClusterRoleBinding", "clusterrolebindings", false)).await?,
+    );
     let mut violations = Vec::new();
     for removal in removals {
         let object = &removal.object;
@@ -129,7 +130,7 @@ async fn roles(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotC
         };
         let names: Vec<String> = bindings.iter().filter(binds).map(|(name, _)| name.clone()).collect();
         if !names.is_empty() {
-            let message = format!("{} still grants its rights, which are lost then", some(&names));
+            let message = format!("{} still grants its rights, which would be lost", some(&names));
             let help = "delete the bindings, too, or keep the role with gantry.dev/prune: keep";
             violations.push(violation(&RIGHTS_LOST, removal, message, help.to_owned()));
         }
@@ -137,23 +138,23 @@ async fn roles(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotC
     Ok(violations)
 }
 
-/// ServiceAccounts under which Pods still run that the deploy does not delete.
-async fn accounts(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldNotCheck> {
+/// ServiceAccounts that are used by Pods which the deploy does not delete.
+async fn accounts(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldNotCheck> {
     let mut violations = Vec::new();
-    for removal in looking.of_kind("", "ServiceAccount") {
+    for removal in deletions.of_kind("", "ServiceAccount") {
         let object = &removal.object;
         let namespace = object.namespace.as_deref();
         let gather = |found: &mut Vec<String>, json: &str| {
             let Ok(pod) = serde_json::from_str::<Value>(json) else { return };
-            if pod["spec"]["serviceAccountName"] == *object.name && !goes(looking, &pod, namespace) {
+            if pod["spec"]["serviceAccountName"] == *object.name && !is_pod_deleted(deletions, &pod, namespace) {
                 found.push(format!("pod/{}", pod["metadata"]["name"].as_str().unwrap_or_default()));
             }
         };
         let pods = Resource::built_in("", "Pod", "pods", true);
-        let names = looking.list(&pods, namespace, gather).await?.unwrap_or_default();
+        let names = deletions.list(&pods, namespace, gather).await?.unwrap_or_default();
         if !names.is_empty() {
-            let message = format!("{} still runs as it, and loses its rights", some(&names));
-            let help = "let these run as another account first, or keep it with gantry.dev/prune: keep";
+            let message = format!("{} still runs as this account and would lose its rights", some(&names));
+            let help = "change these to another account first, or keep it with gantry.dev/prune: keep";
             violations.push(violation(&RIGHTS_LOST, removal, message, help.to_owned()));
         }
     }
@@ -161,19 +162,20 @@ async fn accounts(looking: &Looking<'_>) -> Result<Vec<super::Violation>, CouldN
 }
 
 /// Whether the deploy deletes the Pod, or the workload that owns it.
-fn goes(looking: &Looking<'_>, pod: &Value, namespace: Option<&str>) -> bool {
+fn is_pod_deleted(deletions: &Deletions<'_>, pod: &Value, namespace: Option<&str>) -> bool {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-    if looking.is_deleted("", "Pod", namespace, name) {
+    if deletions.is_deleted("", "Pod", namespace, name) {
         return true;
     }
     pod["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| {
         let text = |key: &str| owner[key].as_str().unwrap_or_default();
         let (kind, name) = (text("kind"), text("name"));
         let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-        // A ReplicaSet is named after its Deployment and its template, a Job after its CronJob and its time.
+        // The name of a ReplicaSet is that of its Deployment with a hash, the name of a Job that of its CronJob with a
+        // time.
         let parent = name.rsplit_once('-').map_or("", |(parent, _)| parent);
-        looking.is_deleted(group, kind, namespace, name)
-            || kind == "ReplicaSet" && looking.is_deleted("apps", "Deployment", namespace, parent)
-            || kind == "Job" && looking.is_deleted("batch", "CronJob", namespace, parent)
+        deletions.is_deleted(group, kind, namespace, name)
+            || kind == "ReplicaSet" && deletions.is_deleted("apps", "Deployment", namespace, parent)
+            || kind == "Job" && deletions.is_deleted("batch", "CronJob", namespace, parent)
     })
 }

@@ -1,4 +1,4 @@
-//! The rules of this check in words.
+//! The documentation of this check's rules.
 
 use crate::finding::Severity;
 use crate::preflight::rule::{Example, RuleDoc};
@@ -20,10 +20,11 @@ pub fn docs() -> Vec<&'static RuleDoc> {
 
 pub static CHANGED_BY_OTHER: RuleDoc = RuleDoc {
     name: "ChangedByOther",
-    summary: "an object is deleted that somebody else has changed since the app was deployed",
-    reports: "An object that leaves the app, where another field manager has set fields outside of metadata and status since the \
-        app's own manager last changed the object. The controllers of Kubernetes itself do not count.",
-    why: "What another field manager has set is in no manifest of the app, and is deleted with the object.",
+    summary: "a deleted object was changed by another field manager after the app was deployed",
+    reports: "An object that leaves the app, if another field manager has set fields outside of `metadata` and \
+        `status` since the app's own manager last changed the object. The controllers of Kubernetes itself do not \
+        count.",
+    why: "The changes of the other field manager are not in any manifest of the app, and are deleted with the object.",
     example: Example::Deletion {
         left: "\
 apiVersion: v1
@@ -39,18 +40,18 @@ metadata: {name: settings, namespace: default}
 data: {level: debug}
 ",
     },
-    what_to_do: "Ask who changed it (kubectl get --show-managed-fields), and keep the object where the change is needed: put it \
-        back into the manifests, or annotate it with gantry.dev/prune: keep.",
+    what_to_do: "Find out who changed it (`kubectl get --show-managed-fields`). If the change is needed, keep the \
+        object: put it back into the manifests, or annotate it with `gantry.dev/prune: keep`.",
     breaks: &[],
     severity: Severity::Warning,
 };
 
 pub static CRD_OBJECTS: RuleDoc = RuleDoc {
     name: "CRDDeletionLosesObjects",
-    summary: "a CRD is deleted, and objects of its kind go with it",
-    reports: "A CRD that leaves the app while objects of its kind exist, in any namespace, that the same deploy does not \
-        delete by themselves.",
-    why: "The API server deletes every object of a kind together with its CRD, and nothing brings them back.",
+    summary: "deleting a CRD deletes the objects of its kind",
+    reports: "A CRD that leaves the app while objects of its kind exist, in any namespace, that the same deploy does \
+        not delete explicitly.",
+    why: "When a CRD is deleted, the API server deletes every object of its kind. They cannot be restored.",
     example: Example::Deletion {
         left: "\
 apiVersion: apiextensions.k8s.io/v1
@@ -69,19 +70,19 @@ kind: Sample
 metadata: {name: one, namespace: default}
 ",
     },
-    what_to_do: "Keep the CRD: put it back into the manifests, or annotate it with gantry.dev/prune: keep. Delete the \
-        objects first where nobody needs them.",
+    what_to_do: "Keep the CRD: put it back into the manifests, or annotate it with `gantry.dev/prune: keep`. If nobody \
+        needs the objects, delete them first.",
     breaks: &[],
     severity: Severity::Error,
 };
 
 pub static CRD_NEEDED: RuleDoc = RuleDoc {
     name: "CRDNeededElsewhere",
-    summary: "a CRD is deleted that others still name",
-    reports: "A CRD that leaves the app while a webhook configuration, a ValidatingAdmissionPolicy, a Role or a ClusterRole \
-        names its kind by group and resource, or another app has members of the kind, and is not deleted by the same \
-        deploy. Rules about all groups do not count.",
-    why: "What names the kind was made for it: a controller or a user that needs it fails, or finds nothing.",
+    summary: "other objects or apps still use a deleted CRD",
+    reports: "A CRD that leaves the app while something that the same deploy does not delete uses its kind: a webhook \
+        configuration, a ValidatingAdmissionPolicy, a Role or a ClusterRole that names its group and resource, or \
+        another app with objects of the kind. Rules for all groups do not count.",
+    why: "The references suggest that a controller or a user still needs the kind. Their requests will fail.",
     example: Example::Deletion {
         left: "\
 apiVersion: apiextensions.k8s.io/v1
@@ -102,18 +103,20 @@ rules:
 - {apiGroups: [test.example.com], resources: [samples], verbs: [get]}
 ",
     },
-    what_to_do: "See whether these are still needed, and delete them, too, or keep the CRD with gantry.dev/prune: keep.",
+    what_to_do: "Delete the references, too, if they are no longer needed, or keep the CRD with \
+        `gantry.dev/prune: keep`.",
     breaks: &[],
     severity: Severity::Warning,
 };
 
 pub static EXTENSION_OBJECTS: RuleDoc = RuleDoc {
     name: "ExtensionDeletionLosesObjects",
-    summary: "a ClusterExtension is deleted, and objects of its CRDs go with it",
-    reports: "A ClusterExtension that leaves the app, while objects exist of the CRDs that OLM v1 has installed for it (their \
-        labels olm.operatorframework.io/owner-kind and owner-name say so) and that the same deploy does not delete by themselves.",
-    why: "OLM v1 deletes the operator with all that it has installed for it, its CRDs among that; and the API server deletes \
-        every object of a kind together with its CRD.",
+    summary: "deleting a ClusterExtension deletes the objects of its CRDs",
+    reports: "A ClusterExtension that leaves the app while objects of its CRDs exist that the same deploy does not \
+        delete explicitly. Its CRDs are those that OLM v1 has installed for it, according to their labels \
+        `olm.operatorframework.io/owner-kind` and `owner-name`.",
+    why: "OLM v1 deletes everything that it has installed for the operator, including its CRDs. When a CRD is deleted, \
+        the API server deletes every object of its kind.",
     example: Example::Deletion {
         left: "\
 apiVersion: olm.operatorframework.io/v1
@@ -131,21 +134,22 @@ kind: Sample
 metadata: {name: one, namespace: default}
 ",
     },
-    what_to_do: "Keep the ClusterExtension: put it back into the manifests, or annotate it with gantry.dev/prune: keep. Delete \
-        the objects first where nobody needs them.",
+    what_to_do: "Keep the ClusterExtension: put it back into the manifests, or annotate it with \
+        `gantry.dev/prune: keep`. If nobody needs the objects, delete them first.",
     breaks: &[],
     severity: Severity::Error,
 };
 
 pub static FINALIZER_HANGS: RuleDoc = RuleDoc {
     name: "FinalizerWillHang",
-    summary: "an object with a finalizer is deleted, and no workload of the app runs that could finish it",
-    reports: "An object that leaves the app with a finalizer of a controller, while the app has workloads (Deployments, \
-        StatefulSets, DaemonSets) and none of them is ready, or all are deleted before the object is. Finalizers of \
-        Kubernetes itself do not count, nor does an app without workloads, whose controllers are elsewhere. It is a warning \
-        where the app has no CRD of the object's group or of the finalizer's domain: then its controller may be elsewhere, too.",
-    why: "An object with a finalizer is gone only when the controller of the finalizer has done its work. Without the \
-        controller it stays for ever, and so do its namespace and its CRD.",
+    summary: "a deleted object has a finalizer that no running workload of the app can remove",
+    reports: "An object that leaves the app with a finalizer of a controller, while none of the app's workloads \
+        (Deployments, StatefulSets, DaemonSets) is ready, or all of them are deleted before the object. Finalizers of \
+        Kubernetes itself do not count, nor does an app without workloads, because its controllers run elsewhere. It \
+        is a warning if the app has no CRD of the object's group or of the finalizer's domain: then the controller may \
+        run elsewhere, too.",
+    why: "An object with a finalizer is deleted only after the controller removes the finalizer. Without the \
+        controller, the deletion never finishes, and neither does that of its namespace or CRD.",
     example: Example::Deletion {
         left: "\
 apiVersion: v1
@@ -163,17 +167,17 @@ spec:
     spec: {containers: [{name: operator, image: does-not-exist}]}
 ",
     },
-    what_to_do: "Make the controller run first: see why it is not ready. Or delete the object while the controller is still \
-        there, in a deploy of its own.",
+    what_to_do: "Find out why the controller is not ready and fix it first. If this deploy deletes the controller, \
+        too, delete the object in an earlier deploy.",
     breaks: &[],
     severity: Severity::Error,
 };
 
 pub static RIGHTS_LOST: RuleDoc = RuleDoc {
     name: "RightsLost",
-    summary: "a role or a ServiceAccount is deleted that is still used",
-    reports: "A Role or ClusterRole that leaves the app while a binding that stays refers to it; a ServiceAccount that leaves \
-        while Pods run as it that the same deploy does not delete.",
+    summary: "a deleted role or ServiceAccount is still used",
+    reports: "A Role or ClusterRole that leaves the app while a remaining binding refers to it; and a ServiceAccount \
+        that leaves the app while it is used by Pods that the same deploy does not delete.",
     why: "The users and Pods that have these rights lose them.",
     example: Example::Deletion {
         left: "\
@@ -192,17 +196,19 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: somebody}
 ",
     },
-    what_to_do: "Delete the bindings, too, let the Pods run as another account, or keep the object with gantry.dev/prune: keep.",
+    what_to_do: "Delete the bindings, too, change the Pods to another account, or keep the object with \
+        `gantry.dev/prune: keep`.",
     breaks: &[],
     severity: Severity::Warning,
 };
 
 pub static NAMESPACE_OBJECTS: RuleDoc = RuleDoc {
     name: "NamespaceDeletionTakesOthers",
-    summary: "a namespace is deleted, and objects go with it that do not belong to the app",
-    reports: "A Namespace that leaves the app while it holds objects that the same deploy does not delete by themselves. \
-        Objects that others own (ownerReferences), events, endpoints, and what every namespace has do not count.",
-    why: "Deleting a namespace deletes everything in it, including what belongs to others.",
+    summary: "deleting a namespace deletes objects that do not belong to the app",
+    reports: "A Namespace that leaves the app while it contains objects that the same deploy does not delete \
+        explicitly. Objects with `ownerReferences`, events, endpoints, and the objects that Kubernetes creates in \
+        every namespace do not count.",
+    why: "Deleting a namespace deletes everything in it, including objects of other apps and users.",
     example: Example::Deletion {
         left: "\
 apiVersion: v1
@@ -215,18 +221,18 @@ kind: ConfigMap
 metadata: {name: theirs, namespace: test-left}
 ",
     },
-    what_to_do: "Move or delete these objects first, or keep the namespace: put it back into the manifests, or annotate \
-        it with gantry.dev/prune: keep.",
+    what_to_do: "Move or delete these objects first, or keep the namespace: put it back into the manifests, or \
+        annotate it with `gantry.dev/prune: keep`.",
     breaks: &[],
     severity: Severity::Error,
 };
 
 pub static VOLUME_DATA: RuleDoc = RuleDoc {
     name: "VolumeDeletionLosesData",
-    summary: "a volume or a claim is deleted together with its data",
-    reports: "A PersistentVolumeClaim that leaves the app and is bound to a volume with the reclaim policy Delete; a bound \
-        PersistentVolume with that policy.",
-    why: "The storage behind the volume is deleted, with all that is on it.",
+    summary: "deleting a volume or a claim deletes its data",
+    reports: "A PersistentVolumeClaim that leaves the app and is bound to a volume with the reclaim policy `Delete`; \
+        and a bound PersistentVolume with that policy that leaves the app.",
+    why: "The storage behind the volume is deleted with all of its data.",
     example: Example::Deletion {
         left: "\
 apiVersion: v1
@@ -249,18 +255,18 @@ spec:
   hostPath: {path: /tmp/data}
 ",
     },
-    what_to_do: "Keep the claim (gantry.dev/prune: keep), or set the volume's reclaim policy to Retain before.",
+    what_to_do: "Keep the claim (`gantry.dev/prune: keep`), or set the volume's reclaim policy to `Retain` first.",
     breaks: &[],
     severity: Severity::Error,
 };
 
 pub static SERVICE_CALLED: RuleDoc = RuleDoc {
     name: "WebhookLosesService",
-    summary: "a Service is deleted that webhooks or an aggregated API still call",
-    reports: "A Service that leaves the app while a webhook configuration (with failurePolicy Fail), an APIService or the \
-        conversion webhook of a CRD calls it, and is not deleted by the same deploy.",
-    why: "Every request that the webhook is called for is refused from then on; objects of the CRD can no longer be read at \
-        other versions.",
+    summary: "webhooks or an aggregated API still call a deleted Service",
+    reports: "A Service that leaves the app while it is called by a webhook configuration (with `failurePolicy: \
+        Fail`), an APIService or the conversion webhook of a CRD that the same deploy does not delete.",
+    why: "The API server refuses every request for which it must call the webhook. Requests to the aggregated API \
+        fail, and objects of the CRD can no longer be read at other versions.",
     example: Example::Deletion {
         left: "\
 apiVersion: v1
@@ -280,7 +286,7 @@ webhooks:
   admissionReviewVersions: [v1]
 ",
     },
-    what_to_do: "Delete what calls the Service first, or let it call another one.",
+    what_to_do: "Delete the objects that call the Service first, or change them to call another Service.",
     breaks: &[],
     severity: Severity::Error,
 };

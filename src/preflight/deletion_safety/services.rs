@@ -1,23 +1,23 @@
-//! Services that are deleted, and what calls them: webhooks, aggregated APIs, conversion webhooks of CRDs.
+//! Finds what still calls deleted Services: webhooks, aggregated APIs, and conversion webhooks of CRDs.
 
 use serde_json::Value;
 
 use super::rules::SERVICE_CALLED;
-use super::{Looking, violation};
+use super::{Deletions, violation};
 use crate::plan::removal::Removal;
 use crate::preflight::{CouldNotCheck, Found};
 use crate::resource::{ObjectRef, Resource};
 
-/// Who calls a Service: the caller as a user knows it, and namespace and name of the Service.
+/// A call of a Service: the caller, as shown to the user, and the namespace and name of the Service.
 type Call = (String, String, String);
 
-pub async fn check(looking: &Looking<'_>) -> Found {
+pub async fn check(deletions: &Deletions<'_>) -> Found {
     let mut found = Found::default();
-    let services: Vec<&Removal> = looking.of_kind("", "Service").collect();
+    let services: Vec<&Removal> = deletions.of_kind("", "Service").collect();
     if services.is_empty() {
         return found;
     }
-    let calls = match calls(looking).await {
+    let calls = match calls(deletions).await {
         Ok(calls) => calls,
         Err(error) => {
             found.unchecked.push(error);
@@ -30,7 +30,7 @@ pub async fn check(looking: &Looking<'_>) -> Found {
         let callers: Vec<&str> = callers.map(|(caller, ..)| caller.as_str()).collect();
         if !callers.is_empty() {
             let callers = callers.join(", ");
-            let message = format!("{callers} would call a Service that is gone, and requests would fail");
+            let message = format!("{callers} would call a Service that no longer exists, and requests would fail");
             let help = format!("delete these first, or point them to another Service: {callers}");
             found.violations.push(violation(&SERVICE_CALLED, removal, message, help));
         }
@@ -38,7 +38,7 @@ pub async fn check(looking: &Looking<'_>) -> Found {
     found
 }
 
-async fn calls(looking: &Looking<'_>) -> Result<Vec<Call>, CouldNotCheck> {
+async fn calls(deletions: &Deletions<'_>) -> Result<Vec<Call>, CouldNotCheck> {
     let admission = "admissionregistration.k8s.io";
     let mut calls = Vec::new();
     for (resource, read) in [
@@ -54,19 +54,19 @@ async fn calls(looking: &Looking<'_>) -> Result<Vec<Call>, CouldNotCheck> {
         (Resource::crd(), of_crd),
     ] {
         let gather = |found: &mut Vec<Call>, json: &str| {
-            // Most CRDs are large, and have no webhook.
+            // Most CRDs are large and have no webhook: they are not parsed.
             let Some(object) = json.contains("\"service\"").then(|| serde_json::from_str::<Value>(json).ok()).flatten()
             else {
                 return;
             };
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            if looking.is_deleted(&resource.group, &resource.kind, None, name) {
+            if deletions.is_deleted(&resource.group, &resource.kind, None, name) {
                 return;
             }
             let caller = format!("{}/{name}", resource.kind.to_lowercase());
             found.extend(read(&object).into_iter().map(|(namespace, service)| (caller.clone(), namespace, service)));
         };
-        calls.extend(looking.list(&resource, None, gather).await?.unwrap_or_default());
+        calls.extend(deletions.list(&resource, None, gather).await?.unwrap_or_default());
     }
     Ok(calls)
 }
@@ -76,7 +76,7 @@ fn service(client: &Value) -> Option<(String, String)> {
     Some((text("namespace")?, text("name")?))
 }
 
-/// Those without which a request fails.
+/// The Services of webhooks whose failure makes requests fail.
 fn of_webhooks(object: &Value) -> Vec<(String, String)> {
     let webhooks = object["webhooks"].as_array().into_iter().flatten();
     let calls = webhooks.filter(|webhook| webhook["failurePolicy"] != "Ignore");

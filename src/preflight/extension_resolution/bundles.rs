@@ -1,4 +1,4 @@
-//! Bundles among the manifests: whether OLM v1 installs them.
+//! Checks whether OLM v1 can install the bundles among the manifests.
 
 use gantry_catalog::bundle::{self, Known, Olm, Profile, Reason, judge};
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub fn check(asked: &[Asked], olm: Olm, context: &Context<'_>) -> Vec<Violation>
     bundles.flat_map(|(index, bundle)| of(index, bundle, asked, olm, context)).collect()
 }
 
-/// The bundle of the manifests that is this version of a package: it says more than a catalog.
+/// The bundle of the manifests with this version of a package. It contains more than a catalog does.
 pub fn find<'a>(context: &'a Context<'_>, package: &str, version: &str) -> Option<&'a Bundle> {
     context.plan.bundles.iter().find(|bundle| bundle.package() == package && bundle.version() == version)
 }
@@ -36,16 +36,16 @@ fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Contex
     }
     if names_operator_conditions(bundle) {
         context.notices.add(format!(
-            "bundle {} has rights to OperatorConditions, which OLM v1 does not have; an operator that holds back updates with \
-             them is held back by a pinned version alone",
+            "bundle {} has permissions for OperatorConditions, which OLM v1 does not support: the operator cannot \
+             block updates with them; pin its version instead",
             bundle.shown()
         ));
     }
-    let told = judgement.unsupported.into_iter().map(|unsupported| {
+    let violations = judgement.unsupported.into_iter().map(|unsupported| {
         let (doc, help) = match unsupported.reason {
-            Reason::Olm => (&UNSUPPORTED_BUNDLE, "OLM v1 installs nothing of the bundle as long as this is so"),
+            Reason::Olm => (&UNSUPPORTED_BUNDLE, "OLM v1 does not install the bundle until this is fixed"),
             Reason::OwnedVersionMismatch => {
-                (&OWNED_VERSION_MISMATCH, "name a version that the CRD serves, as the operator watches that one")
+                (&OWNED_VERSION_MISMATCH, "name a version that the CRD serves and that the operator watches")
             }
         };
         let place = unsupported.place.filter(|place| place.object.0 == "ClusterServiceVersion");
@@ -57,7 +57,7 @@ fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Contex
         let message = format!("bundle {}: {}", bundle.shown(), sanitize(&unsupported.text));
         Violation::of(doc, Subject::Bundle(index), None, message, help.into(), steps.iter().map(step).collect())
     });
-    told.collect()
+    violations.collect()
 }
 
 fn names_operator_conditions(bundle: &Bundle) -> bool {

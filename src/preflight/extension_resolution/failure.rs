@@ -1,4 +1,4 @@
-//! Why a ClusterExtension does not resolve: OLM's words, which step left nothing, and the next step.
+//! Reports why a ClusterExtension does not resolve: OLM's message, the step that left no bundle, and what to do.
 
 use std::collections::BTreeSet;
 
@@ -19,26 +19,29 @@ use crate::problem::did_you_mean;
 use crate::resource::Step;
 use crate::text::sanitize;
 
-/// So many versions, packages or channels are named.
-const NAMED: usize = 6;
+/// The maximum number of versions, packages or channels that a message names.
+const NAMES_SHOWN: usize = 6;
 
-pub fn tell(asked: &Asked, failure: &Failure<'_>, selected: &[Selected<'_>], context: &Context<'_>, found: &mut Found) {
+pub fn report(
+    asked: &Asked,
+    failure: &Failure<'_>,
+    selected: &[Selected<'_>],
+    context: &Context<'_>,
+    found: &mut Found,
+) {
     let failing = Failing { asked, failure, selected };
     let mut path = Vec::new();
     match &failure.reason {
         Reason::BrokenPackage => {
-            let help =
-                "the catalog's blobs of this package have to be corrected; gantry catalog PACKAGE says what is wrong";
+            let help = "fix the catalog's blobs of this package; gantry catalog PACKAGE shows what is wrong";
             found
                 .unchecked
                 .push(CouldNotCheck { message: sanitize(&failure.text).into_owned(), help: Some(help.into()) });
         }
         Reason::NoPackage if selected.is_empty() && asked.installed.is_some() && failing.is_the_installed_version() => {
-            // OLM goes on with what is installed, without an error.
+            // OLM keeps what is installed, without an error.
             let name = &asked.extension.name;
-            context
-                .notices
-                .add(format!("ClusterExtension {name} selects no catalog; OLM leaves what is installed as it is"));
+            context.notices.add(format!("ClusterExtension {name} selects no catalog, so OLM keeps what is installed"));
             context.notices.resolved(entry(asked, Ok(()), Vec::new()));
             return;
         }
@@ -58,13 +61,14 @@ struct Failing<'a> {
 }
 
 impl<'a> Failing<'a> {
-    fn told(&self, doc: &RuleDoc, help: String, at: Vec<Step>, label: &str) -> Violation {
+    /// A violation with OLM's message.
+    fn with_olm_message(&self, doc: &RuleDoc, help: String, at: Vec<Step>, label: &str) -> Violation {
         let message = sanitize(&self.failure.text).into_owned();
         let label = Some(label.to_owned()).filter(|label| !label.is_empty());
         Violation { label, ..violation(doc, self.asked.change, message, help, at) }
     }
 
-    /// Every reason but for a missing edge and what cannot be checked.
+    /// The violation for every reason except a missing edge and a broken package.
     fn violation(&self) -> Violation {
         let places = self.asked.extension.places;
         let wanted = &self.asked.extension.wanted;
@@ -72,14 +76,14 @@ impl<'a> Failing<'a> {
         match &self.failure.reason {
             Reason::RangeInvalid => {
                 let help = "ranges are like 1.12.x, >=1.11, <1.13, ^1.2 or ~1.2.3; blank or comma for and, || for or";
-                self.told(&VERSION_RANGE_INVALID, help.into(), places.version(), "no range of versions")
+                self.with_olm_message(&VERSION_RANGE_INVALID, help.into(), places.version(), "not a version range")
             }
             Reason::NoPackage => self.no_package(&package),
             Reason::NoChannel(known) => {
                 let near = wanted.channels.iter().find_map(|channel| did_you_mean(channel, known.iter().copied()));
                 let near = near.map(|near| format!("; did you mean {:?}?", sanitize(near))).unwrap_or_default();
                 let help = format!("package {package} has the channels {}{near}", listed(known.iter().copied()));
-                self.told(&NO_BUNDLE_FOUND, help, places.channels(), "no such channel")
+                self.with_olm_message(&NO_BUNDLE_FOUND, help, places.channels(), "no such channel")
             }
             Reason::NoVersion { versions, pre_releases } => self.no_version(versions, pre_releases),
             Reason::Ambiguous(candidates) => self.ambiguous(candidates),
@@ -89,14 +93,12 @@ impl<'a> Failing<'a> {
                 let unreadable = self.asked.installed.as_ref().filter(|installed| version_of(installed).is_err());
                 let help = match unreadable {
                     Some(installed) => format!(
-                        "the status of the ClusterExtension says that version {:?} is installed, which is no version",
+                        "the status of the ClusterExtension says that {:?} is installed, which is not a version",
                         sanitize(&installed.version)
                     ),
-                    None => format!(
-                        "the olm.package property of a bundle of package {package} has no version that can be read"
-                    ),
+                    None => format!("the olm.package property of a bundle of package {package} has no valid version"),
                 };
-                self.told(&NO_BUNDLE_FOUND, help, places.package(), "")
+                self.with_olm_message(&NO_BUNDLE_FOUND, help, places.package(), "")
             }
         }
     }
@@ -106,7 +108,12 @@ impl<'a> Failing<'a> {
         if self.selected.is_empty() {
             let help = "no available catalog is selected: see kubectl get clustercatalogs --show-labels, and \
                 spec.source.catalog.selector";
-            return self.told(&NO_BUNDLE_FOUND, help.into(), places.selector(), "selects no available catalog");
+            return self.with_olm_message(
+                &NO_BUNDLE_FOUND,
+                help.into(),
+                places.selector(),
+                "selects no available catalog",
+            );
         }
         let catalogs = listed(self.selected.iter().map(|selected| selected.known.name.as_str()));
         let known: BTreeSet<&str> =
@@ -114,10 +121,10 @@ impl<'a> Failing<'a> {
         let near = did_you_mean(&self.asked.extension.wanted.package, known.iter().copied());
         let next = match near {
             Some(near) => format!("; did you mean {:?}?", sanitize(near)),
-            None => ": gantry catalog lists the packages that there are".to_owned(),
+            None => ": gantry catalog lists the available packages".to_owned(),
         };
         let help = format!("no package {package} in {catalogs}{next}");
-        self.told(&NO_BUNDLE_FOUND, help, places.package(), "no such package")
+        self.with_olm_message(&NO_BUNDLE_FOUND, help, places.package(), "no such package")
     }
 
     fn no_version(&self, versions: &[&str], pre_releases: &[&str]) -> Violation {
@@ -130,18 +137,18 @@ impl<'a> Failing<'a> {
         let mut help = format!("{which} {}", listed(nearest(&wanted.version, versions)));
         if !pre_releases.is_empty() {
             help.push_str(&format!(
-                "; only the pre-releases {} fit, and a range takes those only where one of its comparisons has one, as in \
-                 >=1.0.0-0",
+                "; only the pre-releases {} match, and a range includes pre-releases only if one of its comparisons \
+                 names one, as in >=1.0.0-0",
                 listed(pre_releases.iter().copied())
             ));
         }
         if let Some(elsewhere) = self.in_other_channels() {
             help.push_str(&format!("; {elsewhere}"));
         }
-        self.told(&NO_BUNDLE_FOUND, help, self.asked.extension.places.version(), "no such version")
+        self.with_olm_message(&NO_BUNDLE_FOUND, help, self.asked.extension.places.version(), "no such version")
     }
 
-    /// The channels that are not named and have what the range asks for.
+    /// The other channels that have a version in the range.
     fn in_other_channels(&self) -> Option<String> {
         let wanted = &self.asked.extension.wanted;
         let range = gantry_catalog::resolve::range_of(&wanted.version).ok()??;
@@ -157,7 +164,7 @@ impl<'a> Failing<'a> {
             let has_one = |channel: &&Channel| channel.entries.iter().any(|entry| fits(&entry.name));
             channels.extend(package.channels.values().filter(has_one).map(|channel| channel.name.as_str()));
         }
-        (!channels.is_empty()).then(|| format!("it is in the channels {}", listed(channels)))
+        (!channels.is_empty()).then(|| format!("these channels have a matching version: {}", listed(channels)))
     }
 
     fn ambiguous(&self, candidates: &[(&str, &Bundle, i32)]) -> Violation {
@@ -170,10 +177,15 @@ impl<'a> Failing<'a> {
             "{}; give one of them a higher spec.priority, or select one: selector: {{matchLabels: {{{NAME_LABEL}: {first}}}}}",
             which.join(", ")
         );
-        self.told(&AMBIGUOUS_CATALOGS, help, self.asked.extension.places.selector(), "several catalogs have it")
+        self.with_olm_message(
+            &AMBIGUOUS_CATALOGS,
+            help,
+            self.asked.extension.places.selector(),
+            "several catalogs have it",
+        )
     }
 
-    /// OLM v1 resolves no dependencies, and tries no other bundle.
+    /// OLM v1 does not resolve dependencies, and does not try another bundle.
     fn unsupported(&self, bundle: &Bundle) -> Violation {
         let package = self.selected.iter().filter_map(|selected| selected.package);
         let mut others = package.flat_map(Package::by_version).filter(|other| other.required.is_empty());
@@ -184,23 +196,23 @@ impl<'a> Failing<'a> {
         });
         let help = match other {
             Some(other) => format!(
-                "OLM v1 tries no other bundle; {} declares no dependency: set version to \"{}\"",
+                "OLM v1 does not try another bundle; {} declares no dependencies: set version to \"{}\"",
                 sanitize(&other.name),
                 sanitize(&other.version)
             ),
             None => format!("OLM v1 cannot install bundles that declare dependencies ({})", REQUIRED.join(", ")),
         };
         let label = format!("resolves to {}", sanitize(&bundle.name));
-        self.told(&UNSUPPORTED_BUNDLE, help, self.asked.extension.places.package(), &label)
+        self.with_olm_message(&UNSUPPORTED_BUNDLE, help, self.asked.extension.places.package(), &label)
     }
 
-    /// Whether the range is the text of the installed version, or there is none: then OLM goes on with what is installed.
+    /// Whether the range is exactly the installed version, or empty: then OLM keeps what is installed.
     fn is_the_installed_version(&self) -> bool {
         let version = &self.asked.extension.wanted.version;
         version.is_empty() || self.asked.installed.as_ref().is_some_and(|installed| installed.version == *version)
     }
 
-    /// The versions of the shortest way to the highest version that is asked for.
+    /// The versions on the shortest upgrade path to the highest version in the range.
     fn path(&self, in_range: &[(&str, &Bundle)]) -> Vec<String> {
         let Some((installed, (graph, package, target))) = self.asked.installed.as_ref().zip(self.graph(in_range))
         else {
@@ -210,7 +222,7 @@ impl<'a> Failing<'a> {
         edges.iter().map(|edge| version_at(package, edge)).collect()
     }
 
-    /// The edges of the named channels, with the package that has what is asked for.
+    /// The upgrade graph of the named channels, the package, and the bundle with the highest version in the range.
     fn graph<'b>(&'b self, in_range: &[(&str, &'b Bundle)]) -> Option<(Graph<'b>, &'b Package, &'b str)> {
         let (catalog, bundle) = in_range.first()?;
         let package = self.selected.iter().find(|selected| selected.known.name == *catalog)?.package?;
@@ -220,7 +232,7 @@ impl<'a> Failing<'a> {
     fn no_edge(&self, in_range: &[(&str, &Bundle)], path: &[String]) -> Violation {
         let extension = &self.asked.extension;
         let Some(installed) = &self.asked.installed else {
-            return self.told(&UPGRADE_EDGE_MISSING, String::new(), extension.places.version(), "");
+            return self.with_olm_message(&UPGRADE_EDGE_MISSING, String::new(), extension.places.version(), "");
         };
         if extension.wanted.constraints == UpgradeConstraints::Semver {
             return self.not_semver(installed, in_range);
@@ -240,11 +252,11 @@ impl<'a> Failing<'a> {
         };
         match path {
             [] if help.starts_with("the catalog has no update") => {}
-            [] => help.push_str("; no way over the edges of the catalog leads there"),
+            [] => help.push_str("; the edges of the catalog do not lead to the requested version"),
             path => {
                 let steps: Vec<String> = path.iter().map(|version| format!("\"{version}\"")).collect();
                 help.push_str(&format!(
-                    "; the shortest way: {at} -> {}: set version to {}, each time waiting until it is installed",
+                    "; the shortest path: {at} -> {}: set version to {}, and wait each time until it is installed",
                     path.join(" -> "),
                     steps.join(", then ")
                 ));
@@ -256,7 +268,7 @@ impl<'a> Failing<'a> {
         let is_pinned = !extension.wanted.version.is_empty();
         let at = if is_pinned { extension.places.version() } else { extension.places.package() };
         let label = format!("no upgrade edge from {}", sanitize(&installed.version));
-        self.told(&UPGRADE_EDGE_MISSING, help, at, &label)
+        self.with_olm_message(&UPGRADE_EDGE_MISSING, help, at, &label)
     }
 
     /// `upgradeConstraints: semver`.
@@ -268,16 +280,17 @@ impl<'a> Failing<'a> {
         let doc = if is_zero { &MAJOR_ZERO_UPGRADE } else { &MAJOR_UPGRADE };
         let target = target.map_or("it".to_owned(), |target| target.to_string());
         let help = format!(
-            "{target} is not an update of {} by the rules of semantic versions, which the configuration asks for \
-             (upgradeConstraints: semver); upgradeConstraints: catalog takes the edges of the catalog",
+            "{target} is not a compatible update of {} in semantic versioning, which the configuration requires \
+             (upgradeConstraints: semver); upgradeConstraints: catalog allows all edges of the catalog",
             sanitize(&installed.version)
         );
-        let violation = self.told(doc, help, self.asked.extension.places.version(), "another major version");
+        let violation =
+            self.with_olm_message(doc, help, self.asked.extension.places.version(), "different major version");
         Violation { severity: Severity::Error, ..violation }
     }
 }
 
-/// What is installed, as the beginning of a way.
+/// The installed bundle, as the start of an upgrade path.
 pub fn from(installed: &InstalledBundle) -> Installed<'_> {
     let version = version_of(installed).ok().map(|found| found.version);
     Installed { name: Some(&installed.name), version }
@@ -287,14 +300,14 @@ fn version_at(package: &Package, edge: &Edge<'_>) -> String {
     package.bundles.get(edge.to).map_or(String::new(), |bundle| sanitize(&bundle.version).into_owned())
 }
 
-/// Whether there is an edge from what is installed to a bundle, over these channels.
+/// How an edge of these channels leads from the installed bundle to another one, if one does.
 pub fn has_edge(package: &Package, channels: &[String], installed: &InstalledBundle, to: &str) -> Option<By> {
     let graph = Graph::new(package, channels);
     let edges = graph.edges(&from(installed));
     edges.iter().find(|edge| edge.to == to).map(|edge| edge.by)
 }
 
-/// The versions around the one that a range begins with, the highest first.
+/// The versions around the first version of a range, the highest first.
 fn nearest<'v>(range: &str, versions: &[&'v str]) -> Vec<&'v str> {
     let digits: String =
         range.chars().skip_while(|c| !c.is_ascii_digit()).take_while(|c| "0123456789.".contains(*c)).collect();
@@ -302,10 +315,10 @@ fn nearest<'v>(range: &str, versions: &[&'v str]) -> Vec<&'v str> {
     let asked = [(); 3].map(|()| numbers.next().unwrap_or(0));
     let is_above =
         |version: &&str| Version::parse(version).is_ok_and(|found| [found.major, found.minor, found.patch] >= asked);
-    // They come from the highest down.
+    // `versions` is sorted from the highest to the lowest.
     let below = versions.iter().position(|version| !is_above(version)).unwrap_or(versions.len());
-    let first = below.saturating_sub(NAMED / 2).min(versions.len().saturating_sub(NAMED));
-    let mut near: Vec<&str> = versions[first..].iter().take(NAMED).copied().collect();
+    let first = below.saturating_sub(NAMES_SHOWN / 2).min(versions.len().saturating_sub(NAMES_SHOWN));
+    let mut near: Vec<&str> = versions[first..].iter().take(NAMES_SHOWN).copied().collect();
     near.dedup();
     near
 }
@@ -313,8 +326,8 @@ fn nearest<'v>(range: &str, versions: &[&'v str]) -> Vec<&'v str> {
 /// `a, b, c and 4 more`
 pub fn listed<'t>(names: impl IntoIterator<Item = &'t str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
-    let shown: Vec<String> = names.iter().take(NAMED).map(|name| sanitize(name).into_owned()).collect();
-    match names.len().saturating_sub(NAMED) {
+    let shown: Vec<String> = names.iter().take(NAMES_SHOWN).map(|name| sanitize(name).into_owned()).collect();
+    match names.len().saturating_sub(NAMES_SHOWN) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }

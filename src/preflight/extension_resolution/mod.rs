@@ -1,10 +1,10 @@
-//! `ExtensionResolution`: what OLM v1 will do with the ClusterExtensions of the manifests, or why nothing.
+//! `ExtensionResolution`: what OLM v1 will install for the ClusterExtensions of the manifests, or why it cannot.
 //!
 //! ```text
-//! ClusterExtensions ─► catalogs that they select ─► resolve ─► findings, and what the report says of each
+//! ClusterExtensions ─► the catalogs that they select ─► resolve ─► findings and entries of the report
 //! ```
 //!
-//! `gantry_catalog::resolve` has OLM's steps and texts; this module makes findings of them.
+//! `gantry_catalog::resolve` reproduces OLM's steps and texts; this module turns them into findings.
 
 mod bundles;
 mod failure;
@@ -20,7 +20,7 @@ use gantry_catalog::mistakes::mistakes;
 use gantry_catalog::resolve::{Source, UpgradeConstraints, Wanted, range_of, resolve};
 use gantry_catalog::{Package, crd_rule};
 
-use self::owners::Brought;
+use self::owners::BundleContent;
 use super::entry::CheckEntry;
 use super::olm::catalogs::{self, Content};
 use super::olm::{self, Asked, OfPlan, Selected, contents_of, has_catalogs, selected};
@@ -56,22 +56,22 @@ pub const ENTRY: CheckEntry = CheckEntry {
     documented: |_, _| Vec::new(),
 };
 
-/// More mistakes of a package are counted.
-const MOST_MISTAKES: usize = 10;
+/// The maximum number of mistakes of a package that are reported; further ones are only counted.
+const MISTAKES_SHOWN: usize = 10;
 
-/// The check's configuration, read.
+/// The configuration of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Options {
     constraints: UpgradeConstraints,
     olm: Olm,
 }
 
-/// Reads the check's own keys.
+/// Reads the configuration.
 fn options(reader: &mut ConfigReader<'_>) -> Options {
     let constraints = reader.choice(
         "upgradeConstraints",
-        "What limits updates of extensions that do not say SelfCertified: the upgrade edges of the catalog, as OLM v1 has it; \
-            semver: no other major version, and below 1.0.0 no other minor one; any: nothing.",
+        "The limit of updates of extensions without SelfCertified. catalog: the upgrade edges of the catalog, as in \
+            OLM v1; semver: the same major version, and below 1.0.0 the same minor version; any: no limit.",
         &[
             ("semver", UpgradeConstraints::Semver),
             ("catalog", UpgradeConstraints::Catalog),
@@ -81,7 +81,7 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
     );
     let olm = reader.choice(
         "olm",
-        "The release of OLM v1: that of OpenShift 4.16 installs no bundle with webhooks.",
+        "The release of OLM v1. The release of OpenShift 4.16 does not install bundles with webhooks.",
         &[("current", Olm::Current), ("4.16", Olm::V4_16)],
         Olm::Current,
     );
@@ -108,7 +108,7 @@ impl Check for ExtensionResolution {
     }
 }
 
-/// What is read whatever catalogs there are.
+/// The lookups that do not depend on the catalogs.
 fn lookups(plan: &Plan) -> Vec<Lookup> {
     let mut found = Vec::new();
     for asked in OfPlan::read(plan).asked {
@@ -131,7 +131,7 @@ fn lookups(plan: &Plan) -> Vec<Lookup> {
     found
 }
 
-/// The content of the catalogs that are selected, where catalogd serves it. A folder has no catalogd: there it is the usual one.
+/// The content of the selected catalogs that catalogd serves. A folder has no catalogd, so its usual address is used.
 async fn live_lookups(olm: &olm::Olm<'_>) -> Result<Vec<Lookup>, Problem> {
     let asked = &olm.of_plan().asked;
     if asked.is_empty() {
@@ -147,7 +147,7 @@ async fn live_lookups(olm: &olm::Olm<'_>) -> Result<Vec<Lookup>, Problem> {
                 _ => None,
             };
             let lookup = url.map(|url| Lookup::get_content(asked.change, &url));
-            // One Service serves them all.
+            // One Service serves all catalogs.
             found.extend(lookup.filter(|new| {
                 !found.iter().any(|known| (&known.namespace, &known.name) == (&new.namespace, &new.name))
             }));
@@ -190,46 +190,47 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
         }
     }
     let contents = context.olm.contents(&context).await?;
-    // A catalog that cannot be read concerns every extension that selects it, and is reported once.
+    // A catalog that cannot be read affects every extension that selects it, but is reported once.
     let wanted: BTreeSet<&str> =
         selections.iter().flat_map(|(_, selected)| selected).map(|known| known.name.as_str()).collect();
     let read = wanted.iter().filter_map(|name| contents.get(*name));
     found.unchecked.extend(read.filter_map(|read| read.as_ref().err().cloned()));
-    let (mut mistaken, mut brought) = (BTreeSet::new(), Vec::new());
+    let (mut reported, mut bundle_contents) = (BTreeSet::new(), Vec::new());
     for (asked, selected) in &selections {
         let Some(selected) = contents_of(asked, selected, contents) else { continue };
         if known.is_empty() && !has_catalogs(&context) {
-            let message = format!("there is no catalog to resolve ClusterExtension {} from", asked.extension.name);
-            let help = "name one with --catalog NAME=PATH, or with catalogs in gantry.yaml";
+            let message =
+                format!("there is no catalog from which ClusterExtension {} could be resolved", asked.extension.name);
+            let help = "add one with --catalog NAME=PATH, or with catalogs in gantry.yaml";
             found.unchecked.push(CouldNotCheck { message, help: Some(help.into()) });
             continue;
         }
-        brought.extend(judge(asked, &selected, options, &context, &mut found));
+        bundle_contents.extend(resolve_one(asked, &selected, options, &context, &mut found));
         for selected in &selected {
             if let Some(package) = selected.package
-                && mistaken.insert((&selected.known.name, &package.name))
+                && reported.insert((&selected.known.name, &package.name))
             {
-                found.violations.extend(of_catalog(asked, &selected.known.name, package));
+                found.violations.extend(catalog_mistakes(asked, &selected.known.name, package));
             }
         }
     }
-    note_unchecked(&brought, &context);
-    found.extend(owners::check(&asked, &brought, options.olm, &context).await);
+    note_unchecked(&bundle_contents, &context);
+    found.extend(owners::check(&asked, &bundle_contents, options.olm, &context).await);
     if changes_catalogs(context.plan) {
-        found.violations.iter_mut().for_each(|violation| blame_deploy(violation, context.plan));
+        found.violations.iter_mut().for_each(|violation| attribute_to_object(violation, context.plan));
     }
     Ok(found.into())
 }
 
-/// Whether the deploy writes or deletes a ClusterCatalog: then what becomes of an extension that it does not write is its doing,
-/// too.
+/// Whether the deploy writes or deletes a ClusterCatalog: then it also affects extensions that it does not write.
 fn changes_catalogs(plan: &Plan) -> bool {
     let written = plan.changes.iter().filter(|change| change.is_written()).map(|change| &change.desired.object);
     written.chain(plan.removals.iter().map(|removal| &removal.object)).any(|object| catalogs::is_catalog(object))
 }
 
-/// Makes a violation one of the object and not of its change, which is none.
-fn blame_deploy(violation: &mut Violation, plan: &Plan) {
+/// Changes the subject of a violation from an unchanged object's change to the object, so that it counts as caused by
+/// the deploy.
+fn attribute_to_object(violation: &mut Violation, plan: &Plan) {
     if let Subject::Change(index) = violation.subject
         && plan.changes[index].action.leaves_alone()
     {
@@ -237,7 +238,7 @@ fn blame_deploy(violation: &mut Violation, plan: &Plan) {
     }
 }
 
-/// An extension that leaves updates to the catalog, with these constraints.
+/// The extension with these constraints, unless it sets its own.
 fn constrained(asked: &Asked, constraints: UpgradeConstraints) -> Asked {
     let mut asked = asked.clone();
     if asked.extension.wanted.constraints == UpgradeConstraints::Catalog {
@@ -246,7 +247,7 @@ fn constrained(asked: &Asked, constraints: UpgradeConstraints) -> Asked {
     asked
 }
 
-/// ClusterExtensions with fields that are not of their types.
+/// Fields of ClusterExtensions that have the wrong type.
 fn invalid(of_plan: &OfPlan) -> Vec<Violation> {
     let help = "see the CRD: kubectl explain clusterextension.spec";
     let wrong = of_plan.wrong.iter();
@@ -257,40 +258,40 @@ fn invalid(of_plan: &OfPlan) -> Vec<Violation> {
         .collect()
 }
 
-/// What `opm validate` says of the package.
-fn of_catalog(asked: &Asked, catalog: &str, package: &Package) -> Vec<Violation> {
+/// The errors that `opm validate` reports for the package.
+fn catalog_mistakes(asked: &Asked, catalog: &str, package: &Package) -> Vec<Violation> {
     if package.broken.is_some() {
         return Vec::new();
     }
     let found = mistakes(package);
-    let more = found.len().saturating_sub(MOST_MISTAKES);
-    let mut messages: Vec<String> = found.into_iter().take(MOST_MISTAKES).collect();
+    let more = found.len().saturating_sub(MISTAKES_SHOWN);
+    let mut messages: Vec<String> = found.into_iter().take(MISTAKES_SHOWN).collect();
     if more > 0 {
         messages.push(format!("{more} more mistakes"));
     }
     let of_message = |message: String| {
         let message = format!("catalog {catalog}, package {}: {}", sanitize(&package.name), sanitize(&message));
-        let help = "opm validate refuses such a catalog, and OLM uses it as it is; ask its publisher to fix it";
+        let help = "opm validate refuses such a catalog, but OLM uses it anyway; ask its publisher to fix it";
         violation(&rules::CATALOG_INVALID, asked.change, message, help.into(), asked.extension.places.package())
     };
     messages.into_iter().map(of_message).collect()
 }
 
-/// Answers what the bundle brings that is resolved.
-fn judge(
+/// Resolves one extension. Returns what its bundle contains, if it resolves to one.
+fn resolve_one(
     asked: &Asked,
     selected: &[Selected<'_>],
     options: Options,
     context: &Context<'_>,
     found: &mut Found,
-) -> Option<Brought> {
+) -> Option<BundleContent> {
     let (extension, installed) = (&asked.extension, asked.installed.as_ref());
     let wanted = &extension.wanted;
     let refusal = Some(wanted.version.as_str()).filter(|range| !range.is_empty()).and_then(crd_rule::refusal);
     if let Some(why) = refusal.filter(|_| range_of(&wanted.version).is_ok()) {
         let message = format!("version {:?} is refused by the API server: {why}", wanted.version);
-        let help = "the CRD of ClusterExtension takes fewer ranges than OLM reads: no hyphen ranges, leading zeros or more than \
-            64 characters; write >=1.2, <1.5 in place of 1.2 - 1.4, and x in place of *";
+        let help = "the CRD of ClusterExtension does not accept every range that OLM parses: no hyphen ranges, no \
+            leading zeros, at most 64 characters; write >=1.2, <1.5 instead of 1.2 - 1.4, and x instead of *";
         found.violations.push(violation(
             &rules::VERSION_RANGE_INVALID,
             asked.change,
@@ -301,25 +302,25 @@ fn judge(
     }
     let sources: Vec<Source<'_>> = selected.iter().map(Selected::source).collect();
     match resolve(wanted, installed, &sources) {
-        Ok(resolved) => Some(resolved::tell(asked, &resolved, &sources, options, context, found)),
+        Ok(resolved) => Some(resolved::report(asked, &resolved, &sources, options, context, found)),
         Err(failure) => {
-            failure::tell(asked, &failure, selected, context, found);
+            failure::report(asked, &failure, selected, context, found);
             None
         }
     }
 }
 
-/// What the catalogs do not say about the bundles, which has to be known to say that OLM installs them.
-fn note_unchecked(brought: &[Brought], context: &Context<'_>) {
+/// Notes what the catalogs do not say about the bundles, but decides whether OLM installs them.
+fn note_unchecked(bundle_contents: &[BundleContent], context: &Context<'_>) {
     let mut bundles: BTreeMap<&[Unchecked], Vec<&str>> = BTreeMap::new();
-    for brought in brought.iter().filter(|brought| !brought.unchecked.is_empty()) {
-        bundles.entry(&brought.unchecked).or_default().push(&brought.bundle);
+    for content in bundle_contents.iter().filter(|content| !content.unchecked.is_empty()) {
+        bundles.entry(&content.unchecked).or_default().push(&content.bundle);
     }
     for (unchecked, bundles) in bundles {
         let unchecked: Vec<String> = unchecked.iter().map(Unchecked::to_string).collect();
         let bundles = failure::listed(bundles);
         context.notices.add(format!(
-            "the catalog does not say of {bundles} {}; to have that checked, add the bundle's directory with -f",
+            "the catalog does not say about {bundles} {}; to check that, add the bundle's directory with -f",
             unchecked.join(", ")
         ));
     }
@@ -329,7 +330,7 @@ fn violation(doc: &RuleDoc, change: usize, message: String, help: String, at: Ve
     Violation::of(doc, change, None, message, help, at)
 }
 
-/// What the report says of an extension that does not resolve, as far as all of these have in common.
+/// The report entry of an extension that does not resolve, or the parts that all entries have in common.
 fn entry(asked: &Asked, error: Result<(), &str>, path: Vec<String>) -> ExtensionEntry {
     let Wanted { package, version, .. } = &asked.extension.wanted;
     ExtensionEntry {

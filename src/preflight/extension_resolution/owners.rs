@@ -1,6 +1,7 @@
-//! Whom the package, the CRDs and the namespace of a ClusterExtension belong to.
+//! Checks whether the package, the CRDs and the namespace of a ClusterExtension exist or belong to another owner.
 //!
-//! OLM v1 has one owner of each object: <https://operator-framework.github.io/operator-controller/concepts/single-owner-objects/>.
+//! In OLM v1, each object has a single owner:
+//! <https://operator-framework.github.io/operator-controller/concepts/single-owner-objects/>.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,45 +18,45 @@ use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::text::sanitize;
 
-/// The CRDs that the bundle of an extension brings, as far as the catalog says.
-pub struct Brought {
+/// The bundle of an extension and its CRDs, as far as the catalog describes them.
+pub struct BundleContent {
     pub change: usize,
     pub bundle: String,
     pub crds: Vec<String>,
-    /// What the catalog does not say about it.
+    /// Properties that the catalog does not describe.
     pub unchecked: Vec<Unchecked>,
 }
 
-pub async fn check(asked: &[Asked], brought: &[Brought], olm: Olm, context: &Context<'_>) -> Found {
+pub async fn check(asked: &[Asked], contents: &[BundleContent], olm: Olm, context: &Context<'_>) -> Found {
     let mut found = Found::default();
-    match others(asked, context).await {
-        Ok(others) => found.violations.extend(twice(asked, &others)),
+    match other_packages(asked, context).await {
+        Ok(others) => found.violations.extend(installed_twice(asked, &others)),
         Err(error) => found.unchecked.push(error),
     }
-    found.extend(needed(asked, olm, context).await);
-    found.extend(owned(asked, brought, context).await);
+    found.extend(missing(asked, olm, context).await);
+    found.extend(owned_by_others(asked, contents, context).await);
     found
 }
 
-/// The packages of the live ClusterExtensions that the plan leaves as they are, with their names.
-async fn others(asked: &[Asked], context: &Context<'_>) -> Result<Vec<(String, String)>, CouldNotCheck> {
+/// The names and packages of the live ClusterExtensions that are not part of the plan.
+async fn other_packages(asked: &[Asked], context: &Context<'_>) -> Result<Vec<(String, String)>, CouldNotCheck> {
     if asked.is_empty() {
         return Ok(Vec::new());
     }
     let ours: BTreeSet<&str> = asked.iter().map(|asked| asked.extension.name.as_str()).collect();
-    let leaving = context.plan.removals.iter().filter(|removal| cluster_extension::is_one(&removal.object));
-    let leaving: BTreeSet<&str> = leaving.map(|removal| removal.object.name.as_str()).collect();
+    let removed = context.plan.removals.iter().filter(|removal| cluster_extension::is_one(&removal.object));
+    let removed: BTreeSet<&str> = removed.map(|removal| removal.object.name.as_str()).collect();
     let live = context.olm.live().await.map_err(|Problem { message, help, .. }| CouldNotCheck {
         message: format!("the ClusterExtensions cannot be listed: {message}"),
         help,
     })?;
-    let is_other = |name: &str| !ours.contains(name) && !leaving.contains(name);
+    let is_other = |name: &str| !ours.contains(name) && !removed.contains(name);
     let others = live.iter().map(|live| &live.extension).filter(|extension| is_other(&extension.name));
     Ok(others.map(|extension| (extension.name.clone(), extension.wanted.package.clone())).collect())
 }
 
-/// Packages that two extensions ask for.
-fn twice(asked: &[Asked], others: &[(String, String)]) -> Vec<Violation> {
+/// Packages that two extensions request.
+fn installed_twice(asked: &[Asked], others: &[(String, String)]) -> Vec<Violation> {
     let mut of_package: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, package) in others {
         of_package.entry(package).or_default().push(name);
@@ -67,19 +68,19 @@ fn twice(asked: &[Asked], others: &[(String, String)]) -> Vec<Violation> {
         let Extension { name, wanted, places, .. } = &asked.extension;
         let other = of_package.get(wanted.package.as_str())?.iter().find(|other| **other != name.as_str())?;
         let message = format!(
-            "package {} is asked for by ClusterExtension {} too; OLM installs each object for one of them alone",
-            sanitize(&wanted.package),
-            sanitize(other)
+            "ClusterExtension {} also installs package {}; OLM installs each object for only one of them",
+            sanitize(other),
+            sanitize(&wanted.package)
         );
         let help = format!(
-            "keep one of them: an operator of OLM v1 watches all namespaces; see kubectl get clusterextension {other}"
+            "keep one of them: in OLM v1, operators watch all namespaces; see kubectl get clusterextension {other}"
         );
         Some(violation(&PACKAGE_INSTALLED_TWICE, asked.change, message, help, places.package()))
     });
     found.collect()
 }
 
-/// Something that a ClusterExtension names and OLM v1 does not create.
+/// An object that a ClusterExtension names and that OLM v1 does not create.
 struct Needed<'a> {
     asked: &'a Asked,
     resource: Resource,
@@ -99,7 +100,7 @@ impl<'a> Needed<'a> {
         Some(Needed { asked, resource, object, doc: &INSTALL_NAMESPACE_MISSING, at, help })
     }
 
-    /// OLM v1 of today does everything by itself, whatever account is named.
+    /// Only OLM v1 of OpenShift 4.16 uses this account. Later releases have rights of their own.
     fn service_account(asked: &'a Asked) -> Option<Needed<'a>> {
         let extension = &asked.extension;
         let named = |name: &&String| !name.is_empty();
@@ -133,8 +134,8 @@ impl<'a> Needed<'a> {
     }
 }
 
-/// What the extensions name and nobody has.
-async fn needed(asked: &[Asked], olm: Olm, context: &Context<'_>) -> Found {
+/// Objects that the extensions name and that neither exist nor are part of the plan.
+async fn missing(asked: &[Asked], olm: Olm, context: &Context<'_>) -> Found {
     let mut found = Found::default();
     let is_of_plan = |object: &ObjectRef| {
         let mut objects = context.plan.changes.iter().map(|change| &change.desired.object);
@@ -169,14 +170,14 @@ fn unread(problem: &Problem) -> CouldNotCheck {
     CouldNotCheck { message: problem.message.clone(), help: problem.help.clone() }
 }
 
-/// CRDs of the bundles that are live and belong to somebody else.
-async fn owned(asked: &[Asked], brought: &[Brought], context: &Context<'_>) -> Found {
+/// CRDs of the bundles that are live and have another owner.
+async fn owned_by_others(asked: &[Asked], contents: &[BundleContent], context: &Context<'_>) -> Found {
     let mut found = Found::default();
-    let of = |brought: &Brought| asked.iter().find(|asked| asked.change == brought.change);
-    let crds: Vec<(&Asked, &Brought, &String)> = brought
+    let of = |content: &BundleContent| asked.iter().find(|asked| asked.change == content.change);
+    let crds: Vec<(&Asked, &BundleContent, &String)> = contents
         .iter()
-        .filter_map(|brought| Some((of(brought)?, brought)))
-        .flat_map(|(asked, brought)| brought.crds.iter().map(move |crd| (asked, brought, crd)))
+        .filter_map(|content| Some((of(content)?, content)))
+        .flat_map(|(asked, content)| content.crds.iter().map(move |crd| (asked, content, crd)))
         .collect();
     let reads: Vec<Wanted> = crds.iter().map(|(_, _, crd)| Wanted::crd(crd)).collect();
     let read = match context.target.read_each(&reads, &|_, _| ()).await {
@@ -186,7 +187,7 @@ async fn owned(asked: &[Asked], brought: &[Brought], context: &Context<'_>) -> F
             return found;
         }
     };
-    for ((asked, brought, crd), read) in crds.into_iter().zip(read) {
+    for ((asked, content, crd), read) in crds.into_iter().zip(read) {
         let live = match read {
             Ok(Some(live)) => live,
             Ok(None) => continue,
@@ -201,16 +202,16 @@ async fn owned(asked: &[Asked], brought: &[Brought], context: &Context<'_>) -> F
         let whose = match owner {
             (Some(cluster_extension::KIND), Some(name)) if name == extension.name => continue,
             (Some(kind), Some(name)) => format!("it belongs to {} {}", sanitize(kind), sanitize(name)),
-            _ => "nothing that OLM v1 manages has installed it".to_owned(),
+            _ => "it was not installed by OLM v1".to_owned(),
         };
         let message = format!(
             "CustomResourceDefinition '{crd}' already exists in namespace '{}' and cannot be managed by operator-controller",
             sanitize(&extension.namespace)
         );
         let help = format!(
-            "bundle {} brings this CRD, and {whose}; OLM v1 takes over nothing: remove the other installation first (its CRDs go \
-             with all their objects), or leave this extension out",
-            sanitize(&brought.bundle)
+            "bundle {} contains this CRD, but {whose}; OLM v1 does not take over existing objects: remove the other \
+             installation first (this deletes its CRDs with all their objects), or remove this extension",
+            sanitize(&content.bundle)
         );
         found.violations.push(violation(&OWNED_BY_ANOTHER, asked.change, message, help, extension.places.package()));
     }

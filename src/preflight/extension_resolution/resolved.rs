@@ -1,4 +1,4 @@
-//! What a ClusterExtension resolves to, and what to know of it before OLM installs it.
+//! Reports what a ClusterExtension resolves to, and what to know before OLM installs it.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use gantry_catalog::resolve::{InstalledBundle, Resolved, Resolver, Source, is_se
 use gantry_catalog::{Bundle, Package, Version};
 
 use super::failure::{has_edge, listed};
-use super::owners::Brought;
+use super::owners::BundleContent;
 use super::rules::{
     AUTOMATIC_UPGRADE, DEPRECATED, DOWNGRADE, FORCED_UPGRADE, MAJOR_UPGRADE, MAJOR_ZERO_UPGRADE, TIED_BUNDLES,
     UNSUPPORTED_BUNDLE,
@@ -18,50 +18,50 @@ use crate::finding::{ExtensionEntry, ResolvedBundle};
 use crate::preflight::{Context, Violation};
 use crate::text::sanitize;
 
-/// Further updates that are foreseen.
-const MOST_STEPS: usize = 50;
+/// The maximum number of later updates that are predicted.
+const MAX_STEPS: usize = 50;
 
-pub fn tell(
+pub fn report(
     asked: &Asked,
     resolved: &Resolved<'_>,
     sources: &[Source<'_>],
     options: Options,
     context: &Context<'_>,
     found: &mut Found,
-) -> Brought {
-    let telling = Telling { asked, resolved };
-    found.violations.extend(telling.update());
-    found.violations.extend(telling.deprecated());
-    found.violations.extend(telling.tied());
-    // A bundle among the manifests is judged by itself.
+) -> BundleContent {
+    let resolution = Resolution { asked, resolved };
+    found.violations.extend(resolution.update());
+    found.violations.extend(resolution.deprecated());
+    found.violations.extend(resolution.tied());
+    // A bundle among the manifests is checked by `bundles`.
     let judgement = match bundles::find(context, &resolved.package.name, &resolved.bundle.version) {
         Some(_) => Judgement::default(),
-        None => telling.judge(options.olm),
+        None => resolution.judge(options.olm),
     };
-    found.violations.extend(telling.unsupported(&judgement));
-    let steps = telling.steps(sources);
+    found.violations.extend(resolution.unsupported(&judgement));
+    let steps = resolution.steps(sources);
     let leaves_alone = context.plan.changes[asked.change].action.leaves_alone();
-    found.violations.extend(telling.automatic(&steps, leaves_alone));
-    context.notices.resolved(telling.entry(steps));
-    Brought {
+    found.violations.extend(resolution.automatic(&steps, leaves_alone));
+    context.notices.resolved(resolution.entry(steps));
+    BundleContent {
         change: asked.change,
         bundle: resolved.bundle.name.clone(),
-        crds: telling.crds(),
+        crds: resolution.crds(),
         unchecked: judgement.unchecked,
     }
 }
 
-struct Telling<'a> {
+struct Resolution<'a> {
     asked: &'a Asked,
     resolved: &'a Resolved<'a>,
 }
 
-impl Telling<'_> {
+impl Resolution<'_> {
     fn is_installed(&self, installed: &InstalledBundle) -> bool {
         version_of(installed).is_ok_and(|installed| installed.precedence(&self.resolved.version).is_eq())
     }
 
-    /// What is unusual about the step from the installed version.
+    /// A violation if the update from the installed version is unusual.
     fn update(&self) -> Option<Violation> {
         let installed = self.asked.installed.as_ref().filter(|installed| !self.is_installed(installed))?;
         let Resolved { package, bundle, version, .. } = self.resolved;
@@ -69,33 +69,36 @@ impl Telling<'_> {
         let before = version_of(installed).ok()?;
         let (from, to) = (sanitize(&installed.version), sanitize(&bundle.version));
         let step = format!("package {} is upgraded from {from} to {to}", sanitize(&extension.wanted.package));
-        let told = |doc, message: String, help: &str, at| violation(doc, self.asked.change, message, help.into(), at);
+        let violation_at =
+            |doc, message: String, help: &str, at| violation(doc, self.asked.change, message, help.into(), at);
         let at = match extension.wanted.version.is_empty() {
             true => extension.places.package(),
             false => extension.places.version(),
         };
         if version.precedence(&before).is_lt() {
-            let help =
-                "an older release may not read what the newer one has written: CRDs, objects, data; is this meant?";
-            return Some(told(&DOWNGRADE, format!("{step}, an older version"), help, at));
+            let help = "an older release may not be able to read what the newer one has written (CRDs, objects, data): \
+                make sure that this is intended";
+            return Some(violation_at(&DOWNGRADE, format!("{step}, an older version"), help, at));
         }
         if has_edge(package, &extension.wanted.channels, installed, &bundle.name).is_none() {
-            let message = format!("{step} without an upgrade edge of the catalog");
-            let help = "the publisher has not foreseen this update; the way over the edges: gantry catalog PACKAGE --from \
-                VERSION --to VERSION";
-            return Some(told(&FORCED_UPGRADE, message, help, extension.places.policy()));
+            let message = format!("{step} without an upgrade edge in the catalog");
+            let help = "the publisher does not support this update; to see the path along the edges: gantry catalog \
+                PACKAGE --from VERSION --to VERSION";
+            return Some(violation_at(&FORCED_UPGRADE, message, help, extension.places.policy()));
         }
         if is_semver_update(&before.version, &version.version) {
             return None;
         }
         let is_zero = before.version.major == 0 && version.version.major == 0;
         let (doc, what) = match is_zero {
-            true => (&MAJOR_ZERO_UPGRADE, "which may break: below 1.0.0 every minor version may"),
-            false => (&MAJOR_UPGRADE, "another major version"),
+            true => (&MAJOR_ZERO_UPGRADE, "which may be incompatible, as any minor version below 1.0.0"),
+            false => (&MAJOR_UPGRADE, "a different major version"),
         };
-        let help =
-            format!("read the release notes; to stay on this line, set version to \"{}\"", line_of(&before.version));
-        Some(told(doc, format!("{step}, {what}"), &help, at))
+        let help = format!(
+            "read the release notes; to stay on compatible versions, set version to \"{}\"",
+            compatible_with(&before.version)
+        );
+        Some(violation_at(doc, format!("{step}, {what}"), &help, at))
     }
 
     fn deprecated(&self) -> Vec<Violation> {
@@ -109,7 +112,8 @@ impl Telling<'_> {
                 found.push(violation(&DEPRECATED, self.asked.change, message, help, at));
             }
         };
-        let help = || "the catalog says what to use instead; what is deprecated gets no new versions".to_owned();
+        let help =
+            || "follow the catalog's message; a deprecated package, channel or bundle gets no new versions".to_owned();
         tell("olm.package", "", format!("package {}", sanitize(&package.name)), places.package(), help());
         for channel in self.channels() {
             let others = package.channels.keys().filter(|name| package.deprecation("olm.channel", name).is_none());
@@ -122,7 +126,7 @@ impl Telling<'_> {
         found
     }
 
-    /// The channels that OLM looks at for deprecations: those that are named, or all of the package.
+    /// The channels that OLM checks for deprecation: the named ones, or all channels of the package.
     fn channels(&self) -> Vec<&str> {
         let named = &self.asked.extension.wanted.channels;
         let all = self.resolved.package.channels.keys().map(String::as_str);
@@ -136,19 +140,20 @@ impl Telling<'_> {
         }
         let others = listed(tied.iter().copied());
         let message = format!(
-            "catalog {catalog} has several bundles of version {version}: {}, {others}; which one OLM installs is chance",
+            "catalog {catalog} has several bundles of version {version}: {}, {others}; OLM installs an arbitrary one",
             sanitize(&bundle.name)
         );
         let help = "ask the publisher of the catalog to give one of them another version or release";
         Some(violation(&TIED_BUNDLES, self.asked.change, message, help.into(), self.asked.extension.places.version()))
     }
 
-    /// Why OLM v1 does not install the bundle, as far as the catalog shows.
+    /// The reasons why OLM v1 does not install the bundle, as far as the catalog shows them.
     fn unsupported(&self, judgement: &Judgement) -> Vec<Violation> {
         let (bundle, at) = (self.resolved.bundle, self.asked.extension.places.package());
         let of = |unsupported: &Unsupported| {
             let message = format!("bundle {}: {}", sanitize(&bundle.name), sanitize(&unsupported.text));
-            let help = "OLM v1 tries no other bundle; versions that it installs: gantry catalog PACKAGE --supported";
+            let help = "OLM v1 does not try another bundle; gantry catalog PACKAGE --supported lists versions that it \
+                can install";
             violation(&UNSUPPORTED_BUNDLE, self.asked.change, message, help.into(), at.clone())
         };
         judgement.unsupported.iter().map(of).collect()
@@ -162,12 +167,12 @@ impl Telling<'_> {
             config: Some(&extension.config).filter(|config| !config.is_null()),
             ..Profile::default()
         };
-        // Without anything of a ClusterServiceVersion nothing is known.
+        // Without any part of the ClusterServiceVersion, everything is unchecked.
         let nothing = Csv::default();
         self.resolved.bundle.csv.as_ref().unwrap_or(&nothing).judge(&profile)
     }
 
-    /// The CRDs that the bundle brings, as far as the catalog shows.
+    /// The CRDs of the bundle, as far as the catalog shows them.
     fn crds(&self) -> Vec<String> {
         let whole = self.resolved.bundle.csv.as_ref().and_then(|csv| csv.whole.as_ref());
         let mut crds: Vec<String> =
@@ -177,7 +182,7 @@ impl Telling<'_> {
         crds
     }
 
-    /// The version that is resolved, and those that OLM goes on to by itself.
+    /// The resolved version, and those to which OLM updates automatically afterwards.
     fn steps(&self, sources: &[Source<'_>]) -> Vec<String> {
         let mut steps = Vec::new();
         let mut at = InstalledBundle {
@@ -190,7 +195,7 @@ impl Telling<'_> {
         }
         let mut seen = BTreeSet::from([at.name.clone()]);
         let Ok(resolver) = Resolver::new(&self.asked.extension.wanted, sources) else { return steps };
-        while steps.len() < MOST_STEPS {
+        while steps.len() < MAX_STEPS {
             let Ok(next) = resolver.resolve(Some(&at)) else { break };
             if !seen.insert(next.bundle.name.clone()) {
                 break;
@@ -210,11 +215,13 @@ impl Telling<'_> {
         let wanted = &self.asked.extension.wanted;
         let package = sanitize(&wanted.package);
         let message = match leaves_alone {
-            true => format!("OLM updates package {package} by itself: {}", then.join(" -> ")),
-            false => format!("after {}, OLM continues by itself: {}", steps[0], then.join(" -> ")),
+            true => format!("OLM updates package {package} automatically: {}", then.join(" -> ")),
+            false => format!("after {}, OLM updates automatically: {}", steps[0], then.join(" -> ")),
         };
-        let help =
-            format!("to stay, pin it: version: \"{}\"", if leaves_alone { self.here() } else { steps[0].clone() });
+        let help = format!(
+            "to prevent that, pin it: version: \"{}\"",
+            if leaves_alone { self.installed_version() } else { steps[0].clone() }
+        );
         let at = if wanted.version.is_empty() {
             self.asked.extension.places.package()
         } else {
@@ -223,7 +230,7 @@ impl Telling<'_> {
         Some(violation(&AUTOMATIC_UPGRADE, self.asked.change, message, help, at))
     }
 
-    fn here(&self) -> String {
+    fn installed_version(&self) -> String {
         self.asked.installed.as_ref().map_or(String::new(), |installed| sanitize(&installed.version).into_owned())
     }
 
@@ -241,13 +248,13 @@ impl Telling<'_> {
     }
 }
 
-/// The named channels, or all, that have the bundle.
+/// The channels that have the bundle: of the named ones, or of all if none is named.
 fn channels_of(package: &Package, bundle: &Bundle, named: &[String]) -> Vec<String> {
     let all = package.channels_of(&bundle.name).map(|channel| channel.name.clone());
     all.filter(|name| named.is_empty() || named.contains(name)).collect()
 }
 
-/// The range of what semantic versions call the same line: `^1.2.3`, `^0.2.3`.
-fn line_of(version: &Version) -> String {
+/// The range of compatible versions in semantic versioning: `^1.2.3`, `^0.2.3`.
+fn compatible_with(version: &Version) -> String {
     format!("^{}.{}.{}", version.major, version.minor, version.patch)
 }

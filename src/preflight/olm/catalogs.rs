@@ -1,5 +1,5 @@
-//! The catalogs that OLM v1 would look into: those of the manifests, of the cluster and of the configuration, and what is in
-//! them.
+//! The catalogs that OLM v1 would use: those of the manifests, of the cluster and of the configuration, and their
+//! contents.
 
 use std::collections::BTreeMap;
 
@@ -30,14 +30,14 @@ pub struct Known {
 #[derive(Debug)]
 pub enum Content {
     Configured(CatalogSource),
-    /// catalogd serves it.
+    /// catalogd serves the content.
     Live(Box<ClusterCatalog>),
-    /// catalogd does not serve it: since when, and why.
+    /// catalogd does not serve the content.
     NotServed {
         since: Option<String>,
         why: String,
     },
-    /// Nobody has it yet, or nobody here, with the reason.
+    /// The content does not exist yet, or is not available here, with the reason.
     Unknown(String),
 }
 
@@ -45,11 +45,11 @@ pub enum Content {
 #[derive(Debug)]
 pub(super) struct AllKnown {
     pub catalogs: Vec<Known>,
-    /// What people should know of them.
+    /// Notices about the catalogs for the user.
     pub notices: Vec<String>,
 }
 
-/// Finds every catalog: a ClusterCatalog says what it is, the configuration where its content is.
+/// Finds every catalog. A ClusterCatalog defines its properties, the configuration the place of its content.
 pub(super) async fn known(plan: &Plan, target: &Target, configured: &[CatalogSource]) -> Result<AllKnown, Problem> {
     let live = cluster_catalog::list(target).await.map_err(|error| {
         let problem = error.problems().first().cloned().unwrap_or_else(|| Problem::new("no reason given"));
@@ -57,7 +57,7 @@ pub(super) async fn known(plan: &Plan, target: &Target, configured: &[CatalogSou
     })?;
     let mut of_objects: BTreeMap<String, (ClusterCatalog, Option<&'static str>)> =
         live.into_iter().flatten().map(|catalog| (catalog.name.clone(), (catalog, None))).collect();
-    // What the deploy deletes is no catalog any more.
+    // A catalog that the deploy deletes no longer counts.
     let deleted = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
     for removal in deleted.filter(|removal| is_catalog(&removal.object)) {
         of_objects.remove(&removal.object.name);
@@ -65,14 +65,14 @@ pub(super) async fn known(plan: &Plan, target: &Target, configured: &[CatalogSou
     for (desired, is_other) in of_manifests(plan) {
         let found = match of_objects.remove(&desired.name) {
             Some((live, _)) => {
-                // What the manifest does not name stays.
+                // Labels that the manifest does not name are kept.
                 let labels = live.labels.into_iter().chain(desired.labels).collect();
                 let other =
-                    "its source changes with this deploy, and its new content is known once catalogd has unpacked it";
+                    "its source changes in this deploy, and its new content is unknown until catalogd unpacks it";
                 let merged = ClusterCatalog { labels, url: live.url, serving: live.serving, ..desired };
                 (merged, is_other.then_some(other))
             }
-            None => (desired, Some("it is new, and its content is known once catalogd has unpacked it")),
+            None => (desired, Some("it is new, and its content is unknown until catalogd unpacks it")),
         };
         of_objects.insert(found.0.name.clone(), found);
     }
@@ -91,7 +91,9 @@ pub(super) async fn known(plan: &Plan, target: &Target, configured: &[CatalogSou
                 (None, None, Serving::Yes) if matches!(target, Target::Kube(_)) => {
                     Content::Live(Box::new(catalog.clone()))
                 }
-                (None, None, _) => Content::Unknown("there is no server here that has its content".to_owned()),
+                (None, None, _) => {
+                    Content::Unknown("there is no server from which its content could be read".to_owned())
+                }
             };
             let ClusterCatalog { name, labels, priority, available, .. } = catalog;
             Known { name, labels, priority, available, content }
@@ -102,7 +104,8 @@ pub(super) async fn known(plan: &Plan, target: &Target, configured: &[CatalogSou
         if has_objects {
             let name = &source.name;
             notices.push(format!(
-                "the catalog {name} of the configuration is not a ClusterCatalog of the target or of the manifests, so OLM does not know it"
+                "the catalog {name} of the configuration is not a ClusterCatalog of the target or of the manifests, so \
+                 OLM does not use it"
             ));
         }
         let mut labels = source.labels.clone();
@@ -124,7 +127,7 @@ pub fn is_catalog(object: &ObjectRef) -> bool {
     object.kind == cluster_catalog::KIND && object.group() == cluster_catalog::GROUP
 }
 
-/// The ClusterCatalogs of the manifests, and whether each has another source than the live one.
+/// The ClusterCatalogs of the manifests, and whether the source of each differs from the live one.
 fn of_manifests(plan: &Plan) -> Vec<(ClusterCatalog, bool)> {
     let catalogs = plan.changes.iter().filter(|change| is_catalog(&change.desired.object));
     let read = catalogs.filter_map(|change| {
@@ -139,7 +142,7 @@ fn of_manifests(plan: &Plan) -> Vec<(ClusterCatalog, bool)> {
     read.collect()
 }
 
-/// What is in each catalog by its name, or why that is not known.
+/// The content of each catalog by its name, or why it is unknown.
 pub type Contents = BTreeMap<String, Result<Catalog, CouldNotCheck>>;
 
 struct Reading {
@@ -153,7 +156,7 @@ impl Reading {
     }
 }
 
-/// Reads these catalogs side by side, each once.
+/// Reads these catalogs concurrently, each once.
 pub async fn read<'a>(catalogs: impl Iterator<Item = &'a Known>, keep: &Keep, context: &Context<'_>) -> Contents {
     let reads = catalogs.map(|known| {
         let keep = keep.clone();
@@ -188,12 +191,13 @@ fn not_served(known: &Known, since: &Option<String>, why: &str) -> CouldNotCheck
     let since = since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
     CouldNotCheck {
         message: format!(
-            "CatalogNotServed: catalog \"{}\" is not being served{since}: {why}; OLM resolves nothing as long as it is selected",
+            "CatalogNotServed: catalog \"{}\" is not being served{since}: {why}; OLM resolves nothing while it is \
+             selected",
             known.name
         ),
         help: Some(format!(
-            "see kubectl describe clustercatalog {0}; or deselect it (spec.availabilityMode: Unavailable, or the selector of the \
-             ClusterExtension), or give its content: --catalog {0}=PATH",
+            "see kubectl describe clustercatalog {0}; or deselect it (spec.availabilityMode: Unavailable, or the \
+             selector of the ClusterExtension), or provide its content: --catalog {0}=PATH",
             known.name
         )),
     }
@@ -201,7 +205,7 @@ fn not_served(known: &Known, since: &Option<String>, why: &str) -> CouldNotCheck
 
 fn unknown(known: &Known, why: &str) -> CouldNotCheck {
     CouldNotCheck {
-        message: format!("the content of the catalog {} is not known: {why}", known.name),
-        help: Some(format!("give its content: --catalog {0}=PATH, or catalogs in gantry.yaml", known.name)),
+        message: format!("the content of the catalog {} is unknown: {why}", known.name),
+        help: Some(format!("provide its content: --catalog {0}=PATH, or catalogs in gantry.yaml", known.name)),
     }
 }

@@ -1,5 +1,5 @@
-//! What the checks of Operator Lifecycle Manager share: the ClusterExtensions of the plan, those that are live, and the catalogs
-//! that they are resolved from. Each is read once in a run.
+//! Data that the checks for Operator Lifecycle Manager share: the ClusterExtensions of the plan and the live ones, and
+//! the catalogs from which they are resolved. Each is read once per run.
 
 pub mod catalogs;
 
@@ -23,7 +23,7 @@ use crate::resource::Step;
 /// A ClusterExtension of the plan.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Index into the plan.
+    /// Index into `plan.changes`.
     pub change: usize,
     pub extension: Extension,
     pub installed: Option<InstalledBundle>,
@@ -33,7 +33,7 @@ pub struct Asked {
 #[derive(Debug, Default)]
 pub struct OfPlan {
     pub asked: Vec<Asked>,
-    /// Fields that are not of their types: the change, the steps to the field, and what is wrong.
+    /// Fields that have the wrong type or value: the change, the steps to the field, and the message.
     pub wrong: Vec<(usize, Vec<Step>, String)>,
 }
 
@@ -58,7 +58,7 @@ impl OfPlan {
     }
 }
 
-/// A catalog that an extension selects, with what it says of the package.
+/// A catalog that an extension selects, with its part about the package of the extension.
 pub struct Selected<'a> {
     pub known: &'a Known,
     pub package: Option<&'a Package>,
@@ -72,14 +72,14 @@ impl Selected<'_> {
     }
 }
 
-/// What all checks of one run ask of OLM's objects and of the catalogs. What it knows it reads when somebody first asks, and
-/// those who ask meanwhile wait for the answer.
+/// OLM's objects and the catalogs, for all checks of one run. Everything is read on first use; concurrent callers wait
+/// for the same result.
 pub struct Olm<'a> {
     plan: &'a Plan,
     target: &'a Target,
     /// The catalogs of the configuration.
     configured: &'a [CatalogSource],
-    /// Whether a check looks at all packages, and not only at those that are asked for.
+    /// Whether a check needs all packages, not only the requested ones.
     looks_at_all: bool,
     of_plan: OnceLock<OfPlan>,
     known: OnceCell<Result<AllKnown, Problem>>,
@@ -103,10 +103,10 @@ impl<'a> Olm<'a> {
         self.of_plan.get_or_init(|| OfPlan::read(self.plan))
     }
 
-    /// Those that are live.
+    /// The live ClusterExtensions.
     ///
     /// # Errors
-    /// They cannot be listed.
+    /// The ClusterExtensions cannot be listed.
     pub async fn live(&self) -> Result<&[LiveExtension], Problem> {
         if let Some(live) = &self.plan.live_extensions {
             return Ok(live);
@@ -126,13 +126,13 @@ impl<'a> Olm<'a> {
         self.known.get_or_init(list).await.as_ref().map(|all| all.catalogs.as_slice()).map_err(Clone::clone)
     }
 
-    /// What is to be said of the catalogs, if somebody asked for them.
+    /// The notices about the catalogs, if they were read.
     pub fn notices(&self) -> Vec<Problem> {
         let all = self.known.get().and_then(|known| known.as_ref().ok());
         all.into_iter().flat_map(|all| &all.notices).map(Problem::new).collect()
     }
 
-    /// What is in them: in those that the ClusterExtensions of the plan select, or in all.
+    /// The contents of the catalogs that the ClusterExtensions of the plan select, or of all catalogs.
     ///
     /// # Errors
     /// The ClusterCatalogs cannot be listed.
@@ -153,12 +153,12 @@ impl<'a> Olm<'a> {
     }
 }
 
-/// Whether the target has all the catalogs that there are: a folder need not.
+/// Whether the target has every catalog that OLM would use. A folder may lack some.
 pub fn has_catalogs(context: &Context<'_>) -> bool {
     context.target.is_server()
 }
 
-/// The available catalogs that an extension selects. The error is OLM's.
+/// The available catalogs that an extension selects. The error is OLM's message.
 pub fn selected<'a>(asked: &Asked, known: &'a [Known]) -> Result<Vec<&'a Known>, String> {
     let selector = Selector::of_object(&asked.extension.selector)
         .map_err(|why| format!("desired catalog selector is invalid: {why}"))?;
@@ -167,7 +167,8 @@ pub fn selected<'a>(asked: &Asked, known: &'a [Known]) -> Result<Vec<&'a Known>,
     Ok(known.iter().filter(is_selected).collect())
 }
 
-/// What the selected catalogs say of the package; `None` where one cannot be read, which leaves nothing to be said.
+/// What the selected catalogs contain about the package; `None` if one of them cannot be read, because then the result
+/// is unknown.
 pub fn contents_of<'a>(asked: &Asked, selected: &[&'a Known], contents: &'a Contents) -> Option<Vec<Selected<'a>>> {
     let read = selected.iter().map(|known| {
         let catalog = contents.get(&known.name)?.as_ref().ok()?;

@@ -1,4 +1,4 @@
-//! What goes wrong between the operators before and after the deploy.
+//! Compares the operators before and after the deploy, and reports requirements that are not met.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,66 +17,66 @@ use crate::preflight::{CouldNotCheck, Found, Subject};
 use crate::resource::ObjectRef;
 use crate::text::sanitize;
 
-/// So many bundles of a catalog are named.
-const NAMED: usize = 3;
+/// The maximum number of bundles that a message names.
+const NAMES_SHOWN: usize = 3;
 
-/// What takes an operator away.
-enum Gone<'a> {
+/// Why an operator is no longer installed after the deploy.
+enum Removal<'a> {
     Replaced(&'a Node),
     Deleted(&'a ObjectRef),
 }
 
-/// The operators of one moment, as far as requirements ask.
-struct There<'a> {
+/// The operators at one time, for evaluating requirements.
+struct Installed<'a> {
     apis: BTreeSet<&'a Api>,
     nodes: Vec<&'a Node>,
-    /// APIs that nobody need provide: those of the target and of the CRDs of the manifests.
+    /// APIs that no operator has to provide: those of the target and of the CRDs of the manifests.
     served: Option<&'a Served>,
 }
 
-impl<'a> There<'a> {
+impl<'a> Installed<'a> {
     fn new(nodes: impl Iterator<Item = &'a Node>, served: Option<&'a Served>) -> Self {
         let nodes: Vec<&Node> = nodes.collect();
-        There { apis: nodes.iter().flat_map(|node| &node.provides).collect(), nodes, served }
+        Installed { apis: nodes.iter().flat_map(|node| &node.provides).collect(), nodes, served }
     }
 }
 
-impl Operators for There<'_> {
+impl Operators for Installed<'_> {
     fn provides(&self, api: &Api) -> bool {
         self.apis.contains(api) || self.served.is_some_and(|served| served.has(api))
     }
 
-    fn has_package(&self, name: &str, is_taken: &dyn Fn(&Version) -> bool) -> bool {
-        self.nodes.iter().any(|node| node.package == name && node.version.as_ref().is_some_and(is_taken))
+    fn has_package(&self, name: &str, matches: &dyn Fn(&Version) -> bool) -> bool {
+        self.nodes.iter().any(|node| node.package == name && node.version.as_ref().is_some_and(matches))
     }
 }
 
 /// Findings about what operators require of each other.
 pub fn check(nodes: &Nodes, served: &Served, contents: &Contents) -> Found {
-    let judging = Judging { nodes, served, contents, known: OnceCell::new() };
+    let judge = Judge { nodes, served, contents, known: OnceCell::new() };
     let mut found = Found::default();
-    let together = judging.dependents(&mut found);
-    judging.deployed(&together, &mut found);
-    judging.owned_twice(&mut found);
+    let together = judge.dependents(&mut found);
+    judge.deployed(&together, &mut found);
+    judge.owned_twice(&mut found);
     found
 }
 
-struct Judging<'a> {
+struct Judge<'a> {
     nodes: &'a Nodes,
     served: &'a Served,
     contents: &'a Contents,
-    /// The bundles that provide an API, found out when one is first missing.
+    /// The bundles that provide each API, computed when an API is first missing.
     known: OnceCell<BTreeMap<Api, Vec<String>>>,
 }
 
-impl<'a> Judging<'a> {
+impl<'a> Judge<'a> {
     fn after(&self) -> impl Iterator<Item = &'a Node> {
         self.nodes.after.iter()
     }
 
-    /// Operators that stay and lose what they require. Answers the other versions of them that would not.
+    /// Reports remaining operators that lose what they require. Returns versions of them that would still work.
     fn dependents(&self, found: &mut Found) -> Vec<(&'a Package, &'a Bundle)> {
-        let (before, after) = (There::new(self.nodes.before.iter(), None), There::new(self.after(), None));
+        let (before, after) = (Installed::new(self.nodes.before.iter(), None), Installed::new(self.after(), None));
         let mut together = Vec::new();
         for node in self.after().filter(|node| node.subject.is_none()) {
             for requirement in &node.requires {
@@ -84,23 +84,23 @@ impl<'a> Judging<'a> {
                 let unserved = requirement.apis().into_iter().find(|api| self.served.drops(api).is_some());
                 let (subject, message) = match (lost, unserved) {
                     (true, _) => {
-                        let Some((provider, gone)) = self.provider(requirement) else { continue };
-                        let subject = match gone {
-                            Gone::Replaced(instead) => instead.subject.clone(),
-                            Gone::Deleted(object) => Some(Subject::Object(object.clone())),
+                        let Some((provider, removal)) = self.provider(requirement) else { continue };
+                        let subject = match removal {
+                            Removal::Replaced(instead) => instead.subject.clone(),
+                            Removal::Deleted(object) => Some(Subject::Object(object.clone())),
                         };
-                        (subject, lost_words(node, requirement, provider, &gone))
+                        (subject, lost_message(node, requirement, provider, &removal))
                     }
                     (false, Some(api)) => {
-                        (self.served.drops(api).map(Subject::Change), unserved_words(node, requirement, api))
+                        (self.served.drops(api).map(Subject::Change), unserved_message(node, requirement, api))
                     }
                     (false, None) => continue,
                 };
                 let Some(subject) = subject else { continue };
-                match self.fitting(node) {
+                match self.working_version(node) {
                     Some((package, bundle)) => {
                         let help = format!(
-                            "{} fits: deploy both together, so that neither is left behind",
+                            "in the same deploy, update to {}, which has all that it requires",
                             sanitize(&bundle.name)
                         );
                         found.violations.push(violation(&UPDATE_TOGETHER, subject, message, help));
@@ -108,7 +108,8 @@ impl<'a> Judging<'a> {
                     }
                     None => {
                         let help = format!(
-                            "no version of {} in the catalogs does without it; keep the version that provides it, or remove {} first",
+                            "no version of {} in the catalogs works without it; keep the version that provides it, or remove \
+                             {} first",
                             sanitize(named(node)),
                             sanitize(named(node))
                         );
@@ -120,19 +121,20 @@ impl<'a> Judging<'a> {
         together
     }
 
-    /// Who has provided what is required, and what of the plan takes it away: the operator that comes in its place, or its
+    /// The operator that provided what is required, and why it no longer does: the operator that replaces it, or its
     /// deletion.
-    fn provider(&self, requirement: &Requirement) -> Option<(&'a Node, Gone<'a>)> {
-        let gone = self.nodes.before.iter().find(|node| There::new([*node].into_iter(), None).holds(requirement))?;
-        if let Some((_, object)) = self.nodes.removed.iter().find(|(node, _)| node.object == gone.object) {
-            return Some((gone, Gone::Deleted(object)));
+    fn provider(&self, requirement: &Requirement) -> Option<(&'a Node, Removal<'a>)> {
+        let provider =
+            self.nodes.before.iter().find(|node| Installed::new([*node].into_iter(), None).holds(requirement))?;
+        if let Some((_, object)) = self.nodes.removed.iter().find(|(node, _)| node.object == provider.object) {
+            return Some((provider, Removal::Deleted(object)));
         }
         let mut deployed = self.after().filter(|node| node.subject.is_some());
-        Some((gone, Gone::Replaced(deployed.find(|node| node.is_same(gone))?)))
+        Some((provider, Removal::Replaced(deployed.find(|node| node.is_same(provider))?)))
     }
 
-    /// Another version of the operator with which all that it requires is there.
-    fn fitting(&self, node: &Node) -> Option<(&'a Package, &'a Bundle)> {
+    /// Another version of the operator whose requirements are all met.
+    fn working_version(&self, node: &Node) -> Option<(&'a Package, &'a Bundle)> {
         if node.package.is_empty() {
             return None;
         }
@@ -144,19 +146,19 @@ impl<'a> Judging<'a> {
                     return false;
                 }
                 let others = self.after().filter(|after| after.object != node.object);
-                let there = There::new(others.chain([&other]), Some(self.served));
-                other.requires.iter().all(|requirement| requirement.holds(&there) == Some(true))
+                let installed = Installed::new(others.chain([&other]), Some(self.served));
+                other.requires.iter().all(|requirement| requirement.holds(&installed) == Some(true))
             });
             Some((package, bundle?))
         })
     }
 
-    /// What the operators of the deploy require and nobody provides.
+    /// Reports requirements of the operators of the deploy that are not met.
     fn deployed(&self, together: &[(&Package, &Bundle)], found: &mut Found) {
-        let after = There::new(self.after(), Some(self.served));
+        let after = Installed::new(self.after(), Some(self.served));
         let updated: Vec<Node> =
             together.iter().map(|(package, bundle)| Node::of_bundle(package, bundle, &mut Vec::new())).collect();
-        let with_them = (!updated.is_empty()).then(|| There::new(self.after().chain(&updated), Some(self.served)));
+        let with_them = (!updated.is_empty()).then(|| Installed::new(self.after().chain(&updated), Some(self.served)));
         for (node, subject) in self.after().filter_map(|node| Some((node, node.subject.as_ref()?))) {
             for requirement in &node.requires {
                 match requirement.holds(&after) {
@@ -173,8 +175,8 @@ impl<'a> Judging<'a> {
                     }
                     Some(false) => {}
                 }
-                // That it is to be updated with what provides it, has been said.
-                if with_them.as_ref().is_some_and(|there| there.holds(requirement)) {
+                // `UpdateTogether` already reports this.
+                if with_them.as_ref().is_some_and(|installed| installed.holds(requirement)) {
                     continue;
                 }
                 let doc = if requirement.is_of_package() { &REQUIRED_PACKAGE_MISSING } else { &REQUIRED_API_MISSING };
@@ -188,19 +190,19 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Which bundles of the catalogs would do.
+    /// A help text that names bundles of the catalogs which meet the requirement.
     fn providers(&self, requirement: &Requirement) -> String {
         let fitting: Vec<String> = match requirement {
             Requirement::Package { name, versions, .. } => {
                 let packages = self.contents.iter().filter_map(|(catalog, read)| {
                     let package = read.as_ref().ok()?.packages.get(name)?;
-                    let is_taken =
+                    let matches =
                         |bundle: &&Bundle| bundle.version().is_ok_and(|found| versions.contains(&found.version));
-                    Some(shown(catalog, package, package.by_version().into_iter().find(is_taken)?))
+                    Some(shown(catalog, package, package.by_version().into_iter().find(matches)?))
                 });
                 packages.collect()
             }
-            // Of several APIs the first one is a beginning.
+            // For several APIs, it is enough to name the bundles for one of them.
             other => {
                 let known = self.known.get_or_init(|| provided(self.contents));
                 other.apis().into_iter().find_map(|api| known.get(api)).cloned().unwrap_or_default()
@@ -210,13 +212,14 @@ impl<'a> Judging<'a> {
             0 => "no bundle of the available catalogs provides it; install an operator that does, in the same deploy"
                 .to_owned(),
             count => {
-                let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
-                format!("deploy it with one that provides it: {}{more}", fitting[..count.min(NAMED)].join(", "))
+                let more =
+                    if count > NAMES_SHOWN { format!(" and {} more", count - NAMES_SHOWN) } else { String::new() };
+                format!("deploy it with one that provides it: {}{more}", fitting[..count.min(NAMES_SHOWN)].join(", "))
             }
         }
     }
 
-    /// APIs that two operators provide after the deploy, at least one of which it brings.
+    /// Reports APIs that two operators provide after the deploy, if the deploy installs at least one of them.
     fn owned_twice(&self, found: &mut Found) {
         let mut owners: BTreeMap<&Api, Vec<&Node>> = BTreeMap::new();
         for node in self.after() {
@@ -225,12 +228,13 @@ impl<'a> Judging<'a> {
             }
         }
         for (api, owners) in owners.into_iter().filter(|(_, owners)| owners.len() > 1) {
-            // In other namespaces there may be others, as long as one of them is not for the whole cluster.
-            let in_the_way = |node: &Node| owners.iter().any(|other| other.object != node.object && node.meets(other));
-            let brought = owners.iter().rev().filter(|node| node.subject.is_some());
-            let Some(node) = brought.into_iter().find(|node| in_the_way(node)) else { continue };
+            // Operators in different namespaces do not conflict, unless one of them is for the whole cluster.
+            let conflicts =
+                |node: &Node| owners.iter().any(|other| other.object != node.object && node.shares_scope(other));
+            let installed = owners.iter().rev().filter(|node| node.subject.is_some());
+            let Some(node) = installed.into_iter().find(|node| conflicts(node)) else { continue };
             let Some(subject) = node.subject.clone() else { continue };
-            let nodes: Vec<&&Node> = owners.iter().filter(|other| node.meets(other)).collect();
+            let nodes: Vec<&&Node> = owners.iter().filter(|other| node.shares_scope(other)).collect();
             let message = format!(
                 "there can be only one provider of {} ({}/{}): {}",
                 sanitize(&api.kind),
@@ -238,20 +242,20 @@ impl<'a> Judging<'a> {
                 sanitize(&api.version),
                 nodes.iter().map(|node| node.shown()).collect::<Vec<_>>().join(", ")
             );
-            let help = "keep one of them; two of one package are updated by replaces or skips, or removed".to_owned();
+            let help = "keep one of them; if one is an update of the other, say so with replaces or skips".to_owned();
             found.violations.push(violation(&API_OWNED_TWICE, subject, message, help));
         }
     }
 }
 
-impl There<'_> {
-    /// What is not known does not hold.
+impl Installed<'_> {
+    /// Whether the requirement is met; false if that is unknown.
     fn holds(&self, requirement: &Requirement) -> bool {
         requirement.holds(self) == Some(true)
     }
 }
 
-/// For each API the highest version of each package that provides it.
+/// For each API, the highest version of each package that provides it.
 fn provided(contents: &Contents) -> BTreeMap<Api, Vec<String>> {
     let mut known: BTreeMap<Api, Vec<String>> = BTreeMap::new();
     for (catalog, read) in contents {
@@ -274,27 +278,27 @@ fn shown(catalog: &str, package: &Package, bundle: &Bundle) -> String {
     format!("{} of package {} (catalog {catalog})", sanitize(&bundle.name), sanitize(&package.name))
 }
 
-/// The package, or the name where there is none.
+/// The package, or the name if the package is unknown.
 fn named(node: &Node) -> &str {
     if node.package.is_empty() { &node.name } else { &node.package }
 }
 
-fn lost_words(node: &Node, requirement: &Requirement, provider: &Node, gone: &Gone<'_>) -> String {
-    let gone = match gone {
-        Gone::Replaced(instead) => format!("its replacement {} does not", instead.shown()),
-        Gone::Deleted(_) => "is deleted".to_owned(),
+fn lost_message(node: &Node, requirement: &Requirement, provider: &Node, removal: &Removal<'_>) -> String {
+    let removal = match removal {
+        Removal::Replaced(instead) => format!("its replacement {} does not", instead.shown()),
+        Removal::Deleted(_) => "is deleted".to_owned(),
     };
     format!(
-        "bundle {} requires an operator {}: {} provides it, and {gone}",
+        "bundle {} requires an operator {}: {} provides it, but {removal}",
         node.shown(),
         sanitize(&requirement.to_string()),
         provider.shown()
     )
 }
 
-fn unserved_words(node: &Node, requirement: &Requirement, api: &Api) -> String {
+fn unserved_message(node: &Node, requirement: &Requirement, api: &Api) -> String {
     format!(
-        "bundle {} requires an operator {}, and the CRD of the manifests no longer serves {}",
+        "bundle {} requires an operator {}, but the CRD of the manifests no longer serves {}",
         node.shown(),
         sanitize(&requirement.to_string()),
         sanitize(&api.version)

@@ -1,11 +1,12 @@
 //! `OperatorDependencies`: what operators require of each other, before and after the deploy.
 //!
-//! Classic OLM promises two things: it installs no operator whose requirements nobody meets, and no update that takes from
-//! another operator what it requires. OLM v1 resolves no dependencies at all. Here every operator is looked at that is known:
-//! ClusterServiceVersions, Subscriptions and ClusterExtensions, live and among the manifests.
+//! Classic OLM guarantees two things: it does not install an operator whose requirements are not met, and it does not
+//! install an update that breaks the requirements of another operator. OLM v1 does not resolve dependencies at all.
+//! This check covers every known operator: ClusterServiceVersions, Subscriptions and ClusterExtensions, live and among
+//! the manifests.
 //!
 //! ```text
-//! nodes before ─┬─► judge (who requires what of whom) ─► findings
+//! nodes before ─┬─► judge (are all requirements met?)  ─► findings
 //! nodes after  ─┘   shared (CRDs with several owners)  ─►
 //! ```
 
@@ -36,7 +37,7 @@ pub const NAME: &str = "OperatorDependencies";
 
 pub const ENTRY: CheckEntry = CheckEntry {
     name: NAME,
-    summary: "operators must find what they require of each other, before and after the deploy",
+    summary: "the requirements of all operators on each other must be met, before and after the deploy",
     docs: "docs/checks/OperatorDependencies.md",
     rules: rules::docs,
     names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
@@ -103,11 +104,11 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     Ok(found.into())
 }
 
-/// The APIs that are served after the deploy, of those that somebody requires.
+/// The required APIs that are served after the deploy.
 #[derive(Debug, Default)]
 pub struct Served {
     apis: BTreeSet<Api>,
-    /// Those that a CRD of the manifests stops serving, with the change that does.
+    /// The APIs that a CRD of the manifests stops serving, with the index of its change.
     dropped: BTreeMap<Api, usize>,
 }
 
@@ -121,7 +122,7 @@ impl Served {
             let problem = error.problems().first();
             let message = problem.map_or("no reason given", |problem| problem.message.as_str());
             CouldNotCheck {
-                message: format!("which APIs the target serves is not known: {message}"),
+                message: format!("it is unknown which APIs the target serves: {message}"),
                 help: problem.and_then(|problem| problem.help.clone()),
             }
         })?;
@@ -146,13 +147,13 @@ impl Served {
         self.apis.contains(api)
     }
 
-    /// The change that stops serving it.
+    /// The index of the change that stops serving the API.
     fn drops(&self, api: &Api) -> Option<usize> {
         self.dropped.get(api).copied()
     }
 }
 
-/// What a CRD serves.
+/// The APIs that a CRD serves.
 fn apis(crd: &Crd) -> BTreeSet<Api> {
     let of = |resource: Resource| Api { group: resource.group, version: resource.version, kind: resource.kind };
     crd.served_versions().map(|version| of(crd.resource(&version.name))).collect()

@@ -1,4 +1,4 @@
-//! The operators that are there before and after the deploy: what each provides and requires.
+//! The operators before and after the deploy, with the APIs that each provides and requires.
 
 use std::collections::BTreeSet;
 
@@ -25,33 +25,33 @@ use crate::text::sanitize;
 const CLASSIC: &str = "operators.coreos.com";
 const CSV: &str = "ClusterServiceVersion";
 const SUBSCRIPTION: &str = "Subscription";
-/// OLM's copies of a ClusterServiceVersion in the namespaces that it watches.
+/// The label of OLM's copies of a ClusterServiceVersion in the namespaces that it watches.
 const COPIED: &str = "olm.copiedFrom";
-/// Where OLM writes the properties of the bundle that a ClusterServiceVersion is from.
+/// The annotation of a ClusterServiceVersion in which OLM writes the properties of its bundle.
 const PROPERTIES: &str = "operatorframework.io/properties";
 
 /// An operator.
 #[derive(Debug, Clone, Default)]
 pub struct Node {
-    /// The bundle, which is the name of its ClusterServiceVersion.
+    /// The name of the bundle, which is also that of its ClusterServiceVersion.
     pub name: String,
-    /// Empty where nobody says.
+    /// Empty if unknown.
     pub package: String,
     pub version: Option<Version>,
     /// The object that represents it: kind, namespace and name.
     pub object: (String, Option<String>, String),
-    /// What of the plan installs it; `None` for what is live.
+    /// The part of the plan that installs it; `None` for a live operator.
     pub subject: Option<Subject>,
     pub provides: BTreeSet<Api>,
     /// The names of the CRDs that it owns.
     pub crds: BTreeSet<String>,
     pub requires: Vec<Requirement>,
-    /// The bundles that it takes the place of.
+    /// The names of the bundles that it replaces or skips.
     pub replaces: BTreeSet<String>,
 }
 
 impl Node {
-    /// For people: `bundle a.v1.0.0 (ClusterServiceVersion ns/a.v1.0.0)`.
+    /// The name for messages: `a.v1.0.0 in namespace ns`, `a.v1.0.0 (ClusterExtension a)`.
     pub fn shown(&self) -> String {
         let (kind, namespace, _) = &self.object;
         let name = sanitize(&self.name);
@@ -62,16 +62,16 @@ impl Node {
         }
     }
 
-    /// Whether both are the same operator at two times, so that one takes the place of the other.
+    /// Whether both are the same operator before and after an update, so that one replaces the other.
     pub fn is_same(&self, other: &Node) -> bool {
         let is_of_package = !self.package.is_empty() && self.package == other.package;
         let replaces = self.replaces.contains(&other.name);
-        self.object == other.object || self.meets(other) && (is_of_package || replaces)
+        self.object == other.object || self.shares_scope(other) && (is_of_package || replaces)
     }
 
-    /// Whether one can be in the place, or in the way, of the other: classic OLM looks at one namespace at a time, OLM v1 at the
-    /// whole cluster.
-    pub fn meets(&self, other: &Node) -> bool {
+    /// Whether one can replace the other or conflict with it: classic OLM considers each namespace separately, OLM v1
+    /// the whole cluster.
+    pub fn shares_scope(&self, other: &Node) -> bool {
         match (&self.object.1, &other.object.1) {
             (Some(one), Some(other)) => one == other,
             _ => true,
@@ -112,7 +112,7 @@ impl Node {
         node
     }
 
-    /// Reads a bundle that is among the manifests.
+    /// Reads a bundle among the manifests.
     fn of_directory(index: usize, bundle: &bundles::Bundle, problems: &mut Vec<String>) -> Option<Node> {
         let (csv, _) = bundle.content.csv.as_ref()?;
         let object = match bundle.extension() {
@@ -152,13 +152,13 @@ impl Node {
 pub struct Nodes {
     pub before: Vec<Node>,
     pub after: Vec<Node>,
-    /// Those that the deploy deletes, each with the object that goes.
+    /// The operators that the deploy removes, each with the deleted object.
     pub removed: Vec<(Node, ObjectRef)>,
-    /// What could not be found out about some.
+    /// What could not be determined about some operators.
     pub unchecked: Vec<CouldNotCheck>,
 }
 
-/// Collects them: what is live, with what the plan installs in its place.
+/// Collects the live operators, and those that the plan installs or replaces.
 pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes, CouldNotCheck> {
     let mut nodes = Nodes::default();
     let mut problems = Vec::new();
@@ -190,7 +190,7 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
     let bundles = context.plan.bundles.iter().enumerate();
     deployed.extend(bundles.filter_map(|(index, bundle)| Node::of_directory(index, bundle, &mut problems)));
     for node in extensions(context, contents, &mut problems).await? {
-        // The bundle itself says more than the catalog.
+        // The bundle itself contains more than the catalog.
         if !deployed
             .iter()
             .any(|known| matches!(known.subject, Some(Subject::Bundle(_))) && known.package == node.package)
@@ -210,8 +210,7 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
     let stays = |node: &&Node| removal_of(node).is_none() && !deployed.iter().any(|other| other.is_same(node));
     nodes.after = nodes.before.iter().filter(stays).cloned().collect();
     nodes.after.extend(deployed);
-    let help =
-        "OLM cannot read it either, and resolves nothing with it; correct it, or ask the publisher of the bundle";
+    let help = "OLM cannot read it either, and resolves nothing with it; fix it, or ask the publisher of the bundle";
     let unreadable = |message| CouldNotCheck { message, help: Some(help.into()) };
     problems.sort();
     problems.dedup();
@@ -219,7 +218,8 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
     Ok(nodes)
 }
 
-/// What the ClusterExtensions of the plan resolve to. Why one resolves to nothing is another check's business.
+/// The bundles to which the ClusterExtensions of the plan resolve. `ExtensionResolution` reports those that do not
+/// resolve.
 async fn extensions(
     context: &Context<'_>,
     contents: &Contents,
@@ -231,7 +231,7 @@ async fn extensions(
         let Ok(selected) = selected(asked, known) else { continue };
         let Some(selected) = contents_of(asked, &selected, contents) else { continue };
         let sources: Vec<Source<'_>> = selected.iter().map(Selected::source).collect();
-        // OLM v1 resolves no dependencies, and refuses a bundle that has some: here they are what is looked at.
+        // OLM v1 refuses a bundle with dependencies. This check still evaluates them.
         let name = &asked.extension.name;
         let (package, bundle) = match resolve(&asked.extension.wanted, asked.installed.as_ref(), &sources) {
             Ok(resolved) => (resolved.package, resolved.bundle),
@@ -256,7 +256,7 @@ fn of_extension(name: &str) -> (String, Option<String>, String) {
     (cluster_extension::KIND.to_owned(), None, name.to_owned())
 }
 
-/// What describes a live operator.
+/// The data that describes live operators.
 struct Live<'a> {
     subscriptions: Vec<Value>,
     contents: &'a Contents,
@@ -293,8 +293,8 @@ impl Live<'_> {
         Some(node)
     }
 
-    /// The package of a ClusterServiceVersion: its properties say it, the Subscription that installed it, or the label that
-    /// OLM sets for it.
+    /// The package of a ClusterServiceVersion: from its properties, from the Subscription that installed it, or from
+    /// the label that OLM sets.
     fn package_of(&self, csv: &str, namespace: Option<&str>, properties: &[Property], metadata: &Value) -> String {
         let of_property = |property: &Property| {
             let value: Value = serde_json::from_str(&property.value).ok()?;
@@ -326,7 +326,7 @@ impl Live<'_> {
         });
         let node = match of_catalog {
             Some((package, bundle)) => Node::of_bundle(package, bundle, problems),
-            // Nobody says what it provides.
+            // What it provides is unknown.
             None => Node { name, package, version: Version::parse(&version).ok(), ..Node::default() },
         };
         Some(Node { object: of_extension(&live.extension.name), ..node })
@@ -344,14 +344,14 @@ impl Live<'_> {
         let (package, source) = (text("name"), text("source"));
         let shown = format!("Subscription {}", sanitize(&object.name));
         if package.is_empty() || source.is_empty() {
-            let message = format!("{shown} has no spec.name or no spec.source, which name the package and its catalog");
+            let message = format!("{shown} has no spec.name or no spec.source: these name the package and its catalog");
             return Err(CouldNotCheck { message, help: None });
         }
         let catalog = match self.contents.get(source) {
             Some(Ok(catalog)) => catalog,
             _ => {
-                let message = format!("{shown}: the content of its catalog {} is not known", sanitize(source));
-                let help = format!("give it: --catalog {}=PATH", sanitize(source));
+                let message = format!("{shown}: the content of its catalog {} is unknown", sanitize(source));
+                let help = format!("provide it: --catalog {}=PATH", sanitize(source));
                 return Err(CouldNotCheck { message, help: Some(help) });
             }
         };
@@ -400,7 +400,7 @@ fn properties(annotation: &str) -> Result<Vec<Property>, String> {
     Ok(read.properties.into_iter().map(property).collect())
 }
 
-/// All objects of a kind of classic OLM; none where it is not served.
+/// All objects of a kind of classic OLM; none if the kind is not served.
 async fn list(context: &Context<'_>, kind: &str) -> Result<Vec<Value>, CouldNotCheck> {
     let add = |all: &mut Vec<Value>, json: &str| all.extend(serde_json::from_str::<Value>(json).ok());
     let listed = olm::gather(context.target, (CLASSIC, kind), &["v1alpha1"], add).await;
@@ -408,5 +408,5 @@ async fn list(context: &Context<'_>, kind: &str) -> Result<Vec<Value>, CouldNotC
 }
 
 fn unlisted(kind: &str, Problem { message, help, .. }: Problem) -> CouldNotCheck {
-    CouldNotCheck { message: format!("the operators that are live are not known: {kind}: {message}"), help }
+    CouldNotCheck { message: format!("the live operators are unknown: {kind}: {message}"), help }
 }

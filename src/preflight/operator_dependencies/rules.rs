@@ -1,4 +1,4 @@
-//! The rules of this check in words.
+//! The documentation of this check's rules.
 
 use crate::finding::{Breaks, Severity};
 use crate::preflight::rule::{Example, RuleDoc};
@@ -17,9 +17,9 @@ pub fn docs() -> Vec<&'static RuleDoc> {
 
 pub static API_OWNED_TWICE: RuleDoc = RuleDoc {
     name: "ApiOwnedTwice",
-    summary: "two operators provide one API",
-    reports: "A group, version and kind that two operators of different packages provide after the deploy, at least one of \
-        which it installs.",
+    summary: "two operators provide the same API",
+    reports: "A group, version and kind that two operators of different packages provide after the deploy, if the \
+        deploy installs at least one of them.",
     why: "There can be only one provider of an API: OLM refuses the second one, and two controllers would fight over \
         the same objects.",
     example: Example::Extension {
@@ -43,7 +43,7 @@ spec:
 ",
         catalogs: &[],
     },
-    what_to_do: "Keep one of them. If one is to take the place of the other, say so: spec.replaces of its \
+    what_to_do: "Keep one of them. If one replaces the other, declare that with `spec.replaces` in its \
         ClusterServiceVersion.",
     breaks: &[],
     severity: Severity::Error,
@@ -52,10 +52,9 @@ spec:
 pub static DEPENDENT_BROKEN: RuleDoc = RuleDoc {
     name: "DependentBroken",
     summary: "an operator loses what it requires",
-    reports: "An operator that stays, whose requirement (an API, a package) was met before the deploy and is not after it: \
-        its provider is updated to a version without it, or a CRD of the manifests stops serving the version.",
-    why: "The operator that is left behind no longer works. Classic OLM prevents it by not updating at all; OLM v1 and \
-        kubectl do not.",
+    reports: "A live operator whose requirement (an API or a package) is met before the deploy, but not after it: its \
+        provider is deleted or updated to a version without it, or a CRD of the manifests stops serving the version.",
+    why: "The dependent operator no longer works. Classic OLM prevents such an update; OLM v1 and kubectl do not.",
     example: Example::Extension {
         live: "\
 apiVersion: operators.coreos.com/v1alpha1
@@ -86,7 +85,7 @@ spec:
 ",
         catalogs: &[],
     },
-    what_to_do: "Keep a version of the provider that has it, or remove the dependent operator first.",
+    what_to_do: "Keep a version of the provider that meets the requirement, or remove the dependent operator first.",
     breaks: &[],
     severity: Severity::Error,
 };
@@ -94,10 +93,10 @@ spec:
 pub static REQUIRED_API_MISSING: RuleDoc = RuleDoc {
     name: "RequiredApiMissing",
     summary: "an operator requires an API that no operator provides",
-    reports: "An operator of the deploy that requires an API (required CRDs and APIServices, olm.gvk.required, \
-        olm.constraint) which no operator provides after the deploy, no CRD of the manifests and no API of the \
-        target. Group, version and kind have to be the same.",
-    why: "Classic OLM installs nothing then. OLM v1 and kubectl install an operator that does not work.",
+    reports: "An operator of the deploy that requires an API (required CRDs and APIServices, `olm.gvk.required`, \
+        `olm.constraint`) that is not available after the deploy: no operator provides it, no CRD of the manifests \
+        defines it, and the target does not serve it. Group, version and kind must match exactly.",
+    why: "Classic OLM installs nothing. OLM v1 and kubectl install an operator that does not work.",
     example: Example::Extension {
         live: "",
         desired: "\
@@ -111,17 +110,17 @@ spec:
 ",
         catalogs: &[],
     },
-    what_to_do: "Deploy it with an operator that provides it; the help names bundles of the catalogs that do.",
+    what_to_do: "Deploy it together with an operator that provides the API; the help names bundles of the catalogs.",
     breaks: &[],
     severity: Severity::Error,
 };
 
 pub static REQUIRED_PACKAGE_MISSING: RuleDoc = RuleDoc {
     name: "RequiredPackageMissing",
-    summary: "an operator requires a package that is not there",
-    reports: "An operator of the deploy that requires a package in a range of versions (olm.package.required, \
-        olm.constraint), where no operator of that package has such a version after the deploy.",
-    why: "Classic OLM installs nothing then. OLM v1 refuses every bundle that declares such a dependency.",
+    summary: "an operator requires a package that is not installed",
+    reports: "An operator of the deploy that requires a package in a range of versions (`olm.package.required`, \
+        `olm.constraint`), if no operator of that package has such a version after the deploy.",
+    why: "Classic OLM installs nothing. OLM v1 refuses every bundle that declares such a dependency.",
     example: Example::Extension {
         live: "",
         desired: "\
@@ -154,17 +153,17 @@ properties:
 - {type: olm.package.required, value: {packageName: other, versionRange: '>=1.0.0'}}
 "],
     },
-    what_to_do: "Deploy it with an operator of that package.",
+    what_to_do: "Deploy it together with an operator of that package.",
     breaks: &[],
     severity: Severity::Error,
 };
 
 pub static SHARED_CRD_NOT_COMPATIBLE: RuleDoc = RuleDoc {
     name: "SharedCrdNotCompatible",
-    summary: "a CRD that several operators own loses a version or refuses objects",
-    reports: "A CRD of the manifests that several operators own, of which a served version goes, or whose new schema \
-        refuses an object that exists, also where the API server would forgive it on an update.",
-    why: "The other operators were made for the CRD as it is. Classic OLM refuses such an update.",
+    summary: "a CRD that several operators own stops serving a version or refuses existing objects",
+    reports: "A CRD of the manifests that several operators own, if it stops serving a version, or if its new schema \
+        refuses an existing object, even if the API server would tolerate that on an update (ratcheting).",
+    why: "The other operators depend on the live CRD. Classic OLM refuses such an update.",
     example: Example::Extension {
         live: "\
 apiVersion: operators.coreos.com/v1alpha1
@@ -207,7 +206,7 @@ spec:
 ",
         catalogs: &[],
     },
-    what_to_do: "Keep all served versions, and keep the schema as wide as the objects are.",
+    what_to_do: "Keep serving all versions, and keep a schema that accepts all existing objects.",
     breaks: &[Breaks::StoredObjects, Breaks::Writers],
     severity: Severity::Error,
 };
@@ -215,10 +214,9 @@ spec:
 pub static UPDATE_TOGETHER: RuleDoc = RuleDoc {
     name: "UpdateTogether",
     summary: "two operators can only be updated together",
-    reports: "As DependentBroken, where the catalogs have another version of the operator that is left behind with which \
-        all that it requires is there after the deploy.",
-    why: "Updated alone, one of them breaks the other. Classic OLM is stuck then, too, unless both are updated at \
-        once.",
+    reports: "The same as DependentBroken, if the catalogs have another version of the dependent operator whose \
+        requirements are all met after the deploy.",
+    why: "If one of them is updated alone, the other breaks. Classic OLM cannot update them separately, either.",
     example: Example::Extension {
         live: "\
 apiVersion: operators.coreos.com/v1alpha1
@@ -268,7 +266,7 @@ properties:
 - {type: olm.gvk.required, value: {group: test.example.com, version: v1, kind: Other}}
 "],
     },
-    what_to_do: "Put both updates into one deploy; the help names the bundle.",
+    what_to_do: "Update both in one deploy; the help names the bundle.",
     breaks: &[],
     severity: Severity::Error,
 };

@@ -1,8 +1,8 @@
 //! CRDs that several operators own.
 //!
-//! Classic OLM lets operators share a CRD as long as no served version goes and every object that exists is valid by the new
-//! schema: <https://olm.operatorframework.io/docs/concepts/crds/operatorgroups/> has nothing of it, `pkg/lib/crd` and
-//! `validateV1CRDCompatibility` of operator-lifecycle-manager do it.
+//! Classic OLM lets operators share a CRD as long as no served version is removed and every existing object is valid
+//! against the new schema. OLM's documentation does not mention this; it is implemented in `pkg/lib/crd` and
+//! `validateV1CRDCompatibility` of operator-lifecycle-manager.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ use crate::preflight::pair::Pair;
 use crate::preflight::{Context, CouldNotCheck, Found};
 use crate::text::sanitize;
 
-/// So many objects are named.
-const NAMED: usize = 3;
+/// The maximum number of objects that a message names.
+const NAMES_SHOWN: usize = 3;
 
 pub async fn check(nodes: &Nodes, context: &Context<'_>) -> Found {
     let mut found = Found::default();
@@ -33,10 +33,10 @@ pub async fn check(nodes: &Nodes, context: &Context<'_>) -> Found {
             let versions = |crd: &crate::crd::Crd| -> BTreeSet<String> {
                 crd.served_versions().map(|version| version.name.to_string()).collect()
             };
-            for gone in versions(&crds.live).difference(&versions(&crds.desired)) {
+            for removed in versions(&crds.live).difference(&versions(&crds.desired)) {
                 let message = format!(
-                    "served version {} of {name} is removed, and several operators own the CRD: {shown}",
-                    sanitize(gone)
+                    "served version {} of {name} is removed, but several operators own the CRD: {shown}",
+                    sanitize(removed)
                 );
                 let help = "keep serving it until no operator needs it: OLM refuses the update".to_owned();
                 found.violations.push(violation(&SHARED_CRD_NOT_COMPATIBLE, change, message, help));
@@ -55,7 +55,7 @@ pub async fn check(nodes: &Nodes, context: &Context<'_>) -> Found {
     found
 }
 
-/// Objects that the new schema refuses, whatever the API server forgives on an update.
+/// Reports objects that the new schema refuses, even if the API server tolerates that on an update (ratcheting).
 async fn objects(upgrade: &Upgrade, name: &str, owners: &str, context: &Context<'_>, found: &mut Found) {
     let selection = Selection { page_size: PAGE_SIZE, ..Selection::default() };
     let surveyed = survey(upgrade, &selection, Wants { named: true, ..Wants::default() }, context).await;
@@ -79,7 +79,7 @@ async fn objects(upgrade: &Upgrade, name: &str, owners: &str, context: &Context<
                 Some(namespace) => format!("{namespace}/{}", object.name),
                 None => object.name.to_string(),
             };
-            let names: Vec<String> = group.objects.iter().take(NAMED).map(of).collect();
+            let names: Vec<String> = group.objects.iter().take(NAMES_SHOWN).map(of).collect();
             let message = format!(
                 "updated validation is too restrictive: {} of {name} ({}) would be refused at {} for {}, and several \
                  operators own it: {owners}",
@@ -89,7 +89,7 @@ async fn objects(upgrade: &Upgrade, name: &str, owners: &str, context: &Context<
                 sanitize(&key.pattern),
             );
             let help =
-                "correct the objects first, or keep the schema as wide as it is: OLM refuses the update".to_owned();
+                "fix the objects first, or keep the schema as permissive as it is: OLM refuses the update".to_owned();
             found.violations.push(violation(&SHARED_CRD_NOT_COMPATIBLE, upgrade.change, message, help));
         }
     }

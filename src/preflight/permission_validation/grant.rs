@@ -1,4 +1,4 @@
-//! Rights as manifests: Roles and ClusterRoles with the fewest rules, and their bindings.
+//! Prints rights as manifests: minimal Roles and ClusterRoles, and their bindings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -9,10 +9,10 @@ use crate::plan::Plan;
 use crate::rbac::{self, Atom, PolicyRule, rules_for};
 use crate::text;
 
-/// Columns after which a list goes on in the next line.
+/// The maximum line width; longer lists are wrapped.
 const WIDTH: usize = 88;
 
-/// Who is granted something.
+/// The subject of a binding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     User(String),
@@ -21,7 +21,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The user that the API server knows by this name.
+    /// The subject with this user name.
     pub fn user(name: &str) -> Subject {
         let account = name.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
         match account {
@@ -43,25 +43,25 @@ impl Subject {
     }
 }
 
-/// Rights to grant, each in its place.
+/// Rights to grant, by namespace.
 #[derive(Debug, Default)]
 pub struct Grants {
     everywhere: BTreeSet<Atom>,
     by_namespace: BTreeMap<String, BTreeSet<Atom>>,
-    /// Namespaces that are not there yet. No Role can be made in one.
+    /// Namespaces that do not exist yet. A Role cannot be created in them.
     absent: BTreeSet<String>,
 }
 
 impl Grants {
-    /// None yet.
+    /// No rights yet, for this plan.
     pub fn of(plan: &Plan) -> Grants {
         let absent = plan.changes.iter().filter(|change| change.live.is_none() && change.desired.object.is_namespace());
         let absent = absent.map(|change| change.desired.object.name.clone()).collect();
         Grants { absent, ..Grants::default() }
     }
 
-    /// Everything that these needs take, in the way that gives away least: a role's rules rather than `escalate`, which
-    /// would let its holder write any rule into it, and `bind` on one role rather than all that is in it.
+    /// The smallest set of rights that meets these needs: the rules of a role instead of `escalate`, which would let
+    /// the holder write any rule into it, and `bind` on one role instead of all rules of the role.
     pub fn for_all(plan: &Plan, needs: &[Need]) -> Grants {
         let mut grants = Grants::of(plan);
         let mut of_namespaces = Vec::new();
@@ -78,7 +78,7 @@ impl Grants {
         }
         grants.tidy();
         for (namespace, atom) in of_namespaces {
-            // Where there is a Role there is its namespace, and never one to create.
+            // The namespace of a Role exists, so it never has to be created.
             match namespace.as_deref().filter(|namespace| grants.by_namespace.contains_key(*namespace)) {
                 Some(_) if atom.verb() == "create" => {}
                 Some(namespace) => grants.add(Some(namespace), atom.clone()),
@@ -96,14 +96,15 @@ impl Grants {
         };
     }
 
-    /// Adds what a finding misses. A right on a namespace that is not there can only be had for all of them.
+    /// Adds a right that a finding reports as missing. A right on a namespace that does not exist can only be granted
+    /// for all namespaces.
     pub fn add_missing(&mut self, namespace: Option<&str>, atom: Atom) {
-        let nowhere = namespace.is_some_and(|namespace| self.absent.contains(namespace));
-        let place = namespace.filter(|_| !(nowhere && is_about_namespaces(&atom)));
+        let is_absent = namespace.is_some_and(|namespace| self.absent.contains(namespace));
+        let place = namespace.filter(|_| !(is_absent && is_about_namespaces(&atom)));
         self.add(place, atom);
     }
 
-    /// Takes out of each namespace what is granted everywhere.
+    /// Removes from each namespace the rights that are granted everywhere.
     pub(super) fn tidy(&mut self) {
         let everywhere = rules_for(&self.everywhere);
         for atoms in self.by_namespace.values_mut() {
@@ -112,8 +113,8 @@ impl Grants {
         self.by_namespace.retain(|_, atoms| !atoms.is_empty());
     }
 
-    /// The manifests, ready to apply: namespaces that Roles need and that are not there, Roles and ClusterRoles of this
-    /// name, and their bindings where there is somebody to bind them to.
+    /// The manifests, ready to apply: missing namespaces of Roles, Roles and ClusterRoles with this name, and their
+    /// bindings if there are subjects.
     pub fn yaml(&self, name: &str, subjects: &[Subject]) -> String {
         let mut documents = Vec::new();
         let name = scalar(name);
@@ -134,7 +135,7 @@ impl Grants {
     }
 }
 
-/// Whether the deploy's own need to write the role comes with all that is in it.
+/// Whether the rights of the role are granted anyway, because the deploy also writes the role.
 fn is_granted_with_role(role: &RoleRef, needs: &[Need]) -> bool {
     needs.iter().any(|need| match &need.right {
         Right::WriteRole { escalate: Atom::Resource { resource, name, .. }, aggregates: false, .. } => {
@@ -194,7 +195,7 @@ fn binding(kind: &str, name: &str, metadata: &str, subjects: &[Subject]) -> Opti
     Some(text)
 }
 
-/// A string as every YAML reader reads it, in block and in flow.
+/// A scalar that every YAML parser reads as this string, in block and in flow style.
 fn scalar(value: &str) -> String {
     const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
     let is_plain = value.starts_with(|c: char| c.is_ascii_lowercase())

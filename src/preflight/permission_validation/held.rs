@@ -1,4 +1,4 @@
-//! What the user may do: the server's list of rules where that is whole, and single questions for the rest.
+//! The rights of the user: from the server's list of rules if that is complete, and from access reviews for the rest.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -8,14 +8,14 @@ use crate::cluster::{RulesReview, Target};
 use crate::problem::Problem;
 use crate::rbac::{Atom, PolicyRule};
 
-/// Reviews that are under way at the same time.
+/// How many reviews are sent at the same time.
 const AT_ONCE: usize = 8;
 
-/// A right in a namespace; `None`: in every one, or for what has none.
+/// A right in a namespace; `None` means all namespaces, or a cluster-scoped object.
 pub type Placed = (Option<String>, Atom);
 
-/// The rules of one review, with names that are found at once: a deploy of many objects may be allowed by a rule that
-/// names them all.
+/// The rules of one review, each with a set of its resource names for fast lookup: a single rule may name every object
+/// of a large deploy.
 #[derive(Debug, Default)]
 struct Reviewed {
     rules: Vec<(PolicyRule, HashSet<String>)>,
@@ -24,11 +24,11 @@ struct Reviewed {
 
 impl From<RulesReview> for Reviewed {
     fn from(review: RulesReview) -> Self {
-        let named = |rule: PolicyRule| {
+        let with_names = |rule: PolicyRule| {
             let names = rule.resource_names.iter().cloned().collect();
             (rule, names)
         };
-        Reviewed { rules: review.rules.into_iter().map(named).collect(), incomplete: review.incomplete }
+        Reviewed { rules: review.rules.into_iter().map(with_names).collect(), incomplete: review.incomplete }
     }
 }
 
@@ -38,18 +38,18 @@ impl Reviewed {
     }
 }
 
-/// The rights of the user, as far as they were asked for.
+/// The rights of the user, as far as they were reviewed.
 #[derive(Debug, Default)]
 pub struct Held {
     reviews: BTreeMap<Option<String>, Reviewed>,
-    /// Rights that no list shows and that the server granted when it was asked for each.
+    /// Rights that are not in a list of rules, but that an access review confirmed.
     granted: BTreeSet<Placed>,
-    /// The user may do everything, whatever the lists show: they leave the group `system:masters` out.
+    /// Whether the user may do everything. The lists do not show the rights of the group `system:masters`.
     everything: bool,
 }
 
 impl Held {
-    /// Asks what rules hold everywhere, and then only in the namespaces where that does not do.
+    /// Reads the rules that apply everywhere, and then those of the namespaces in which a right is still missing.
     pub async fn review(target: &Target, wanted: &[Placed]) -> Result<Held, Problem> {
         let mut held = Held::default();
         let everywhere = rules(target, None).await?;
@@ -69,8 +69,8 @@ impl Held {
         Ok(held)
     }
 
-    /// Asks for what no list shows: first whether the user may do everything, then for each right where the list may be
-    /// a part only. One question for all namespaces and names may answer for many.
+    /// Sends access reviews for rights that no list shows: first for everything, then for each right whose list may be
+    /// incomplete. The widest review comes first, as one for all namespaces and names may answer for many rights.
     async fn ask(&mut self, target: &Target, wanted: &[Placed]) -> Result<(), Problem> {
         if wanted.iter().all(|(namespace, atom)| self.has(namespace.as_deref(), atom)) {
             return Ok(());
@@ -97,7 +97,7 @@ impl Held {
         Ok(())
     }
 
-    /// Whether the user may do that, as far as anybody has asked.
+    /// Whether the user has the right, according to the reviews.
     pub fn has(&self, namespace: Option<&str>, atom: &Atom) -> bool {
         let granted = |namespace: Option<&str>, atom: &Atom| {
             !self.granted.is_empty() && self.granted.contains(&(namespace.map(str::to_owned), atom.clone()))
@@ -109,23 +109,23 @@ impl Held {
             || granted(None, &unnamed(atom))
     }
 
-    /// The rights among these that the user holds by no RBAC rule. Only those count for handing them on, and the list
-    /// has all of them: what may be missing in it is what other authorizers allow.
+    /// The rights among these that no RBAC rule grants to the user. For granting rights, the server counts only RBAC
+    /// rules, and the list always contains all of these: it may only lack what other authorizers allow.
     pub fn lacking(&self, namespace: Option<&str>, wanted: &BTreeSet<Atom>) -> BTreeSet<Atom> {
         wanted.iter().filter(|atom| !self.covers(namespace, atom)).cloned().collect()
     }
 
-    /// Whether the list of rules is all that the user may do.
+    /// Whether the list of rules is complete.
     pub fn is_complete(&self, namespace: Option<&str>) -> bool {
-        !self.found(namespace).is_some_and(|review| review.incomplete)
+        !self.review_of(namespace).is_some_and(|review| review.incomplete)
     }
 
     fn covers(&self, namespace: Option<&str>, atom: &Atom) -> bool {
-        self.found(namespace).is_some_and(|review| review.covers(atom))
+        self.review_of(namespace).is_some_and(|review| review.covers(atom))
     }
 
-    /// A namespace's own list holds what goes for all; where it was not asked for, that is enough.
-    fn found(&self, namespace: Option<&str>) -> Option<&Reviewed> {
+    /// The review of the namespace, which includes the rules that apply everywhere, or else the review for everywhere.
+    fn review_of(&self, namespace: Option<&str>) -> Option<&Reviewed> {
         self.reviews.get(&namespace.map(str::to_owned)).or_else(|| self.reviews.get(&None))
     }
 
@@ -137,11 +137,11 @@ impl Held {
 }
 
 async fn rules(target: &Target, namespace: Option<&str>) -> Result<Reviewed, Problem> {
-    // A target without users is no place for this check.
+    // The check does not run on targets without users.
     target.rules_review(namespace).await.unwrap_or_else(|| Ok(RulesReview::default())).map(Reviewed::from)
 }
 
-/// The same right on whatever name.
+/// The same right without a resource name.
 fn unnamed(atom: &Atom) -> Atom {
     match atom.clone() {
         Atom::Resource { group, resource, verb, .. } => Atom::Resource { group, resource, name: None, verb },

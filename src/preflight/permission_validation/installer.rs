@@ -1,9 +1,9 @@
-//! What OLM v1 needs to install a bundle and to manage what it has installed: the rights of the service account of a
-//! ClusterExtension.
+//! The rights that OLM v1 needs to install a bundle and to manage the installed objects: those of the service account
+//! of a ClusterExtension.
 //!
-//! Source: the guide "Derive minimal ServiceAccount" of operator-controller, and what its preflight check of permissions
-//! asks for (`authorization/rbac.go`): get, update, patch and delete by name, create in the namespace, list and watch
-//! in the whole cluster, and everything that the roles which it writes grant.
+//! Source: the guide "Derive minimal ServiceAccount" of operator-controller, and the rights that its preflight check of
+//! permissions requires (`authorization/rbac.go`): get, update, patch and delete by name, create in the namespace, list
+//! and watch in the whole cluster, and every right that the roles of the bundle grant.
 
 use std::collections::BTreeSet;
 
@@ -19,23 +19,24 @@ use crate::rbac::{self, PolicyRule};
 /// The group of cert-manager.
 const CERT_MANAGER: &str = "cert-manager.io";
 
-/// The rights that a bundle takes.
+/// The rights that bundles need.
 #[derive(Debug, Default)]
 pub struct Needed {
     pub grants: Grants,
-    /// Names of roles that end with a hash are among them.
+    /// Whether they contain names of roles that end with a hash.
     pub has_hashes: bool,
-    /// Rights for cert-manager's kinds are among them.
+    /// Whether they contain rights for cert-manager's kinds.
     pub has_certificates: bool,
-    /// Nobody knows the name of the ClusterExtension.
+    /// Whether the name of a ClusterExtension is unknown.
     pub is_nameless: bool,
 }
 
-/// What OLM needs for all bundles of a plan, those without a ClusterExtension being installed into `namespace`.
+/// The rights that OLM needs for all bundles of a plan. Bundles without a ClusterExtension are installed into
+/// `namespace`.
 pub fn needed(plan: &Plan, namespace: &str) -> Needed {
     let mut needed = Needed { grants: Grants::of(plan), ..Needed::default() };
     for (index, bundle) in plan.bundles.iter().enumerate() {
-        let mut of_bundle = OfBundle { needed: &mut needed, install: bundle.namespace().unwrap_or(namespace) };
+        let mut of_bundle = BundleRights { needed: &mut needed, install: bundle.namespace().unwrap_or(namespace) };
         of_bundle.extension(bundle);
         of_bundle.objects(plan, index);
         of_bundle.operator(bundle);
@@ -44,14 +45,14 @@ pub fn needed(plan: &Plan, namespace: &str) -> Needed {
     needed
 }
 
-struct OfBundle<'n> {
+struct BundleRights<'n> {
     needed: &'n mut Needed,
-    /// Where the bundle is installed.
+    /// The namespace into which the bundle is installed.
     install: &'n str,
 }
 
-impl OfBundle<'_> {
-    /// To be set as the owner of what is installed, where the server asks for a right to that.
+impl BundleRights<'_> {
+    /// The right to set the ClusterExtension as the owner of the installed objects, which the server may require.
     fn extension(&mut self, bundle: &Bundle) {
         let name = bundle.extension().map(|extension| extension.name.as_str());
         self.needed.is_nameless |= name.is_none();
@@ -60,7 +61,7 @@ impl OfBundle<'_> {
         }
     }
 
-    /// The objects of the bundle.
+    /// The rights for the objects of the bundle.
     fn objects(&mut self, plan: &Plan, index: usize) {
         for change in plan.changes.iter().filter(|change| change.desired.bundle == Some(index)) {
             let object = &change.desired.object;
@@ -82,7 +83,7 @@ impl OfBundle<'_> {
         }
     }
 
-    /// What OLM makes of the ClusterServiceVersion.
+    /// The rights for the objects that OLM creates from the ClusterServiceVersion.
     fn operator(&mut self, bundle: &Bundle) {
         let Some((csv, _)) = &bundle.content.csv else { return };
         let Installed { service_accounts, roles, deployments, services, validating, mutating, certificates, issuers } =
@@ -106,7 +107,7 @@ impl OfBundle<'_> {
             for plural in kinds {
                 self.manages(namespace.as_deref(), (rbac::GROUP, plural), &names);
             }
-            // Nobody may write a role that grants more than he has.
+            // A user may not write a role with rights that the user does not hold.
             for rule in rules {
                 let rule = PolicyRule {
                     api_groups: rule.api_groups,
@@ -121,7 +122,7 @@ impl OfBundle<'_> {
         }
     }
 
-    /// Adds what it takes to create objects of these names and to manage them.
+    /// Adds the rights to create and manage objects with these names.
     fn manages<'o>(
         &mut self,
         namespace: Option<&str>,
@@ -133,7 +134,7 @@ impl OfBundle<'_> {
         if names.peek().is_none() {
             return;
         }
-        // These cannot be limited to names: what is created has none yet, and OLM watches the kind in the whole cluster.
+        // These cannot be limited to names: a new object has none yet, and OLM watches the kind in the whole cluster.
         grants.add(namespace, atom(group, plural, None, "create"));
         for verb in ["list", "watch"] {
             grants.add(None, atom(group, plural, None, verb));

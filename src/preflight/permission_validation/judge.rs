@@ -1,10 +1,10 @@
-//! Needs beside rights: what is missing becomes findings, one for each cause.
+//! Compares the needs with the rights of the user, and reports one finding for each cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::grant::Grants;
 use super::held::Held;
-use super::needs::{Need, Right, atom, in_go};
+use super::needs::{Need, Right, atom, go_format};
 use super::roles::{Granted, RoleRef};
 use super::rules;
 use crate::hash::fnv128;
@@ -15,10 +15,10 @@ use crate::rbac::{self, Atom, in_order};
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::text;
 
-/// Rights that a message names one by one.
-const NAMED: usize = 3;
+/// The maximum number of rights that a message names.
+const RIGHTS_SHOWN: usize = 3;
 
-/// The roles whose rules decide, as `bind` is missing.
+/// The roles whose rules must be compared, because the user lacks `bind`.
 pub fn undecided_roles(needs: &[Need], held: &Held) -> BTreeSet<RoleRef> {
     needs
         .iter()
@@ -29,39 +29,39 @@ pub fn undecided_roles(needs: &[Need], held: &Held) -> BTreeSet<RoleRef> {
         .collect()
 }
 
-/// What is missing.
+/// The violations for missing rights.
 pub fn judge(plan: &Plan, needs: &[Need], held: &Held, roles: &BTreeMap<RoleRef, Granted>) -> Vec<Violation> {
     let mut violations = requests(plan, needs, held, &rules::REQUEST);
-    // What the findings about roles say to grant settles their bindings, too.
-    let mut told = Vec::new();
+    // The rights that findings about roles say to grant also allow their bindings.
+    let mut reported = Vec::new();
     for need in needs {
         if let Right::WriteRole { escalate, rules, aggregates } = &need.right {
             let missing = missing_of_role(need, held, escalate, rules, *aggregates);
             if !missing.is_empty() {
                 violations.push(write_role(plan, need, escalate, &missing, *aggregates));
-                told.push((need.namespace.as_deref(), missing));
+                reported.push((need.namespace.as_deref(), missing));
             }
         }
     }
     for need in needs {
         if let Right::WriteBinding { bind, role } = &need.right {
-            violations.extend(write_binding(plan, need, held, bind, role, roles, &told));
+            violations.extend(write_binding(plan, need, held, bind, role, roles, &reported));
         }
     }
     violations
 }
 
-/// What is missing of what a deploy can do without as it waits.
+/// The violations for missing optional rights of a deploy that waits.
 pub fn waiting(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
     requests(plan, needs, held, &rules::WATCH)
 }
 
-/// What is missing to show logs.
+/// The violations for missing rights to show logs.
 pub fn logs(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
     requests(plan, needs, held, &rules::LOG)
 }
 
-/// What is missing of what is asked for other objects than changes.
+/// The violations for missing rights for objects that are not among the changes.
 pub fn others(plan: &Plan, lookups: &[ObjectLookup], held: &Held) -> Vec<Violation> {
     let mut missing: BTreeMap<Kind<'_>, Vec<(&ObjectLookup, Atom)>> = BTreeMap::new();
     for lookup in lookups {
@@ -82,23 +82,26 @@ pub fn others(plan: &Plan, lookups: &[ObjectLookup], held: &Held) -> Vec<Violati
             number => format!(" and {}", text::count(number - 1, "other object")),
         };
         let (first, right) = &lookups[0];
-        let message =
-            format!("not permitted to {}, which is needed for {}{for_others}", asked(kind, &verbs), first.object);
+        let message = format!(
+            "not permitted to {}, which is needed for {}{for_others}",
+            request_text(kind, &verbs),
+            first.object
+        );
         let violation = violation(&rules::REQUEST, 0, message, grants, right, vec!["kind".into()]);
         Violation { subject: Subject::Object((*first.object).clone()), at: Vec::new(), ..violation }
     });
     causes.collect()
 }
 
-/// What a request is about, apart from verb and name: group, resource, version and namespace, and whether it is a list.
+/// The target of a request without verb and name: group, resource, version and namespace, and whether it is a list.
 type Kind<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, bool);
 
-/// Which object (`None` for a list), and the change that it is needed for.
+/// The change that needs the right, and the name of the object (`None` for a list).
 type Needed<'a> = (usize, Option<&'a str>);
 
-/// Objects of one kind in one place that miss the same verbs are one cause.
+/// Missing rights for requests. Objects of one kind in one namespace that lack the same verbs share a violation.
 fn requests(plan: &Plan, needs: &[Need], held: &Held, rule: &'static RuleDoc) -> Vec<Violation> {
-    // Of each object, and of each list, the verbs that are missing.
+    // The missing verbs of each object and of each list.
     let mut missing: BTreeMap<(usize, Kind<'_>, Option<&str>), BTreeSet<&str>> = BTreeMap::new();
     for Need { change, namespace, right } in needs {
         let Right::Request { atom, version } = right else { continue };
@@ -120,7 +123,7 @@ fn requests(plan: &Plan, needs: &[Need], held: &Held, rule: &'static RuleDoc) ->
             for (_, name) in &objects {
                 verbs.iter().for_each(|verb| grants.add_missing(namespace, atom(group, resource, *name, verb)));
             }
-            let mut message = format!("not permitted to {}", asked(kind, &verbs));
+            let mut message = format!("not permitted to {}", request_text(kind, &verbs));
             if objects.len() > 1 {
                 message.push_str(&format!(": {}", text::count(objects.len(), "object")));
             }
@@ -132,12 +135,12 @@ fn requests(plan: &Plan, needs: &[Need], held: &Held, rule: &'static RuleDoc) ->
     violations
 }
 
-/// `"create" apps/v1, Resource=deployments (nor to "get", "patch") in namespace "prod"`: kapp's words for the verb that
-/// says most, and then the others.
-fn asked((group, resource, version, namespace, is_list): Kind<'_>, verbs: &BTreeSet<&str>) -> String {
+/// `"create" apps/v1, Resource=deployments (nor to "get", "patch") in namespace "prod"`: kapp's text for the most
+/// important verb, then the other verbs.
+fn request_text((group, resource, version, namespace, is_list): Kind<'_>, verbs: &BTreeSet<&str>) -> String {
     let main = ["create", "patch", "delete"].into_iter().find(|verb| verbs.contains(verb));
     let main = main.or(verbs.first().copied()).unwrap_or_default();
-    let mut text = format!("{main:?} {}", in_go(group, version, resource));
+    let mut text = format!("{main:?} {}", go_format(group, version, resource));
     let others = in_order(verbs.iter().copied().filter(|verb| *verb != main));
     if !others.is_empty() {
         let others: Vec<String> = others.iter().map(|verb| format!("{verb:?}")).collect();
@@ -174,7 +177,7 @@ fn missing_of_role(
 fn write_role(plan: &Plan, need: &Need, escalate: &Atom, missing: &BTreeSet<Atom>, aggregates: bool) -> Violation {
     let namespace = need.namespace.as_deref();
     let Resource { group, version, plural, .. } = &*plan.changes[need.change].resource;
-    let what = in_go(group, version, plural);
+    let what = go_format(group, version, plural);
     let mut grants = Grants::of(plan);
     let (message, at) = if aggregates {
         grants.add_missing(namespace, escalate.clone());
@@ -186,7 +189,7 @@ fn write_role(plan: &Plan, need: &Need, escalate: &Atom, missing: &BTreeSet<Atom
         missing.iter().for_each(|atom| grants.add_missing(namespace, atom.clone()));
         let message = format!(
             "not permitted to \"escalate\" {what}, and does not hold all of its rules: {}",
-            said(missing, namespace)
+            rights_text(missing, namespace)
         );
         (message, "rules")
     };
@@ -200,7 +203,7 @@ fn write_binding(
     bind: &Atom,
     role: &RoleRef,
     roles: &BTreeMap<RoleRef, Granted>,
-    told: &[(Option<&str>, BTreeSet<Atom>)],
+    reported: &[(Option<&str>, BTreeSet<Atom>)],
 ) -> Option<Violation> {
     let namespace = need.namespace.as_deref();
     if held.has(namespace, bind) {
@@ -212,25 +215,25 @@ fn write_binding(
     let why = match roles.get(role) {
         Some(Ok(Some(rules))) => {
             let mut missing = held.lacking(namespace, rules);
-            let here = told.iter().filter(|(place, _)| place.is_none() || *place == namespace);
-            here.for_each(|(_, told)| missing.retain(|atom| !told.contains(atom)));
+            let of_roles = reported.iter().filter(|(place, _)| place.is_none() || *place == namespace);
+            of_roles.for_each(|(_, granted)| missing.retain(|atom| !granted.contains(atom)));
             if missing.is_empty() {
                 return None;
             }
-            format!("and does not hold all of its rules: {}", said(&missing, namespace))
+            format!("and does not hold all of its rules: {}", rights_text(&missing, namespace))
         }
         Some(Ok(None)) | None => format!("and there is no {object} whose rules it could hold"),
         // The identity may neither read the role nor bind it by name: name the right that suffices in any case.
         Some(Err(problem)) => format!("and it is unknown whether it holds all of its rules: {}", problem.message),
     };
-    let what = in_go(rbac::GROUP, "v1", role.plural());
+    let what = go_format(rbac::GROUP, "v1", role.plural());
     let message = format!("not permitted to \"bind\" {what} {:?}, {why}", role.name);
     Some(violation(&rules::BINDING, need.change, message, grants, bind, vec!["roleRef".into(), "name".into()]))
 }
 
-/// The first of some rights, in words: `"list" configmaps`.
-fn said(missing: &BTreeSet<Atom>, namespace: Option<&str>) -> String {
-    let words = missing.iter().take(NAMED).map(|atom| match atom {
+/// The first of some rights as text: `"list" configmaps`.
+fn rights_text(missing: &BTreeSet<Atom>, namespace: Option<&str>) -> String {
+    let texts = missing.iter().take(RIGHTS_SHOWN).map(|atom| match atom {
         Atom::Resource { group, resource, name, verb } => {
             let dot = if group.is_empty() { "" } else { "." };
             let name = name.as_ref().map_or(String::new(), |name| format!(" {name:?}"));
@@ -238,12 +241,12 @@ fn said(missing: &BTreeSet<Atom>, namespace: Option<&str>) -> String {
         }
         Atom::Url { url, verb } => format!("{verb:?} {url}"),
     });
-    let mut words: Vec<String> = words.collect();
-    if missing.len() > NAMED {
-        words.push(format!("{} more", missing.len() - NAMED));
+    let mut texts: Vec<String> = texts.collect();
+    if missing.len() > RIGHTS_SHOWN {
+        texts.push(format!("{} more", missing.len() - RIGHTS_SHOWN));
     }
     let place = namespace.map_or(String::new(), |namespace| format!(" in namespace {namespace:?}"));
-    format!("{}{place}", words.join(", "))
+    format!("{}{place}", texts.join(", "))
 }
 
 fn violation(
@@ -284,8 +287,8 @@ fn violation(
     }
 }
 
-/// A name of their own for just these rights, so that those of several findings, and of the next run, can be applied one
-/// after the other and none replaces another.
+/// A name that is unique to these rights. Manifests of several findings, or of several runs, can then be applied
+/// without replacing each other.
 fn name_for(atom: &Atom, grants: &Grants) -> String {
     let about = match atom {
         Atom::Resource { resource, .. } if resource == rbac::ALL => "all".to_owned(),
@@ -293,7 +296,7 @@ fn name_for(atom: &Atom, grants: &Grants) -> String {
             let dot = if group.is_empty() { "" } else { "." };
             match (verb.as_str(), name) {
                 ("escalate" | "bind", Some(name)) => format!("{verb}-{resource}-{name}"),
-                // No name of an object has the slash of a subresource.
+                // The name of an object cannot contain the slash of a subresource.
                 _ => format!("{}{dot}{group}", resource.replace('/', "-")),
             }
         }

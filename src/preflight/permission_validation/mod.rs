@@ -1,11 +1,12 @@
-//! `PermissionValidation`: would every request of this deploy be allowed to this identity, before the first is sent?
+//! `PermissionValidation`: may the deploying identity send every request of this deploy? It is checked before the first
+//! request is sent.
 //!
 //! ```text
-//! plan ─► needs ─► held (what the server says that the user may do) ─► judge ─► findings
-//!           └─► roles (what bindings hand out)                             └─► grant (as manifests)
+//! plan ─► needs ─► held (the rights of the user, from the server) ─► judge ─► findings
+//!           └─► roles (the rights that bindings grant)                   └─► grant (as manifests)
 //! ```
 //!
-//! `gantry permissions` prints the same needs as the least RBAC that the whole deploy takes.
+//! `gantry permissions` prints the same needs as the minimal RBAC rules for the whole deploy.
 
 mod grant;
 mod held;
@@ -61,10 +62,10 @@ impl Check for PermissionValidation {
     }
 }
 
-/// Every right that the plan needs, and that the checks need who look these things up.
+/// Every right that the plan needs, and that the checks need for these lookups.
 ///
 /// # Errors
-/// The target cannot be asked what a policy's parameters are.
+/// The target does not answer which parameters a policy has.
 pub async fn needs_of(
     plan: &Plan,
     target: &Target,
@@ -86,23 +87,24 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let mut needs = needs_of(plan, target, &lookups, Occasion::Now).await.map_err(not_reviewed)?;
     let installs = installs(plan, target).await;
     needs.retain(|need| !is_left_to_olm(plan, need, &installs));
-    let awaited = if plan.is_awaited { of_waiting(plan, Occasion::Now) } else { Vec::new() };
+    let waiting = if plan.is_awaited { of_waiting(plan, Occasion::Now) } else { Vec::new() };
     let logs = if plan.shows_logs { of_logs(plan, Occasion::Now) } else { Vec::new() };
     let others: Vec<ObjectLookup> = [(context.deletion_lookups)(), plan.lookups.clone()].concat();
     let of_others = others.iter().map(|lookup| (lookup.namespace.clone(), atom_of(lookup))).collect();
-    let asked = [requests(&needs), requests(&awaited), requests(&logs), of_others].concat();
+    let asked = [requests(&needs), requests(&waiting), requests(&logs), of_others].concat();
     let held = Held::review(target, &asked).await.map_err(not_reviewed)?;
     let roles = roles::look_up(plan, target, judge::undecided_roles(&needs, &held)).await;
     let roles = roles.map_err(not_reviewed)?;
 
     let mut violations = judge::judge(plan, &needs, &held, &roles);
-    violations.extend(judge::waiting(plan, &awaited, &held));
+    violations.extend(judge::waiting(plan, &waiting, &held));
     violations.extend(judge::logs(plan, &logs, &held));
     violations.extend(judge::others(plan, &others, &held));
     Ok(Answer::checked(violations, Vec::new()))
 }
 
-/// The bundles of the plan that the identity of the run is to install: it is the account that their ClusterExtension names.
+/// The bundles of the plan that the identity of this run installs: their ClusterExtension names it as the service
+/// account.
 async fn installs(plan: &Plan, target: &Target) -> BTreeSet<usize> {
     if plan.bundles.is_empty() {
         return BTreeSet::new();
@@ -115,7 +117,7 @@ async fn installs(plan: &Plan, target: &Target) -> BTreeSet<usize> {
     plan.bundles.iter().enumerate().filter(|(_, bundle)| is_user(bundle)).map(|(index, _)| index).collect()
 }
 
-/// Whether it is a right to write what OLM writes, with rights of its own.
+/// Whether it is a right to write an object that OLM writes with its own rights.
 fn is_left_to_olm(plan: &Plan, need: &Need, installs: &BTreeSet<usize>) -> bool {
     let of_olm = |bundle: usize| !installs.contains(&bundle);
     let reads = match &need.right {
@@ -126,7 +128,7 @@ fn is_left_to_olm(plan: &Plan, need: &Need, installs: &BTreeSet<usize>) -> bool 
     !reads && plan.changes[need.change].desired.bundle.is_some_and(of_olm)
 }
 
-/// The rights that decide at once: of each request, and those to write roles and bindings whatever is in them.
+/// The rights to check first: those of each request, and `escalate` and `bind`, which suffice for any role or binding.
 fn requests(needs: &[Need]) -> Vec<Placed> {
     let atom = |need: &Need| match &need.right {
         Right::Request { atom, .. }

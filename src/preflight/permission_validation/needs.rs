@@ -1,8 +1,9 @@
-//! What a deploy asks of the API server, as rights.
+//! The rights that a deploy needs.
 //!
-//! Server-side apply is a `patch`; where the object is not there yet the server asks for `create` as well, both for the
-//! object's own name. An object is read with `get` before anything else happens, and a CRD again while it is waited for.
-//! Writing a Role or a binding takes more than the right to write: the server lets nobody hand on what he does not hold
+//! Server-side apply is a `patch`; if the object does not exist yet, the server also requires `create`, both for the
+//! name of the object. gantry reads each object with `get` before anything else, and a CRD again while it waits for it.
+//! Writing a Role or a binding requires more than the right to write it: a user may not grant rights that the user does
+//! not hold
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping>).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,34 +20,35 @@ use crate::resource::Resource;
 /// A right that the deploy needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
-    /// Index into the plan.
+    /// Index into `plan.changes`.
     pub change: usize,
-    /// Where; `None`: in every namespace, or for what has none.
+    /// The namespace; `None` means all namespaces, or a cluster-scoped object.
     pub namespace: Option<String>,
     pub right: Right,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Right {
-    /// To send a request.
+    /// The right to send a request.
     Request { atom: Atom, version: String },
-    /// To write a Role or ClusterRole: `escalate`, or every rule of it; with an aggregation rule every right there is.
+    /// The right to write a Role or ClusterRole: `escalate`, or every rule of the role; with an aggregation rule,
+    /// `escalate` or every right.
     WriteRole { escalate: Atom, rules: BTreeSet<Atom>, aggregates: bool },
-    /// To write a binding: `bind`, or every rule of the role.
+    /// The right to write a binding: `bind`, or every rule of the role.
     WriteBinding { bind: Atom, role: RoleRef },
 }
 
 /// When the rights are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
-    /// For this plan, with what is live now.
+    /// For this plan, with the objects that are live now.
     Now,
-    /// Whenever these manifests are deployed, whatever is live then.
+    /// For every deploy of these manifests, whatever is live.
     Always,
 }
 
 impl Occasion {
-    /// Whether a change of this action is written then.
+    /// Whether a change with this action is written on this occasion.
     pub fn writes(self, action: Action) -> bool {
         match self {
             Occasion::Now => !action.leaves_alone(),
@@ -55,7 +57,7 @@ impl Occasion {
     }
 }
 
-/// Every right that the plan needs, in its order, and then those for what the checks look up.
+/// Every right that the plan needs, in the order of the plan, and then those for the lookups of the checks.
 pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
     let mut needs = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
@@ -78,7 +80,7 @@ pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
     needs
 }
 
-/// What a deploy that waits asks for beside that, and can do without: to watch what it writes.
+/// The optional rights of a deploy that waits: to watch the objects that it writes.
 pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
     type Place<'a> = (&'a Resource, Option<String>);
     let mut places: BTreeMap<Place<'_>, Vec<usize>> = BTreeMap::new();
@@ -90,7 +92,7 @@ pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
         }
     }
     let needs = places.into_iter().flat_map(|((resource, namespace), changes)| {
-        // One alone is watched by its name. What else will be written some day is not known.
+        // A single object is watched by its name. For later deploys, the number of objects is unknown.
         let one = match (&changes[..], occasion) {
             ([one], Occasion::Now) => Some(plan.changes[*one].desired.object.name.as_str()),
             _ => None,
@@ -101,10 +103,10 @@ pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
     needs.collect()
 }
 
-/// What it takes to find the Pods of workloads and to read their logs, which a deploy can do without, too.
+/// The optional rights to find the Pods of workloads and to read their logs.
 pub fn of_logs(plan: &Plan, occasion: Occasion) -> Vec<Need> {
     let mut needs: Vec<Need> = Vec::new();
-    // What an earlier run did not see ready is awaited, too.
+    // The deploy also waits for unchanged objects that an earlier run did not see ready.
     let is_awaited = |change: &Change| {
         change.desired.bundle.is_none() && (occasion.writes(change.action) || change.action == Action::Unchanged)
     };
@@ -130,7 +132,7 @@ pub fn of_logs(plan: &Plan, occasion: Occasion) -> Vec<Need> {
     needs
 }
 
-/// Whether a deploy may wait for an object. For those of a bundle OLM waits.
+/// Whether a deploy may wait for an object. OLM waits for the objects of a bundle.
 fn waits_for(change: &Change, occasion: Occasion) -> bool {
     change.desired.bundle.is_none() && occasion.writes(change.action)
 }
@@ -139,7 +141,7 @@ fn request(resource: &Resource, name: Option<&str>, verb: &str) -> Right {
     Right::Request { atom: atom(&resource.group, &resource.plural, name, verb), version: resource.version.clone() }
 }
 
-/// The namespace by which the server judges requests for the object. One for a Namespace counts as being in it.
+/// The namespace with which the server authorizes requests for the object. A Namespace counts as being in itself.
 fn namespace_of(change: &Change) -> Option<String> {
     let object = &change.desired.object;
     if object.is_namespace() { Some(object.name.clone()) } else { object.namespace.clone() }
@@ -150,21 +152,21 @@ fn verbs(change: &Change, occasion: Occasion) -> &'static [&'static str] {
         (_, Action::Skip) | (Occasion::Now, Action::Unchanged) => &["get"],
         (Occasion::Now, Action::Update | Action::Adopt) => &["get", "patch"],
         (Occasion::Now, Action::Replace) => &["get", "delete", "create", "patch"],
-        // What was not there has been read, or is of a kind that nobody serves yet.
+        // The object has already been read, or its kind is not served yet.
         (Occasion::Now, Action::Create) if !change.desired.object.is_crd() => &["create", "patch"],
         _ if strategy::may_replace(&change.desired) => &["get", "delete", "create", "patch"],
         _ => &["get", "create", "patch"],
     }
 }
 
-/// What it takes to write a role or a binding, beside the right to write it.
+/// The additional right that the server requires for writing a role or a binding.
 pub fn escalation(change: &Change) -> Option<Right> {
     let object = &change.desired.object;
     match object.kind.as_str() {
         "Role" | "ClusterRole" => {
             let role = Role::after(change)?;
             let escalate = atom(rbac::GROUP, &change.resource.plural, Some(&object.name), "escalate");
-            // The server asks for everything, too, where the role loses its aggregation rule.
+            // The server also requires every right if the change removes the aggregation rule of the role.
             let aggregates = role.aggregates() || Role::before(change).is_some_and(|live| live.aggregates());
             Some(Right::WriteRole { escalate, rules: role.atoms(), aggregates })
         }
@@ -185,12 +187,12 @@ pub fn atom(group: &str, resource: &str, name: Option<&str>, verb: &str) -> Atom
     }
 }
 
-/// Whether the right is one on Namespaces themselves.
+/// Whether the right is about Namespace objects.
 pub fn is_about_namespaces(atom: &Atom) -> bool {
     matches!(atom, Atom::Resource { group, resource, .. } if group.is_empty() && resource == "namespaces")
 }
 
-/// `apps/v1, Resource=deployments`: how Go prints a resource, and kapp after it.
-pub fn in_go(group: &str, version: &str, plural: &str) -> String {
+/// `apps/v1, Resource=deployments`: a resource in the format of Go, as kapp prints it.
+pub fn go_format(group: &str, version: &str, plural: &str) -> String {
     format!("{group}/{version}, Resource={plural}")
 }

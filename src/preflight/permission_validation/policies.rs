@@ -1,12 +1,13 @@
-//! Admission policies with parameters. Writing one makes the API server read them on the writer's behalf, so the server
-//! requires the right to read them: `get` on every object of a policy's `paramKind`; on what a binding's `paramRef` names
-//! `get`, or `list` where it selects. Where it cannot resolve the kind, it requires the right to every kind that it may be.
+//! Admission policies with parameters. The API server will read the parameters, so it requires that whoever writes the
+//! policy may read them, too: `get` on every object of a policy's `paramKind`; for a binding's `paramRef`, `get` on the
+//! object that it names, or `list` if it has a selector. If the server cannot resolve the kind, it requires the right
+//! for every possible kind.
 //!
-//! A policy whose `paramKind` stays is not judged again. A binding is, whenever it is written: the server compares its
-//! `paramRef` by address, and two of them are never the same.
+//! The server does not check a policy again if its `paramKind` does not change. It checks a binding on every write,
+//! because it compares the `paramRef` by address, which always differs.
 //!
-//! Source: `k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy/authz.go`, and beside it those
-//! of its binding and of mutating policies.
+//! Source: `k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy/authz.go`, and the files
+//! next to it for bindings and mutating policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// The parameters of one policy or binding.
 struct Params {
     change: usize,
-    /// `None`: it is not known.
+    /// `None` if unknown.
     kind: Option<Gvk>,
     verb: &'static str,
     namespace: Option<String>,
@@ -47,8 +48,8 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
         }
         let desired = spec(&change.desired.raw);
         let live = change.live.as_ref().filter(|_| occasion == Occasion::Now).map(|live| spec(&live.raw));
-        let stays = live.is_some_and(|live| live["paramKind"] == desired["paramKind"]);
-        if desired["paramKind"].is_object() && !stays {
+        let is_unchanged = live.is_some_and(|live| live["paramKind"] == desired["paramKind"]);
+        if desired["paramKind"].is_object() && !is_unchanged {
             let kind = kind_of(&desired["paramKind"]);
             params.push(Params { change: index, kind, verb: "get", namespace: None, name: None });
         }
@@ -62,7 +63,7 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
     let mut unread = Vec::new();
     for (change, policy, param_ref) in bindings {
         let Some(kind) = policies.get(&policy.object) else {
-            unread.push(read(change, &policy));
+            unread.push(read_policy(change, &policy));
             continue;
         };
         let text = |key: &str| param_ref[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -80,8 +81,9 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
     Ok(unread.into_iter().chain(params.into_iter().map(need)).collect())
 }
 
-/// Without reading its policy it is not known what a binding's parameters are, and so what the server will ask for.
-fn read(change: usize, Wanted { resource, object }: &Wanted) -> Need {
+/// The right to read a binding's policy. Without it, the parameters are unknown, and so are the rights that the server
+/// requires.
+fn read_policy(change: usize, Wanted { resource, object }: &Wanted) -> Need {
     let atom = atom(&resource.group, &resource.plural, Some(&object.name), "get");
     Need { change, namespace: None, right: Right::Request { atom, version: resource.version.clone() } }
 }
@@ -113,8 +115,8 @@ fn policy(binding: &Change, spec: &Value) -> Option<Wanted> {
     Some(Wanted { resource: resource.into(), object: object.into() })
 }
 
-/// The kind of parameter of each policy, of the manifests or else of the target; `None` where there is no such policy, or
-/// it has none. A policy that may not be read is missing.
+/// The parameter kind of each policy, of the manifests or else of the target; `None` if there is no such policy, or it
+/// has no parameters. The result has no entry for a policy that the user may not read.
 async fn kinds_of(
     plan: &Plan,
     target: &Target,
@@ -140,7 +142,7 @@ async fn kinds_of(
     Ok(kinds)
 }
 
-/// The plural of each kind, from the manifests or the target's discovery.
+/// The plural name of each kind, from the manifests or the target's discovery.
 async fn served(plan: &Plan, target: &Target, mut kinds: BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, String>, Error> {
     let defined = |kind: &Gvk| {
         let mut crds = plan.changes.iter().filter_map(|change| change.crd()?.defined());

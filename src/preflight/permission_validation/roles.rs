@@ -1,4 +1,5 @@
-//! Roles and what refers to them: of the manifests, of the target, and both where a ClusterRole gathers others.
+//! The rules of the roles that bindings refer to: from the manifests, from the target, or from both if a ClusterRole
+//! aggregates others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use crate::problem::{Error, Problem};
 use crate::rbac::{self, Atom, PolicyRule, or_default};
 use crate::resource::{ObjectRef, RawObject, Resource};
 
-/// ClusterRoles on one page of a list.
+/// The page size when ClusterRoles are listed.
 const PAGE: u32 = 500;
 
 /// The fields of a Role or ClusterRole that matter to the server's check.
@@ -62,8 +63,8 @@ impl Role {
         serde_json::from_str(&raw.json()).ok()
     }
 
-    /// The role as the deploy leaves it; `None` for one that makes no sense, which the server refuses by itself. Rules
-    /// that the manifest does not name stay as they are.
+    /// The role after the deploy; `None` if it is malformed, because the server refuses it anyway. If the manifest has
+    /// no rules, the live ones are kept.
     pub fn after(change: &Change) -> Option<Role> {
         let mut role = Role::parse(&change.desired.raw)?;
         if role.rules.is_none() {
@@ -77,7 +78,7 @@ impl Role {
         Role::parse(&change.live.as_ref()?.raw)
     }
 
-    /// Whether a controller fills its rules with those of other roles.
+    /// Whether a controller fills in the rules of other roles.
     pub fn aggregates(&self) -> bool {
         !self.aggregation_rule.cluster_role_selectors.is_empty()
     }
@@ -92,7 +93,7 @@ impl Role {
 }
 
 impl LabelSelector {
-    /// In the syntax of a query. What makes no sense selects nothing there, as it does for the controller.
+    /// The selector in the syntax of a query. An invalid selector selects nothing, as for the controller.
     fn text(&self) -> String {
         let labels = self.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
         let expressions =
@@ -111,12 +112,12 @@ impl LabelSelector {
 pub struct RoleRef {
     pub is_cluster_role: bool,
     pub name: String,
-    /// Of a Role: the binding's.
+    /// The namespace of the binding, for a Role.
     pub namespace: Option<String>,
 }
 
 impl RoleRef {
-    /// Of a binding as the deploy leaves it: what the manifest does not name stays as it is.
+    /// The role of a binding after the deploy. If the manifest has no `roleRef`, the live one is kept.
     pub fn of(binding: &Change) -> Option<RoleRef> {
         Self::in_binding(binding, &binding.desired.raw)
             .or_else(|| Self::in_binding(binding, &binding.live.as_ref()?.raw))
@@ -174,36 +175,36 @@ impl RoleRef {
     }
 }
 
-/// What a role grants when a binding to it is written: `None` where there will be no such role; the reason where the user
-/// may not know.
+/// The rights that a role grants when a binding to it is written: `None` if there is no such role then; the error if
+/// the user may not read it.
 pub type Granted = Result<Option<BTreeSet<Atom>>, Problem>;
 
-/// What each of these roles grants by the time its bindings are written.
+/// The rights that each of these roles grants when its bindings are written.
 ///
 /// # Errors
-/// The target cannot be asked at all.
+/// The target does not answer.
 pub async fn look_up(
     plan: &Plan,
     target: &Target,
     wanted: BTreeSet<RoleRef>,
 ) -> Result<BTreeMap<RoleRef, Granted>, Problem> {
-    let (here, there): (Vec<RoleRef>, Vec<RoleRef>) = wanted.into_iter().partition(|role| role.among(plan).is_some());
+    let (planned, live): (Vec<RoleRef>, Vec<RoleRef>) = wanted.into_iter().partition(|role| role.among(plan).is_some());
     let asked: Vec<Wanted> =
-        there.iter().map(|role| Wanted { resource: role.resource().into(), object: role.object().into() }).collect();
+        live.iter().map(|role| Wanted { resource: role.resource().into(), object: role.object().into() }).collect();
     let mut granted = BTreeMap::new();
     let first =
         |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("roles cannot be read"));
     let read = target.read_each(&asked, &|_, _| ()).await.map_err(first)?;
-    for (role, read) in there.into_iter().zip(read) {
+    for (role, read) in live.into_iter().zip(read) {
         let grants = read.map(|live| {
             let live = Role::parse(&live?.raw)?;
             let mut atoms = live.atoms();
-            atoms.extend(gathered(plan, &live));
+            atoms.extend(aggregated(plan, &live));
             Some(atoms)
         });
         granted.insert(role, grants);
     }
-    for role in here {
+    for role in planned {
         let grants = match role.among(plan).and_then(Role::after) {
             None => Ok(None),
             Some(role) => match all_of(plan, target, &role).await {
@@ -217,18 +218,18 @@ pub async fn look_up(
     Ok(granted)
 }
 
-/// The rules of a role of the manifests, and of what it gathers here and there.
+/// The rules of a role of the manifests, including those that it aggregates from the manifests and the target.
 async fn all_of(plan: &Plan, target: &Target, role: &Role) -> Result<BTreeSet<Atom>, ListError> {
     let mut atoms = role.atoms();
-    atoms.extend(gathered(plan, role));
+    atoms.extend(aggregated(plan, role));
     for selector in role.selectors() {
-        atoms.extend(gathered_live(target, &selector).await?);
+        atoms.extend(aggregated_live(target, &selector).await?);
     }
     Ok(atoms)
 }
 
-/// What a role gathers of the ClusterRoles among the manifests.
-fn gathered(plan: &Plan, role: &Role) -> BTreeSet<Atom> {
+/// The rules that a role aggregates from the ClusterRoles among the manifests.
+fn aggregated(plan: &Plan, role: &Role) -> BTreeSet<Atom> {
     let selectors: Vec<Selector> = role.selectors().filter_map(|text| Selector::parse(&text).ok()).collect();
     let is_cluster_role = |change: &&Change| {
         change.resource.group == rbac::GROUP && change.desired.object.kind == "ClusterRole" && !selectors.is_empty()
@@ -240,7 +241,7 @@ fn gathered(plan: &Plan, role: &Role) -> BTreeSet<Atom> {
         .collect()
 }
 
-async fn gathered_live(target: &Target, selector: &str) -> Result<BTreeSet<Atom>, ListError> {
+async fn aggregated_live(target: &Target, selector: &str) -> Result<BTreeSet<Atom>, ListError> {
     let any = RoleRef { is_cluster_role: true, name: String::new(), namespace: None };
     let resource = any.resource();
     let request = ListRequest { label_selector: Some(selector), ..ListRequest::of(&resource, PAGE) };

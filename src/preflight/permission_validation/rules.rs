@@ -1,4 +1,4 @@
-//! The rules of this check in words.
+//! The documentation of this check's rules.
 
 use crate::finding::Severity;
 use crate::preflight::rule::{Example, RuleDoc};
@@ -10,11 +10,12 @@ pub fn docs() -> Vec<&'static RuleDoc> {
 
 pub static WATCH: RuleDoc = RuleDoc {
     name: "WatchNotPermitted",
-    summary: "the identity may not watch what this deploy waits for (note)",
-    reports: "A deploy that waits (of an app, or with --wait) and whose identity may not list or watch a kind that is \
-        awaited. One object of its kind in its namespace is watched by its name, so that a rule with its name is enough.",
-    why: "Nothing fails: gantry reads each of the objects again every two seconds instead. The server gets more requests, \
-        and the deploy goes on up to two seconds later.",
+    summary: "the identity may not watch the objects that this deploy waits for (note)",
+    reports: "A deploy that waits (of an app, or with `--wait`), if its identity may not list or watch a kind that it \
+        waits for. A single object of a kind in its namespace is watched by its name, so a rule with that name \
+        suffices.",
+    why: "Nothing fails: gantry reads each of the objects again every two seconds instead. This causes more requests, \
+        and the deploy may continue up to two seconds later.",
     example: Example::Rights {
         granted: "\
 - {apiGroups: [apps], resources: [deployments], verbs: [get, create, patch]}
@@ -25,7 +26,8 @@ kind: Deployment
 metadata: {name: web, namespace: prod}
 ",
     },
-    what_to_do: "Grant list and watch, as for kubectl rollout status. gantry permissions -f … prints them, too.",
+    what_to_do: "Grant `list` and `watch`, as for `kubectl rollout status`. `gantry permissions -f …` prints them, \
+        too.",
     breaks: &[],
     severity: Severity::Info,
 };
@@ -33,9 +35,9 @@ metadata: {name: web, namespace: prod}
 pub static LOG: RuleDoc = RuleDoc {
     name: "LogNotPermitted",
     summary: "the identity may not read the logs that --logs shows (note)",
-    reports: "A deploy with --logs (or logs: true) that waits for a workload, and whose identity may not look for the Pods of \
-        the workload or may not read their logs.",
-    why: "Nothing fails: an object that does not become ready is reported without the log of its Pod.",
+    reports: "A deploy with `--logs` (or `logs: true`) that waits for a workload, if its identity may not list the \
+        Pods of the workload or read their logs.",
+    why: "Nothing fails, but an object that does not become ready is reported without the log of its Pod.",
     example: Example::Rights {
         granted: "\
 - {apiGroups: [apps], resources: [deployments], verbs: [get, create, patch]}
@@ -48,8 +50,8 @@ kind: Deployment
 metadata: {name: web, namespace: prod}
 ",
     },
-    what_to_do: "Grant get on pods/log, or deploy without --logs. gantry permissions -f … --logs prints all that is needed. \
-        Logs may hold secrets.",
+    what_to_do: "Grant `get` on `pods/log`, or deploy without `--logs`. `gantry permissions -f … --logs` prints all \
+        rules that are needed. Logs may contain secrets.",
     breaks: &[],
     severity: Severity::Info,
 };
@@ -57,10 +59,10 @@ metadata: {name: web, namespace: prod}
 pub static REQUEST: RuleDoc = RuleDoc {
     name: "RequestNotPermitted",
     summary: "the identity may not send a request that this deploy needs",
-    reports: "A request that the deploy will send and that the identity may not send: get for each object that is \
-        read, patch for each one that is written, create for each one that does not exist yet (server-side apply then \
-        needs both), list for what other checks read. Also one more right that the server requires: to write an \
-        admission policy, the identity must be able to read its parameters.",
+    reports: "A request that the deploy will send but the identity may not send: `get` for each object that is read, \
+        `patch` for each one that is written, `create` for each one that does not exist yet (server-side apply then \
+        needs both), `list` for the lists of other checks. Also a right that the server requires in addition: to write \
+        an admission policy, the identity must be able to read its parameters.",
     why: "The server would refuse it in the middle of the deploy, after other objects have been written.",
     example: Example::Rights {
         granted: "\
@@ -72,7 +74,7 @@ kind: Deployment
 metadata: {name: web, namespace: prod}
 ",
     },
-    what_to_do: "Grant the rules at the end of the finding. gantry permissions -f … prints everything that the whole \
+    what_to_do: "Grant the rules at the end of the finding. `gantry permissions -f …` prints everything that the whole \
         deploy needs, with the bindings, ready to apply.",
     breaks: &[],
     severity: Severity::Error,
@@ -81,10 +83,10 @@ metadata: {name: web, namespace: prod}
 pub static ROLE: RuleDoc = RuleDoc {
     name: "RoleNotPermitted",
     summary: "a Role or ClusterRole has rules that this identity neither holds nor may grant",
-    reports: "A Role or ClusterRole that the identity writes without the verb escalate on it and without holding each \
-        of its rules in the same scope; with an aggregation rule, without holding every right.",
-    why: "The server refuses it to prevent privilege escalation: a user may not grant rights that the user does not hold. Only RBAC \
-        rules count, not what another authorizer (a webhook) allows.",
+    reports: "A Role or ClusterRole, if the identity that writes it neither has the verb `escalate` on it nor holds \
+        each of its rules in the same scope (with an aggregation rule: every right).",
+    why: "The server refuses it to prevent privilege escalation: a user may not grant rights that the user does not \
+        hold. Only RBAC rules count, not what another authorizer (a webhook) allows.",
     example: Example::Rights {
         granted: "\
 - {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [get, create, patch]}
@@ -98,8 +100,8 @@ rules:
 - {apiGroups: [\"\"], resources: [configmaps], verbs: [get, list]}
 ",
     },
-    what_to_do: "Grant the missing rules. escalate on the role also works, but lets its holder write any rule into it; \
-        for a ClusterRole that aggregates others it is the smaller grant.",
+    what_to_do: "Grant the missing rules. Granting `escalate` on the role also works, but lets the identity write any \
+        rule into it; for a ClusterRole that aggregates others, it is the smaller grant.",
     breaks: &[],
     severity: Severity::Error,
 };
@@ -107,11 +109,12 @@ rules:
 pub static BINDING: RuleDoc = RuleDoc {
     name: "BindingNotPermitted",
     summary: "a binding grants a role that this identity neither holds nor may bind",
-    reports: "A RoleBinding or ClusterRoleBinding that the identity writes without the verb bind on the role that it \
-        refers to and without holding each rule of it in the same scope. For roles of the same manifests, gantry uses \
-        the rules that they will have, including what they aggregate. Where the identity may not read the role either, \
-        it is unknown what it would have to hold, and the finding asks for bind.",
-    why: "The server refuses it to prevent privilege escalation: a user may not grant rights that the user does not hold.",
+    reports: "A RoleBinding or ClusterRoleBinding, if the identity that writes it neither has the verb `bind` on its \
+        role nor holds each rule of the role in the same scope. For roles of the same manifests, gantry uses the rules \
+        that they will have, including aggregated ones. If the identity may not read the role, its rules are unknown, \
+        and the finding says to grant `bind`.",
+    why: "The server refuses it to prevent privilege escalation: a user may not grant rights that the user does not \
+        hold.",
     example: Example::Rights {
         granted: "\
 - {apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [get, create, patch]}
@@ -124,7 +127,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: team}]
 ",
     },
-    what_to_do: "Grant bind on that one role.",
+    what_to_do: "Grant `bind` on that one role.",
     breaks: &[],
     severity: Severity::Error,
 };

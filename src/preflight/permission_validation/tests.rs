@@ -1,4 +1,4 @@
-//! The rules' own examples, and what a plan over a folder needs, against rights that are made up.
+//! Tests the examples of the rules, and the needs of plans for a folder, with invented rights.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::preflight::Violation;
 use crate::preflight::rule::Example;
 use crate::rbac::PolicyRule;
 
-/// The plan of these manifests for a folder with `cluster` in it, and what their bindings hand out.
+/// Calls `check` with the plan of these manifests for a folder that contains `cluster`.
 fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("cluster")).unwrap();
@@ -41,7 +41,7 @@ fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {
     check(&built.expect("a plan"), &target);
 }
 
-/// What an identity misses that holds these rules in every namespace.
+/// The violations for an identity that holds these rules in every namespace.
 fn found(cluster: &str, manifests: &str, granted: &str) -> Vec<Violation> {
     let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
     let mut violations = Vec::new();
@@ -55,7 +55,7 @@ fn found(cluster: &str, manifests: &str, granted: &str) -> Vec<Violation> {
     violations
 }
 
-/// The same with what it misses while it waits.
+/// The same, with the violations of a deploy that waits.
 fn found_waiting(manifests: &str, granted: &str) -> Vec<Violation> {
     let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
     let mut violations = found("", manifests, granted);
@@ -65,7 +65,7 @@ fn found_waiting(manifests: &str, granted: &str) -> Vec<Violation> {
     violations
 }
 
-/// The same with what it misses to show logs.
+/// The same, with the violations of a deploy that shows logs.
 fn found_logging(manifests: &str, granted: &str) -> Vec<Violation> {
     let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
     let mut violations = found("", manifests, granted);

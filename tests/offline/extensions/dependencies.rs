@@ -234,7 +234,7 @@ fn a_subscription_is_resolved_as_classic_olm_does() {
     assert_eq!(ran(subscription("a", "c")).code(3).rules(), ["RequiredApiMissing"]);
     let text = "no operators found in channel z of package p in the catalog referenced by subscription p";
     assert!(ran(subscription("z", "c")).code(1).unchecked().ends_with(text));
-    assert!(ran(subscription("a", "x")).code(1).unchecked().ends_with("the content of its catalog x is not known"));
+    assert!(ran(subscription("a", "x")).code(1).unchecked().ends_with("the content of its catalog x is unknown"));
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Amounts of a resource as Kubernetes writes them (`500m`, `1Gi`), to be added up.
+//! Quantities as Kubernetes writes them (`500m`, `1Gi`), with exact addition.
 
 use std::ops::{Add, Sub};
 
 use gantry_schema::quantity::Quantity;
 
-/// Exact to a billionth, which is as precise as quantities are.
+/// A number of billionths, the precision of Kubernetes quantities.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Amount(i128);
 
@@ -12,17 +12,17 @@ const ONE: i128 = 1_000_000_000;
 const BINARY: [(&str, u32); 6] = [("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
 
 impl Amount {
-    /// So many whole ones.
+    /// The amount of `number` whole units.
     pub fn of(number: usize) -> Self {
         Amount(i128::try_from(number).unwrap_or(i128::MAX / ONE) * ONE)
     }
 
-    /// Reads a quantity; `None` where it is none, or larger than can be added up.
+    /// Parses a quantity; `None` if it is invalid or too large to be added up.
     pub fn parse(text: &str) -> Option<Self> {
         Quantity::parse(text).ok().map(|quantity| Amount(quantity.nanos()))
     }
 
-    /// As people write it; bytes in powers of 1024.
+    /// Formats the amount for messages; bytes in powers of 1024.
     pub fn shown(self, is_bytes: bool) -> String {
         let Amount(nanos) = self;
         if nanos % ONE != 0 {

@@ -1,6 +1,6 @@
-//! Objects that fit into a quota one by one and not together. The server is asked about each alone, so that what this
-//! deploy creates is added up here: how many objects, and of Pods, claims and Services what they take by the server's own
-//! answer.
+//! Finds objects that fit into a quota one by one, but not together. A dry run checks each object alone, so the usage
+//! of everything that this deploy creates is added up here: the number of objects, and what Pods, claims and Services
+//! use according to the server's answer.
 //!
 //! Source: <https://kubernetes.io/docs/concepts/policy/resource-quotas/>
 
@@ -25,12 +25,12 @@ use crate::preflight::{Context, Violation};
 use crate::resource::{Resource, Step};
 use crate::text;
 
-/// Quotas on one page; a namespace has a few.
+/// The page size when quotas are listed; a namespace has only a few.
 const PAGE: u32 = 100;
-/// Namespaces whose quotas are listed at the same time.
+/// How many namespaces are listed at the same time.
 const AT_ONCE: usize = 4;
 
-/// What is counted of a ResourceQuota.
+/// The parts of a ResourceQuota that matter here.
 #[derive(Deserialize)]
 struct Quota {
     metadata: Named,
@@ -52,7 +52,7 @@ struct Status {
     used: BTreeMap<String, String>,
 }
 
-/// What is created in one namespace, as indices into the plan, and what limits it there.
+/// The objects that the deploy creates in one namespace, as indices into the plan, and the quotas of that namespace.
 pub struct Limited<'p> {
     namespace: &'p str,
     created: Vec<usize>,
@@ -67,24 +67,24 @@ pub async fn read<'p>(context: &Context<'p>) -> Vec<Limited<'p>> {
     stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
 }
 
-/// Adds up what is created. `admitted` has objects as the server would store them, by their index in the plan.
+/// Adds up the new objects. `admitted` holds objects as the server would store them, by their index in the plan.
 pub fn judge(context: &Context<'_>, limited: Vec<Limited<'_>>, admitted: &BTreeMap<usize, Value>) -> Found {
     let changes = &context.plan.changes;
     let mut found = Found::default();
     for Limited { namespace, created, quotas } in limited {
         match quotas {
             Ok(quotas) => {
-                let taken: Vec<Taken<'_>> = created
+                let measured: Vec<Measured<'_>> = created
                     .iter()
                     .map(|index| {
                         let (resource, admitted) = (&changes[*index].resource, admitted.get(index));
-                        Taken { index: *index, resource, admitted, usage: usage::of(resource, admitted) }
+                        Measured { index: *index, resource, admitted, usage: usage::of(resource, admitted) }
                     })
                     .collect();
                 for quota in &quotas {
                     let is_changed = is_changed(changes, namespace, &quota.metadata.name);
-                    let exceeded = exceeded(quota, &taken).into_iter();
-                    found.violations.extend(exceeded.map(|violation| weigh(violation, is_changed)));
+                    let exceeded = exceeded(quota, &measured).into_iter();
+                    found.violations.extend(exceeded.map(|violation| with_severity(violation, is_changed)));
                 }
             }
             Err(ListError::NotServed(_)) => {}
@@ -94,7 +94,7 @@ pub fn judge(context: &Context<'_>, limited: Vec<Limited<'_>>, admitted: &BTreeM
     found
 }
 
-/// Of each namespace that is there the objects that a deploy creates in it, if there are several of one kind.
+/// The objects that the deploy creates in each existing namespace, if it creates several of one kind.
 fn created(changes: &[Change]) -> BTreeMap<&str, Vec<usize>> {
     let mut namespaces: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, change) in changes.iter().enumerate().filter(|(_, change)| change.action == Action::Create) {
@@ -102,7 +102,7 @@ fn created(changes: &[Change]) -> BTreeMap<&str, Vec<usize>> {
             namespaces.entry(namespace).or_default().push(index);
         }
     }
-    // A new namespace has no quota but what comes with it, and a single object is the server's to judge.
+    // A new namespace has no live quota, and the dry run checks a single object.
     let is_new = |namespace: &str| {
         let is_it = |change: &&Change| change.desired.object.is_namespace() && change.desired.object.name == namespace;
         changes.iter().find(is_it).is_some_and(|change| change.action == Action::Create)
@@ -143,8 +143,8 @@ async fn quotas(context: &Context<'_>, namespace: &str) -> Result<Vec<Quota>, Li
     context.target.list(&request).gather(quota_of).await
 }
 
-/// What one object takes.
-struct Taken<'p> {
+/// One new object and its usage.
+struct Measured<'p> {
     index: usize,
     resource: &'p Resource,
     admitted: Option<&'p Value>,
@@ -152,26 +152,26 @@ struct Taken<'p> {
 }
 
 impl Quota {
-    /// Whether it counts the object; `None` where that is not known.
-    fn counts(&self, taken: &Taken<'_>) -> Option<bool> {
+    /// Whether the quota counts the object; `None` if that is unknown.
+    fn counts(&self, measured: &Measured<'_>) -> Option<bool> {
         if self.spec.is_none() {
             return Some(true);
         }
-        // Scopes choose among Pods, and one of them among claims.
-        match taken.resource.plural.as_str() {
-            "pods" if taken.resource.group.is_empty() => self.spec.fit(taken.admitted?),
-            "persistentvolumeclaims" if self.spec.are_of_claims() => None,
+        // Scopes select Pods; one of them selects claims.
+        match measured.resource.plural.as_str() {
+            "pods" if measured.resource.group.is_empty() => self.spec.fit(measured.admitted?),
+            "persistentvolumeclaims" if self.spec.select_claims() => None,
             _ => Some(false),
         }
     }
 }
 
-/// The first object of each limit that has no room any more; it is the one that the deploy would stop at.
-fn exceeded(quota: &Quota, taken: &[Taken<'_>]) -> Vec<Violation> {
+/// For each exceeded limit, a violation at the first object that no longer fits: the deploy would stop there.
+fn exceeded(quota: &Quota, measured: &[Measured<'_>]) -> Vec<Violation> {
     let mut counted = Vec::new();
-    for taken in taken {
-        match quota.counts(taken) {
-            Some(true) => counted.push(taken),
+    for measured in measured {
+        match quota.counts(measured) {
+            Some(true) => counted.push(measured),
             Some(false) => {}
             None => return Vec::new(),
         }
@@ -182,21 +182,21 @@ fn exceeded(quota: &Quota, taken: &[Taken<'_>]) -> Vec<Violation> {
         let (Some(hard), Some(used)) = (read(&quota.status.hard, key), read(&quota.status.used, key)) else { continue };
         let room = hard - used;
         let (mut sum, mut objects, mut first) = (Amount::default(), 0, None);
-        for taken in &counted {
-            // Of what does not fit even alone the server says so.
-            let Some(own) = taken.usage.get(key).filter(|own| **own <= room && **own > Amount::default()) else {
+        for measured in &counted {
+            // An object that does not fit even alone is reported by the dry run.
+            let Some(own) = measured.usage.get(key).filter(|own| **own <= room && **own > Amount::default()) else {
                 continue;
             };
             sum = sum + *own;
             objects += 1;
-            first = first.or((sum > room).then_some(taken.index));
+            first = first.or((sum > room).then_some(measured.index));
         }
         let Some(index) = first else { continue };
-        let is_bytes = !is_number(key) && ["memory", "storage", "hugepages-"].iter().any(|word| key.contains(word));
+        let is_bytes = !is_count(key) && ["memory", "storage", "hugepages-"].iter().any(|word| key.contains(word));
         let (name, room) = (text::sanitize(&quota.metadata.name), room.shown(is_bytes));
-        let needs = match is_number(key) && sum == Amount::of(objects) {
+        let needs = match is_count(key) && sum == Amount::of(objects) {
             true => String::new(),
-            false => format!(" that take {}", sum.shown(is_bytes)),
+            false => format!(" that use {}", sum.shown(is_bytes)),
         };
         let message = format!(
             "the quota {name:?} has room for {room} more of {}, and this deploy creates {}{needs}",
@@ -210,13 +210,14 @@ fn exceeded(quota: &Quota, taken: &[Taken<'_>]) -> Vec<Violation> {
     violations
 }
 
-/// Whether a quota limits a number of objects by this key.
-fn is_number(key: &str) -> bool {
+/// Whether this key of a quota limits a number of objects.
+fn is_count(key: &str) -> bool {
     let is_amount = ["requests.", "limits.", "hugepages-"].iter().any(|part| key.contains(part));
     !is_amount && !matches!(key, "cpu" | "memory" | "ephemeral-storage")
 }
 
-fn weigh(violation: Violation, is_changed: bool) -> Violation {
+/// A violation of a quota that this deploy changes is only a warning.
+fn with_severity(violation: Violation, is_changed: bool) -> Violation {
     match is_changed {
         true => {
             Violation { severity: Severity::Warning, help: "this deploy changes the quota first".into(), ..violation }
@@ -234,5 +235,5 @@ fn unknown(error: &ListError, namespace: &str, created: &[usize]) -> Option<Viol
     );
     let help = "grant `list` on resourcequotas in this namespace to check this";
     let at = vec![Step::from("metadata"), Step::from("name")];
-    Some(Violation::of(&rules::UNASKED, index, None, message, help.to_owned(), at))
+    Some(Violation::of(&rules::NOT_DRY_RUN, index, None, message, help.to_owned(), at))
 }

@@ -1,4 +1,4 @@
-//! Which Pods a quota with scopes is about.
+//! Which Pods a quota with scopes counts.
 //!
 //! Source: `podMatchesScopeFunc` in `k8s.io/kubernetes/pkg/quota/v1/evaluator/core`.
 
@@ -34,13 +34,13 @@ impl Scopes {
         self.scopes.is_empty() && self.scope_selector.is_none()
     }
 
-    /// Whether they choose among claims, by the attributes of their volumes.
-    pub fn are_of_claims(&self) -> bool {
+    /// Whether the scopes select claims, by their VolumeAttributesClass.
+    pub fn select_claims(&self) -> bool {
         let selector = self.scope_selector.iter().flat_map(|selector| &selector.match_expressions);
         self.scopes.iter().chain(selector.map(|r| &r.scope_name)).any(|scope| scope == "VolumeAttributesClass")
     }
 
-    /// Whether the quota counts a Pod, as the server would store it; `None` where that is not known here.
+    /// Whether the quota counts a Pod, given as the server would store it; `None` if that is unknown.
     pub fn fit(&self, pod: &Value) -> Option<bool> {
         let simple = self.scopes.iter().map(|scope| fits(pod, scope, "Exists", &[]));
         let selector = self.scope_selector.iter().flat_map(|selector| &selector.match_expressions);

@@ -1,4 +1,4 @@
-//! What one object takes of quotas, by the names that quotas have for it: as the API server counts it.
+//! How much one object uses of a quota, by the keys of the quota, computed as the API server does.
 //!
 //! Source: the evaluators in `k8s.io/kubernetes/pkg/quota/v1/evaluator/core`, and `PodRequests` and `PodLimits` in
 //! `k8s.io/component-helpers/resource`.
@@ -17,12 +17,13 @@ pub type Usage = BTreeMap<String, Amount>;
 const BY_PLURAL: [&str; 7] =
     ["configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services"];
 
-/// Whether more of the object counts than that it is there, which the server's answer has: with all defaults filled in.
+/// Whether quotas measure the contents of the object, and do not only count it. The contents are those of the dry run's
+/// answer, with all defaults applied.
 pub fn is_measured(resource: &Resource) -> bool {
     resource.group.is_empty() && matches!(resource.plural.as_str(), "pods" | "persistentvolumeclaims" | "services")
 }
 
-/// What an object takes that is created. `admitted` is the object as the server would store it, where it said so.
+/// The usage of a new object. `admitted` is the object as the server would store it, if known.
 pub fn of(resource: &Resource, admitted: Option<&Value>) -> Usage {
     let (group, plural) = (resource.group.as_str(), resource.plural.as_str());
     let dot = if group.is_empty() { "" } else { "." };
@@ -47,7 +48,7 @@ fn of_pod(spec: &Value, usage: &mut Usage) {
         if is_native || name.starts_with("hugepages-") {
             usage.insert(name.clone(), amount);
         }
-        // Of a resource of somebody's own (`example.com/gpu`) only what is requested is counted.
+        // Only the requests of an extended resource (`example.com/gpu`) are counted.
         usage.insert(format!("requests.{name}"), amount);
     }
     for (name, amount) in of_containers(spec, "limits") {
@@ -58,7 +59,8 @@ fn of_pod(spec: &Value, usage: &mut Usage) {
     }
 }
 
-/// What the containers of a Pod take together: those that run at once, or the init container that takes most.
+/// The usage of a Pod's containers: the sum of those that run at the same time, or the largest init container if that
+/// is more.
 fn of_containers(spec: &Value, what: &str) -> Usage {
     let containers = |key: &str| spec[key].as_array().into_iter().flatten();
     let mut running = Usage::new();
@@ -69,15 +71,15 @@ fn of_containers(spec: &Value, what: &str) -> Usage {
         if container["restartPolicy"] == "Always" {
             add(&mut running, &own);
             add(&mut sidecars, &own);
-            most(&mut starting, &sidecars);
+            raise(&mut starting, &sidecars);
         } else {
-            let mut beside = sidecars.clone();
-            add(&mut beside, &own);
-            most(&mut starting, &beside);
+            let mut with_sidecars = sidecars.clone();
+            add(&mut with_sidecars, &own);
+            raise(&mut starting, &with_sidecars);
         }
     }
-    most(&mut running, &starting);
-    // What the Pod asks for as a whole counts instead.
+    raise(&mut running, &starting);
+    // Resources of the Pod as a whole replace the sum.
     running.extend(amounts(&spec["resources"][what]));
     running
 }
@@ -94,7 +96,8 @@ fn add(to: &mut Usage, more: &Usage) {
     }
 }
 
-fn most(of: &mut Usage, other: &Usage) {
+/// Raises each amount to the other one, if that is larger.
+fn raise(of: &mut Usage, other: &Usage) {
     for (name, amount) in other {
         let largest = of.entry(name.clone()).or_default();
         *largest = (*largest).max(*amount);

@@ -1,4 +1,4 @@
-//! Whether OLM v1 can install what is resolved.
+//! Rules about whether OLM v1 can install the resolved bundle.
 
 use super::MINOR;
 use crate::finding::Severity;
@@ -7,8 +7,8 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub static INSTALL_NAMESPACE_MISSING: RuleDoc = RuleDoc {
     name: "InstallNamespaceMissing",
     summary: "the namespace of a ClusterExtension does not exist",
-    reports: "A ClusterExtension whose spec.namespace (spec.installNamespace in v1alpha1) is neither live nor among the \
-        manifests.",
+    reports: "A ClusterExtension whose `spec.namespace` (`spec.installNamespace` in v1alpha1) is neither live nor \
+        among the manifests.",
     why: "OLM v1 does not create it, and the installation fails.",
     example: Example::Extension {
         live: "",
@@ -32,11 +32,11 @@ spec:
 
 pub static OWNED_BY_ANOTHER: RuleDoc = RuleDoc {
     name: "OwnedByAnother",
-    summary: "a CRD of the bundle belongs to somebody else",
-    reports: "A CRD that the resolved bundle brings and that is live without the owner labels of this ClusterExtension: \
-        another ClusterExtension has installed it, or something that is not OLM v1. It is known where the catalog \
-        has the bundle's olm.csv.metadata or ClusterServiceVersion.",
-    why: "In OLM v1 each object has one owner, and OLM never takes an object over: the installation fails.",
+    summary: "a CRD of the bundle has another owner",
+    reports: "A CRD of the resolved bundle that is live without the owner labels of this ClusterExtension: it was \
+        installed by another ClusterExtension, or not by OLM v1. gantry knows the CRDs of a bundle if the catalog \
+        contains its `olm.csv.metadata` or ClusterServiceVersion.",
+    why: "In OLM v1, each object has one owner, and OLM never takes over an existing object: the installation fails.",
     example: Example::Extension {
         live: "\
 apiVersion: apiextensions.k8s.io/v1
@@ -82,7 +82,8 @@ properties:
     installModes: [{type: AllNamespaces, supported: true}]
 "],
     },
-    what_to_do: "Remove the other installation first (its CRDs go with all their objects), or leave this extension out.",
+    what_to_do: "Remove the other installation first (this deletes its CRDs with all their objects), or remove this \
+        extension.",
     breaks: &[],
     severity: Severity::Error,
 };
@@ -90,10 +91,10 @@ properties:
 pub static OWNED_VERSION_MISMATCH: RuleDoc = RuleDoc {
     name: "OwnedVersionMismatch",
     summary: "a ClusterServiceVersion owns a version that its CRD does not serve",
-    reports: "A bundle among the manifests whose ClusterServiceVersion names, among its owned CRDs, a version that the CRD \
-        of the bundle does not have or does not serve.",
-    why: "OLM v1 installs it all the same; what reads the ClusterServiceVersion (classic OLM, consoles, other \
-        operators) looks for an API that is not there.",
+    reports: "A bundle among the manifests whose ClusterServiceVersion names, in its owned CRDs, a version that the \
+        CRD of the bundle does not have or does not serve.",
+    why: "OLM v1 still installs the bundle, but whatever reads the ClusterServiceVersion (classic OLM, consoles, other \
+        operators) looks for an API that does not exist.",
     example: Example::Extension {
         live: "",
         desired: "\
@@ -118,17 +119,17 @@ spec:
 ",
         catalogs: &[],
     },
-    what_to_do: "Name a served version, or serve it.",
+    what_to_do: "Name a served version in the ClusterServiceVersion, or serve the version in the CRD.",
     breaks: &[],
     severity: Severity::Error,
 };
 
 pub static PACKAGE_INSTALLED_TWICE: RuleDoc = RuleDoc {
     name: "PackageInstalledTwice",
-    summary: "two ClusterExtensions ask for one package",
-    reports: "A ClusterExtension of the manifests whose package another ClusterExtension of the manifests or of the \
-        cluster asks for.",
-    why: "OLM v1 installs each object for one ClusterExtension alone; the second installation fails.",
+    summary: "two ClusterExtensions install the same package",
+    reports: "A ClusterExtension of the manifests whose package is also requested by another ClusterExtension, of the \
+        manifests or of the cluster.",
+    why: "OLM v1 installs each object for only one ClusterExtension; the second installation fails.",
     example: Example::Extension {
         live: "\
 apiVersion: olm.operatorframework.io/v1
@@ -154,7 +155,7 @@ spec:
 ",
         catalogs: &[MINOR],
     },
-    what_to_do: "Keep one of them. An operator of OLM v1 watches all namespaces.",
+    what_to_do: "Keep one of them: with OLM v1, an operator watches all namespaces.",
     breaks: &[],
     severity: Severity::Error,
 };
@@ -162,9 +163,9 @@ spec:
 pub static SERVICE_ACCOUNT_MISSING: RuleDoc = RuleDoc {
     name: "ServiceAccountMissing",
     summary: "the ServiceAccount of a ClusterExtension does not exist",
-    reports: "With olm: \"4.16\", a ClusterExtension whose spec.serviceAccount.name is neither live in its namespace nor \
-        among the manifests. OLM v1 of today has rights of its own and reads the field no more.",
-    why: "That OLM v1 installs with the rights of this account alone, and stops without it.",
+    reports: "With `olm: \"4.16\"`, a ClusterExtension whose `spec.serviceAccount.name` is neither live in its \
+        namespace nor among the manifests. Later releases of OLM v1 have their own rights and ignore the field.",
+    why: "This release of OLM v1 installs bundles only with the rights of this account, and fails without it.",
     example: Example::Extension {
         live: "",
         desired: "\
@@ -187,11 +188,11 @@ spec:
 
 pub static UNSUPPORTED_BUNDLE: RuleDoc = RuleDoc {
     name: "UnsupportedBundle",
-    summary: "OLM v1 does not install bundles of this sort",
-    reports: "A ClusterExtension that resolves to a bundle that OLM v1 refuses, in its words: it declares dependencies, \
-        does not support the install mode AllNamespaces, has APIServices, or (olm: \"4.16\") webhooks. What the \
-        catalog does not tell of the bundle is a notice.",
-    why: "OLM v1 tries no other bundle: nothing is installed.",
+    summary: "OLM v1 cannot install this bundle",
+    reports: "A ClusterExtension that resolves to a bundle that OLM v1 refuses, with its message: the bundle declares \
+        dependencies, does not support the install mode `AllNamespaces`, has APIServices, or has webhooks \
+        (with `olm: \"4.16\"`). A notice lists what the catalog does not say about the bundle.",
+    why: "OLM v1 does not try another bundle: nothing is installed.",
     example: Example::Extension {
         live: "",
         desired: "\
@@ -224,7 +225,7 @@ properties:
 - {type: olm.gvk.required, value: {group: test.example.com, version: v1, kind: Other}}
 "],
     },
-    what_to_do: "Ask for a version that is supported: gantry catalog PACKAGE --supported.",
+    what_to_do: "Use a supported version; `gantry catalog PACKAGE --supported` lists them.",
     breaks: &[],
     severity: Severity::Error,
 };

@@ -1,4 +1,4 @@
-//! The rules of this check in words.
+//! The documentation of this check's rules.
 
 mod installation;
 mod resolution;
@@ -34,7 +34,7 @@ pub fn docs() -> Vec<&'static RuleDoc> {
     ]
 }
 
-/// Two versions and an edge.
+/// A catalog with two versions and an edge between them.
 const MINOR: &str = "\
 schema: olm.package
 name: sample

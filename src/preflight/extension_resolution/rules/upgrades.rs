@@ -1,4 +1,4 @@
-//! The way from the installed version.
+//! Rules about the update from the installed version.
 
 use super::MINOR;
 use crate::finding::Severity;
@@ -6,10 +6,10 @@ use crate::preflight::rule::{Example, RuleDoc};
 
 pub static AUTOMATIC_UPGRADE: RuleDoc = RuleDoc {
     name: "AutomaticUpgrade",
-    summary: "OLM upgrades to later versions by itself (note)",
-    reports: "A ClusterExtension whose version is not pinned and that OLM updates without another deploy: all steps that \
-        the edges of the catalog allow, in their order.",
-    why: "OLM v1 resolves again whenever something is installed or a catalog changes.",
+    summary: "OLM updates to later versions automatically (note)",
+    reports: "A ClusterExtension whose version is not pinned and that OLM updates without another deploy, with all \
+        updates that the edges of the catalog allow, in order.",
+    why: "OLM v1 resolves the extension again after each installation and whenever a catalog changes.",
     example: Example::Extension {
         live: "\
 apiVersion: olm.operatorframework.io/v1
@@ -67,7 +67,7 @@ properties:
 - {type: olm.package, value: {packageName: sample, version: 1.2.0}}
 "],
     },
-    what_to_do: "Set version to one version to stay there.",
+    what_to_do: "Set `version` to a single version to prevent further updates.",
     breaks: &[],
     severity: Severity::Info,
 };
@@ -75,9 +75,9 @@ properties:
 pub static DOWNGRADE: RuleDoc = RuleDoc {
     name: "Downgrade",
     summary: "a ClusterExtension is downgraded",
-    reports: "A ClusterExtension that resolves to a lower version than the installed one, most often with \
-        upgradeConstraintPolicy: SelfCertified.",
-    why: "An older operator may not read what the newer one has written: CRDs, objects, data.",
+    reports: "A ClusterExtension that resolves to a lower version than the installed one, usually because of \
+        `upgradeConstraintPolicy: SelfCertified`.",
+    why: "An older operator may not be able to read what the newer one has written: CRDs, objects, data.",
     example: Example::Extension {
         live: "\
 apiVersion: olm.operatorframework.io/v1
@@ -105,7 +105,7 @@ spec:
 ",
         catalogs: &[MINOR],
     },
-    what_to_do: "Make sure that the publisher supports it, and that there is a backup.",
+    what_to_do: "Make sure that the publisher supports the downgrade, and make a backup first.",
     breaks: &[],
     severity: Severity::Warning,
 };
@@ -113,9 +113,9 @@ spec:
 pub static FORCED_UPGRADE: RuleDoc = RuleDoc {
     name: "ForcedUpgrade",
     summary: "a ClusterExtension is updated without an upgrade edge",
-    reports: "A ClusterExtension with upgradeConstraintPolicy: SelfCertified (Ignore in v1alpha1) that resolves to a \
-        bundle to which no edge leads from the installed one, over the channels that it names.",
-    why: "The publisher has not foreseen this update, and migrations of versions in between do not run.",
+    reports: "A ClusterExtension with `upgradeConstraintPolicy: SelfCertified` (`Ignore` in v1alpha1) that resolves to \
+        a bundle to which no edge of the named channels leads from the installed one.",
+    why: "The publisher does not support this update, and the migrations of the versions in between do not run.",
     example: Example::Extension {
         live: "\
 apiVersion: olm.operatorframework.io/v1
@@ -173,18 +173,18 @@ properties:
 - {type: olm.package, value: {packageName: sample, version: 1.2.0}}
 "],
     },
-    what_to_do: "Go over the edges: gantry catalog PACKAGE --from VERSION --to VERSION.",
+    what_to_do: "Update along the edges; `gantry catalog PACKAGE --from VERSION --to VERSION` shows the path.",
     breaks: &[],
     severity: Severity::Warning,
 };
 
 pub static MAJOR_UPGRADE: RuleDoc = RuleDoc {
     name: "MajorUpgrade",
-    summary: "a ClusterExtension is upgraded to another major version",
-    reports: "A ClusterExtension that resolves to another major version than the installed one. It is an error under \
-        upgradeConstraints: semver, where such a version is not resolved at all.",
-    why: "By the rules of semantic versions another major version may break what the last one could do. OLM v1 no \
-        longer asks: an edge of the catalog is enough.",
+    summary: "a ClusterExtension is upgraded to a different major version",
+    reports: "A ClusterExtension that resolves to a different major version than the installed one. With \
+        `upgradeConstraints: semver` it is an error, because such a version is not resolved at all.",
+    why: "In semantic versioning, a different major version may be incompatible. OLM v1 no longer prevents such an \
+        update: an edge in the catalog is enough.",
     example: Example::Extension {
         live: "\
 apiVersion: olm.operatorframework.io/v1
@@ -242,17 +242,17 @@ properties:
 - {type: olm.package, value: {packageName: sample, version: 3.0.0}}
 "],
     },
-    what_to_do: "Read the release notes; keep to the line with version: ^1.2.",
+    what_to_do: "Read the release notes. To stay on the same major version, set `version: ^1.2`.",
     breaks: &[],
     severity: Severity::Warning,
 };
 
 pub static MAJOR_ZERO_UPGRADE: RuleDoc = RuleDoc {
     name: "MajorZeroUpgrade",
-    summary: "a ClusterExtension below 1.0.0 is upgraded to a version that may break",
-    reports: "A ClusterExtension below 1.0.0 that resolves to another minor version, or from one 0.0.z to another. It is \
-        an error under upgradeConstraints: semver.",
-    why: "Below 1.0.0 every minor version may break what the last one could do, and every 0.0.z.",
+    summary: "a ClusterExtension below 1.0.0 is upgraded to a version that may be incompatible",
+    reports: "A ClusterExtension below 1.0.0 that resolves to a different minor version, or from one 0.0.z version to \
+        another. It is an error with `upgradeConstraints: semver`.",
+    why: "In semantic versioning, every minor version below 1.0.0 may be incompatible, and so may every 0.0.z version.",
     example: Example::Extension {
         live: "\
 apiVersion: olm.operatorframework.io/v1
@@ -303,19 +303,19 @@ properties:
 - {type: olm.package, value: {packageName: sample, version: 0.2.0}}
 "],
     },
-    what_to_do: "Read the release notes; keep to the line with version: ~0.2.0.",
+    what_to_do: "Read the release notes. To stay on the same minor version, set `version: ~0.2.0`.",
     breaks: &[],
     severity: Severity::Warning,
 };
 
 pub static UPGRADE_EDGE_MISSING: RuleDoc = RuleDoc {
     name: "UpgradeEdgeMissing",
-    summary: "no upgrade edge leads to the version that is asked for",
-    reports: "A ClusterExtension whose version is in the catalog, but no entry of the named channels (of all, if none is \
-        named) replaces or skips the installed bundle or has its version in skipRange. The help has what the \
-        installed version can be updated to, and the shortest way over the edges.",
-    why: "OLM v1 updates along the edges of the catalog alone: it stays with the installed version and tries again for \
-        ever.",
+    summary: "no upgrade edge leads to the requested version",
+    reports: "A ClusterExtension whose version is in the catalog, but no entry for it in the named channels (in all \
+        channels, if none is named) replaces or skips the installed bundle or has the installed version in its \
+        `skipRange`. The help lists the versions to which the installed one can be updated, and the shortest path \
+        along the edges.",
+    why: "OLM v1 updates only along the edges of the catalog: it keeps the installed version and retries forever.",
     example: Example::Extension {
         live: "\
 apiVersion: olm.operatorframework.io/v1
@@ -373,8 +373,8 @@ properties:
 - {type: olm.package, value: {packageName: sample, version: 3.0.0}}
 "],
     },
-    what_to_do: "Go the way over the edges, one version after another. upgradeConstraintPolicy: SelfCertified goes without an \
-        edge.",
+    what_to_do: "Update along the edges, one version after the other. `upgradeConstraintPolicy: SelfCertified` updates \
+        without an edge.",
     breaks: &[],
     severity: Severity::Error,
 };
