@@ -92,7 +92,7 @@ fn one_run_writes_every_format() {
         // The lines of the manifest, and what of the schema node is not as it was.
         "<mark>minimum</mark>: 0\n",
         "<td><code>minimum</code></td><td class=\"removed\"><span class=\"faint\">absent</span></td>",
-        "About the rule: <a href=\"#rule-NoMinimumTightened\">minimum added to a field, or raised</a>",
+        "About the rule: <a href=\"#rule-NoMinimumTightened\">minimum of a field is added or raised</a>",
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }
