@@ -74,13 +74,13 @@ fn because(keyword: &Keyword) -> String {
 
 /// The diagnosis of a group, or the reason why the effect is undecided.
 fn diagnose(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
-    let Key { version, harm, pattern, keyword } = key;
+    let Key { version, impact, pattern, keyword } = key;
     let field = if pattern.is_empty() { "the object" } else { pattern.as_str() };
     let (because, of_all) = (because(keyword), of_all(group, total));
     let (is, has, lose, get) =
         if group.count == 1 { ("is", "has", "loses", "gets") } else { ("are", "have", "lose", "get") };
     let mut severity = None;
-    let (doc, message, help): (&RuleDoc, String, String) = match harm {
+    let (doc, message, help): (&RuleDoc, String, String) = match impact {
         Impact::Undecided(reason) => return Err(reason.clone()),
         Impact::Refused(Refusal::AnyUpdate) => (
             &rules::REFUSED_ON_UPDATE,

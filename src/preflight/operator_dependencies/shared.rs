@@ -1,8 +1,8 @@
 //! CRDs that several operators own.
 //!
-//! Classic OLM lets operators share a CRD as long as no served version goes and every object that exists is valid by the new
-//! schema: <https://olm.operatorframework.io/docs/concepts/crds/operatorgroups/> has nothing of it, `pkg/lib/crd` and
-//! `validateV1CRDCompatibility` of operator-lifecycle-manager do it.
+//! Classic OLM lets operators share a CRD as long as no served version goes and every object that exists is valid by
+//! the new schema: <https://olm.operatorframework.io/docs/concepts/crds/operatorgroups/> has nothing of it,
+//! `pkg/lib/crd` and `validateV1CRDCompatibility` of operator-lifecycle-manager do it.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +74,7 @@ async fn objects(upgrade: &Upgrade, name: &str, owners: &str, context: &Context<
             }
         }
         for (key, group) in list.take_named().groups {
-            let Impact::Refused(_) = key.harm else { continue };
+            let Impact::Refused(_) = key.impact else { continue };
             let of = |object: &crate::finding::AffectedObject| match &object.namespace {
                 Some(namespace) => format!("{namespace}/{}", object.name),
                 None => object.name.to_string(),
