@@ -35,7 +35,7 @@ pub fn list(own: &[CustomCheck]) -> String {
             line(&mut text, &format!("  {:width$}  {about}", check.name));
         }
     }
-    text.push_str("\nFor details of one: gantry rules NAME\n");
+    text.push_str("\nFor details: gantry rules NAME\n");
     text
 }
 
@@ -109,7 +109,7 @@ pub fn explain_own(name: &str, own: &[CustomCheck]) -> Result<String> {
     // A program with several rules reports findings as CHECK/RULE.
     let check = name.split_once('/').map_or(name, |(check, _)| check);
     if let Some(check) = own.iter().find(|known| known.name == check) {
-        return Ok(own_text(check));
+        return Ok(custom_text(check));
     }
     let of_gantry = registry::names().chain(all_rules().map(|(_, rule)| rule.name));
     let mut known: Vec<&str> = of_gantry.collect();
@@ -121,7 +121,7 @@ pub fn explain_own(name: &str, own: &[CustomCheck]) -> Result<String> {
     Err(Error::usage(Problem::new(format!("no check or rule is named {name:?}")).help(help)))
 }
 
-fn own_text(check: &CustomCheck) -> String {
+fn custom_text(check: &CustomCheck) -> String {
     let at = match &check.definition {
         Definition::Own { at: Some(at), .. } | Definition::NotRun { at: Some(at), .. } => format!(" ({at})"),
         _ => String::new(),

@@ -98,7 +98,10 @@ fn one_run_writes_every_format() {
     }
     let markdown = of(&written, "markdown");
     assert!(markdown.starts_with("### gantry: Would be blocked: 11 errors in 3 objects."), "{markdown}");
-    assert!(markdown.contains("<details><summary>4 <code>NoMinimumTightened</code>: minimum added"), "{markdown}");
+    assert!(
+        markdown.contains("<details><summary>4 <code>NoMinimumTightened</code>: minimum of a field is added"),
+        "{markdown}"
+    );
 }
 
 #[test]

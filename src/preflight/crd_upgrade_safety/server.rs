@@ -82,8 +82,8 @@ fn diagnosis(message: String, at: Vec<Step>) -> Diagnosis {
     }
 }
 
-/// Removes the violations that another rule reports of the same CRD with the same severity. If the server refuses a
-/// pattern, the comparison of that pattern is removed.
+/// Removes the `CRDInvalid` violations that another rule reports too for the same CRD, and the `PatternChange`
+/// violations of patterns that the server refuses.
 pub fn deduplicate(violations: &mut Vec<Violation>) {
     let is_pattern = |at: &[Step]| at.last() == Some(&Step::from("pattern"));
     let refused: Vec<_> = violations

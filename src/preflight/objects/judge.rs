@@ -1,8 +1,8 @@
 //! The effect of a new CRD on one existing object.
 //!
 //! ```text
-//! storage ─► stored version: pruned, defaulted ─► version of the request: pruned ─► defaulted, judged ─► storage
-//! version: pruned
+//! storage ─► stored version: pruned, defaulted ─► version of the request: pruned
+//!                ─► defaulted, validated ─► storage version: pruned
 //! ```
 //!
 //! This is what the API server does with an object when a client reads it and writes it back. [`Judge`] repeats it with
