@@ -1,6 +1,6 @@
-//! `gantry rules`: what checks and rules there are, and what one of them means.
+//! `gantry rules`: lists the checks and rules, and explains one of them.
 //!
-//! The same words make the pages under `docs/rules/`; a test fails when those are stale.
+//! The pages under `docs/rules/` are generated from the same texts; a test fails if they are stale.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use crate::finding::{Breaks, Severity};
 use crate::problem::{Error, Problem, Result, did_you_mean};
 use crate::text;
 
-/// Every check with its rules, and every check of one's own, a line each.
+/// Every check with its rules, and every custom check, one line each.
 pub fn list(own: &[CustomCheck]) -> String {
     let mut text = String::new();
     for check in CHECKS {
@@ -35,11 +35,11 @@ pub fn list(own: &[CustomCheck]) -> String {
             line(&mut text, &format!("  {:width$}  {about}", check.name));
         }
     }
-    text.push_str("\nFor details of one: gantry rules NAME\n");
+    text.push_str("\nFor details: gantry rules NAME\n");
     text
 }
 
-/// What a check or a rule of gantry's means; `None` where the name is neither.
+/// The explanation of a built-in check or rule; `None` if the name is neither.
 pub fn explain(name: &str) -> Option<String> {
     if let Some(check) = registry::find(name) {
         return Some(check_text(check));
@@ -51,13 +51,13 @@ fn all_rules() -> impl Iterator<Item = (&'static CheckEntry, &'static RuleDoc)> 
     CHECKS.iter().flat_map(|check| (check.rules)().into_iter().map(move |rule| (check, rule)))
 }
 
-/// What a rule of gantry's says of itself.
+/// The texts of a built-in rule.
 pub fn rule(name: &str) -> Option<RuleText> {
     let (check, rule) = all_rules().find(|(_, rule)| rule.name == name)?;
     Some(RuleText { check, rule })
 }
 
-/// A rule in words, for readers that have no files beside theirs.
+/// The texts of a rule, for formats without access to the other pages.
 pub struct RuleText {
     check: &'static CheckEntry,
     rule: &'static RuleDoc,
@@ -84,13 +84,13 @@ impl RuleText {
         rule_text(self.check, self.rule)
     }
 
-    /// The page of the rule without its links, which lead to other pages.
+    /// The page of the rule without its links, which point to other pages.
     pub fn markdown(&self) -> String {
         without_links(&page(self.check, self.rule))
     }
 }
 
-/// Markdown with the text of each link in its place.
+/// Replaces each link in Markdown with its text.
 fn without_links(markdown: &str) -> String {
     let mut out = String::new();
     let mut rest = markdown;
@@ -104,12 +104,12 @@ fn without_links(markdown: &str) -> String {
     out
 }
 
-/// What a check of one's own means. A name that nothing has is a usage error.
+/// The explanation of a custom check. An unknown name is a usage error.
 pub fn explain_own(name: &str, own: &[CustomCheck]) -> Result<String> {
-    // Findings of a program that has several rules are those of CHECK/RULE.
+    // A program with several rules reports findings as CHECK/RULE.
     let check = name.split_once('/').map_or(name, |(check, _)| check);
     if let Some(check) = own.iter().find(|known| known.name == check) {
-        return Ok(own_text(check));
+        return Ok(custom_text(check));
     }
     let of_gantry = registry::names().chain(all_rules().map(|(_, rule)| rule.name));
     let mut known: Vec<&str> = of_gantry.collect();
@@ -121,7 +121,7 @@ pub fn explain_own(name: &str, own: &[CustomCheck]) -> Result<String> {
     Err(Error::usage(Problem::new(format!("no check or rule is named {name:?}")).help(help)))
 }
 
-fn own_text(check: &CustomCheck) -> String {
+fn custom_text(check: &CustomCheck) -> String {
     let at = match &check.definition {
         Definition::Own { at: Some(at), .. } | Definition::NotRun { at: Some(at), .. } => format!(" ({at})"),
         _ => String::new(),
@@ -147,7 +147,7 @@ fn check_text(check: &CheckEntry) -> String {
     text
 }
 
-/// `failMode: closed|open (closed)  Whether …`, from the JSON Schema of the key.
+/// `failMode: closed|open (closed)  Whether …`, from the JSON Schema of a key.
 fn key_text(key: &KeyDescription) -> String {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let values = match (key.schema["enum"].as_array(), key.schema["type"].as_str()) {
@@ -184,24 +184,24 @@ fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
     text
 }
 
-/// What a waiver is good for. The pages link to its description.
+/// How to use a waiver. The pages add a link to its documentation.
 const ACCEPT: &str = "If you have reviewed a finding and it may pass, pass a Config with a waiver (-c FILE), with the \
     name of the object. version, path and expires narrow it. A waiver changes gantry's verdict, not what the \
     server does.";
 
-/// A Config that waives a finding of this rule; a mere note needs none.
+/// A Config that waives a finding of this rule; `None` for notes, which need no waiver.
 fn waiver(rule: &RuleDoc) -> Option<String> {
     (rule.severity != Severity::Info).then(|| {
         format!(
-            "apiVersion: gantry.dev/v1alpha1\nkind: Config\nwaivers:\n- rule: {}\n  object: {}\n  reason: who reviewed it, and \
-             why it may pass\n",
+            "apiVersion: gantry.dev/v1alpha1\nkind: Config\nwaivers:\n- rule: {}\n  object: {}\n  \
+             reason: who reviewed it, and why it may pass\n",
             rule.name,
             example_object(&rule.example)
         )
     })
 }
 
-/// The name of the object that a finding about the example is about.
+/// The name of the object that a finding for this example refers to.
 fn example_object(example: &Example) -> String {
     let text = match example {
         Example::Rights { object, .. } => object,
@@ -273,7 +273,7 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// The summary beside the severity: lists of rules show it in brackets.
+/// The summary without its severity in brackets, for texts that show the severity elsewhere.
 fn bare(rule: &RuleDoc) -> &'static str {
     rule.summary
         .split_once(" (warning)")
@@ -297,9 +297,9 @@ fn who(rule: &RuleDoc) -> String {
     match rule.example {
         Example::Rights { .. } if rule.severity == Severity::Info => return "nobody".to_owned(),
         Example::Rights { .. } => return "the deploy itself, which would stop halfway".to_owned(),
-        Example::Deletion { .. } => return "everybody who needs what is deleted".to_owned(),
+        Example::Deletion { .. } => return "everyone who needs what is deleted".to_owned(),
         Example::Extension { .. } if rule.severity == Severity::Info => return "nobody".to_owned(),
-        Example::Extension { .. } => return "everybody who needs what the operator provides".to_owned(),
+        Example::Extension { .. } => return "everyone who needs what the operator provides".to_owned(),
         Example::Objects { .. } if rule.breaks.is_empty() => {
             let nobody = rule.severity == Severity::Info;
             return if nobody { "nobody" } else { "the deploy itself" }.to_owned();
@@ -396,7 +396,7 @@ mod tests {
         assert!(waived > 70, "{waived}");
     }
 
-    /// `UPDATE_DOCS=1 cargo test rule_pages_are_fresh` writes the pages again.
+    /// `UPDATE_DOCS=1 cargo test rule_pages_are_fresh` regenerates the pages.
     #[test]
     fn rule_pages_are_fresh() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/rules");

@@ -1,7 +1,7 @@
 //! Preflight checks: the interface, the registry, selection and the run.
 //!
-//! A check says what is wrong ([`Violation`]); the runner decides how loud it is (mode, `--warn-only`) and where it
-//! is in the manifests. A check that could not do its work returns [`CouldNotCheck`], which is never a pass.
+//! A check reports violations ([`Violation`]); the runner decides their severity (mode, `--warn-only`) and finds their
+//! place in the manifests. A check that could not do its work returns [`CouldNotCheck`], which is never a pass.
 
 pub mod admission_dry_run;
 pub mod api_availability;
@@ -47,46 +47,46 @@ use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::ui::progress::Stage;
 
-/// What to say where nobody knows all that the checks read.
+/// The beginning of the notice if it is not known what all checks read.
 pub const UNKNOWN_LOOKUPS: &str = "rights to what checks read may be missing, as not all of that is known";
 
-/// What a check looks at.
+/// The input of a check.
 pub struct Context<'a> {
     pub plan: &'a Plan,
     pub target: &'a Target,
-    /// The name under which the deploy will apply.
+    /// The field manager of the deploy.
     pub field_manager: &'a str,
-    /// What finds out what all checks of this run look up.
+    /// Determines the lookups of all checks of this run.
     pub lookups: &'a (dyn Fn() -> Vec<FindLookups> + Sync),
-    /// The same where the target has to be asked.
+    /// Determines the lookups that depend on the target.
     pub live_lookups: &'a (dyn Fn() -> Vec<LiveLookups<'a>> + Sync),
-    /// What they look up because of what is deleted.
+    /// Determines the lookups that deletions need.
     pub deletion_lookups: &'a (dyn Fn() -> Vec<ObjectLookup> + Sync),
     /// Whether the deploy will take fields from other managers.
     pub force_conflicts: bool,
-    /// No value of an object may be in what the check says, only its kind (`--redact`).
+    /// Whether messages must not contain values of objects, only their types (`--redact`).
     pub redact: bool,
-    /// What is proven of the plan's CRDs, shared by the checks of one run.
+    /// The proofs about the plan's CRDs, shared by the checks of one run.
     pub proofs: Arc<proofs::Proofs>,
-    /// What becomes of the objects of the plan's CRDs, listed once for all checks of one run.
+    /// The effects on the objects of the plan's CRDs, which are listed once for all checks of one run.
     pub objects: Arc<objects::Objects>,
     /// The catalogs of the configuration.
     pub catalogs: Catalogs<'a>,
     /// OLM's objects and the catalogs, read once for all checks of one run.
     pub olm: &'a olm::Olm<'a>,
-    /// In UTC: what expires is measured by it.
+    /// The current date in UTC, for expiry dates.
     pub today: Date,
-    /// Where to report how far a check is that takes long.
+    /// The progress of checks that take long.
     pub stage: &'a Stage,
-    /// What it has to report beside its answer.
+    /// What the check reports besides its answer.
     pub notices: &'a Notices,
 }
 
 impl Context<'_> {
-    /// What all checks of this run look up, as far as this user may know.
+    /// The lookups of all checks of this run, as far as this user's rights allow to determine them.
     ///
     /// # Errors
-    /// The run ends before it is found out.
+    /// The run is interrupted.
     pub async fn look_ahead(&self) -> Result<Vec<Lookup>, CouldNotCheck> {
         let work = (self.lookups)();
         let found = apart(move || work.into_iter().flat_map(|find| find()).collect()).await;
@@ -102,16 +102,15 @@ impl Context<'_> {
     }
 }
 
-/// What one check has to say beside its answer.
+/// What one check reports besides its answer.
 #[derive(Debug, Default)]
-pub struct Notices(Mutex<Told>);
+pub struct Notices(Mutex<Noticed>);
 
-/// What the checks have reported.
 #[derive(Debug, Default)]
-struct Told {
-    /// What the user should hear of and what is no finding.
+struct Noticed {
+    /// Messages for the user that are not findings.
     notices: Vec<Problem>,
-    /// What becomes of the ClusterExtensions of the plan.
+    /// The resolution of the plan's ClusterExtensions.
     extensions: Vec<ExtensionEntry>,
 }
 
@@ -120,31 +119,31 @@ impl Notices {
         self.lock().notices.push(Problem::new(message));
     }
 
-    /// Says what becomes of a ClusterExtension.
+    /// Adds the resolution of a ClusterExtension.
     pub fn resolved(&self, extension: ExtensionEntry) {
         self.lock().extensions.push(extension);
     }
 
-    fn take(&self) -> Told {
+    fn take(&self) -> Noticed {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
-        // The lists are whole whatever happened to the one who added to them.
+    fn lock(&self) -> MutexGuard<'_, Noticed> {
+        // A panic cannot leave the lists half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a violation is about.
+/// The subject of a violation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A change of the plan, by its index in `plan.changes`.
     Change(usize),
-    /// A manifest of a kind that nobody serves, by its index in `plan.unplaced`.
+    /// A manifest of a kind that is not served, by its index in `plan.unplaced`.
     Unplaced(usize),
     /// The ClusterServiceVersion of a bundle, by the index of the bundle in `plan.bundles`.
     Bundle(usize),
-    /// An object that the plan does not hold.
+    /// An object that is not in the plan.
     Object(ObjectRef),
     /// No single object.
     Plan,
@@ -156,12 +155,12 @@ impl From<usize> for Subject {
     }
 }
 
-/// What a rule says of one change, before it is placed and weighed.
+/// A violation of a rule, before the runner finds its place and decides its severity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
     pub subject: Subject,
     pub rule: Cow<'static, str>,
-    /// How loud the rule is by itself. The runner may turn it down, never up.
+    /// The rule's own severity. The runner can lower it, but never raises it.
     pub severity: Severity,
     pub version: Option<String>,
     /// The schema node, for example `^.spec.pollInterval`.
@@ -180,7 +179,7 @@ pub struct Violation {
     /// See [`crate::finding::Finding::semantic`].
     pub semantic: Option<Severity>,
     pub witnesses: Vec<Witness>,
-    /// The objects that exist and are affected, where the check has looked at them.
+    /// The affected existing objects, if the check has examined them.
     pub affected: Option<Affected>,
     /// See [`crate::finding::Finding::evidence`].
     pub evidence: Option<Evidence>,
@@ -189,23 +188,23 @@ pub struct Violation {
     pub wording: Option<ForVersions>,
     /// See [`crate::finding::Finding::explain`].
     pub explain: Option<Cow<'static, str>>,
-    /// Where in the desired object to point: the deepest of these steps that is there is marked.
+    /// The place in the desired object to point at; if it does not exist, its deepest existing ancestor.
     pub at: Vec<Step>,
-    /// What the mark says.
+    /// The label of that place.
     pub label: Option<String>,
 }
 
-/// What a check asks the target for beside the live objects of the plan.
+/// A request of a check to the target, besides the live objects of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lookup {
-    /// Index into `plan.changes`: what it is done for.
+    /// The index in `plan.changes` of the change that needs the lookup.
     pub change: usize,
     pub resource: Resource,
-    /// `None`: in all namespaces, or of a kind that has none.
+    /// `None` means all namespaces, or a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// One object; `None`: any.
+    /// The name of an object; `None` means any.
     pub name: Option<String>,
-    /// What is asked, as RBAC has it: `get`, `list`, or `patch` for a dry run.
+    /// The RBAC verb: `get`, `list`, or `patch` for a dry run.
     pub verb: &'static str,
 }
 
@@ -215,7 +214,7 @@ impl Lookup {
         Lookup { change, resource, namespace, name: Some(name), verb: "get" }
     }
 
-    /// What a Service serves, through the API server.
+    /// The content that a Service serves, through the API server's proxy.
     pub fn get_content(change: usize, url: &ServiceUrl) -> Self {
         Lookup::get(change, ServiceUrl::resource(), Some(url.namespace.clone()), url.resource_name())
     }
@@ -227,7 +226,7 @@ impl Lookup {
 }
 
 impl Violation {
-    /// What a rule says, before anything more is known.
+    /// A violation of a rule with the rule's defaults.
     pub fn of(
         doc: &RuleDoc,
         subject: impl Into<Subject>,
@@ -262,7 +261,7 @@ impl Violation {
     }
 }
 
-/// Could not check, with the reason: never a pass.
+/// The reason why something could not be checked. This is never a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CouldNotCheck {
     pub message: String,
@@ -275,29 +274,30 @@ impl From<Problem> for CouldNotCheck {
     }
 }
 
-/// What a check answers.
+/// The result of a check.
 #[derive(Debug)]
 pub enum Answer {
-    /// What it found, and the parts of the plan that it could not check; with any of those it has not passed.
-    /// `coverage` is what it looked at, where that is worth telling; `suppressed` is what the configuration switches off.
+    /// The violations found, and the parts of the plan that could not be checked; with any of those the check has not
+    /// passed. `coverage` describes what was examined, if that is worth reporting; `suppressed` counts the violations
+    /// that the configuration switches off.
     Checked {
         violations: Vec<Violation>,
         unchecked: Vec<CouldNotCheck>,
         coverage: Vec<Coverage>,
         suppressed: Vec<Suppressed>,
     },
-    /// Not possible on this target, with the reason.
+    /// The check did not run, for this reason.
     Skipped(String),
 }
 
 impl Answer {
-    /// What a check found that has no more to report of what it looked at.
+    /// The answer of a check without coverage or suppressed violations.
     pub fn checked(violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>) -> Self {
         Answer::Checked { violations, unchecked, coverage: Vec::new(), suppressed: Vec::new() }
     }
 }
 
-/// What a check has found so far, and what it could not look at.
+/// The violations that a check has found so far, and what it could not check.
 #[derive(Default)]
 struct Found {
     violations: Vec<Violation>,
@@ -326,53 +326,53 @@ impl From<Found> for Answer {
 
 pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCheck>> + Send + 'a>>;
 
-/// Finds out what a check will look up; may take a second of processor time and more.
+/// Determines the lookups of a check; can take more than a second of processor time.
 pub type FindLookups = Box<dyn FnOnce() -> Vec<Lookup> + Send>;
 
-/// Asks the target what a check will look up. The error is why nobody knows.
+/// Determines the lookups of a check by asking the target. The error is the reason why they are unknown.
 pub type LiveLookups<'a> = Pin<Box<dyn Future<Output = Result<Vec<Lookup>, Problem>> + Send + 'a>>;
 
-/// A preflight check with its configuration read.
+/// A configured preflight check.
 pub trait Check: Send + Sync {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a>;
 
-    /// What it wants of the objects of CRDs that change, so that one pass over them does for all checks.
+    /// The data that the check needs about the objects of changed CRDs, so one pass over them serves all checks.
     fn wants(&self) -> objects::Wants {
         objects::Wants::default()
     }
 
-    /// Whether it looks at all packages of the catalogs, and not only at those that are asked for.
+    /// Whether the check needs all packages of the catalogs, not only those that ClusterExtensions request.
     fn looks_at_all_packages(&self) -> bool {
         false
     }
 
-    /// What it will look up, so that the right to it can be asked for beforehand. Sends no request. To compare CRDs and to
-    /// prove something of them is left to the work that is returned: it is done on a thread of its own.
+    /// The lookups of the check, so that the rights to them can be checked in advance. Sends no request. CRDs are
+    /// compared and proofs are made only by the returned closure, which runs on its own thread.
     fn lookups(&self, _plan: &Plan, _proofs: &Arc<proofs::Proofs>) -> FindLookups {
         Box::new(Vec::new)
     }
 
-    /// What it will look up because of what the plan deletes, and cannot do without.
+    /// The lookups that the check cannot do without because of what the plan deletes.
     fn deletion_lookups(&self, _plan: &Plan) -> Vec<ObjectLookup> {
         Vec::new()
     }
 
-    /// What else it will look up, where what is live says what that is. Asks the target.
+    /// Further lookups of the check, which depend on live objects. Asks the target.
     fn live_lookups<'a>(&'a self, _plan: &'a Plan, _olm: &'a olm::Olm<'a>) -> LiveLookups<'a> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Whether it speaks in the words of another tool, which people at a terminal want to see too.
+    /// Whether the check reproduces the output of another tool, which the human report shows too.
     fn speaks_for_a_tool(&self) -> bool {
         false
     }
 
-    /// Whether it judges what is live. Where some of that cannot be read such a check does not run.
+    /// Whether the check needs the live objects. Such a check does not run if some of them cannot be read.
     fn needs_live_objects(&self) -> bool {
         true
     }
 
-    /// Whether the check reports manifests whose kind is not served. Without one that does, they end the run.
+    /// Whether the check reports manifests whose kind is not served. If no check does, such manifests end the run.
     fn tells_unplaced(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! A live CRD and the one that a deploy would put in its place, as the plan has them.
+//! The CRD upgrades of a plan: live CRDs with the desired ones that would replace them.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::plan::{Change, upgraded_crds};
 
 /// A CRD that a deploy would change.
 pub(super) struct Pair {
-    /// Index into the plan.
+    /// The index of the change in the plan.
     pub change: usize,
     pub name: String,
     pub sides: Arc<Sides>,
 }
 
 impl Pair {
-    /// Those among `changes`, in the order of the plan.
+    /// The CRD upgrades among `changes`, in the order of the plan.
     pub fn all(changes: &[Change]) -> Vec<Pair> {
         let pair = |(change, of, sides): (usize, &Change, &Arc<Sides>)| Pair {
             change,
@@ -28,13 +28,13 @@ impl Pair {
     /// Both CRDs.
     ///
     /// # Errors
-    /// The side that cannot be read.
+    /// One side cannot be parsed.
     pub fn crds(&self) -> Result<CrdPair, Malformed> {
         self.sides.pair()
     }
 }
 
-/// Nothing can be said of a pair of CRDs.
+/// The error for a pair of CRDs of which one side is malformed.
 pub(super) fn could_not_compare(name: &str, Malformed { side, error }: &Malformed) -> CouldNotCheck {
     let (side, help) = match side {
         Side::Live => ("the live CRD", format!("check the live CRD: kubectl get crd {name} -o yaml")),

@@ -1,6 +1,6 @@
-//! Every check that there is, with what configuration, help and documentation need to know of it.
+//! The registry of all built-in checks, for the configuration, help and documentation.
 //!
-//! A plain sorted list; the tests below hold it to its promises.
+//! It is a plain sorted list; the tests below check that it is consistent.
 
 use super::entry::CheckEntry;
 use super::{
@@ -22,7 +22,7 @@ pub static CHECKS: &[CheckEntry] = &[
     permission_validation::ENTRY,
 ];
 
-/// The check of that name.
+/// The check with this name.
 pub fn find(name: &str) -> Option<&'static CheckEntry> {
     CHECKS.iter().find(|check| check.name == name)
 }
@@ -32,7 +32,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     CHECKS.iter().map(|check| check.name)
 }
 
-/// Every check, and every kind of checks of one's own, as the configuration knows them.
+/// All checks and kinds of custom checks, for the configuration.
 pub fn known() -> Known {
     Known {
         checks: CHECKS.iter().map(CheckEntry::known).collect(),

@@ -1,17 +1,17 @@
-//! What a rule says about itself. `gantry rules` and `docs/rules/` are made from nothing else.
+//! The documentation of a rule, from which `gantry rules` and `docs/rules/` are generated.
 
 use crate::finding::{Breaks, Severity};
 
-/// A rule in words. The code that judges belongs to the check; see `crd_upgrade_safety::Rule`.
+/// The documentation of a rule. The code that evaluates it belongs to the check; see `crd_upgrade_safety::Rule`.
 #[derive(Debug, Clone, Copy)]
 pub struct RuleDoc {
     /// `NoExistingFieldRemoved`
     pub name: &'static str,
     /// One line, for lists.
     pub summary: &'static str,
-    /// What is reported, exactly.
+    /// What exactly is reported.
     pub reports: &'static str,
-    /// What happens to whom if it is deployed anyway.
+    /// What happens, and to whom, if the change is deployed anyway.
     pub why: &'static str,
     pub example: Example,
     pub what_to_do: &'static str,
@@ -20,29 +20,29 @@ pub struct RuleDoc {
     pub severity: Severity,
 }
 
-/// A smallest pair that triggers the rule and no other one. A test holds it to that.
+/// A minimal example that triggers this rule and no other, which tests verify.
 #[derive(Debug, Clone, Copy)]
 pub enum Example {
     /// Parts of a whole CRD, as YAML.
     Crd { live: &'static str, desired: &'static str },
     /// Fields of `spec` in the schema of one version, as YAML.
     Fields { live: &'static str, desired: &'static str },
-    /// Parts of a whole CRD, and of an object that exists.
+    /// Parts of a whole CRD, and of an existing object.
     Stored { live: &'static str, desired: &'static str, object: &'static str },
     /// Fields of `spec` in the schema of one version, and part of an object among the manifests.
     Manifest { desired: &'static str, object: &'static str },
     /// The RBAC rules of the deploying user, and an object among the manifests.
     Rights { granted: &'static str, object: &'static str },
-    /// Manifests, and the objects that are live; either may be empty.
+    /// Live objects and manifests; either can be empty.
     Objects { live: &'static str, desired: &'static str },
-    /// An object that leaves an app, and one that is live beside it.
+    /// An object that is removed from an app, and another live object.
     Deletion { left: &'static str, other: &'static str },
-    /// Objects of Operator Lifecycle Manager that are live and among the manifests, and file-based catalogs.
+    /// Live objects and manifests of Operator Lifecycle Manager, and file-based catalogs.
     Extension { live: &'static str, desired: &'static str, catalogs: &'static [&'static str] },
 }
 
 impl Example {
-    /// Empty where the live CRD does not matter.
+    /// The live part; empty if it does not matter.
     pub fn live(&self) -> &'static str {
         match self {
             Example::Crd { live, .. }
@@ -66,7 +66,7 @@ impl Example {
         }
     }
 
-    /// Everything that the example shows, each part under its name.
+    /// All parts of the example, each with its title.
     pub fn parts(&self) -> Vec<(&'static str, &'static str)> {
         let granted = if let Example::Rights { granted, .. } = self { granted } else { "" };
         let object = self.object().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Runs the enabled checks and turns what they say into findings: placed in the manifests, weighed by `mode`, waived.
+//! Runs the enabled checks and turns their violations into findings: with their place in the manifests, the severity
+//! that `mode` allows, and waivers applied.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,7 @@ pub struct Enabled {
     pub check: Box<dyn Check>,
 }
 
-/// What a run of the checks depends on beside the plan.
+/// The options of a run of the checks.
 #[derive(Clone, Copy)]
 pub struct RunOptions<'a> {
     pub warn_only: bool,
@@ -40,31 +41,31 @@ pub struct RunOptions<'a> {
     pub field_manager: &'a str,
     pub force_conflicts: bool,
     pub waivers: Waivers<'a>,
-    /// Findings that count no more.
+    /// Known findings, which no longer count.
     pub baseline: Option<&'a Baseline>,
     pub catalogs: Catalogs<'a>,
-    /// The checks that the configuration defines, whether they run or not: their names are those of rules, too.
+    /// All checks that the configuration defines, whether they run or not, because their names are also names of rules.
     pub custom_checks: &'a [CustomCheck],
-    /// What is proven on other clusters.
+    /// Results shared with other clusters.
     pub known: Option<&'a Arc<Known>>,
     pub stage: &'a Stage,
 }
 
-/// What came of a run.
+/// The result of a run.
 pub struct Ran {
     /// In the order of the checks.
     pub reports: Vec<CheckReport>,
-    /// What is to be said of the waivers.
+    /// Problems with the waivers.
     pub problems: Vec<Problem>,
-    /// What the checks have to say beside their answers.
+    /// What the checks report besides their answers.
     pub notices: Vec<Problem>,
-    /// What becomes of the ClusterExtensions of the plan.
+    /// The resolution of the plan's ClusterExtensions.
     pub extensions: Vec<ExtensionEntry>,
-    /// How the findings compare with those of the baseline.
+    /// The comparison of the findings with the baseline.
     pub baseline: Option<BaselineEntry>,
 }
 
-/// Runs all checks, whatever each of them finds.
+/// Runs all checks; no check is skipped because of what another one finds.
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
     let RunOptions {
         warn_only,
@@ -128,14 +129,14 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
     let mut ran = Ran { reports, problems, notices: olm.notices(), extensions: Vec::new(), baseline };
-    for told in notices.iter().map(Notices::take) {
-        ran.notices.extend(told.notices);
-        ran.extensions.extend(told.extensions);
+    for noticed in notices.iter().map(Notices::take) {
+        ran.notices.extend(noticed.notices);
+        ran.extensions.extend(noticed.extensions);
     }
     ran
 }
 
-/// Why checks that need the live objects cannot be run, if some could not be read.
+/// The error of checks that need live objects, if some of those could not be read.
 fn unread(plan: &Plan) -> Option<CouldNotCheck> {
     let unread = plan.unread();
     let first = unread.first()?;
@@ -159,7 +160,7 @@ fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, custom_checks: &[Cus
     let ran: Vec<&str> = ran.iter().map(String::as_str).collect();
     let problems = waivers.apply(reports, &all, &ran);
     for report in reports {
-        // What blocked or warned may do so no more.
+        // A check whose findings are waived may no longer block or warn.
         if matches!(report.status, CheckStatus::Blocked | CheckStatus::Warned) {
             report.status = status(&report.findings, !report.unchecked.is_empty());
         }
@@ -167,7 +168,8 @@ fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, custom_checks: &[Cus
     problems
 }
 
-/// Known findings neither block nor warn, and neither does what they report in another check's place.
+/// Updates the status of the checks for the baseline: known findings neither block nor warn, and neither do the
+/// findings of other checks that they supersede.
 fn settle(reports: &mut [CheckReport], left_out: &[LeftOut]) {
     let findings = reports.iter().flat_map(|report| &report.findings);
     let known: BTreeSet<Fingerprint> =
@@ -176,18 +178,18 @@ fn settle(reports: &mut [CheckReport], left_out: &[LeftOut]) {
         if !matches!(report.status, CheckStatus::Blocked | CheckStatus::Warned) {
             continue;
         }
-        let told = left_out.iter().filter(|left| left.of == at && !known.contains(&left.told_by));
-        let severities = report.findings.iter().map(|finding| finding.severity).chain(told.map(|left| left.severity));
-        report.status = amount(severities, !report.unchecked.is_empty());
+        let left = left_out.iter().filter(|left| left.report == at && !known.contains(&left.reported_by));
+        let severities = report.findings.iter().map(|finding| finding.severity).chain(left.map(|left| left.severity));
+        report.status = status_of(severities, !report.unchecked.is_empty());
     }
 }
 
-/// What findings amount to, together with whether something could not be checked.
+/// The status of a check with these findings; `unchecked` says whether something could not be checked.
 fn status(findings: &[Finding], unchecked: bool) -> CheckStatus {
-    amount(findings.iter().map(|finding| finding.severity), unchecked)
+    status_of(findings.iter().map(|finding| finding.severity), unchecked)
 }
 
-fn amount(severities: impl Iterator<Item = Severity>, unchecked: bool) -> CheckStatus {
+fn status_of(severities: impl Iterator<Item = Severity>, unchecked: bool) -> CheckStatus {
     match severities.min() {
         Some(Severity::Error) => CheckStatus::Blocked,
         _ if unchecked => CheckStatus::Failed,
@@ -228,8 +230,8 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
     report
 }
 
-/// Whether the deploy writes what the violation is about, or OLM does. A deploy that leaves an object as it is neither causes nor
-/// repairs what is wrong with it: to block it would only keep the rest of the deploy from being written.
+/// Whether the deploy or OLM writes the subject of a violation. A deploy that does not change an object neither causes
+/// nor fixes what is wrong with it, so blocking would only hold up the rest of the deploy.
 fn is_written(subject: &Subject, plan: &Plan) -> bool {
     match subject {
         Subject::Change(index) => !plan.changes[*index].action.leaves_alone(),
@@ -239,7 +241,8 @@ fn is_written(subject: &Subject, plan: &Plan) -> bool {
     }
 }
 
-/// Finds line and column of each violation. A manifest is read again only once, however many violations it has.
+/// Finds the line and column of each violation. Each manifest is parsed again only once, even if it has several
+/// violations.
 fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
     let mut by_subject: BTreeMap<Subject, Vec<Violation>> = BTreeMap::new();
     for violation in violations {
@@ -266,7 +269,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
         let source = |violation: &Violation| spans.as_ref().map(|spans| spans.locate(&violation.at).location.into());
         (object.cloned(), violations.iter().map(source).collect::<Vec<Option<Source>>>())
     });
-    // They may be many and large, and are moved: a copy would double what they take.
+    // Violations can be many and large, so they are moved, not copied.
     let mut findings = Vec::new();
     for ((subject, violations), (object, sources)) in groups.into_iter().zip(places) {
         let is_written = is_written(&subject, plan);
@@ -316,7 +319,7 @@ mod tests {
     use crate::cluster::dir::DirTarget;
     use crate::ui::progress::Progress;
 
-    /// Asks what all checks look up, which is found out once the other check has run.
+    /// A check that needs the lookups of all checks, one of which becomes known only after the other check has run.
     struct Asking(Mutex<Option<Receiver<()>>>);
 
     impl Check for Asking {
@@ -327,7 +330,7 @@ mod tests {
         fn lookups(&self, _: &Plan, _: &Arc<Proofs>) -> FindLookups {
             let other = self.0.lock().unwrap().take().expect("asked once");
             Box::new(move || {
-                other.recv_timeout(Duration::from_secs(60)).expect("the other check is held up");
+                other.recv_timeout(Duration::from_secs(60)).expect("the other check is blocked");
                 Vec::new()
             })
         }
@@ -338,7 +341,7 @@ mod tests {
     impl Check for Other {
         fn run<'a>(&'a self, _: Context<'a>) -> CheckFuture<'a> {
             Box::pin(async move {
-                self.0.send(()).expect("somebody waits");
+                self.0.send(()).expect("the other check waits");
                 Ok(Answer::checked(Vec::new(), Vec::new()))
             })
         }
@@ -348,7 +351,7 @@ mod tests {
     fn a_check_whose_findings_others_tell_is_known_with_them() {
         use crate::finding::samples;
         let known = Finding { severity: Severity::Known, ..samples::removed_field("v1", 1) };
-        let told_by = Fingerprint::of(&known);
+        let reported_by = Fingerprint::of(&known);
         let check = |name, findings| samples::check(name, CheckStatus::Blocked, findings);
         let reports = || [check("AdmissionDryRun", Vec::new()), check("CustomResourceValidation", vec![known.clone()])];
         let statuses = |left_out: &[LeftOut]| {
@@ -356,18 +359,20 @@ mod tests {
             settle(&mut reports, left_out);
             reports.map(|report| report.status)
         };
-        let left = LeftOut { of: 0, severity: Severity::Error, told_by };
+        let left = LeftOut { report: 0, severity: Severity::Error, reported_by };
         assert_eq!(statuses(&[left]), [CheckStatus::Passed, CheckStatus::Passed]);
-        let other = LeftOut { told_by: told_by.numbered(1), ..left };
+        let other = LeftOut { reported_by: reported_by.numbered(1), ..left };
         assert_eq!(statuses(&[left, other]), [CheckStatus::Blocked, CheckStatus::Passed]);
     }
 
     #[test]
-    fn what_takes_long_to_find_out_holds_up_no_other_check() {
-        let (tell, told) = channel();
+    fn slow_lookups_do_not_hold_up_other_checks() {
+        let (sender, receiver) = channel();
         let enabled = |name: &str, check: Box<dyn Check>| Enabled { name: name.into(), mode: Mode::Error, check };
-        let checks =
-            [enabled("Asking", Box::new(Asking(Mutex::new(Some(told))))), enabled("Other", Box::new(Other(tell)))];
+        let checks = [
+            enabled("Asking", Box::new(Asking(Mutex::new(Some(receiver))))),
+            enabled("Other", Box::new(Other(sender))),
+        ];
         let folder = tempfile::tempdir().unwrap();
         let target = Target::Dir(DirTarget::open(folder.path()).unwrap());
         let stage = Progress::none().stage("checking", None);
@@ -384,7 +389,7 @@ mod tests {
             stage: &stage,
         };
         let plan = Plan::default();
-        // One thread, as few as there can be.
+        // With a single thread, work that blocks it would hold up the other check.
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let ran = runtime.block_on(run(&checks, &plan, &target, options));
         assert!(ran.reports.iter().all(|report| report.status == CheckStatus::Passed), "{:#?}", ran.reports);

@@ -1,9 +1,9 @@
-//! One mistake that two checks find is reported once, by the check that knows more: [`CheckEntry::supersedes`] says which
-//! findings of others it replaces. A custom resource that its CRD does not take is refused by the server's dry run
-//! and by gantry's validator, which knows the CRD and says more.
+//! A problem that two checks find is reported once, by the check that knows more: [`CheckEntry::supersedes`] names the
+//! findings of other checks that it replaces. For example, a custom resource that its CRD refuses is reported by the
+//! server's dry run and by gantry's validator, which knows the CRD and reports more.
 //!
-//! This comes last: if the other check's finding is waived or only a warning, the server's refusal is still reported, since
-//! the server refuses the object anyway.
+//! This is the last step: if the superseding finding is waived or only a warning, the server's refusal is still
+//! reported, since the server refuses the object anyway.
 //!
 //! [`CheckEntry::supersedes`]: super::entry::CheckEntry::supersedes
 
@@ -17,14 +17,14 @@ use crate::text;
 /// A finding that was left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The report that it was of.
-    pub of: usize,
+    /// The index of the report that it was removed from.
+    pub report: usize,
     pub severity: Severity,
     /// The finding that reports the same.
-    pub told_by: Fingerprint,
+    pub reported_by: Fingerprint,
 }
 
-/// Leaves out of each report what another one reports with the same severity, and answers what that was.
+/// Removes from each report the findings that another one reports with at least the same severity, and returns them.
 pub fn leave_out(reports: &mut [CheckReport]) -> Vec<LeftOut> {
     let mut left_out = Vec::new();
     for by in 0..reports.len() {
@@ -39,36 +39,36 @@ pub fn leave_out(reports: &mut [CheckReport]) -> Vec<LeftOut> {
 }
 
 fn leave_out_of(reports: &mut [CheckReport], of: usize, by: usize, superseded: &Superseded) -> Vec<LeftOut> {
-    let mut told: BTreeMap<String, Vec<&Finding>> = BTreeMap::new();
+    let mut superseding: BTreeMap<String, Vec<&Finding>> = BTreeMap::new();
     for finding in &reports[by].findings {
-        told.entry(place(finding)).or_default().push(finding);
+        superseding.entry(place(finding)).or_default().push(finding);
     }
-    let teller = |theirs: &Finding| {
-        let mut others = told.get(&place(theirs)).into_iter().flatten().filter(|_| theirs.rule == superseded.rule);
-        let is_loud = |ours: &Finding| ours.severity <= theirs.severity && theirs.severity <= Severity::Warning;
-        let ours = others.find(|ours| is_loud(ours) && is_same(ours, theirs))?;
-        Some(LeftOut { of, severity: theirs.severity, told_by: Fingerprint::of(ours) })
+    let left_out = |theirs: &Finding| {
+        let mut ours = superseding.get(&place(theirs)).into_iter().flatten().filter(|_| theirs.rule == superseded.rule);
+        let is_as_severe = |ours: &Finding| ours.severity <= theirs.severity && theirs.severity <= Severity::Warning;
+        let same = ours.find(|ours| is_as_severe(ours) && is_same(ours, theirs))?;
+        Some(LeftOut { report: of, severity: theirs.severity, reported_by: Fingerprint::of(same) })
     };
-    let mut tellers = reports[of].findings.iter().map(teller).collect::<Vec<_>>().into_iter();
-    let left_out: Vec<LeftOut> = tellers.as_slice().iter().flatten().copied().collect();
+    let mut results = reports[of].findings.iter().map(left_out).collect::<Vec<_>>().into_iter();
+    let left_out: Vec<LeftOut> = results.as_slice().iter().flatten().copied().collect();
     let count = left_out.len();
     if count == 0 {
         return left_out;
     }
     let verb = if count == 1 { "is" } else { "are" };
     let message = format!("{} {verb} reported by {}", text::count(count, "finding"), reports[by].name);
-    // Its status stays what it is: it did find them.
-    reports[of].findings.retain(|_| !matches!(tellers.next(), Some(Some(_))));
+    // The status does not change, because the check did find them.
+    reports[of].findings.retain(|_| !matches!(results.next(), Some(Some(_))));
     reports[of].message = Some(message);
     left_out
 }
 
-/// Whether both are about what the server has against the object.
+/// Whether both findings report the same complaint of the server about the object.
 fn is_same(ours: &Finding, theirs: &Finding) -> bool {
     ours.complaint.as_ref().zip(theirs.complaint.as_ref()).is_some_and(|(ours, theirs)| ours.is_said_by(theirs))
 }
 
-/// The object and the place in its manifest.
+/// A key of the object and the place in its manifest.
 fn place(finding: &Finding) -> String {
     let at = finding.source.as_ref().map(|at| (&at.file, at.line, at.column));
     format!("{:?} {at:?}", finding.object)

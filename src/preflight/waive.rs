@@ -1,7 +1,8 @@
-//! Waivers: findings that may pass, with a reason. Applied to the findings of every check, after they were weighed.
+//! Waivers: findings that may pass, with a reason. They are applied to the findings of every check, after the severity
+//! is decided.
 //!
-//! A waived finding stays in the report. A waiver that has expired no longer applies, and a warning says so; so
-//! does one that matches nothing, because it may be misspelt, or the finding may be gone.
+//! A waived finding stays in the report. An expired waiver no longer applies, and is reported. So is a waiver that
+//! matches nothing, because it may be misspelt, or the finding may be gone.
 
 use wildmatch::WildMatch;
 
@@ -10,28 +11,28 @@ use crate::date::Date;
 use crate::finding::{CheckReport, CheckStatus, Finding, Severity, Waived};
 use crate::problem::Problem;
 
-/// What is waived in this run.
+/// The waivers of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Waivers<'a> {
     pub list: &'a [Waiver],
-    /// In UTC; a waiver holds on the day on which it expires.
+    /// The current date in UTC. A waiver still applies on the day on which it expires.
     pub today: Date,
 }
 
 impl Waivers<'_> {
-    /// Waives findings, and answers what is to be said of the waivers themselves.
+    /// Waives findings, and returns the problems with the waivers themselves.
     ///
-    /// `rules_of_all` are the rules of every check that there is, `rules_that_ran` those of the checks that came to an end
-    /// in this run: a waiver for the rule of another check is not missed.
+    /// `rules_of_all` are the rules of all checks, `rules_that_ran` those of the checks that completed in this run: a
+    /// waiver for a rule of another check is not reported as unused.
     pub fn apply(&self, reports: &mut [CheckReport], rules_of_all: &[&str], rules_that_ran: &[&str]) -> Vec<Problem> {
         let mut used = vec![false; self.list.len()];
         for finding in reports.iter_mut().flat_map(|report| &mut report.findings) {
             for (waiver, used) in self.list.iter().zip(&mut used) {
-                if !waiver.fits(finding) {
+                if !waiver.matches(finding) {
                     continue;
                 }
                 *used = true;
-                if !self.is_over(waiver) && finding.severity != Severity::Waived {
+                if !self.is_expired(waiver) && finding.severity != Severity::Waived {
                     finding.original_severity = Some(finding.severity);
                     finding.severity = Severity::Waived;
                     finding.waived = Some(Waived {
@@ -45,7 +46,7 @@ impl Waivers<'_> {
         let mut problems = Vec::new();
         for (waiver, used) in self.list.iter().zip(used) {
             let rule = waiver.rule.as_deref().map(WildMatch::new);
-            // The rules of a program, CHECK/RULE, are known by their check.
+            // The rules of a program, CHECK/RULE, are matched by the name of their check.
             let check =
                 waiver.rule.as_deref().and_then(|rule| rule.split_once('/')).map(|(check, _)| WildMatch::new(check));
             let is_one = |name: &&str| {
@@ -53,7 +54,7 @@ impl Waivers<'_> {
                     || check.as_ref().is_some_and(|check| check.matches(name))
             };
             let fits = |names: &[&str]| names.iter().any(is_one) || rule.is_none();
-            if self.is_over(waiver) {
+            if self.is_expired(waiver) {
                 let expires = waiver.expires.map(|date| date.to_string()).unwrap_or_default();
                 problems.push(waiver.problem(
                     format!("the waiver ({}) expired on {expires} and no longer applies", waiver.reason),
@@ -78,13 +79,13 @@ impl Waivers<'_> {
         problems
     }
 
-    fn is_over(&self, waiver: &Waiver) -> bool {
+    fn is_expired(&self, waiver: &Waiver) -> bool {
         waiver.expires.is_some_and(|last_day| last_day < self.today)
     }
 }
 
 impl Waiver {
-    fn fits(&self, finding: &Finding) -> bool {
+    fn matches(&self, finding: &Finding) -> bool {
         let matches = |pattern: &Option<String>, texts: &[&str]| {
             pattern.as_deref().is_none_or(|pattern| {
                 let pattern = WildMatch::new(pattern);

@@ -270,7 +270,7 @@ fn a_clusterextension_switches_crd_upgrade_safety_off_for_its_bundle_alone() {
         output.code(0).contains_nowhere("NoExistingFieldRemoved");
         output.stderr_contains(&format!(
             "CRDUpgradeSafety: 1 CRD of the bundle example 1.2.0 (example) is not compared: the ClusterExtension ex sets \
-             crdUpgradeSafety {field} (extension.yaml:{line}). The API server still refuses another scope and the removal of \
+             crdUpgradeSafety {field} (extension.yaml:{line}). The API server still refuses a changed scope and the removal of \
              a stored version."
         ));
         // For a CRD that OLM does not write, the removal of the same field is still an error.
@@ -543,7 +543,7 @@ fn a_conversion_webhook_of_the_bundle_is_in_its_crds_as_olm_writes_it() {
         bed.gantry(cp.kubeconfig("admin"), &[&["check", checks, "-f", "example"], more].concat()).run()
     };
     // Without the webhook the conversion would be lost.
-    check(&[]).code(0).stdout_contains("warning[ConversionChanged]: a webhook no longer converts objects");
+    check(&[]).code(0).stdout_contains("warning[ConversionChanged]: the conversion webhook is removed");
     let csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": "example.v1.2.0"},

@@ -148,7 +148,7 @@ fn every_finding_points_into_the_desired_crd() {
         for violation in compared(fixture, &fixture.live, &fixture.desired) {
             let mut at = &desired;
             let mut depth = 0;
-            for step in &violation.said.at {
+            for step in &violation.diagnosis.at {
                 let next = match step {
                     Step::Key(key) => at.get(key),
                     Step::Index(index) => at.get(index),
@@ -158,9 +158,13 @@ fn every_finding_points_into_the_desired_crd() {
                 depth += 1;
             }
             let whole = violation.path.is_none();
-            assert!(depth >= if whole { 2 } else { 5 }, "{}: {:?}", fixture.name, violation.said.at);
-            assert!(!violation.said.message.is_empty() && !violation.said.help.is_empty(), "{}", fixture.name);
-            assert!(violation.said.label.is_some(), "{}", fixture.name);
+            assert!(depth >= if whole { 2 } else { 5 }, "{}: {:?}", fixture.name, violation.diagnosis.at);
+            assert!(
+                !violation.diagnosis.message.is_empty() && !violation.diagnosis.help.is_empty(),
+                "{}",
+                fixture.name
+            );
+            assert!(violation.diagnosis.label.is_some(), "{}", fixture.name);
         }
     }
 }

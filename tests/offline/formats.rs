@@ -92,13 +92,16 @@ fn one_run_writes_every_format() {
         // The lines of the manifest, and the changed keywords of the schema node.
         "<mark>minimum</mark>: 0\n",
         "<td><code>minimum</code></td><td class=\"removed\"><span class=\"faint\">absent</span></td>",
-        "About the rule: <a href=\"#rule-NoMinimumTightened\">minimum added to a field, or raised</a>",
+        "About the rule: <a href=\"#rule-NoMinimumTightened\">minimum of a field is added or raised</a>",
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }
     let markdown = of(&written, "markdown");
     assert!(markdown.starts_with("### gantry: Would be blocked: 11 errors in 3 objects."), "{markdown}");
-    assert!(markdown.contains("<details><summary>4 <code>NoMinimumTightened</code>: minimum added"), "{markdown}");
+    assert!(
+        markdown.contains("<details><summary>4 <code>NoMinimumTightened</code>: minimum of a field is added"),
+        "{markdown}"
+    );
 }
 
 #[test]

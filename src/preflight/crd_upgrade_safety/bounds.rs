@@ -1,4 +1,5 @@
-//! The eight bounds (minimum, minLength, … maxProperties) are judged alike: none may appear and none may get tighter.
+//! The shared code of the rules for the eight bounds (minimum, minLength, … maxProperties): a bound may be neither
+//! added nor tightened.
 
 use super::node::NodePair;
 use super::rule::Diagnosis;
@@ -7,7 +8,7 @@ use crate::finding::wording::wording;
 
 pub struct Bound {
     pub keyword: &'static str,
-    /// In the documented texts: `minimum length`.
+    /// The name of the bound in the documented texts: `minimum length`.
     pub words: &'static str,
     pub tighter: Tighter,
 }
@@ -18,7 +19,8 @@ pub enum Tighter {
     Lower,
 }
 
-/// A bound that was added, or moved so that it lets fewer values through. One that goes lets more through.
+/// Reports a bound that is added, or that changes so that fewer values are valid. A bound that is removed is not
+/// reported.
 pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Diagnosis> {
     let change = pair.change(bound.keyword)?;
     let desired = change.desired?;

@@ -1,4 +1,4 @@
-//! Two CRDs in, violations out: nothing is read, written or printed here.
+//! Compares two CRDs and returns violations, without any I/O.
 //!
 //! Live and desired are paired once: the CRDs as a whole, then each version that both have, node by node, through
 //! properties, items and additionalProperties. A rule sees one such pair and nothing else.
@@ -15,8 +15,8 @@ use gantry_schema::keywords;
 use gantry_schema::{self as schema, Sense};
 use gantry_yaml::explain_json;
 
-/// Keywords that hold further nodes of the schema and nothing else. The walk goes through them, and each node is judged
-/// by itself. (`additionalProperties` is walked as well; what else it says has a rule.)
+/// Keywords that only contain further schema nodes. The walk descends into them and compares each node on its own.
+/// (`additionalProperties` is walked too, but a rule is responsible for its other values.)
 pub const WALKED: &[&str] = &["items", "properties"];
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
@@ -26,26 +26,26 @@ fn is_set(schema: &Map, keyword: &str) -> bool {
     matches!(keywords::get(schema, keyword), Some(Json::Bool(true)))
 }
 
-/// Whether every resource has a field of this name, described or not.
-fn is_given(name: &str) -> bool {
+/// Whether every resource has a field of this name, whether its schema describes the field or not.
+fn is_built_in(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
 }
 
-/// What a rule says of a pair of CRDs.
+/// A violation of a rule by a pair of CRDs.
 #[derive(Debug, Clone)]
 pub struct RuleViolation {
     pub rule: &'static Rule,
     pub version: Option<String>,
     /// The schema node: `^.spec.pollInterval`.
     pub path: Option<String>,
-    /// The same as steps from the root of the version's schema; empty where the violation is about no node.
+    /// The same as steps from the root of the version's schema; empty if the violation is not about a node.
     pub node: Vec<Step>,
-    /// What of the node itself differs.
+    /// The keywords of the node itself that differ.
     pub changes: Vec<KeywordChange>,
-    pub said: Diagnosis,
+    pub diagnosis: Diagnosis,
 }
 
-/// Compares a live CRD with the one that is to replace it.
+/// Compares a live CRD with the desired one.
 ///
 /// # Errors
 /// The schema is not an object.
@@ -63,7 +63,7 @@ pub fn crd(pair: &CrdPair) -> Result<Vec<RuleViolation>, Malformed> {
             path: None,
             node: Vec::new(),
             changes: Vec::new(),
-            said: found.said,
+            diagnosis: found.diagnosis,
         }));
     }
     for (live, desired) in pair.common_versions() {
@@ -81,14 +81,14 @@ pub fn crd(pair: &CrdPair) -> Result<Vec<RuleViolation>, Malformed> {
     Ok(violations)
 }
 
-/// The schema of a version.
+/// Parses the schema of a version.
 pub(super) fn parse<'t>(text: &'t str, version: &Version, side: Side) -> Result<Json<'t>, Malformed> {
     let unreadable = |error| Unreadable { fault: Fault::Type(explain_json(&error)), at: steps::schema(version.index) };
     Json::parse(text).map_err(|error| Malformed { side, error: unreadable(error) })
 }
 
-/// Whether objects may fare otherwise for a field that is new to the schema, of which no rule says anything: one with a
-/// default may break what is around it, and what every resource has was there before it was described.
+/// Whether a field that is new in the schema, which no rule reports, can affect existing objects: a default can violate
+/// constraints around it, and the fields that every resource has may already have values.
 pub fn adds_to_objects(live: &Version, desired: &Version) -> bool {
     let (live, desired) = (live.schema().unwrap_or("{}"), desired.schema().unwrap_or("{}"));
     if live == desired {
@@ -105,7 +105,7 @@ fn adds_below(live: &Map, desired: &Map, is_resource: bool) -> bool {
     let mut of_fields = fields(desired).into_iter().flat_map(Map::iter);
     of_fields.any(|(name, field)| match (known.and_then(|known| known.get(name)).and_then(Json::map), field.map()) {
         (Some(live), Some(desired)) => adds_below(live, desired, false),
-        (None, Some(desired)) => keywords::get(desired, "default").is_some() || is_resource && is_given(name),
+        (None, Some(desired)) => keywords::get(desired, "default").is_some() || is_resource && is_built_in(name),
         _ => false,
     }) || ["items", "additionalProperties"].into_iter().any(|keyword| {
         let below = |schema| keywords::get(schema, keyword).and_then(Json::map);
@@ -113,17 +113,17 @@ fn adds_below(live: &Map, desired: &Map, is_resource: bool) -> bool {
     })
 }
 
-/// What the rules about nodes say of two versions of one CRD: path, rule and message.
+/// The violations of the rules about nodes between two versions of one CRD: path, rule and message.
 fn between(crd: &Crd, lower: &str, higher: &str) -> Vec<(String, &'static str, Wording)> {
     let schema = |name: &str| crd.version(name).and_then(Version::schema).unwrap_or("{}");
     let (Ok(live), Ok(desired)) = (Json::parse(schema(lower)), Json::parse(schema(higher))) else { return Vec::new() };
-    // A schema that cannot be judged is an error of its own version.
+    // A schema that cannot be compared is an error of its own version.
     let violations = schemas(&crd.name, lower, 0, &live, &desired).unwrap_or_default();
-    violations.into_iter().map(|v| (v.path.unwrap_or_default(), v.rule.doc.name, v.said.message)).collect()
+    violations.into_iter().map(|v| (v.path.unwrap_or_default(), v.rule.doc.name, v.diagnosis.message)).collect()
 }
 
-/// Compares two schemas node by node. `version` is what the violations name; `index` is that of the version in the
-/// desired CRD that they point at.
+/// Compares two schemas node by node. `version` is the version that the violations name, and `index` the index of the
+/// version in the desired CRD that they point at.
 pub fn schemas(
     crd: &str,
     version: &str,
@@ -146,12 +146,13 @@ enum Down<'n> {
     AdditionalProperties,
 }
 
-/// The way through one version. Paths are written out only for nodes that have something to say.
+/// The walk through the schema of one version. Paths are only formatted for nodes that have changes.
 struct Walk<'w, 'n> {
     crd: &'w str,
     version: &'w str,
-    /// Of the version in the desired CRD.
+    /// The index of the version in the desired CRD.
     index: usize,
+    /// The steps from the root to the current node.
     way: Vec<Down<'n>>,
     violations: &'w mut Vec<RuleViolation>,
 }
@@ -182,13 +183,13 @@ impl<'n> Walk<'_, 'n> {
         self.children(live, desired)
     }
 
-    /// Asks every rule about a node. A violation that explains all others, here and below, is the only one.
+    /// Evaluates every rule about a node. A violation of a rule that hides others is the only one, here and below.
     fn judge(&mut self, pair: &NodePair) -> Below {
         let mut found = Vec::new();
         for rule in RULES {
             let Judge::Node(judge) = rule.judge else { continue };
-            let Some(said) = judge(pair) else { continue };
-            let violation = violation(rule, pair.place, told(pair.changes), said);
+            let Some(diagnosis) = judge(pair) else { continue };
+            let violation = violation(rule, pair.place, keyword_changes(pair.changes), diagnosis);
             if rule.hides_others {
                 self.violations.push(violation);
                 return Below::Hidden;
@@ -242,19 +243,19 @@ impl<'n> Walk<'_, 'n> {
         Ok(())
     }
 
-    /// Whether unknown fields of a node are kept. Those of metadata always are, whatever schemas say.
+    /// Whether the server keeps unknown fields of a node. It always keeps those of metadata, whatever schemas say.
     fn keeps_unknown(&self, schema: &Map) -> bool {
         let is_metadata = matches!(self.way[..], [Down::Property("metadata")]);
         is_metadata || is_set(schema, PRESERVE)
     }
 
-    /// The fields that only desired describes, where both sides keep unknown ones.
+    /// Reports the fields that only desired describes, in a node that keeps unknown fields on both sides.
     fn described(&mut self, live: &'n Map, desired: &'n Map) -> Result<(), Malformed> {
         let known = keywords::get(live, "properties").and_then(Json::map);
         let Some(Json::Map(properties)) = keywords::get(desired, "properties") else { return Ok(()) };
         for (name, child) in properties.iter() {
-            // Every resource has these, and the API server knows what they are.
-            if self.way.is_empty() && is_given(name) || known.is_some_and(|known| known.get(name).is_some()) {
+            // Every resource has these fields, and the API server knows them.
+            if self.way.is_empty() && is_built_in(name) || known.is_some_and(|known| known.get(name).is_some()) {
                 continue;
             }
             self.way.push(Down::Property(name));
@@ -263,7 +264,8 @@ impl<'n> Walk<'_, 'n> {
             let node = AddedNode { place: &place, desired };
             for rule in RULES {
                 if let Judge::Added(judge) = rule.judge {
-                    self.violations.push(violation(rule, &place, told_of(desired, Side::Desired), judge(&node)));
+                    let changes = one_sided_changes(desired, Side::Desired);
+                    self.violations.push(violation(rule, &place, changes, judge(&node)));
                 }
             }
             self.way.pop();
@@ -276,7 +278,7 @@ impl<'n> Walk<'_, 'n> {
         let node = RemovedNode { place: &place, live };
         for rule in RULES {
             if let Judge::Removed(judge) = rule.judge {
-                self.violations.push(violation(rule, &place, told_of(live, Side::Live), judge(&node)));
+                self.violations.push(violation(rule, &place, one_sided_changes(live, Side::Live), judge(&node)));
             }
         }
     }
@@ -317,46 +319,53 @@ impl<'n> Walk<'_, 'n> {
     }
 }
 
-/// Whether the nodes below are still worth a look.
+/// Whether the nodes below are compared.
 #[derive(PartialEq, Eq)]
 enum Below {
     Open,
     Hidden,
 }
 
-/// The changes of a node, for people.
-fn told(changes: &[Change]) -> Vec<KeywordChange> {
+/// The changes of a node, for the report.
+fn keyword_changes(changes: &[Change]) -> Vec<KeywordChange> {
     changes.iter().map(|change| KeywordChange::new(change.keyword, change.live, change.desired)).collect()
 }
 
-/// What a node had that is gone, or has that is new.
-fn told_of(node: &Map, side: Side) -> Vec<KeywordChange> {
+/// All keywords of a node that exists on one side only, as changes.
+fn one_sided_changes(node: &Map, side: Side) -> Vec<KeywordChange> {
     let change = |keyword: &str, value| match side {
         Side::Live => KeywordChange::new(keyword, Some(value), None::<&Json>),
         Side::Desired => KeywordChange::new(keyword, None::<&Json>, Some(value)),
     };
-    let judged = node.iter().filter(|(keyword, value)| judged(keyword, value));
-    let mut changes: Vec<KeywordChange> = judged.map(|(keyword, value)| change(keyword, value)).collect();
+    let compared = node.iter().filter(|(keyword, value)| is_compared(keyword, value));
+    let mut changes: Vec<KeywordChange> = compared.map(|(keyword, value)| change(keyword, value)).collect();
     changes.sort_by(|a, b| a.keyword.cmp(&b.keyword));
     changes
 }
 
-fn violation(rule: &'static Rule, place: &Place, changes: Vec<KeywordChange>, said: Diagnosis) -> RuleViolation {
+fn violation(rule: &'static Rule, place: &Place, changes: Vec<KeywordChange>, diagnosis: Diagnosis) -> RuleViolation {
     let node = steps::below_schema(&place.steps).unwrap_or_default().to_vec();
-    RuleViolation { rule, version: Some(place.version.clone()), path: Some(place.path.clone()), node, changes, said }
+    RuleViolation {
+        rule,
+        version: Some(place.version.clone()),
+        path: Some(place.path.clone()),
+        node,
+        changes,
+        diagnosis,
+    }
 }
 
-/// The keywords of a node itself that do not mean the same on both sides, sorted.
+/// The keywords of a node itself whose meaning differs between the sides, sorted.
 fn changes<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>) -> Vec<Change<'n, 'a>> {
     let mut changes: Vec<Change> = Vec::new();
-    for (keyword, value) in live.iter().filter(|(keyword, value)| judged(keyword, value)) {
+    for (keyword, value) in live.iter().filter(|(keyword, value)| is_compared(keyword, value)) {
         let change = Change { keyword, live: Some(value), desired: keywords::get(desired, keyword) };
-        // What is walked is not compared here: every level would compare everything below it once more.
+        // Keywords that are walked are not compared here, or every level would compare everything below it again.
         if !is_walked(&change) && !is_same(&change) {
             changes.push(change);
         }
     }
-    for (keyword, value) in desired.iter().filter(|(keyword, value)| judged(keyword, value)) {
+    for (keyword, value) in desired.iter().filter(|(keyword, value)| is_compared(keyword, value)) {
         let change = Change { keyword, live: keywords::get(live, keyword), desired: Some(value) };
         if change.live.is_none() && !is_walked(&change) && !is_same(&change) {
             changes.push(change);
@@ -379,14 +388,14 @@ fn is_same(change: &Change) -> bool {
     schema::same(change.keyword, change.live, change.desired, Sense::Everything)
 }
 
-fn judged(keyword: &str, value: &Json) -> bool {
+fn is_compared(keyword: &str, value: &Json) -> bool {
     !keywords::is_waived(keyword) && !keywords::is_dropped(keyword, value)
 }
 
-/// Whether [`Walk::children`] says all that there is to say about this change.
+/// Whether [`Walk::children`] reports everything about this change.
 fn is_walked(change: &Change) -> bool {
     match (change.keyword, change.live, change.desired) {
-        // A new field is no change of the fields that are there; it has no live side to pair it with.
+        // A new field has no live side to pair it with, and does not change the existing fields.
         ("properties", ..)
         | ("items" | "additionalProperties", Some(Json::Map(_)), None | Some(Json::Map(_)))
         | ("additionalProperties", Some(Json::Map(_)), Some(Json::Bool(false))) => true,

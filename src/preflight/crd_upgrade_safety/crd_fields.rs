@@ -1,21 +1,21 @@
-//! Every field of a CRD outside its schemas, and which rule is responsible for it.
+//! Every field of a CRD outside its schemas, and the rules that are responsible for it.
 //!
-//! Keywords of schemas are claimed by rules (see [`super::rule::Claim`]); what surrounds the schemas is looked at by rules
-//! about whole CRDs, which read what they need. This table keeps count of them: a test holds it against the API's own
-//! description, so that a field that Kubernetes adds is noticed.
+//! Rules claim the keywords of schemas (see [`super::rule::Claim`]). The fields around the schemas belong to rules
+//! about whole CRDs, which claim nothing, so this table lists who is responsible. A test compares it with the API's own
+//! description, so that a new field of Kubernetes is noticed.
 
-/// Which rule is responsible for a field.
+/// Who is responsible for a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder {
-    /// The rules of these names.
+    /// The rules with these names.
     Rules(&'static [&'static str]),
-    /// Nobody, for this reason.
+    /// No rule, for this reason.
     Waived(&'static str),
 }
 
 use Holder::{Rules, Waived};
 
-/// By the name of the API's type, without its prefix, and the field.
+/// The name of the API type without its prefix, the field, and who is responsible for it.
 pub const FIELDS: &[(&str, &str, Holder)] = &[
     ("CustomResourceColumnDefinition", "description", Waived("documentation")),
     ("CustomResourceColumnDefinition", "format", Waived("how kubectl prints a column")),
@@ -32,14 +32,14 @@ pub const FIELDS: &[(&str, &str, Holder)] = &[
     ("CustomResourceDefinitionNames", "shortNames", Rules(&["NameRemoved"])),
     ("CustomResourceDefinitionNames", "singular", Rules(&["NameRemoved"])),
     ("CustomResourceDefinitionSpec", "conversion", Rules(&["ConversionChanged"])),
-    ("CustomResourceDefinitionSpec", "group", Waived("part of the CRD's name: another group is another CRD")),
+    ("CustomResourceDefinitionSpec", "group", Waived("part of the CRD's name: another group means another CRD")),
     ("CustomResourceDefinitionSpec", "names", Rules(&["KindChanged", "NameRemoved"])),
     ("CustomResourceDefinitionSpec", "preserveUnknownFields", Rules(&["PruningTurnedOn"])),
     ("CustomResourceDefinitionSpec", "scope", Rules(&["NoScopeChange"])),
     ("CustomResourceDefinitionSpec", "versions", Rules(&["NoStoredVersionRemoved", "ServedVersionRemoved"])),
     ("CustomResourceDefinitionVersion", "additionalPrinterColumns", Rules(&["PrinterColumnRemoved"])),
     ("CustomResourceDefinitionVersion", "deprecated", Rules(&["VersionDeprecated"])),
-    ("CustomResourceDefinitionVersion", "deprecationWarning", Waived("the words of a warning")),
+    ("CustomResourceDefinitionVersion", "deprecationWarning", Waived("the text of a warning")),
     ("CustomResourceDefinitionVersion", "name", Rules(&["NoStoredVersionRemoved", "ServedVersionRemoved"])),
     ("CustomResourceDefinitionVersion", "schema", Rules(&["ServedVersionsDiffer", "UnknownChange"])),
     ("CustomResourceDefinitionVersion", "selectableFields", Rules(&["SelectableFieldRemoved"])),
@@ -56,7 +56,7 @@ pub const FIELDS: &[(&str, &str, Holder)] = &[
     ("ServiceReference", "name", Rules(&["ConversionChanged"])),
     ("ServiceReference", "namespace", Rules(&["ConversionChanged"])),
     ("ServiceReference", "path", Rules(&["ConversionChanged"])),
-    ("ServiceReference", "port", Waived("the server fills it in; a service that moves its port is the same service")),
+    ("ServiceReference", "port", Waived("the server defaults it; with another port it is still the same service")),
     ("ValidationRule", "fieldPath", Rules(&["ValidationRuleChange"])),
     ("ValidationRule", "message", Rules(&["ValidationRuleChange"])),
     ("ValidationRule", "messageExpression", Rules(&["ValidationRuleChange"])),
@@ -66,10 +66,10 @@ pub const FIELDS: &[(&str, &str, Holder)] = &[
     (
         "WebhookClientConfig",
         "caBundle",
-        Waived("often put in by somebody else; a wrong one shows when the webhook is asked"),
+        Waived("often injected by another tool; a wrong one fails when the webhook is called"),
     ),
     ("WebhookClientConfig", "service", Rules(&["ConversionChanged"])),
     ("WebhookClientConfig", "url", Rules(&["ConversionChanged"])),
     ("WebhookConversion", "clientConfig", Rules(&["ConversionChanged"])),
-    ("WebhookConversion", "conversionReviewVersions", Waived("what the server and the webhook agree on")),
+    ("WebhookConversion", "conversionReviewVersions", Waived("a protocol between the server and the webhook")),
 ];

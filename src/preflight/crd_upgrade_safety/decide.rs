@@ -1,10 +1,10 @@
-//! The central decision: a rule's weight, what is proven, and the preset make a severity.
+//! The central decision: the severity of a violation, from its rule's weight, what is proven, and the preset.
 //!
-//! | weight of the rule | proven harmless | proven to break | undecided |
+//! | [weight](Weight) | proven harmless | proven to break | undecided |
 //! |---|---|---|---|
-//! | the documents forbid it | error; semantic: info | error (semantic, behaviour only: warning) | error; semantic: `failMode` |
-//! | the documents call it unknown | info | error (semantic, behaviour only: warning) | `failMode` |
-//! | the documents do not speak of it | the rule's own severity, under semantic its semantic one | | |
+//! | forbidden | error; semantic: info | error (semantic, behaviour only: warning) | error; semantic: `failMode` |
+//! | unknown | info | error (semantic, behaviour only: warning) | `failMode` |
+//! | beyond | the rule's own severity; under semantic its semantic severity | | |
 
 use super::FailMode;
 use super::options::{Options, Preset};
@@ -12,31 +12,31 @@ use super::rule::{Diagnosis, Rule, Weight};
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::proofs::Proof;
 
-/// How loud a violation is, before the enforcement of single rules.
+/// The severity of a violation, before the enforcement of single rules is applied.
 pub fn severity(
     rule: &Rule,
-    said: &Diagnosis,
+    diagnosis: &Diagnosis,
     of_whole_crd: bool,
     proof: Option<&Proof>,
     options: &Options,
 ) -> Severity {
-    weigh(rule, said, of_whole_crd, proof, options, matches!(options.preset, Preset::Semantic | Preset::Evidence))
+    weigh(rule, diagnosis, of_whole_crd, proof, options, matches!(options.preset, Preset::Semantic | Preset::Evidence))
 }
 
 /// What [`severity`] would be under `preset: semantic`.
 pub fn semantic(
     rule: &Rule,
-    said: &Diagnosis,
+    diagnosis: &Diagnosis,
     of_whole_crd: bool,
     proof: Option<&Proof>,
     options: &Options,
 ) -> Severity {
-    weigh(rule, said, of_whole_crd, proof, options, true)
+    weigh(rule, diagnosis, of_whole_crd, proof, options, true)
 }
 
 fn weigh(
     rule: &Rule,
-    said: &Diagnosis,
+    diagnosis: &Diagnosis,
     of_whole_crd: bool,
     proof: Option<&Proof>,
     options: &Options,
@@ -47,8 +47,8 @@ fn weigh(
         FailMode::Open => Severity::Info,
     };
     let verdict = decided(proof.map(|proof| proof.verdict));
-    // What the keyword alone decides counts where objects are the measure; the documents know no such thing.
-    let verdict = if semantic { verdict.or(decided(said.verdict)) } else { verdict };
+    // A verdict from the keyword alone counts only under the semantic presets; the documentation has no such notion.
+    let verdict = if semantic { verdict.or(decided(diagnosis.verdict)) } else { verdict };
     let proven = |verdict| match verdict {
         Verdict::Equal | Verdict::Widening => Severity::Info,
         _ if semantic && proof.is_some_and(|proof| proof.breaks == [Breaks::Behaviour]) => Severity::Warning,
@@ -57,7 +57,7 @@ fn weigh(
     match (rule.weight, verdict) {
         (Weight::Beyond { semantic: severity }, _) if semantic => severity,
         (Weight::Beyond { .. }, _) => rule.doc.severity,
-        // No proof is asked about whole CRDs: scope and stored versions break by themselves.
+        // Violations about whole CRDs (scope, stored versions) need no proof.
         (Weight::Forbidden, _) if of_whole_crd || !semantic => Severity::Error,
         (Weight::Unknown | Weight::Forbidden, Some(verdict)) => proven(verdict),
         (Weight::Forbidden, None) if rule.doc.breaks == [Breaks::Behaviour] => Severity::Warning,
@@ -69,9 +69,9 @@ fn decided(verdict: Option<Verdict>) -> Option<Verdict> {
     verdict.filter(|verdict| *verdict != Verdict::Undecided)
 }
 
-/// What remains of a severity under `rules: [{name, enforcement}]`; `None` where the rule is switched off.
+/// Applies `rules: [{name, enforcement}]` to a severity; `None` if the rule is switched off.
 ///
-/// A rule that is made an error is one for what may break; what is proven harmless stays a piece of information.
+/// `enforcement: error` raises only what may break something; what is proven harmless keeps its severity.
 pub fn enforce(severity: Severity, proven_harmless: bool, rule: &str, options: &Options) -> Option<Severity> {
     match options.enforced(rule).map(|entry| entry.enforcement) {
         None => Some(severity),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_decides_falls_to_fail_mode_and_nothing_else_does() {
+    fn fail_mode_decides_only_what_is_undecided() {
         use Severity::{Error, Info};
         for preset in [Preset::Documented, Preset::Semantic] {
             let closed = severities("PatternChange", preset, FailMode::Closed);
@@ -131,10 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn a_keyword_that_decides_by_itself_counts_under_semantic_until_something_is_proven() {
-        let said = Diagnosis { verdict: Some(Verdict::Widening), ..Diagnosis::default() };
+    fn a_verdict_from_the_keyword_alone_counts_under_semantic_until_something_is_proven() {
+        let diagnosis = Diagnosis { verdict: Some(Verdict::Widening), ..Diagnosis::default() };
         let of = |preset, proof: Option<&Proof>| {
-            severity(rule("FormatChange"), &said, false, proof, &Options { preset, ..Options::default() })
+            severity(rule("FormatChange"), &diagnosis, false, proof, &Options { preset, ..Options::default() })
         };
         assert_eq!(of(Preset::Semantic, None), Severity::Info);
         assert_eq!(of(Preset::Documented, None), Severity::Error);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn enforcement_turns_down_and_up_but_makes_no_breakage_of_what_is_proven_harmless() {
+    fn enforcement_lowers_and_raises_but_does_not_raise_what_is_proven_harmless() {
         let options = |enforcement| {
             let entry = super::super::options::Enforced { pattern: "Pattern*".into(), enforcement, at: None };
             Options { rules: vec![entry], ..Options::default() }

@@ -1,13 +1,14 @@
 //! The lines that kapp and OLM print when a CRD upgrade is unsafe, for scripts that look for them.
 
-/// More than this many texts are counted and not printed: some readers of these lines have little room.
+/// The maximum number of texts printed for one CRD; the rest are only counted, because some consumers of these lines
+/// have little room.
 const PRINTED: usize = 10;
 
 /// The lines for one CRD, from the documented texts of its findings.
 ///
-/// kapp, and OLM as the documents have it, name the rule in quotes; all of that is one line: `validating upgrade for CRD
-/// "N" failed: CustomResourceDefinition N failed upgrade safety validation. "RULE" …`. crdify, and OLM v1 since it uses
-/// that, have a line for each finding: `validating upgrade for CRD "N": v1: ^.spec.x: type: …`.
+/// kapp, and OLM as documented, quote the name of the rule and print everything on one line: `validating upgrade for
+/// CRD "N" failed: CustomResourceDefinition N failed upgrade safety validation. "RULE" …`. crdify, and OLM v1 since it
+/// uses crdify, print a line for each finding: `validating upgrade for CRD "N": v1: ^.spec.x: type: …`.
 pub fn lines(crd: &str, texts: &[&str]) -> Vec<String> {
     let (quoted, plain): (Vec<&str>, Vec<&str>) = texts.iter().partition(|text| text.starts_with('"'));
     let mut lines: Vec<String> =

@@ -1,8 +1,9 @@
-//! `preset: evidence`: an error that no object of this cluster and no manifest of the deploy suffers from is a warning.
+//! `preset: evidence`: an error that affects no object of this cluster and no manifest of the deploy becomes a warning.
 //!
-//! [`crate::preflight::objects`] says what happens to each object and what in the desired schema does it. Here each of
-//! those causes is laid to the violations that it comes from. What cannot be laid to any is laid to all of them: while
-//! anything happens to any object, at least one error stays. What objects cannot show stays as it is, too.
+//! [`crate::preflight::objects`] reports the effect on each object and the place in the desired schema that causes it.
+//! This module attributes each cause to the violations that it comes from. A cause that cannot be attributed counts for
+//! all of them, so as long as any object is affected, at least one error remains. Violations whose effect objects
+//! cannot show keep their severity.
 
 use std::collections::BTreeSet;
 
@@ -18,18 +19,18 @@ use crate::preflight::proofs::Proof;
 use crate::resource::Step;
 use crate::text;
 
-/// Field managers that are named.
+/// The maximum number of field managers named.
 const MANAGERS: usize = 5;
 
-/// Rules about whole CRDs that say what becomes of data.
+/// Rules about whole CRDs whose effect on data objects can show.
 const PRUNING: &str = "PruningTurnedOn";
 const STORAGE: &str = "StorageVersionLosesFields";
 
-/// A violation as [`super::decide`] weighs it without objects.
+/// A violation with the severity that [`super::decide`] gives it without evidence from objects.
 pub struct Weighed {
     pub violation: RuleViolation,
     pub proof: Option<Proof>,
-    /// Under `preset: semantic`.
+    /// The severity under `preset: semantic`.
     pub severity: Severity,
 }
 
@@ -60,38 +61,38 @@ impl Weighed {
         let witnesses = self.proof.iter().flat_map(|proof| &proof.witnesses);
         let mut of_updates =
             witnesses.filter(|witness| witness.live == WitnessVerdict::Accepted && witness.old_object.is_some());
-        if self.violation.said.is_about_updates || of_updates.next().is_some() {
+        if self.violation.diagnosis.is_about_updates || of_updates.next().is_some() {
             return Some("it refuses certain updates, and stored objects do not show which updates will follow");
         }
         None
     }
 
-    /// Whether looking at objects may make less of it.
+    /// Whether evidence from objects can lower the severity.
     pub fn is_open(&self) -> bool {
         self.is_error() && self.unseen().is_none()
     }
 }
 
-/// What was looked at, or why nothing was.
-pub enum Looked<'a> {
+/// The examined objects, or why none were examined.
+pub enum Examination<'a> {
     At { upgrade: &'a Upgrade, surveyed: &'a Surveyed, is_folder: bool, redact: bool },
     Not(&'a str),
 }
 
-/// What the objects say of each violation of one CRD; nothing of what is no error.
-pub fn of(found: &[Weighed], looked: &Looked<'_>) -> Vec<Option<Evidence>> {
-    let blamed = match looked {
-        Looked::At { surveyed, .. } => blame(found, surveyed),
-        Looked::Not(_) => Vec::new(),
+/// The evidence on each violation of one CRD; `None` for a violation that is not an error.
+pub fn of(found: &[Weighed], examination: &Examination<'_>) -> Vec<Option<Evidence>> {
+    let blamed = match examination {
+        Examination::At { surveyed, .. } => blame(found, surveyed),
+        Examination::Not(_) => Vec::new(),
     };
     let one = |(index, weighed): (usize, &Weighed)| {
         if !weighed.is_error() {
             return None;
         }
-        let verdict = match (weighed.unseen(), looked) {
+        let verdict = match (weighed.unseen(), examination) {
             (Some(reason), _) => Err(reason.to_owned()),
-            (None, Looked::Not(reason)) => Err((*reason).to_owned()),
-            (None, Looked::At { upgrade, surveyed, is_folder, redact }) => {
+            (None, Examination::Not(reason)) => Err((*reason).to_owned()),
+            (None, Examination::At { upgrade, surveyed, is_folder, redact }) => {
                 examine(weighed, index, upgrade, surveyed, *is_folder, *redact, &blamed)
             }
         };
@@ -113,7 +114,7 @@ fn not_examined(reason: String) -> Evidence {
     }
 }
 
-/// The causes of one list that are laid to each violation, by its index.
+/// For each list of objects, the causes that are attributed to each violation, by its index.
 type Blamed<'a> = Vec<Vec<BTreeSet<&'a Cause>>>;
 
 fn blame<'a>(found: &[Weighed], surveyed: &'a Surveyed) -> Blamed<'a> {
@@ -129,7 +130,7 @@ fn blame<'a>(found: &[Weighed], surveyed: &'a Surveyed) -> Blamed<'a> {
     surveyed.lists.iter().map(of_list).collect()
 }
 
-/// The violations that a cause comes from, as far as that is known; all errors where it is not.
+/// The indexes of the violations that a cause comes from; all errors if that is unknown.
 fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
     let errors = || found.iter().enumerate().filter(|(_, weighed)| weighed.is_error());
     let all = || errors().map(|(index, _)| index).collect::<Vec<usize>>();
@@ -147,7 +148,7 @@ fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
             .iter()
             .enumerate()
             .filter(|(_, weighed)| is_here(weighed) && weighed.violation.node == node)
-            // A new default is no refusal: what only says something else about objects explains it as well.
+            // A new default refuses nothing, so a violation that is not an error explains it too.
             .filter(|(_, weighed)| weighed.is_error() || cause.fate == Fate::Defaulted)
             .map(|(index, _)| index)
             .collect();
@@ -187,7 +188,7 @@ fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
     exact
 }
 
-/// What the objects say of one violation, or why they say nothing.
+/// The evidence on one violation, or the reason why there is none.
 fn examine(
     weighed: &Weighed,
     index: usize,
@@ -223,8 +224,8 @@ fn examine(
         (Err(Unlisted::Webhook(_)), true) => {
             return Err(format!("objects cannot be read at {version}: the conversion webhook fails"));
         }
-        (Err(Unlisted::Webhook(said)), false) => {
-            return Err(format!("objects cannot be read at {version}: {}", text::cut(said, 400)));
+        (Err(Unlisted::Webhook(diagnosis)), false) => {
+            return Err(format!("objects cannot be read at {version}: {}", text::cut(diagnosis, 400)));
         }
         (Err(Unlisted::Forbidden(error) | Unlisted::Other(error)), _) => return Err(error.message.clone()),
     };
@@ -234,10 +235,10 @@ fn examine(
     }
     let causes = &blamed[number][index];
     let sum = tally.sum(causes);
-    let suffers = sum.objects + sum.manifests > 0;
-    if let (Some((count, first)), false) = (&tally.unjudged, suffers) {
+    let is_affected = sum.objects + sum.manifests > 0;
+    if let (Some((count, first)), false) = (&tally.unjudged, is_affected) {
         let more = if *count > 1 { format!(", and {} similar errors", count - 1) } else { String::new() };
-        return Err(format!("a manifest of this deploy cannot be judged: {first}{more}"));
+        return Err(format!("a manifest of this deploy cannot be validated: {first}{more}"));
     }
     let writers = match weighed.violation.path.as_deref().unwrap_or_default().starts_with("^.status") {
         true => &tally.status_writers,
@@ -245,14 +246,14 @@ fn examine(
     };
     let undecided = causes.iter().any(|cause| cause.fate == Fate::Undecided);
     let converted = webhook && upgrade.live.storage().is_none_or(|storage| *storage.name != *version);
-    let managers = named(if suffers { &sum.managers } else { writers });
+    let managers = named(if is_affected { &sum.managers } else { writers });
     let mut message = sentence(weighed, objects, &sum, tally.manifests, undecided);
     if converted {
         message.push_str(&format!(", as the live conversion webhook shows them at {version}"));
     }
-    message.push_str(&written_by(weighed, suffers, &managers));
+    message.push_str(&written_by(weighed, is_affected, &managers));
     Ok(Evidence {
-        examined: if suffers { Examined::Affected } else { Examined::NoneAffected },
+        examined: if is_affected { Examined::Affected } else { Examined::NoneAffected },
         message,
         objects,
         affected_objects: sum.objects,
@@ -285,7 +286,7 @@ fn sentence(weighed: &Weighed, objects: u64, sum: &Sum, manifests: u64, undecide
     let counted = |count: u64, of: u64, word: &str| match (count, of) {
         (0, 0) => format!("no {word} exists"),
         (1, 1) => format!("the only {word}"),
-        // "0 of 1 objects set", as of any other number.
+        // A count of 0 takes the plural: "0 of 1 objects set".
         (count, of) => format!("{} of {} {word}s", text::thousands(count), text::thousands(of)),
     };
     let total = sum.objects + sum.manifests;
@@ -303,7 +304,7 @@ fn sentence(weighed: &Weighed, objects: u64, sum: &Sum, manifests: u64, undecide
         }
         _ if undecided => {
             let of = if field.is_empty() { "its content".to_owned() } else { field.to_owned() };
-            format!("{} {of} that could not be judged, or that {version} refuses or changes", verb("has", "have"))
+            format!("{} {of} that could not be validated, or that {version} refuses or changes", verb("has", "have"))
         }
         _ if field.is_empty() => format!("{} refused or changed by {version}", verb("is", "are")),
         _ => format!("{} a value of {field} that {version} refuses or changes", verb("has", "have")),
@@ -324,8 +325,8 @@ fn sentence(weighed: &Weighed, objects: u64, sum: &Sum, manifests: u64, undecide
     }
 }
 
-/// Who writes the objects, or what suffers in them.
-fn written_by(weighed: &Weighed, suffers: bool, managers: &[EvidenceManager]) -> String {
+/// The clause that names the managers: of the affected objects if there are any, otherwise of all objects.
+fn written_by(weighed: &Weighed, is_affected: bool, managers: &[EvidenceManager]) -> String {
     if managers.is_empty() {
         return String::new();
     }
@@ -334,7 +335,7 @@ fn written_by(weighed: &Weighed, suffers: bool, managers: &[EvidenceManager]) ->
         format!("{} ({objects})", manager.name)
     };
     let names = managers.iter().map(one).collect::<Vec<_>>().join(", ");
-    match (suffers, weighed.rule()) {
+    match (is_affected, weighed.rule()) {
         (false, "NoExistingFieldRemoved") => format!("; their writers do not set it: {names}"),
         (false, _) => format!("; they are written by {names}"),
         (true, _) => format!("; written by {names}"),

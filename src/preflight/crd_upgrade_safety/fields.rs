@@ -1,12 +1,12 @@
-//! What one version's schema loses of another's: fields that are pruned on the way through storage.
+//! The fields of one version that the schema of another one lacks, so that they are pruned when an object is stored.
 
 use super::json::{Json, Map};
 use gantry_schema::keywords;
 
-/// No more fields than this are named.
+/// The maximum number of fields returned.
 const NAMED: usize = 1000;
 
-/// The highest fields that `from` has and `to` would prune, as `spec.pollInterval`.
+/// The topmost fields that `from` has and `to` would prune, as `spec.pollInterval`.
 pub fn lost(from: &Json, to: &Json) -> Vec<String> {
     let mut found = Vec::new();
     if let (Some(from), Some(to)) = (from.map(), to.map()) {
@@ -24,7 +24,7 @@ fn walk(from: &Map, to: &Map, path: &str, found: &mut Vec<String>) {
         let others = keywords::get(to, "properties").and_then(Json::map);
         for (name, child) in properties.iter() {
             let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-            // The server itself knows these of every object.
+            // The server knows these fields of every object.
             if matches!(path.as_str(), "apiVersion" | "kind" | "metadata") {
                 continue;
             }

@@ -1,9 +1,9 @@
 //! What is proven to break at a node that no rule reports.
 //!
-//! Rules look at the keywords that changed, and do not go below a field that is removed or has another type. An upgrade may
-//! break objects elsewhere: in a field that became the value of a map, or where an unchanged rule sees values of other types.
-//! Each such node is attributed to the nearest change above it that decides what is below. If there is none, the node is a
-//! violation of its own, so that nothing that a proof does not clear goes unreported.
+//! Rules look at the keywords that changed, and do not descend below a field that is removed or changes its type. An
+//! upgrade can break objects elsewhere: in a field that became the value of a map, or if an unchanged CEL rule sees
+//! values of other types. Each such node is attributed to the nearest change above it that affects the nodes below. If
+//! there is none, the node becomes a violation of its own, so everything that a proof does not clear is reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::preflight::proofs::{Proof, VersionProof};
 use crate::resource::Step;
 use gantry_schema::keywords;
 
-/// Keywords whose change decides what is below the node.
-const OF_WHAT_IS_BELOW: &[&str] = &[
+/// Keywords whose change affects the nodes below.
+const AFFECT_BELOW: &[&str] = &[
     "additionalProperties",
     "items",
     "type",
@@ -49,19 +49,19 @@ pub fn settle(
         for (path, node) in proof.nodes.iter().filter(|(_, node)| !node.is_harmless()) {
             // The verdict on one keyword does not decide the rest of the node.
             let is_undecided = node.verdict == Verdict::Undecided;
-            let is_said = |violation: &RuleViolation| !is_undecided || violation.said.verdict.is_none();
-            if of_version().any(|(_, violation, known)| known == path && is_said(violation)) {
+            let is_covered = |violation: &RuleViolation| !is_undecided || violation.diagnosis.verdict.is_none();
+            if of_version().any(|(_, violation, known)| known == path && is_covered(violation)) {
                 continue;
             }
-            if path == "^.status" && is_moved(pair, version) {
+            if path == "^.status" && gets_status_subresource(pair, version) {
                 continue;
             }
             let above = of_version().filter(|(_, violation, above)| is_below(path, above) && decides_below(violation));
             let nearest = above.clone().map(|(_, _, above)| above.len()).max();
             let mut nearest = above.filter(|(_, _, above)| Some(above.len()) == nearest).map(|(at, ..)| at).peekable();
             // The verdict on one keyword does not decide another node.
-            let is_said = |at: &usize| node.verdict != Verdict::Undecided || found[*at].said.verdict.is_none();
-            if nearest.peek().is_some_and(is_said) {
+            let is_covered = |at: &usize| node.verdict != Verdict::Undecided || found[*at].diagnosis.verdict.is_none();
+            if nearest.peek().is_some_and(is_covered) {
                 nearest.for_each(|at| below[at].push(node));
             } else if node.breaks != [Breaks::Behaviour] {
                 others.extend(violation(pair, version, path, node).map(|violation| (violation, node.clone())));
@@ -75,8 +75,8 @@ pub fn settle(
     (found.iter().zip(below).map(proof_of).collect(), others)
 }
 
-/// Whether the status is from now on written through its subresource alone: a rule about versions reports that.
-fn is_moved(pair: &CrdPair, version: &str) -> bool {
+/// Whether the version gets the status subresource, which `StatusSubresourceAdded` reports.
+fn gets_status_subresource(pair: &CrdPair, version: &str) -> bool {
     let mut of_name = pair.common_versions().filter(|(live, _)| &*live.name == version);
     of_name.any(|(live, desired)| !live.status_subresource && desired.status_subresource)
 }
@@ -89,40 +89,41 @@ fn decides_below(violation: &RuleViolation) -> bool {
     let rule = violation.rule;
     rule.hides_others
         || matches!(rule.judge, Judge::Removed(_) | Judge::Added(_))
-        || rule.claims.iter().any(|claim| OF_WHAT_IS_BELOW.contains(&claim.keyword))
+        || rule.claims.iter().any(|claim| AFFECT_BELOW.contains(&claim.keyword))
 }
 
-/// A node that is only known by its proof.
+/// The violation at a node that only a proof shows to break.
 fn violation(pair: &CrdPair, version: &str, path: &str, proof: &Proof) -> Option<RuleViolation> {
     let (_, desired) = pair.common_versions().find(|(live, _)| &*live.name == version)?;
     let schema = Json::parse(desired.schema().unwrap_or("{}")).ok()?;
     let mut at = steps::schema(desired.index);
-    at.extend(schema.map().and_then(|root| way(root, path.strip_prefix('^')?)).unwrap_or_default());
+    at.extend(schema.map().and_then(|root| steps_to(root, path.strip_prefix('^')?)).unwrap_or_default());
     let place =
         Place { crd: pair.desired.name.to_string(), version: version.to_owned(), path: path.to_owned(), steps: at };
-    let said = indirect_change::told(&place, proof.reason.as_deref());
+    let diagnosis = indirect_change::diagnosis(&place, proof.reason.as_deref());
     Some(RuleViolation {
         rule: &indirect_change::RULE,
         version: Some(version.to_owned()),
         path: Some(path.to_owned()),
         node: steps::below_schema(&place.steps).unwrap_or_default().to_vec(),
         changes: Vec::new(),
-        said,
+        diagnosis,
     })
 }
 
-/// The steps to a node by the rest of its path, such as `.spec.x.items`: names of fields may have dots in them.
-fn way(schema: &Map, rest: &str) -> Option<Vec<Step>> {
+/// The steps to a node at the rest of a path, such as `.spec.x.items`. Field names can contain dots, so the path is
+/// matched against the schema.
+fn steps_to(schema: &Map, rest: &str) -> Option<Vec<Step>> {
     let Some(rest) = rest.strip_prefix('.') else { return Some(Vec::new()) };
     let after = |name: &str| rest.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with('.'));
     for (name, field) in keywords::get(schema, "properties").and_then(Json::map).into_iter().flat_map(Map::iter) {
-        if let Some(deeper) = after(name).and_then(|rest| way(field.map()?, rest)) {
+        if let Some(deeper) = after(name).and_then(|rest| steps_to(field.map()?, rest)) {
             return Some([vec!["properties".into(), name.into()], deeper].concat());
         }
     }
     ["items", "additionalProperties"].into_iter().find_map(|keyword| {
         let below = keywords::get(schema, keyword).and_then(Json::map)?;
-        Some([vec![keyword.into()], way(below, after(keyword)?)?].concat())
+        Some([vec![keyword.into()], steps_to(below, after(keyword)?)?].concat())
     })
 }
 
@@ -133,15 +134,21 @@ mod tests {
     use crate::finding::{Severity, Verdict};
     use crate::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options, Preset};
 
-    /// What `preset: semantic` says of a field `x` of `spec`, but for what became of its keys.
+    /// The violations under `preset: semantic` for a field `x` of `spec`, without `AdditionalPropertiesChange`.
     fn found(live: &Value, desired: &Value) -> Vec<(String, String, Severity, Option<Verdict>)> {
         let crd = |x: &Value| {
             let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": x}}}});
             json!({
                 "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                 "metadata": {"name": "as.b.c"},
-                "spec": {"group": "b.c", "scope": "Cluster", "names": {"kind": "A", "plural": "as", "singular": "a", "listKind": "AList"},
-                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]},
+                "spec": {
+                    "group": "b.c",
+                    "scope": "Cluster",
+                    "names": {"kind": "A", "plural": "as", "singular": "a", "listKind": "AList"},
+                    "versions": [
+                        {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}},
+                    ],
+                },
             })
             .to_string()
         };
@@ -164,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_below_a_field_that_is_gone_is_said_of_the_field() {
+    fn what_breaks_below_a_field_that_is_gone_is_covered_of_the_field() {
         let fields =
             json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}}}});
         let map = |entry: Value| json!({"type": "object", "additionalProperties": entry});
@@ -176,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_below_a_field_of_another_type_is_said_of_the_field() {
+    fn what_breaks_below_a_field_of_another_type_is_covered_of_the_field() {
         let any = |a: Value| json!({"x-kubernetes-preserve-unknown-fields": true, "properties": {"a": a}});
         let fields = json!({"type": "object", "properties": {"a": {"type": "string"}}});
         let of_type = |severity, verdict| violation("NoTypeChange", "^.spec.x", severity, verdict);
@@ -195,7 +202,7 @@ mod tests {
             [violation("IndirectChange", "^.spec.x", Severity::Error, Verdict::Narrowing)]
         );
         assert_eq!(found(&live, &object(json!({"a": {"type": "string"}, "b": {"type": "string"}}))), []);
-        // A default that breaks nothing is a new field like any other.
+        // A new field whose default breaks nothing is not reported.
         let roomy = |fields: Value| json!({"type": "object", "maxProperties": 2, "properties": fields});
         assert_eq!(
             found(
@@ -208,7 +215,8 @@ mod tests {
 
     #[test]
     fn what_a_keyword_decides_is_no_word_on_rules_that_see_other_types() {
-        // Whether the rule holds for the texts that are new is not decided, and nothing of that is said by the int-or-string.
+        // It is undecided whether the rule holds for the strings that are newly accepted. The verdict on
+        // x-kubernetes-int-or-string does not cover that.
         let object = |n: Value| {
             json!({"type": "object", "properties": {"n": n, "m": {"type": "string", "maxLength": 9}},
                 "x-kubernetes-validations": [{"rule": "string(self.n).replace('1', self.m).size() < 9"}]})

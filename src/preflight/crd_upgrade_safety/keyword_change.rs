@@ -1,7 +1,7 @@
-//! Changes that the documentation of kapp and OLM calls unknown: named keyword by keyword, with what follows from each.
+//! Changes that the documentation of kapp and OLM calls unknown, keyword by keyword, with the effect of each.
 //!
-//! A rule of this kind does not forbid. It says exactly what changed and who may break, and where the change of the keyword
-//! alone settles it, that nobody does. How loud that gets is decided in [`super::decide`].
+//! Such a rule does not forbid the change. It reports what changed and who may break, or, if the change of the keyword
+//! alone decides it, that nothing breaks. [`super::decide`] decides the severity.
 
 use super::json::Json;
 use super::node::{Change, NodePair, Transition};
@@ -10,19 +10,19 @@ use super::words;
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Verdict};
 
-/// What follows from one transition of a keyword.
+/// The effect of one transition of a keyword.
 #[derive(Debug, Clone, Copy)]
 pub struct Effect {
-    /// Who may be hurt.
+    /// Who may be affected.
     pub breaks: &'static [Breaks],
-    /// Where the keyword alone decides it. It says nothing of other changes on the node.
+    /// The verdict, if the keyword alone decides it. It does not cover other changes of the node.
     pub verdict: Option<Verdict>,
-    /// The consequence; ends the message.
+    /// The consequence, which ends the message.
     pub so: &'static str,
     pub help: &'static str,
 }
 
-/// A constraint that goes: nobody is hurt.
+/// A constraint that is removed, which breaks nothing.
 pub const LOOSENS: Effect = Effect {
     breaks: &[],
     verdict: Some(Verdict::Widening),
@@ -30,7 +30,7 @@ pub const LOOSENS: Effect = Effect {
     help: "this alone breaks nothing; waive the finding or set the rule's enforcement",
 };
 
-/// A keyword and what follows from each of its transitions.
+/// A keyword and the effect of each of its transitions.
 #[derive(Debug, Clone, Copy)]
 pub struct Effects {
     pub keyword: &'static str,
@@ -39,7 +39,7 @@ pub struct Effects {
     pub removed: Effect,
 }
 
-/// Names the change of one keyword.
+/// Reports the change of one keyword.
 pub fn judge(pair: &NodePair, effects: &Effects) -> Option<Diagnosis> {
     let change = pair.change(effects.keyword)?;
     let effect = match change.transition() {
@@ -47,11 +47,11 @@ pub fn judge(pair: &NodePair, effects: &Effects) -> Option<Diagnosis> {
         Transition::Changed => effects.changed,
         Transition::Removed => effects.removed,
     };
-    Some(said(pair, change, &effect))
+    Some(diagnosis(pair, change, &effect))
 }
 
-/// A change in words, with what follows from it.
-pub fn said(pair: &NodePair, change: &Change, effect: &Effect) -> Diagnosis {
+/// The diagnosis of a change and its effect.
+pub fn diagnosis(pair: &NodePair, change: &Change, effect: &Effect) -> Diagnosis {
     let (keyword, field, so) = (change.keyword, pair.place.field(), effect.so);
     let value = |json: Option<&Json<'_>>| json.map(words::value).unwrap_or_default();
     let (was, now) = (value(change.live), value(change.desired));
@@ -61,17 +61,17 @@ pub fn said(pair: &NodePair, change: &Change, effect: &Effect) -> Diagnosis {
         (Some(_), None) => wording!("{keyword} of {field} is removed from ", VERSIONS, ": {was}; {so}"),
         (None, None) => wording!("{keyword} of {field} changes in ", VERSIONS, "; {so}"),
     };
-    unknown(pair, change, &tell(change), effect).message(what)
+    unknown(pair, change, &describe(change), effect).message(what)
 }
 
-/// The frame of such a violation: the documented text of an unknown change, the place, the label.
-pub fn unknown(pair: &NodePair, change: &Change, told: &str, effect: &Effect) -> Diagnosis {
-    let text = format!("unable to determine if change to existing field is safe: {told}");
-    let mut said = Diagnosis::of_field(pair.place, change.keyword, &text).label(label(change)).help(effect.help);
-    said.fact = Some(told.to_owned());
-    said.breaks = Some(effect.breaks.to_vec());
-    said.verdict = effect.verdict;
-    said
+/// A diagnosis without a message: the documented text of an unknown change, its place, label and effect.
+pub fn unknown(pair: &NodePair, change: &Change, fact: &str, effect: &Effect) -> Diagnosis {
+    let text = format!("unable to determine if change to existing field is safe: {fact}");
+    let mut diagnosis = Diagnosis::of_field(pair.place, change.keyword, &text).label(label(change)).help(effect.help);
+    diagnosis.fact = Some(fact.to_owned());
+    diagnosis.breaks = Some(effect.breaks.to_vec());
+    diagnosis.verdict = effect.verdict;
+    diagnosis
 }
 
 fn label(change: &Change) -> String {
@@ -84,8 +84,8 @@ fn label(change: &Change) -> String {
     }
 }
 
-/// What became of a keyword, in a few words.
-pub fn tell(change: &Change) -> String {
+/// The change of a keyword, in a few words.
+pub fn describe(change: &Change) -> String {
     let keyword = change.keyword;
     match (change.live, change.desired) {
         (Some(live), Some(desired)) => {
@@ -97,7 +97,7 @@ pub fn tell(change: &Change) -> String {
     }
 }
 
-/// Whether these alternatives say "an integer or a string" and nothing else.
+/// Whether these alternatives mean "an integer or a string" and nothing else.
 pub fn is_int_or_string(alternatives: &Json) -> bool {
     let Some([one, other]) = alternatives.list() else { return false };
     let kind = |json: &Json| {

@@ -1,12 +1,12 @@
-//! The way out of a stored version: the steps that an operator takes, each one a command.
+//! How to remove a stored version: the steps for the operator, with their commands.
 
 use super::words;
 use crate::crd::Crd;
 
-/// How to get rid of the versions at which the live CRD may hold objects and which `desired` lacks.
+/// The steps to remove the stored versions of the live CRD that `desired` lacks.
 ///
-/// The API server does not tell which objects are stored at a version, so each object is written once. Only then may the
-/// version leave `status.storedVersions`, and only then does the server let it go.
+/// The API server does not report which objects are stored at a version, so every object must be written once. After
+/// that the version can be removed from `status.storedVersions`, and only then does the server allow its removal.
 pub fn plan(live: &Crd, desired: &Crd) -> Vec<String> {
     let name = &live.name;
     let resource = live.plural_and_group();
@@ -19,13 +19,15 @@ pub fn plan(live: &Crd, desired: &Crd) -> Vec<String> {
     let mut steps = Vec::new();
     if storage.is_some_and(|storage| removed.contains(&storage)) {
         steps.push(format!(
-            "deploy this CRD with {} kept in spec.versions (served: true, storage: false) beside {stays_at} (served: true, storage: true)",
+            "deploy this CRD with {} kept in spec.versions (served: true, storage: false) beside {stays_at} (served: \
+                true, storage: true)",
             words::listed(&removed)
         ));
     }
     let everywhere = if live.scope == "Cluster" { "" } else { " --all-namespaces" };
     steps.push(format!(
-        "kubectl get {resource}{everywhere} -o yaml | kubectl replace -f -   # writes every object once, now at {stays_at}; a StorageVersionMigration of {resource} does the same"
+        "kubectl get {resource}{everywhere} -o yaml | kubectl replace -f -   # writes every object once, now at \
+            {stays_at}; a StorageVersionMigration of {resource} does the same"
     ));
     let mut stored: Vec<&str> = live.stored_versions().into_iter().filter(|v| !removed.contains(v)).collect();
     if !stored.contains(&stays_at.as_str()) {

@@ -1,7 +1,7 @@
-//! `CRDUpgradeSafety`: is it safe to replace a live CRD by the desired one?
+//! `CRDUpgradeSafety`: is it safe to replace a live CRD with the desired one?
 //!
-//! [`compare`] pairs the two and asks the [`rules`]; this file runs it over a plan. The schemas of each pair are parsed
-//! when its turn comes and dropped after it, so that memory does not grow with the number of CRDs.
+//! [`compare`] pairs the two and evaluates the [`rules`]; this file runs it over a plan. The schemas of each pair are
+//! parsed just before it is compared and dropped afterwards, so memory does not grow with the number of CRDs.
 
 mod bounds;
 pub mod compare;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use self::compare::RuleViolation;
-use self::evidence::{Looked, Weighed};
+use self::evidence::{Examination, Weighed};
 pub use self::options::{FailMode, Options, Preset};
 use self::presets::Flagged;
 use self::server::Written;
@@ -79,7 +79,7 @@ impl CrdUpgradeSafety {
     }
 }
 
-/// What is said of one CRD.
+/// The violations of one CRD.
 #[derive(Default)]
 struct Judged {
     violations: Vec<Violation>,
@@ -100,12 +100,12 @@ impl Judged {
 struct Off {
     rule: &'static str,
     severity: Severity,
-    /// Where.
+    /// The place of that configuration.
     at: Option<Location>,
 }
 
-/// Who decides what rules cannot.
-type Asked<'a> = &'a dyn Fn(&Question<'_>) -> Option<Arc<VersionProof>>;
+/// Proves the effect of a change that rules cannot decide.
+type Prove<'a> = &'a dyn Fn(&Question<'_>) -> Option<Arc<VersionProof>>;
 
 fn rule_docs() -> Vec<&'static RuleDoc> {
     rules::RULES.iter().map(|rule| &rule.doc).collect()
@@ -117,11 +117,11 @@ impl Check for CrdUpgradeSafety {
     }
 
     fn wants(&self) -> Wants {
-        Wants { tallied: self.asks_objects(), ..Wants::default() }
+        Wants { tallied: self.needs_objects(), ..Wants::default() }
     }
 
     fn lookups(&self, plan: &Plan, proofs: &Arc<Proofs>) -> FindLookups {
-        if !self.asks_objects() {
+        if !self.needs_objects() {
             return Box::new(Vec::new);
         }
         let (check, pairs, proofs) = (self.clone(), compared_pairs(plan), Arc::clone(proofs));
@@ -142,7 +142,7 @@ impl Check for CrdUpgradeSafety {
                 return Ok(Answer::Skipped(format!("disabled by enforcement: None{}", at.unwrap_or_default())));
             }
             let pairs = Arc::new(Pair::all(&context.plan.changes));
-            tell_skipped(&context);
+            notify_skipped(&context);
             let check = self.clone();
             let (theirs, proofs) = (Arc::clone(&pairs), Arc::clone(&context.proofs));
             // A worker parses one pair, compares it and drops it before it takes the next.
@@ -164,21 +164,21 @@ impl Check for CrdUpgradeSafety {
     }
 }
 
-/// The ClusterExtension that keeps OLM from looking at a CRD as it upgrades it, and by which field.
+/// The ClusterExtension that disables OLM's check of a CRD upgrade, and the field that does so.
 fn safety_off<'p>(plan: &'p Plan, change: &Change) -> Option<(&'p Installer, SafetyOff)> {
     let installer = plan.bundle_of(change)?.installer.as_ref()?;
     Some((installer, installer.extension.safety_off?))
 }
 
-/// The upgrades of which objects may be asked: all but those that a ClusterExtension has OLM not look at.
+/// The upgrades for which objects are examined: all except those for which a ClusterExtension disables OLM's check.
 fn compared_pairs(plan: &Plan) -> Vec<Pair> {
     let mut pairs = Pair::all(&plan.changes);
     pairs.retain(|pair| safety_off(plan, &plan.changes[pair.change]).is_none());
     pairs
 }
 
-/// Says which CRDs are not compared because a ClusterExtension says so.
-fn tell_skipped(context: &Context<'_>) {
+/// Adds a notice for the CRDs that are not compared because a ClusterExtension disables the check.
+fn notify_skipped(context: &Context<'_>) {
     let mut bundles: BTreeMap<usize, Vec<&Change>> = BTreeMap::new();
     for (_, change, _) in upgraded_crds(&context.plan.changes) {
         if let Some(bundle) = change.desired.bundle.filter(|_| safety_off(context.plan, change).is_some()) {
@@ -190,8 +190,8 @@ fn tell_skipped(context: &Context<'_>) {
         let field = field.shown();
         let place = at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line)).unwrap_or_default();
         context.notices.add(format!(
-            "{NAME}: {} of the bundle {} not compared: the ClusterExtension {} sets crdUpgradeSafety {field}{place}. The API \
-             server still refuses another scope and the removal of a stored version.",
+            "{NAME}: {} of the bundle {} not compared: the ClusterExtension {} sets crdUpgradeSafety {field}{place}. The \
+             API server still refuses a changed scope and the removal of a stored version.",
             text::count(crds.len(), "CRD"),
             format_args!("{} {}", context.plan.bundles[bundle].shown(), if crds.len() == 1 { "is" } else { "are" }),
             text::sanitize(&extension.name),
@@ -203,7 +203,7 @@ fn interrupted() -> CouldNotCheck {
     CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }
 }
 
-/// What comparing one pair of CRDs gives.
+/// The result of comparing one pair of CRDs.
 enum Compared {
     /// Another tool's verdict, placed.
     ByTool(Judged),
@@ -211,7 +211,7 @@ enum Compared {
 }
 
 impl Compared {
-    /// Leaves out what only OLM would look at.
+    /// Removes the violations that only OLM would report.
     fn keep_what_the_server_refuses(&mut self) {
         let is_refused = |rule: &str| server::TWINS.iter().flat_map(|(_, twins)| *twins).any(|twin| *twin == rule);
         match self {
@@ -224,12 +224,12 @@ impl Compared {
     }
 }
 
-/// What the objects say of each violation of one CRD.
+/// The evidence on each violation of one CRD.
 type Evidences = Vec<Option<Evidence>>;
 
 impl CrdUpgradeSafety {
-    /// What the server refuses. With another tool's preset that is a warning: the tool does not look at it. It is an error
-    /// where nothing else is looked at.
+    /// Places a violation that the server refuses. With another tool's preset it is a warning, because the tool does
+    /// not report it, unless nothing but the server checks the CRD (`is_alone`).
     fn place_refusal(&self, violation: RuleViolation, is_alone: bool) -> Result<Violation, Off> {
         let mut placed = self.place(violation, None, None)?;
         if !is_alone && self.options.tool().is_some() && placed.severity == Severity::Error {
@@ -239,8 +239,8 @@ impl CrdUpgradeSafety {
         Ok(placed)
     }
 
-    /// Whether objects have a say.
-    fn asks_objects(&self) -> bool {
+    /// Whether the evidence from objects counts.
+    fn needs_objects(&self) -> bool {
         self.options.preset == Preset::Evidence && !self.options.off
     }
 
@@ -248,14 +248,14 @@ impl CrdUpgradeSafety {
         self.compare_with(&pair.crds()?, &|question| proofs.of(pair.change, question))
     }
 
-    /// What the objects say of each CRD; nothing where they are not asked.
+    /// The evidence on each CRD; empty if objects are not examined.
     async fn evidence(
         &self,
         pairs: &Arc<Vec<Pair>>,
         compared: &[Result<Compared, Malformed>],
         context: &Context<'_>,
     ) -> Result<Vec<Evidences>, CouldNotCheck> {
-        if !self.asks_objects() {
+        if !self.needs_objects() {
             return Ok(pairs.iter().map(|_| Vec::new()).collect());
         }
         let of = |index: usize| {
@@ -265,7 +265,7 @@ impl CrdUpgradeSafety {
             };
             async move {
                 if !found.iter().any(Weighed::is_open) {
-                    return Ok(evidence::of(found, &Looked::Not("objects cannot show it")));
+                    return Ok(evidence::of(found, &Examination::Not("objects cannot show it")));
                 }
                 let (pairs, proofs) = (Arc::clone(pairs), Arc::clone(&context.proofs));
                 let upgrade =
@@ -273,14 +273,14 @@ impl CrdUpgradeSafety {
                         Ok(Some(upgrade)) if !upgrade.questions.is_empty() => upgrade,
                         Ok(_) => {
                             let reason = "no object is read or written at a version that changes";
-                            return Ok(evidence::of(found, &Looked::Not(reason)));
+                            return Ok(evidence::of(found, &Examination::Not(reason)));
                         }
-                        Err(error) => return Ok(evidence::of(found, &Looked::Not(&error.message))),
+                        Err(error) => return Ok(evidence::of(found, &Examination::Not(&error.message))),
                     };
                 let surveyed = context.objects.of(&upgrade, context).await;
                 let is_folder = !context.target.is_server();
                 let redact = context.redact;
-                Ok(evidence::of(found, &Looked::At { upgrade: &upgrade, surveyed: &surveyed, is_folder, redact }))
+                Ok(evidence::of(found, &Examination::At { upgrade: &upgrade, surveyed: &surveyed, is_folder, redact }))
             }
         };
         stream::iter(0..pairs.len()).map(of).buffered(AT_ONCE).try_collect().await
@@ -320,7 +320,7 @@ impl CrdUpgradeSafety {
             judged.off.into_iter().for_each(|off| *suppressed.entry(off).or_default() += 1);
         }
         violations.sort_by(|a, b| a.subject.cmp(&b.subject));
-        server::tell_once(&mut violations);
+        server::deduplicate(&mut violations);
         let suppressed = suppressed.into_iter().map(|(Off { rule, severity, at }, count)| {
             let (rule, source) = (rule.to_owned(), at.map(Into::into));
             Suppressed { rule, severity, count, source }
@@ -341,11 +341,10 @@ impl CrdUpgradeSafety {
         judged
     }
 
-    /// Judges one upgrade, both CRDs as JSON. The violations belong to the first change of a plan. There are no objects
-    /// to ask.
+    /// Checks one upgrade without objects; both CRDs are JSON. The violations belong to the first change of a plan.
     ///
     /// # Errors
-    /// A side that is no CRD that could be compared.
+    /// One of the CRDs is malformed, so the two cannot be compared.
     pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
         let prove =
             |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
@@ -353,12 +352,12 @@ impl CrdUpgradeSafety {
         let sides = Sides::new(RawObject::new(desired), Some(RawObject::new(live)));
         let refused = server::judge(&sides, None, None).into_iter();
         refused.for_each(|violation| judged.add(self.place_refusal(violation, false)));
-        server::tell_once(&mut judged.violations);
+        server::deduplicate(&mut judged.violations);
         Ok(judged.violations)
     }
 
-    /// Compares two CRDs, with somebody to ask what rules cannot decide.
-    fn compare_with(&self, pair: &CrdPair, prove: Asked<'_>) -> Result<Compared, Malformed> {
+    /// Compares two CRDs; `prove` decides what rules cannot.
+    fn compare_with(&self, pair: &CrdPair, prove: Prove<'_>) -> Result<Compared, Malformed> {
         if let Some(tool) = self.options.tool() {
             let mut judged = Judged::default();
             let flagged = presets::judge(pair, &tool)?;
@@ -370,10 +369,10 @@ impl CrdUpgradeSafety {
         let (proven, others) = indirect::settle(pair, &found, &proofs);
         let others = others.into_iter().map(|(violation, proof)| (violation, Some(proof)));
         let weigh = |(violation, proof): (RuleViolation, Option<Proof>)| {
-            // Of a keyword that nobody knows nothing can be proven.
+            // Nothing can be proven about an unknown keyword.
             let proof = proof.filter(|_| violation.rule.doc.name != rule::UNKNOWN_CHANGE);
-            let RuleViolation { rule, path, said, .. } = &violation;
-            let severity = decide::semantic(rule, said, path.is_none(), proof.as_ref(), &self.options);
+            let RuleViolation { rule, path, diagnosis, .. } = &violation;
+            let severity = decide::semantic(rule, diagnosis, path.is_none(), proof.as_ref(), &self.options);
             Weighed { violation, proof, severity }
         };
         Ok(Compared::ByRules(found.into_iter().zip(proven).chain(others).map(weigh).collect()))
@@ -385,25 +384,26 @@ impl CrdUpgradeSafety {
         proof: Option<Proof>,
         evidence: Option<Evidence>,
     ) -> Result<Violation, Off> {
-        let RuleViolation { rule, version, path, changes, said, .. } = violation;
+        let RuleViolation { rule, version, path, changes, diagnosis, .. } = violation;
         let doc = &rule.doc;
-        let severity = decide::severity(rule, &said, path.is_none(), proof.as_ref(), &self.options);
+        let severity = decide::severity(rule, &diagnosis, path.is_none(), proof.as_ref(), &self.options);
         let is_cleared = evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
         let severity = if is_cleared { severity.max(Severity::Warning) } else { severity };
         let verdict = proof.as_ref().map(|proof| proof.verdict);
         let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
         let severity =
             decide::enforce(severity, harmless, doc.name, &self.options).ok_or_else(|| self.off(doc.name, severity))?;
-        let semantic = decide::semantic(rule, &said, path.is_none(), proof.as_ref(), &self.options);
+        let semantic = decide::semantic(rule, &diagnosis, path.is_none(), proof.as_ref(), &self.options);
         let semantic = decide::enforce(semantic, harmless, doc.name, &self.options);
-        // Whatever blocks is reported in the words that scripts look for, even where the upstream documentation has none.
+        // Everything that blocks is reported in the format that scripts look for, even if the upstream documentation
+        // has no text for it.
         let blocks = severity == Severity::Error;
         let named = version.clone().unwrap_or_default();
-        let own = || format!("\"{}\" validation failed: {}", doc.name, said.message.for_versions(&named));
-        let documented = said.documented.clone().or_else(|| blocks.then(own));
-        let mut breaks = said.breaks.unwrap_or_else(|| doc.breaks.to_vec());
+        let own = || format!("\"{}\" validation failed: {}", doc.name, diagnosis.message.for_versions(&named));
+        let documented = diagnosis.documented.clone().or_else(|| blocks.then(own));
+        let mut breaks = diagnosis.breaks.unwrap_or_else(|| doc.breaks.to_vec());
         let mut witnesses = Vec::new();
-        let mut help = said.help;
+        let mut help = diagnosis.help;
         if let Some(proof) = proof {
             if proof.verdict == Verdict::Undecided {
                 if let Some(reason) = proof.reason {
@@ -414,9 +414,9 @@ impl CrdUpgradeSafety {
             }
             witnesses = proof.witnesses;
         }
-        // Names from a cluster are in these texts. Only the steps begin lines of their own.
+        // These texts contain names from the cluster, which must not start new lines. Only the steps do.
         let mut help = help.map(|text| text::sanitize(text).into_owned());
-        for step in &said.steps {
+        for step in &diagnosis.steps {
             help = help.then(format!("\n{}", text::sanitize(step)));
         }
         Ok(Violation {
@@ -425,8 +425,8 @@ impl CrdUpgradeSafety {
             severity,
             version,
             path,
-            message: said.message.for_versions(&named),
-            fact: said.fact,
+            message: diagnosis.message.for_versions(&named),
+            fact: diagnosis.fact,
             schema_changes: changes,
             complaint: None,
             documented,
@@ -437,19 +437,19 @@ impl CrdUpgradeSafety {
             affected: None,
             evidence,
             help: help.for_versions(&text::sanitize(&named)),
-            wording: Some(ForVersions { message: said.message, help }),
+            wording: Some(ForVersions { message: diagnosis.message, help }),
             explain: Some(doc.name.into()),
-            at: said.at,
-            label: said.label,
+            at: diagnosis.at,
+            label: diagnosis.label,
         })
     }
 
-    /// Where a rule is switched off whose violation would have had this severity.
+    /// A violation of this severity whose rule is switched off.
     fn off(&self, rule: &'static str, severity: Severity) -> Off {
         Off { rule, severity, at: self.options.enforced(rule).and_then(|entry| entry.at.clone()) }
     }
 
-    /// `None` for what the tool itself is silent about.
+    /// `None` if the tool itself does not report the finding.
     fn place_flagged(&self, flagged: Flagged) -> Option<Result<Violation, Off>> {
         let name = flagged.validation;
         if flagged.off {
@@ -472,7 +472,7 @@ impl CrdUpgradeSafety {
             severity,
             version: flagged.version,
             path: flagged.path,
-            // crdify's line names the place, kapp's text does by itself.
+            // kapp's text names the place; crdify's does not, but its line does.
             message: if self.options.preset == Preset::Kapp { flagged.text } else { flagged.documented.clone() },
             fact: None,
             schema_changes: Vec::new(),
@@ -493,9 +493,9 @@ impl CrdUpgradeSafety {
     }
 }
 
-/// Asks the prover about each version in whose schema a rule found something, or where a field is new
-/// that makes a difference by itself.
-fn proofs(pair: &CrdPair, found: &[RuleViolation], prove: Asked<'_>) -> BTreeMap<String, Arc<VersionProof>> {
+/// Asks the prover about each version in whose schema a rule found something, or whose new fields can affect existing
+/// objects on their own.
+fn proofs(pair: &CrdPair, found: &[RuleViolation], prove: Prove<'_>) -> BTreeMap<String, Arc<VersionProof>> {
     let mut proofs = BTreeMap::new();
     let versions = pair.common_versions().count();
     for (version, successor) in pair.common_versions() {

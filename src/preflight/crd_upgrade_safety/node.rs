@@ -1,10 +1,10 @@
-//! What the rules about nodes look at: a schema node beside its successor.
+//! The input of the rules about schema nodes: a live node paired with the desired one.
 
 use super::json::{Json, Map};
 use crate::resource::Step;
 use gantry_schema::keywords;
 
-/// What became of a keyword.
+/// How a keyword changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transition {
     Added,
@@ -12,7 +12,7 @@ pub enum Transition {
     Removed,
 }
 
-/// A keyword that does not mean the same on both sides of a node.
+/// A keyword of a node whose meaning differs between live and desired.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'n, 'a> {
     pub keyword: &'n str,
@@ -30,7 +30,7 @@ impl Change<'_, '_> {
     }
 }
 
-/// Where a node is.
+/// The place of a schema node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The name of the CRD.
@@ -43,21 +43,21 @@ pub struct Place {
 }
 
 impl Place {
-    /// The field as a person names it: `spec.pollInterval`.
+    /// The field for messages: `spec.pollInterval`.
     pub fn field(&self) -> &str {
         self.path.strip_prefix("^.").unwrap_or("the object itself")
     }
 }
 
-/// A schema node that both CRDs have, where something of its own differs.
+/// A schema node that both CRDs have, and whose own keywords differ.
 #[derive(Debug)]
 pub struct NodePair<'n, 'a> {
     pub place: &'n Place,
     pub live: &'n Map<'a>,
     pub desired: &'n Map<'a>,
-    /// Sorted by keyword. Nodes below are not looked at: each is a pair of its own.
+    /// Sorted by keyword. Child nodes are not included: each is a pair of its own.
     pub changes: &'n [Change<'n, 'a>],
-    /// Those that no rule claims but the one for unknown changes.
+    /// The changes that no rule claims, except the rule for unknown changes.
     pub unclaimed: &'n [&'n Change<'n, 'a>],
 }
 
@@ -66,7 +66,7 @@ impl<'n, 'a> NodePair<'n, 'a> {
         self.changes.iter().find(|change| change.keyword == keyword)
     }
 
-    /// The desired node's value of a keyword, unless it means nothing.
+    /// The desired node's value of a keyword, unless it has no effect.
     pub fn desired(&self, keyword: &str) -> Option<&'n Json<'a>> {
         keywords::get(self.desired, keyword)
     }
@@ -79,7 +79,7 @@ pub struct RemovedNode<'n, 'a> {
     pub live: &'n Map<'a>,
 }
 
-/// A schema node of the desired CRD of which the live one says nothing, and keeps what is there.
+/// A schema node of the desired CRD that the live one does not describe, but whose values it keeps.
 #[derive(Debug)]
 pub struct AddedNode<'n, 'a> {
     pub place: &'n Place,

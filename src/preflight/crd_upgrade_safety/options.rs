@@ -1,4 +1,4 @@
-//! The check's own configuration: which rules hold, and how loud each of them is.
+//! The check's own configuration: which rules apply, and their severities.
 
 use serde_json::{Value, json};
 use wildmatch::WildMatch;
@@ -11,35 +11,35 @@ use crate::config::{AmongManifests, ConfigReader, Located, LocatedData};
 use crate::finding::Severity;
 use crate::problem::{Location, did_you_mean};
 
-/// What becomes of a change that no rule judges and nobody decides.
+/// The effect of a change whose safety is undecided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FailMode {
-    /// It is reported and blocks nothing.
+    /// It is reported but does not block.
     Open,
     /// It blocks.
     #[default]
     Closed,
 }
 
-/// Whose verdict is wanted.
+/// Whose verdict counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Preset {
     /// The rules that kapp and OLM document.
     #[default]
     Documented,
-    /// What provably becomes of objects, whatever the documents say.
+    /// The proven effect on all possible objects, whatever is documented.
     Semantic,
-    /// The same, and of that what becomes of the objects of this cluster.
+    /// The same, limited to the objects of this cluster.
     Evidence,
-    /// kapp's own verdict.
+    /// The verdict of kapp.
     Kapp,
-    /// OLM v1's: crdify with OLM's settings.
+    /// The verdict of OLM v1: crdify with OLM's settings.
     OlmV1,
-    /// crdify's.
+    /// The verdict of crdify.
     Crdify,
 }
 
-/// How loud the rules are whose name fits.
+/// The enforcement of the rules whose name matches a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enforced {
     /// `*` stands for any number of characters, `?` for one.
@@ -50,7 +50,7 @@ pub struct Enforced {
     pub at: Option<Location>,
 }
 
-/// The check's configuration, read.
+/// The check's parsed configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
     pub preset: Preset,
@@ -60,7 +60,7 @@ pub struct Options {
     /// Where it is configured.
     pub off_at: Option<Location>,
     pub rules: Vec<Enforced>,
-    /// What `preset: crdify` and `olm-v1` judge by.
+    /// The settings of crdify for `preset: crdify` and `olm-v1`.
     pub crdify: crdify::Options,
     /// The validations of crdify that `validations` and `unhandledEnforcement` switch off, and where.
     pub validations_off: Vec<(&'static str, Option<Location>)>,
@@ -75,13 +75,13 @@ impl Options {
             ("evidence", Preset::Evidence),
             ("kapp", Preset::Kapp),
             ("olm-v1", Preset::OlmV1),
-            // What the document of classic OLM forbids, the documented rules forbid.
+            // The documented rules forbid everything that the documentation of classic OLM forbids.
             ("olm-classic", Preset::Documented),
             ("crdify", Preset::Crdify),
         ];
         let about = "Whose verdict counts: the documented rules of kapp and OLM (documented), what provably breaks \
             objects (semantic), what breaks the objects of this cluster (evidence), or exactly the verdict of kapp, \
-            OLM v1 or crdify. olm-classic: as documented, which holds all that the document of classic OLM forbids.";
+            OLM v1 or crdify. olm-classic: the same as documented, which forbids all that classic OLM forbids.";
         let preset = reader.choice("preset", about, &presets, Preset::default());
         let about = "Whether a change that cannot be decided blocks (closed) or is only reported (open).";
         let choices = [("closed", FailMode::Closed), ("open", FailMode::Open)];
@@ -99,7 +99,7 @@ impl Options {
         options
     }
 
-    /// The tool that is to be reproduced, if one is.
+    /// The tool to reproduce, if any.
     pub fn tool(&self) -> Option<Tool> {
         match self.preset {
             Preset::Documented | Preset::Semantic | Preset::Evidence => None,
@@ -108,7 +108,7 @@ impl Options {
         }
     }
 
-    /// What `rules` says of a rule; of several entries that fit, the last one counts.
+    /// The entry of `rules` for a rule; if several entries match, the last one.
     pub fn enforced(&self, rule: &str) -> Option<&Enforced> {
         self.rules.iter().rev().find(|entry| WildMatch::new(&entry.pattern).matches(rule))
     }
@@ -119,14 +119,14 @@ impl Options {
         entries.find(|(name, _)| *name == validation).map(|(_, at)| at)
     }
 
-    /// crdify's own keys, so that its configuration file can be taken over as it is.
+    /// Reads crdify's own keys, so its configuration file can be used unchanged.
     fn read_crdify(&mut self, reader: &mut ConfigReader<'_>) {
         let applies = matches!(self.preset, Preset::OlmV1 | Preset::Crdify);
         let about = "crdify: the severity of a change that no validation handles. For preset crdify and olm-v1.";
         if let Some(found) =
             reader.value("unhandledEnforcement", json!({"description": about, "enum": ["Error", "Warn", "None"]}))
         {
-            alone(reader, "unhandledEnforcement", found, applies);
+            crdify_only(reader, "unhandledEnforcement", found, applies);
             if let Some(enforcement) = word(reader, "unhandledEnforcement", found, ENFORCEMENTS) {
                 self.crdify.unhandled = enforcement;
                 if enforcement.is_none() {
@@ -137,14 +137,14 @@ impl Options {
         let about = "crdify: whether served versions are compared (None), or not where a webhook converts (Ignore). \
             For preset crdify and olm-v1.";
         if let Some(found) = reader.value("conversion", json!({"description": about, "enum": ["None", "Ignore"]})) {
-            alone(reader, "conversion", found, applies);
+            crdify_only(reader, "conversion", found, applies);
             let choices = &[("None", Conversion::None), ("Ignore", Conversion::Ignore)];
             if let Some(conversion) = word(reader, "conversion", found, choices) {
                 self.crdify.conversion = conversion;
             }
         }
         if let Some(found) = reader.value("validations", validations_schema()) {
-            alone(reader, "validations", found, applies);
+            crdify_only(reader, "validations", found, applies);
             for (index, entry) in items(reader, "validations", found).iter().enumerate() {
                 self.read_validation(reader, &format!("validations[{index}]"), entry);
             }
@@ -298,8 +298,8 @@ fn validations_schema() -> Value {
     })
 }
 
-/// A key of crdify that nobody would read.
-fn alone(reader: &mut ConfigReader<'_>, key: &str, found: &Located, applies: bool) {
+/// Reports a key of crdify that the preset does not use.
+fn crdify_only(reader: &mut ConfigReader<'_>, key: &str, found: &Located, applies: bool) {
     if !applies {
         reader.problem(key, found, "is only read under preset: crdify and preset: olm-v1; use rules here");
     }
@@ -332,7 +332,7 @@ fn name(reader: &mut ConfigReader<'_>, path: &str, entry: &Located) -> Option<St
 
 fn word<T: Copy>(reader: &mut ConfigReader<'_>, path: &str, found: &Located, choices: &[(&str, T)]) -> Option<T> {
     let value = found.to_value();
-    // crdify and OLM write these words with a capital, gantry without: both are understood.
+    // crdify and OLM capitalise these words, gantry does not; both are accepted.
     let text = value.as_str().unwrap_or_default();
     let choice = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
     if choice.is_none() {

@@ -1,4 +1,4 @@
-//! What a rule is: what it claims, how it weighs, the function that judges, and what that says.
+//! The type of a rule: its claims, its weight, the function that evaluates it, and the diagnosis that this returns.
 
 use super::node::{AddedNode, NodePair, Place, RemovedNode, Transition};
 use crate::crd::{Crd, CrdPair};
@@ -7,56 +7,60 @@ use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::rule::RuleDoc;
 use crate::resource::Step;
 
-/// The rule that has what no other rule claims.
+/// The rule that reports every change that no other rule claims.
 pub const UNKNOWN_CHANGE: &str = "UnknownChange";
 
 /// One compatibility judgement.
 #[derive(Debug)]
 pub struct Rule {
     pub doc: RuleDoc,
-    /// Where the rule comes from, which decides how a violation weighs.
+    /// The origin of the rule, which decides how a violation is weighed.
     pub weight: Weight,
     /// The transitions that this rule is responsible for.
     pub claims: &'static [Claim],
-    /// A violation of this rule is the cause of all others on the same node and below it, which are not reported.
+    /// Whether a violation of this rule explains all others on the same node and below it, so that they are not
+    /// reported.
     pub hides_others: bool,
     pub judge: Judge,
 }
 
-/// Where a rule comes from. [`super::decide`] makes a severity of it.
+/// The origin of a rule, from which [`super::decide`] derives the severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
     /// The documentation of kapp and OLM forbids the change.
     Forbidden,
-    /// The documentation of kapp and OLM calls the change unknown: what nobody decides falls to `failMode`.
+    /// The documentation of kapp and OLM calls the change unknown: `failMode` decides what is undecided.
     Unknown,
-    /// The documentation of kapp and OLM does not mention it. The severity of the rule holds; under `preset: semantic` this one.
+    /// The documentation of kapp and OLM does not mention the change. The severity is the rule's own, or this one under
+    /// `preset: semantic`.
     Beyond { semantic: Severity },
 }
 
-/// What a rule looks at, and the function that looks.
+/// The input of a rule, and the function that evaluates it.
 #[derive(Debug, Clone, Copy)]
 pub enum Judge {
     /// The CRD as a whole.
     Crd(fn(&CrdPair) -> Vec<Found>),
-    /// Versions of one CRD beside each other, given what the rules about nodes say of two of them.
+    /// The versions of one CRD, compared with each other by the rules about nodes.
     Versions(fn(&CrdPair, &Between) -> Vec<Found>),
     /// A node that both sides have.
     Node(fn(&NodePair) -> Option<Diagnosis>),
-    /// A node that is gone. Its children, gone with it, are not asked about.
+    /// A node that is removed. The rule is not evaluated for its children, which are removed with it.
     Removed(fn(&RemovedNode) -> Diagnosis),
-    /// A node that is described for the first time, where live keeps unknown fields. Its children are not asked about.
+    /// A node that only desired describes, below a node that keeps unknown fields. The rule is not evaluated for its
+    /// children.
     Added(fn(&AddedNode) -> Diagnosis),
-    /// Whole CRDs, new ones too, as the API server judges them: see [`super::server`].
+    /// Whole CRDs, including new ones, as the API server validates them: see [`super::server`].
     Server,
-    /// What is proven of nodes that no other rule speaks of: see [`super::indirect`].
+    /// What is proven to break at nodes that no other rule reports: see [`super::indirect`].
     Proof,
 }
 
-/// What the rules about nodes say of two versions of one CRD, each by its name: path, rule and message.
+/// Compares two versions of one CRD, given by name, with the rules about nodes. Returns path, rule and message of each
+/// violation.
 pub type Between<'b> = dyn Fn(&Crd, &str, &str) -> Vec<(String, &'static str, Wording)> + 'b;
 
-/// A keyword and what became of it.
+/// A keyword and the transitions that a rule is responsible for.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim {
     pub keyword: &'static str,
@@ -64,7 +68,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whatever becomes of the keyword.
+    /// Every transition of the keyword.
     pub const fn all(keyword: &'static str) -> Self {
         Claim { keyword, on: &[Transition::Added, Transition::Changed, Transition::Removed] }
     }
@@ -78,36 +82,36 @@ impl Claim {
 #[derive(Debug, Clone)]
 pub struct Found {
     pub version: Option<String>,
-    pub said: Diagnosis,
+    pub diagnosis: Diagnosis,
 }
 
 /// A violation in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// One line for people.
+    /// The message, on one line.
     pub message: Wording,
-    /// What changed at the place, in a few words and without the place: `minItems added: 1`.
+    /// The change in a few words, without the place: `minItems added: 1`.
     pub fact: Option<String>,
-    /// The text that kapp and OLM document, where there is one: `"NoScopeChange" validation failed: …`.
+    /// The text that kapp and OLM document, if there is one: `"NoScopeChange" validation failed: …`.
     pub documented: Option<String>,
     /// The concrete next step.
     pub help: Wording,
-    /// Where one step is not enough: all of them, a line each.
+    /// The steps to take, one a line, if one step is not enough.
     pub steps: Vec<String>,
-    /// Where in the desired CRD to point.
+    /// The place in the desired CRD to point at.
     pub at: Vec<Step>,
-    /// What the mark there says.
+    /// The label of that place.
     pub label: Option<String>,
-    /// Who is affected by this change, where that is less than the rule says.
+    /// Who is affected, if this is narrower than the rule's `breaks`.
     pub breaks: Option<Vec<Breaks>>,
-    /// Where the change of this keyword alone decides what becomes of objects.
+    /// The effect on objects, if the change of this keyword alone decides it.
     pub verdict: Option<Verdict>,
-    /// Whether it refuses updates for what they change, which no single object shows.
+    /// Whether the server refuses certain updates because of what they change, which no single object shows.
     pub is_about_updates: bool,
 }
 
 impl Diagnosis {
-    /// A change of a field, in the words that are documented for it.
+    /// A change of a field, with the text that kapp and OLM document for it.
     pub fn of_field(place: &Place, keyword: &str, text: &str) -> Self {
         let mut at = place.steps.clone();
         at.push(keyword.into());

@@ -1,4 +1,4 @@
-//! `CRDInvalid`: what the API server says of the CRDs of a plan, new ones included, in the words of a finding.
+//! `CRDInvalid`: what the API server refuses in the CRDs of a plan, including new ones, as violations.
 
 use std::sync::Arc;
 
@@ -17,34 +17,34 @@ use crate::resource::Step;
 /// The rule.
 pub const NAME: &str = "CRDInvalid";
 
-/// What the server never lets an upgrade do.
+/// A change that the server refuses in every upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// Another scope.
+pub enum Refusal {
+    /// The scope changes.
     Scope,
-    /// A stored version removed.
+    /// A stored version is removed.
     StoredVersions,
 }
 
-/// The rules that report it, each of another preset.
-pub const TWINS: [(What, &[&str]); 2] = [
-    (What::Scope, &[kapp::NO_SCOPE_CHANGE, crdify::SCOPE]),
-    (What::StoredVersions, &[kapp::NO_STORED_VERSION_REMOVED, crdify::STORED_VERSION_REMOVAL]),
+/// The rules of the presets that report the same refusal.
+pub const TWINS: [(Refusal, &[&str]); 2] = [
+    (Refusal::Scope, &[kapp::NO_SCOPE_CHANGE, crdify::SCOPE]),
+    (Refusal::StoredVersions, &[kapp::NO_STORED_VERSION_REMOVED, crdify::STORED_VERSION_REMOVAL]),
 ];
 
 /// A CRD that a deploy would write.
 pub struct Written {
-    /// Index into the plan.
+    /// The index of the change in the plan.
     pub change: usize,
     pub crd: Arc<Sides>,
-    /// Who applies it.
+    /// The field manager that applies it.
     pub manager: String,
-    /// Nobody else looks at it: see [`crate::olm::cluster_extension::SafetyOff`].
+    /// Whether only the API server validates it: see [`crate::olm::cluster_extension::SafetyOff`].
     pub is_left_to_server: bool,
 }
 
 impl Written {
-    /// Those among `changes`, in the order of the plan.
+    /// The CRDs that `changes` write, in the order of the plan.
     pub fn all(changes: &[Change], manager: &str) -> Vec<Self> {
         let is_written = |change: &&Change| change.action.applies();
         let crds = changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
@@ -57,8 +57,8 @@ impl Written {
     }
 }
 
-/// What the server refuses in a CRD that `manager` applies, in place of the live one where there is one. Without a manager it
-/// is an upgrade from one manifest to another.
+/// What the server refuses in a CRD that `manager` creates, or applies over the live one. Without a manager, the CRD is
+/// an upgrade from one manifest to another.
 pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<RuleViolation> {
     let Some(rule) = RULES.iter().find(|rule| rule.doc.name == NAME) else { return Vec::new() };
     let violation = |Refused { version, path, at, message }| RuleViolation {
@@ -67,24 +67,24 @@ pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<R
         path,
         node: Vec::new(),
         changes: Vec::new(),
-        said: said(message, at),
+        diagnosis: diagnosis(message, at),
     };
     definition::judge(crd, manager, known).into_iter().map(violation).collect()
 }
 
-fn said(message: String, at: Vec<Step>) -> Diagnosis {
+fn diagnosis(message: String, at: Vec<Step>) -> Diagnosis {
     Diagnosis {
         message: message.into(),
-        help: "fix the CRD; otherwise the deploy stops where the server refuses it".into(),
+        help: "fix the CRD; otherwise the deploy stops when the server refuses it".into(),
         at,
         label: Some("refused".to_owned()),
         ..Diagnosis::default()
     }
 }
 
-/// Leaves out what another rule says as loudly of the same CRD. Of a pattern that the server refuses there is nothing to
-/// compare.
-pub fn tell_once(violations: &mut Vec<Violation>) {
+/// Removes the `CRDInvalid` violations that another rule reports too for the same CRD, and the `PatternChange`
+/// violations of patterns that the server refuses.
+pub fn deduplicate(violations: &mut Vec<Violation>) {
     let is_pattern = |at: &[Step]| at.last() == Some(&Step::from("pattern"));
     let refused: Vec<_> = violations
         .iter()
@@ -110,11 +110,12 @@ pub fn tell_once(violations: &mut Vec<Violation>) {
         let subject = format!("{:?}", violation.subject);
         let has = |rule: &str| loud.iter().any(|(other, name)| *other == subject && name == rule);
         let at = &violation.at;
-        let of = |what: What| TWINS.iter().find(|(of, _)| *of == what).map_or(&[][..], |(_, twins)| *twins);
+        let of =
+            |refusal: Refusal| TWINS.iter().find(|(other, _)| *other == refusal).map_or(&[][..], |(_, twins)| *twins);
         let twins: &[&str] = if *at == steps::spec("scope") {
-            of(What::Scope)
+            of(Refusal::Scope)
         } else if *at == steps::versions() {
-            of(What::StoredVersions)
+            of(Refusal::StoredVersions)
         } else if at.len() == 3 && at.starts_with(&steps::spec("names")) {
             &["KindChanged"]
         } else {

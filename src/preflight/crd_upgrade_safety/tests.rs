@@ -1,4 +1,4 @@
-//! What must hold for every rule, and for the run over a plan.
+//! Tests of all rules, and of the run over a plan.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,7 +116,7 @@ fn every_example_triggers_its_rule_and_no_other() {
         let (live, desired) = (whole(example, example.live()), whole(example, example.desired()));
         let judged = CrdUpgradeSafety::new(Options::default()).judge(&live, &desired).expect("both can be read");
         let found: Vec<&str> = judged.iter().map(|violation| violation.rule.as_ref()).collect();
-        // No field of today's API is unknown: the example has one that the server refuses.
+        // Every field of today's API is known, so the example has one that the server refuses.
         let refused = (rule.doc.name == rule::UNKNOWN_CHANGE).then_some(server::NAME);
         assert_eq!(found, std::iter::once(rule.doc.name).chain(refused).collect::<Vec<_>>());
         assert_eq!(rules_found(&live, &live), [], "{}: live against itself", rule.doc.name);
@@ -200,8 +200,8 @@ fn an_object_that_becomes_a_map_is_told_by_what_the_server_did_with_its_fields()
         let (live, desired) = pair_of(&live, &map);
         let found = compared(&live, &desired).expect("two CRDs");
         let of_map = found.into_iter().find(|found| found.rule.doc.name == "AdditionalPropertiesChange");
-        let said = of_map.expect("the change is found").said;
-        (said.message.for_versions("v1"), said.help.for_versions("v1"))
+        let diagnosis = of_map.expect("the change is found").diagnosis;
+        (diagnosis.message.for_versions("v1"), diagnosis.help.for_versions("v1"))
     };
     let (message, help) = told(json!({"type": "object"}));
     assert!(message.contains("until now the server pruned every field in it"), "{message}");
@@ -264,7 +264,7 @@ fn the_status_says_which_versions_are_stored() {
     for (stored, expected) in [
         (json!(["v1alpha1", "v1beta1"]), "NoStoredVersionRemoved"),
         (json!(["v1beta1"]), "ServedVersionRemoved"),
-        // Nothing in the status yet: then it is the storage version.
+        // An empty status means that only the storage version holds objects.
         (json!([]), "ServedVersionRemoved"),
         (Value::Null, "ServedVersionRemoved"),
     ] {
@@ -282,9 +282,9 @@ fn text_from_a_crd_cannot_make_a_violation_long() {
         &json!({"type": "string", "enum": ["a"], "pattern": "y".repeat(100_000)}),
     );
     for violation in compared(&live, &desired).unwrap() {
-        let message = violation.said.message.for_versions("v1");
+        let message = violation.diagnosis.message.for_versions("v1");
         assert!(message.len() < 2000, "{}", message.len());
-        assert!(violation.said.documented.unwrap_or_default().len() < 2000);
+        assert!(violation.diagnosis.documented.unwrap_or_default().len() < 2000);
     }
 }
 
@@ -439,7 +439,7 @@ fn a_new_crd_that_the_server_refuses_is_told_and_one_that_it_takes_is_not() {
     }
 }
 
-/// Proves nothing, and counts how often it was asked.
+/// A prover that proves nothing and counts its calls.
 #[derive(Debug)]
 struct Counting(Arc<std::sync::atomic::AtomicUsize>);
 
@@ -470,7 +470,7 @@ fn nothing_is_proven_before_the_work_of_finding_lookups_is_done() {
     }
 }
 
-/// Of a pattern that the server refuses there is nothing to compare; other tools' verdicts stay.
+/// The comparison of a pattern that the server refuses is left out; other tools' verdicts stay.
 #[test]
 fn a_pattern_that_the_server_refuses_is_one_finding() {
     let (live, desired) =

@@ -1,13 +1,13 @@
-//! How violations speak of values: short enough to read, and in the notation of the documented texts.
+//! Values in messages: short enough to read, and in the notation of the documented texts.
 
 use super::json::Json;
 
-/// Values are shown up to this many characters.
+/// The maximum number of characters shown of a value.
 const SHOWN: usize = 100;
-/// Items of a list are shown up to this many.
+/// The maximum number of items shown of a list.
 const LISTED: usize = 10;
 
-/// A value as compact JSON, cut where it gets long.
+/// A value as compact JSON, cut if it is long.
 pub fn value(json: &Json) -> String {
     cut(&json.to_string())
 }
@@ -19,7 +19,7 @@ pub fn cut(text: &str) -> String {
     }
 }
 
-/// `[a b]`: how the documented texts write a list.
+/// `[a b]`, as the documented texts write a list.
 pub fn bracketed<S: AsRef<str>>(items: &[S]) -> String {
     format!("[{}]", joined(items, " "))
 }

@@ -1,4 +1,4 @@
-//! What happens to objects, in words: one finding for one cause.
+//! The findings about existing objects: one for each cause.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::preflight::{CouldNotCheck, Violation};
 use crate::resource::Step;
 use crate::text;
 
-/// What findings say about the CRD.
+/// The properties of the CRD that findings need.
 pub struct About<'a> {
     pub name: &'a str,
     pub desired: &'a Crd,
-    /// The versions that were judged.
+    /// The versions against which the objects were validated.
     pub judged: &'a [Arc<str>],
     pub examples: usize,
 }
 
-/// The findings, and what could not be evaluated. `change` is the CRD's index in the plan.
+/// The violations, and what could not be evaluated. `change` is the index of the CRD in the plan.
 pub fn violations(groups: Groups, change: usize, crd: &About<'_>) -> (Vec<Violation>, Vec<CouldNotCheck>) {
     let mut violations = Vec::new();
     let mut unchecked = Vec::new();
     for (key, group) in groups.groups {
-        match said(&key, &group, groups.total) {
-            Ok(said) => violations.push(violation(key, group, said, groups.total, change, crd)),
+        match diagnose(&key, &group, groups.total) {
+            Ok(diagnosis) => violations.push(violation(key, group, diagnosis, groups.total, change, crd)),
             Err(reason) => unchecked.push(undecided(&key, &group, &reason, groups.total, crd)),
         }
     }
@@ -47,13 +47,11 @@ fn undecided(key: &Key, group: &Group, reason: &str, total: u64, crd: &About<'_>
             text::count(usize::try_from(total).unwrap_or(usize::MAX), "object"),
             key.keyword.words,
         ),
-        help: Some(
-            "ask the server with a dry run on a test cluster that has the CRD: kubectl apply --dry-run=server".into(),
-        ),
+        help: Some("check with a dry run on a test cluster that has the CRD: kubectl apply --dry-run=server".into()),
     }
 }
 
-/// What a finding says of its objects.
+/// The texts and severity of a finding.
 struct Diagnosis {
     doc: &'static RuleDoc,
     severity: Severity,
@@ -74,15 +72,15 @@ fn because(keyword: &Keyword) -> String {
     if keyword.words.is_empty() { String::new() } else { format!(": {}", keyword.words) }
 }
 
-/// The finding, or why it is not known.
-fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
-    let Key { version, harm, pattern, keyword } = key;
+/// The diagnosis of a group, or the reason why the effect is undecided.
+fn diagnose(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
+    let Key { version, impact, pattern, keyword } = key;
     let field = if pattern.is_empty() { "the object" } else { pattern.as_str() };
     let (because, of_all) = (because(keyword), of_all(group, total));
     let (is, has, lose, get) =
         if group.count == 1 { ("is", "has", "loses", "gets") } else { ("are", "have", "lose", "get") };
     let mut severity = None;
-    let (doc, message, help): (&RuleDoc, String, String) = match harm {
+    let (doc, message, help): (&RuleDoc, String, String) = match impact {
         Impact::Undecided(reason) => return Err(reason.clone()),
         Impact::Refused(Refusal::AnyUpdate) => (
             &rules::REFUSED_ON_UPDATE,
@@ -135,17 +133,17 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
             let message = match fill {
                 Fill::OnRead => format!("{of_all} {has} {field} defaulted on read at {version}{because}"),
                 Fill::OnWrite => format!("{of_all} {get} {field} when next written at {version}{because}"),
-                Fill::IfNotStored => format!("{of_all} may get another {field} at {version}{because}"),
+                Fill::IfNotStored => format!("{of_all} may get a different {field} at {version}{because}"),
             };
-            (&rules::DEFAULTED, message, format!("set {field} in them where the default is wrong"))
+            (&rules::DEFAULTED, message, format!("set {field} in the objects for which the default is wrong"))
         }
         Impact::WrittenAt { manager, removed } => {
             severity = Some(Severity::Warning);
             let goes = if *removed { "which is removed" } else { "which is no longer served" };
-            let (was, when) = (if group.count == 1 { "was" } else { "were" }, "written");
+            let was = if group.count == 1 { "was" } else { "were" };
             (
                 &rules::REMOVED_VERSION,
-                format!("{of_all} {was} {when} at {version}, {goes}, by {manager}"),
+                format!("{of_all} {was} written at {version}, {goes}, by {manager}"),
                 format!("make sure {manager} writes a version that is still served"),
             )
         }
@@ -161,7 +159,8 @@ fn said(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
     Ok(Diagnosis { doc, severity: severity.unwrap_or(doc.severity), message, help })
 }
 
-fn violation(key: Key, group: Group, said: Diagnosis, total: u64, change: usize, crd: &About<'_>) -> Violation {
+fn violation(key: Key, group: Group, diagnosis: Diagnosis, total: u64, change: usize, crd: &About<'_>) -> Violation {
+    let Diagnosis { doc, severity, message, help } = diagnosis;
     let Key { version, pattern, keyword, .. } = key;
     let label = format!("{}{}", of_all(&group, total), because(&keyword));
     let at: Vec<Step> = match crd.desired.version(&version) {
@@ -182,11 +181,12 @@ fn violation(key: Key, group: Group, said: Diagnosis, total: u64, change: usize,
         }),
         path: (!pattern.is_empty()).then_some(pattern),
         label: Some(label),
-        severity: said.severity,
-        ..Violation::of(said.doc, change, Some(version.to_string()), said.message, said.help, at)
+        severity,
+        ..Violation::of(doc, change, Some(version.to_string()), message, help, at)
     }
 }
 
+/// The number of different objects, which are sorted.
 fn distinct(objects: &[AffectedObject]) -> u64 {
     let mut count = 0;
     let mut last: Option<&AffectedObject> = None;

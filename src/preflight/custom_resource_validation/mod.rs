@@ -1,12 +1,12 @@
-//! `CustomResourceValidation`: does the upgrade of a CRD harm the objects that exist, and would the server take the
-//! custom resources among the manifests?
+//! `CustomResourceValidation`: does the upgrade of a CRD harm existing objects, and would the server accept the custom
+//! resources among the manifests?
 //!
 //! ```text
-//! objects (list, judge, group) ─► said ─► findings
+//! objects (list, judge, group) ─► diagnosis ─► findings
 //! manifests ─► merge ─► findings
 //! ```
 //!
-//! [`super::objects`] says what becomes of the objects that exist.
+//! [`super::objects`] determines the effect on existing objects.
 
 mod diagnosis;
 mod rules;
@@ -51,15 +51,15 @@ pub const ENTRY: CheckEntry = CheckEntry {
     documented: |_, _| Vec::new(),
 };
 
-/// The check's configuration, read.
+/// The check's parsed configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The namespaces whose objects are judged; none for all.
+    /// The namespaces whose objects are validated; empty means all.
     pub namespaces: Vec<String>,
     pub label_selector: Option<String>,
-    /// Objects on one page of a list.
+    /// The number of objects on one page of a list.
     pub page_size: u32,
-    /// Objects that the output for people shows of each finding.
+    /// The number of objects that the human report shows for each finding.
     pub max_examples: usize,
 }
 
@@ -75,7 +75,7 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
         "Validate only the objects of these namespaces; an empty list means all. Cluster-scoped objects are always \
             validated.",
     );
-    // An object is looked at once, however often its namespace is named.
+    // Each namespace is listed once, even if it is given twice.
     let mut seen = BTreeSet::new();
     namespaces.retain(|name| seen.insert(name.clone()));
     let selector = "Validate only the objects with these labels, in Kubernetes' own syntax: app=web,tier in (a, b).";
@@ -106,8 +106,8 @@ impl CustomResourceValidation {
         Selection { namespaces, label_selector, page_size }
     }
 
-    /// What happens to the objects of one CRD.
-    async fn look(&self, upgrade: Upgrade, context: &Context<'_>) -> Found {
+    /// Determines what happens to the objects of one CRD.
+    async fn examine(&self, upgrade: Upgrade, context: &Context<'_>) -> Found {
         if upgrade.questions.is_empty() {
             return Found { coverage: vec![(upgrade.change, 0, upgrade.proven)], ..Found::default() };
         }
@@ -119,10 +119,10 @@ impl CustomResourceValidation {
                 Arc::new(survey(&upgrade, &selection, wants, context).await)
             }
         };
-        self.tell(upgrade, &surveyed, context)
+        self.report(upgrade, &surveyed, context)
     }
 
-    fn tell(&self, upgrade: Upgrade, surveyed: &Surveyed, context: &Context<'_>) -> Found {
+    fn report(&self, upgrade: Upgrade, surveyed: &Surveyed, context: &Context<'_>) -> Found {
         let mut found = Found::default();
         if let Some(error) = &surveyed.error {
             found.unchecked.push(error.clone());
@@ -142,8 +142,8 @@ impl CustomResourceValidation {
                     found.violations.extend(violations);
                     found.unchecked.extend(unchecked);
                 }
-                Err(Unlisted::Webhook(said)) => {
-                    found.violations.push(not_converted(&upgrade, &list.version, said, context));
+                Err(Unlisted::Webhook(error)) => {
+                    found.violations.push(not_converted(&upgrade, &list.version, error, context));
                 }
                 Err(Unlisted::Forbidden(error) | Unlisted::Other(error)) => found.unchecked.push(error.clone()),
             }
@@ -194,8 +194,8 @@ impl Check for CustomResourceValidation {
             let changes = &context.plan.changes;
             let (upgrades, unchecked) = upgrades(changes, Arc::clone(&context.proofs)).await?;
             let mut found = Found { unchecked, ..Found::default() };
-            // In order, whatever list comes to its end first.
-            let mut surveys = stream::iter(upgrades).map(|upgrade| self.look(upgrade, &context)).buffered(AT_ONCE);
+            // The results keep the order of the plan, whichever list ends first.
+            let mut surveys = stream::iter(upgrades).map(|upgrade| self.examine(upgrade, &context)).buffered(AT_ONCE);
             while let Some(surveyed) = surveys.next().await {
                 found.extend(surveyed);
             }
@@ -215,7 +215,7 @@ impl Check for CustomResourceValidation {
     }
 }
 
-/// The CRDs in which something changes that objects meet, in the order of the plan. Of all others nothing is said.
+/// The upgrades that can affect objects, in the order of the plan.
 async fn upgrades(
     changes: &[Change],
     proofs: Arc<Proofs>,
@@ -235,12 +235,12 @@ async fn upgrades(
     Ok((upgrades, unchecked))
 }
 
-/// What was found, and what could not be looked at.
+/// The violations found, and what could not be checked.
 #[derive(Default)]
 struct Found {
     violations: Vec<Violation>,
     unchecked: Vec<CouldNotCheck>,
-    /// Change in the plan, objects that were read, versions that are proven.
+    /// The change in the plan, the number of objects read, and the proven versions.
     coverage: Vec<(usize, u64, Vec<Arc<str>>)>,
 }
 
@@ -260,13 +260,13 @@ fn of_manifest(fault: Fault) -> Violation {
     fault.under(rule)
 }
 
-fn not_converted(upgrade: &Upgrade, version: &str, said: &str, context: &Context<'_>) -> Violation {
-    let said = if context.redact {
+fn not_converted(upgrade: &Upgrade, version: &str, error: &str, context: &Context<'_>) -> Violation {
+    let error = if context.redact {
         "the conversion webhook fails".to_owned()
     } else {
-        crate::text::cut(said, 400).into_owned()
+        crate::text::cut(error, 400).into_owned()
     };
-    let message = format!("objects cannot be read at {version}, so the effect on them is unknown: {said}");
+    let message = format!("objects cannot be read at {version}, so the effect on them is unknown: {error}");
     let help = "fix the conversion webhook, then run again".to_owned();
     Violation::of(&rules::NOT_CONVERTED, upgrade.change, Some(version.to_owned()), message, help, steps::conversion())
 }

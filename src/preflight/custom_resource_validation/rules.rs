@@ -1,4 +1,4 @@
-//! The rules of this check in words; `judge` and `manifests` find what they speak of.
+//! The texts of this check's rules. `judge` and `manifests` in [`crate::preflight::objects`] evaluate them.
 
 mod existing;
 mod manifest;

@@ -1,4 +1,4 @@
-//! Single objects under pairs of CRDs.
+//! Tests of single objects with pairs of CRDs.
 
 mod folder;
 
@@ -15,7 +15,7 @@ use crate::preflight::Violation;
 use crate::preflight::proofs::{Prover, Question, VersionProof};
 use crate::resource::{RawObject, Step};
 
-/// A whole CRD around its `spec.versions` and what else is given.
+/// A complete CRD from the given parts, such as `spec.versions`.
 fn crd(part: Value) -> Value {
     let mut crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -48,13 +48,13 @@ fn crd(part: Value) -> Value {
     crd
 }
 
-/// A CRD of one version with this schema of `spec`.
+/// A CRD with one version that has this schema of `spec`.
 fn with_spec(spec: Value) -> Value {
     let schema = json!({"openAPIV3Schema": {"properties": {"spec": spec}}});
     crd(json!({"spec": {"versions": [{"name": "v1", "schema": schema}]}}))
 }
 
-/// A CRD of several versions: name, whether it is the storage version, schema of `spec`.
+/// A CRD with several versions: name, whether it is the storage version, and schema of `spec`.
 fn with_versions(versions: &[(&str, bool, Value)]) -> Value {
     let version = |(name, storage, spec): &(&str, bool, Value)| json!({"name": name, "storage": storage, "schema": {"openAPIV3Schema": {"properties": {"spec": spec}}}});
     crd(json!({"spec": {"versions": versions.iter().map(version).collect::<Vec<_>>()}}))
@@ -72,7 +72,7 @@ fn object(part: Value) -> Value {
     object
 }
 
-/// Leaves everything open, so that objects are looked at.
+/// Proves nothing, so that objects are read.
 #[derive(Debug)]
 struct Unproven;
 
@@ -100,7 +100,7 @@ fn about<'a>(upgrade: &'a Upgrade, judged: &'a [Arc<str>]) -> About<'a> {
     About { name: &upgrade.name, desired: &upgrade.desired, judged, examples: 10 }
 }
 
-/// What happens to these objects.
+/// The violations for these objects.
 fn findings(live: &Value, desired: &Value, objects: &[Value]) -> Vec<Violation> {
     let Some(upgrade) = upgrade(live, desired) else { return Vec::new() };
     let mut violations = Vec::new();
@@ -111,7 +111,7 @@ fn findings(live: &Value, desired: &Value, objects: &[Value]) -> Vec<Violation> 
             groups.total += 1;
             let effects = pass.judge.object(&item);
             let quiet = pass.judge.leaves_alone(&item);
-            assert!(!quiet || effects.is_empty(), "the short way must not overlook anything: {effects:?}");
+            assert!(!quiet || effects.is_empty(), "the fast path must not miss anything: {effects:?}");
             groups.add(&Named::of(&item), effects);
         }
         violations.extend(diagnosis::violations(groups, 0, &about(&upgrade, &judged(&pass.judge))).0);
@@ -119,7 +119,7 @@ fn findings(live: &Value, desired: &Value, objects: &[Value]) -> Vec<Violation> 
     violations
 }
 
-/// Rule, version, path and number of objects of each.
+/// The rule, version, path and number of objects of each violation.
 fn said(live: &Value, desired: &Value, objects: &[Value]) -> Vec<String> {
     let say = |violation: &Violation| {
         let count = violation.affected.as_ref().map_or(0, |affected| affected.count);
@@ -129,7 +129,7 @@ fn said(live: &Value, desired: &Value, objects: &[Value]) -> Vec<String> {
     findings(live, desired, objects).iter().map(say).collect()
 }
 
-/// One object with this `spec` under two schemas of it.
+/// The violations for one object with this `spec` and two schemas of `spec`.
 fn of_spec(live: Value, desired: Value, spec: Value) -> Vec<String> {
     said(&with_spec(live), &with_spec(desired), &[object(json!({"spec": spec}))])
 }
@@ -173,11 +173,11 @@ fn the_reach_of_a_refusal_is_told_apart() {
     let mut required = live();
     required["required"] = json!(["n"]);
     assert_eq!(of_spec(live(), required, json!({})), ["ExistingObjectRefusedOnUpdate v1 spec.n 1"]);
-    // What a part of spec requires is asked for once that part is touched.
+    // A field that a part of spec requires is checked when that part changes.
     let mut deep = live();
     deep["properties"]["deep"]["required"] = json!(["x"]);
     assert_eq!(of_spec(live(), deep, json!({"deep": {}})), ["ExistingObjectRefusedWhenTouched v1 spec.deep.x 1"]);
-    // A rule that must move is refused on any update, and never on a create.
+    // A rule that demands a change refuses any update that does not make it, and never a create.
     let moves = number(json!({"x-kubernetes-validations": [{"rule": "self > oldSelf"}]}));
     let found = findings(&with_spec(live()), &with_spec(moves), &[object(json!({"spec": {"n": 7}}))]);
     assert_eq!(found[0].rule, "ExistingObjectRefusedOnUpdate");
@@ -193,7 +193,7 @@ fn keys_that_hold_dots_brackets_and_quotes_are_not_taken_for_paths() {
     let map = |b: Value| fields(json!({"map": {"type": "object", "additionalProperties": fields(json!({"b": b}))}}));
     let (live, desired) = (map(json!({"type": "string"})), map(json!({"type": "string", "maxLength": 2})));
     for key in ["a", "a.b", "a]b", "a[0]", "[0]", "\"", "a\"].b", ".", "b"] {
-        // Another key reads like the place of the value that is refused.
+        // The other keys look like the path of the refused value.
         let spec = json!({"map": {key: {"b": "long"}, format!("{key}.b"): {"b": "ok"}, format!("{key}.b.b"): {}}});
         let refused = ["ExistingObjectRefusedWhenTouched v1 spec.map[*].b 1"];
         assert_eq!(of_spec(live.clone(), desired.clone(), spec), refused, "{key}");
@@ -205,7 +205,7 @@ fn what_is_wrong_already_today_is_not_reported() {
     let limit = |most: u64| fields(json!({"s": {"type": "string", "maxLength": most}, "t": {"type": "string"}}));
     assert_eq!(of_spec(limit(3), limit(2), json!({"s": "long"})), Vec::<String>::new());
     assert_eq!(of_spec(limit(4), limit(2), json!({"s": "long"})), ["ExistingObjectRefusedWhenTouched v1 spec.s 1"]);
-    // Another reason at the same place is a new one.
+    // A different reason at the same place is a new problem.
     let mut other = limit(3);
     other["properties"]["s"]["pattern"] = "^x".into();
     other["properties"]["s"].as_object_mut().unwrap().remove("maxLength");
@@ -255,17 +255,17 @@ fn each_version_is_judged_by_its_own_schema() {
     let new = || json!({"type": "object", "required": ["c"], "properties": {"a": {"type": "string"}, "c": {"type": "string"}}});
     let live = with_versions(&[("v1", true, old())]);
     let objects = [object(json!({"spec": {"a": "x", "b": "y"}}))];
-    // A new served version: written there, the object loses what it does not have.
+    // An object loses the fields that a new served version does not have when it is written there.
     assert_eq!(
         said(&live, &with_versions(&[("v1", true, old()), ("v2", false, new())]), &objects),
         ["ExistingObjectRefusedOnUpdate v2 spec.c 1", "ExistingDataPruned v2 spec.b 1"]
     );
-    // As the storage version it takes it from every write.
+    // If it becomes the storage version, every write loses them.
     let moved = findings(&live, &with_versions(&[("v1", false, old()), ("v2", true, new())]), &objects);
     let lost: Vec<&str> = moved.iter().filter(|v| v.rule == "ExistingDataPruned").map(|v| v.message.as_str()).collect();
     assert_eq!(lost.len(), 1, "{lost:?}");
     assert!(lost[0].contains("becomes the storage version"), "{lost:?}");
-    // A version that was there with the same schema says nothing new.
+    // A version that existed before with the same schema is not reported.
     let both = with_versions(&[("v1", true, old()), ("v2", false, new())]);
     let wider = with_versions(&[
         ("v1", true, fields(json!({"a": {"type": "string"}, "b": {"type": "string"}, "z": {"type": "string"}}))),
@@ -391,7 +391,7 @@ fn a_storage_version_that_only_a_webhook_knows_is_asked_for() {
     };
     let both = ["v1", "v2"];
     assert_eq!(passes(&versions("v1", &both), &versions("v2", &both)), (vec!["v2".to_owned()], vec![]));
-    // Nobody can ask for it before it is there.
+    // A version cannot be read before it is served.
     let (_, not_judged) = passes(&versions("v1", &["v1"]), &versions("v2", &both));
     assert_eq!(not_judged, ["v2"]);
 }

@@ -1,6 +1,7 @@
-//! Why something happens to an object, in words that are the same for all objects that it happens to.
+//! The cause of an effect, in words that are the same for all affected objects.
 //!
-//! The server's errors name one object's indices, keys and values. What of them comes from the schema is the cause.
+//! The server's errors contain indices, keys and values of one object. The cause is the part that comes from the
+//! schema.
 
 use std::io;
 
@@ -10,21 +11,21 @@ use super::place::{self, Place};
 use crate::resource::Step;
 use gantry_schema::{FieldError, Kind, RefusedBy};
 
-/// Values are shown up to this many characters.
+/// The maximum number of characters shown of a value.
 const LONGEST_VALUE: usize = 100;
-/// Rules of a schema are quoted up to this many.
+/// The maximum number of characters quoted from a rule or its message.
 const LONGEST_RULE: usize = 300;
 
-/// The keyword that refuses a value, and what it says.
+/// The keyword that causes an effect.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Keyword {
-    /// From the root of the schema to what refuses: …, `maximum`, or …, `x-kubernetes-validations`, 2.
+    /// The steps from the root of the schema to it: …, `maximum`, or …, `x-kubernetes-validations`, 2.
     pub at: Vec<Step>,
-    /// In words, without a value of the object: `Required value`.
+    /// The cause in words, without values of the object: `Required value`.
     pub words: String,
 }
 
-/// What in `schema` refuses, by the server's error about a value at `place`.
+/// The keyword in `schema` that causes the server's error about a value at `place`.
 pub fn of(error: &FieldError, place: &Place, schema: &Value) -> Keyword {
     let here = |words: &str| {
         let words = format!("{}: {}", error.kind.words(), crate::text::cut(words, LONGEST_RULE));
@@ -41,7 +42,7 @@ pub fn of(error: &FieldError, place: &Place, schema: &Value) -> Keyword {
     }
 }
 
-/// What the keyword at these steps says, as far as the schema shows.
+/// The words for the keyword at these steps, from the schema alone.
 fn words(error: &FieldError, at: &[Step], schema: &Value) -> String {
     let found = place::value_at(schema, at);
     let text = || found.map(|value| shown(value, false)).unwrap_or_default();
@@ -64,12 +65,12 @@ fn words(error: &FieldError, at: &[Step], schema: &Value) -> String {
     }
 }
 
-/// A type or a format. What has none of its own is an int-or-string.
+/// A type or a format. A node without one is an int-or-string.
 fn wanted(found: Option<&Value>) -> &str {
     found.and_then(Value::as_str).unwrap_or("integer,string")
 }
 
-/// The message of a rule, or the rule where it has none, or makes one from values.
+/// The message of a rule, or its expression if it has none or uses `messageExpression`.
 fn rule(found: Option<&Value>) -> String {
     let text = |key: &str| found.and_then(|rule| rule.get(key)?.as_str()).unwrap_or_default().trim().to_owned();
     let words = match text("message") {
@@ -86,12 +87,12 @@ fn list(values: Option<&Value>) -> String {
     format!("{}{more}", words.join(", "))
 }
 
-/// A value as JSON on one line, not too long; with `redact` what kind of value it is.
+/// A value as JSON on one line, cut if it is long; with `redact` only its type.
 pub fn shown(value: &Value, redact: bool) -> String {
     let kind = match value {
         _ if !redact => {
             let mut text = Bounded(Vec::new());
-            // The only error is that there is enough.
+            // The only possible error means that the buffer is full.
             let _ = serde_json::to_writer(&mut text, value);
             return crate::text::cut(&String::from_utf8_lossy(&text.0), LONGEST_VALUE).into_owned();
         }
@@ -105,7 +106,7 @@ pub fn shown(value: &Value, redact: bool) -> String {
     kind.to_owned()
 }
 
-/// Takes what is shown of a value, and a little more to see that it was cut.
+/// A buffer for the shown part of a value, with some room beyond it to detect that the value was cut.
 struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {
@@ -113,7 +114,7 @@ impl io::Write for Bounded {
         if self.0.len() > 4 * (LONGEST_VALUE + 1) {
             return Err(io::ErrorKind::WriteZero.into());
         }
-        // No more than is shown is kept of one long text.
+        // A single write can be one long string.
         self.0.extend(bytes.iter().take(8 * LONGEST_VALUE));
         Ok(bytes.len())
     }
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
     use gantry_schema::Schema;
 
-    /// The causes that a `spec` has under a schema of it.
+    /// The causes of the errors of a `spec` under this schema.
     fn causes(schema: Value, spec: Value) -> Vec<(String, String)> {
         let schema = json!({"type": "object", "properties": {"spec": schema}});
         let object = json!({"metadata": {"name": "x"}, "spec": spec});

@@ -1,4 +1,4 @@
-//! The objects that the deploy itself writes: judged along with those that are stored, in the form that they will have.
+//! The objects that the deploy itself writes, judged along with the stored ones in the form that they will have.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::merge;
 use crate::plan::Change;
 use crate::preflight::Context;
 
-/// Counts what happens to the manifests of this kind. Those that change nothing are among the objects that are stored.
+/// Counts the effects on the manifests of this kind. Manifests that change nothing are counted as stored objects.
 pub fn judge(upgrade: &Upgrade, listed: &Arc<str>, judge: &Judge, context: &Context<'_>, tally: &mut Tally) {
-    let is_meant = |change: &&Change| {
+    let is_of_kind = |change: &&Change| {
         change.resource.group == upgrade.live.group
             && change.resource.plural == upgrade.live.names.plural
             && !change.action.leaves_alone()
     };
-    for change in context.plan.changes.iter().filter(is_meant) {
+    for change in context.plan.changes.iter().filter(is_of_kind) {
         let object = &change.desired.object;
         match form(upgrade, listed, change, context.field_manager) {
             Ok(value) => {
                 let mut effects = judge.object(&Item { value, managed: Vec::new() });
-                // What a manifest sets is stored as it is.
-                effects.retain(|effect| effect.harm != Impact::Defaulted(Fill::IfNotStored));
+                // A value that a manifest sets is stored, so it does not come from a default.
+                effects.retain(|effect| effect.impact != Impact::Defaulted(Fill::IfNotStored));
                 let causes = effects.iter().filter_map(Cause::of).map(|cause| (cause, BTreeSet::new())).collect();
                 let namespace = object.namespace.as_deref().map(Into::into);
                 let example = Example { namespace, name: object.name.as_str().into(), from_manifest: true };
@@ -42,7 +42,7 @@ pub fn judge(upgrade: &Upgrade, listed: &Arc<str>, judge: &Judge, context: &Cont
     }
 }
 
-/// What the object will be, as it is listed.
+/// The object as the deploy will write it, in the form in which it is listed.
 fn form(upgrade: &Upgrade, listed: &Arc<str>, change: &Change, manager: &str) -> Result<Value, String> {
     let name = change.resource.version.as_str();
     let webhook = [&upgrade.live, &upgrade.desired]

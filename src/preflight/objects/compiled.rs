@@ -1,4 +1,4 @@
-//! A version of a CRD with its schema compiled, to judge objects by.
+//! A version of a CRD with its compiled schema, for validating objects.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ pub struct Compiled {
     /// `openAPIV3Schema` as it is written.
     pub raw: Arc<Value>,
     pub status_subresource: bool,
-    /// Index into `spec.versions`.
+    /// The index in `spec.versions`.
     pub index: usize,
 }
 
 impl Compiled {
     /// # Errors
-    /// What no server could hold a custom resource against.
+    /// The schema is missing or cannot be compiled.
     pub fn of(version: &Version) -> Result<Self, String> {
         let raw = version.schema_value()?;
         let schema = Schema::compile(&raw).map_err(|error| error.to_string())?;
         Ok(Self::new(version, raw, schema.with_scale(version.scale_paths())))
     }
 
-    /// What of this version is not the same in `other`: see [`Schema::compile_beside`].
+    /// The parts of this version that differ in `other`: see [`Schema::compile_beside`].
     ///
     /// # Errors
     /// As [`Compiled::of`].
@@ -48,7 +48,7 @@ impl Compiled {
         }
     }
 
-    /// From the root of the CRD to the schema of this version.
+    /// The steps from the root of the CRD to the schema of this version.
     pub fn steps(&self) -> Vec<Step> {
         steps::schema(self.index)
     }

@@ -1,5 +1,5 @@
-//! Defaults that change or go. A field that has the default of today may owe it to the read alone: the server fills
-//! defaults in when it reads from storage, and nobody outside can see whether the value is stored.
+//! Defaults that change or are removed. A field with today's default may not be stored: the server fills in defaults
+//! when it reads from storage, and the API does not show whether the value is stored.
 
 use serde_json::Value;
 
@@ -7,15 +7,15 @@ use super::place;
 use crate::resource::Step;
 use gantry_schema::same_value;
 
-/// One default of the live schema that is not the desired one's.
+/// A default of the live schema that differs in the desired one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedDefault {
     pub live: Value,
-    /// `None` where there is none any more.
+    /// `None` if the default is removed.
     pub desired: Option<Value>,
     /// `spec.list[*].x`
     pub pattern: String,
-    /// In the desired schema.
+    /// The place in the desired schema.
     pub at: Vec<Step>,
     way: Vec<Down>,
 }
@@ -29,7 +29,7 @@ enum Down {
     Entries,
 }
 
-/// The defaults of fields that both schemas have, where they differ.
+/// The defaults that differ, of fields that both schemas have.
 pub fn changed(live: &Value, desired: &Value) -> Vec<ChangedDefault> {
     let mut found = Vec::new();
     walk(live, desired, &mut Vec::new(), &mut Vec::new(), &mut found);
@@ -86,7 +86,7 @@ fn pattern(way: &[Down]) -> String {
 }
 
 impl ChangedDefault {
-    /// Where in the object the value is the live default.
+    /// The places in the object whose value is the live default.
     pub fn places_in(&self, object: &Value) -> Vec<Vec<Step>> {
         let mut places: Vec<Vec<Step>> = vec![Vec::new()];
         for down in &self.way {
@@ -136,7 +136,11 @@ mod tests {
             json!({"a": "x", "same": 1, "list": [{"b": "x"}, {"b": "z"}, {}, {"b": "x"}], "map": {"k": {"c": "x"}}});
         let places: Vec<usize> = found.iter().map(|changed| changed.places_in(&object).len()).collect();
         assert_eq!(places, [1, 2, 1]);
-        assert_eq!(changed(&schema(json!("x")), &schema(Value::Null)).len(), 3, "a default that goes");
-        assert_eq!(changed(&schema(Value::Null), &schema(json!("x"))), [], "a new one fills in and is seen by that");
+        assert_eq!(changed(&schema(json!("x")), &schema(Value::Null)).len(), 3, "a removed default");
+        assert_eq!(
+            changed(&schema(Value::Null), &schema(json!("x"))),
+            [],
+            "a new default is found when it is filled in"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What the API server says of a CRD that is to be written. [`gantry_schema::crd`] knows; this file says which CRD would be
-//! stored, and where in the manifest the server's words belong.
+//! What the API server refuses in a CRD that would be written. [`gantry_schema::crd`] validates; this file determines
+//! which CRD would be stored, and the place in the manifest of each refusal.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use crate::text;
 use gantry_schema::FieldError;
 use gantry_schema::crd;
 
-/// More refusals of one CRD than this are counted and not reported one by one.
+/// The maximum number of refusals reported for one CRD; the rest are counted.
 const MOST: usize = 50;
 
 /// A refusal of the API server.
@@ -22,19 +22,19 @@ pub struct Refused {
     pub version: Option<String>,
     /// The schema node: `^.spec.pollInterval`.
     pub path: Option<String>,
-    /// Where in the desired CRD.
+    /// The place in the desired CRD.
     pub at: Vec<Step>,
     pub message: String,
 }
 
-/// What the server refuses in a CRD that `manager` applies, in place of the live one where there is one. Without a manager it
-/// is an upgrade from one manifest to another. What is `known` from other clusters is not asked again.
+/// What the server refuses in a CRD that `manager` creates, or applies over the live one. Without a manager, the CRD is
+/// an upgrade from one manifest to another. A result that is `known` from other clusters is reused.
 pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<Refused> {
     let read = |text: &str| serde_json::from_str::<Value>(text).ok();
     let Some(desired) = read(&crd.desired_object.json()).filter(|crd| crd["apiVersion"] == API_VERSION) else {
         return Vec::new();
     };
-    // Versions that are the same on both sides are read once.
+    // Versions that are the same on both sides are parsed once.
     let without_versions = crd.without_same_versions();
     let has_same_versions = without_versions.is_some();
     let mut live = match without_versions {
@@ -55,7 +55,7 @@ pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<R
     }
 }
 
-/// With `has_same_versions` those of `live` are in `desired` only.
+/// The refusals of `desired`. With `has_same_versions`, the versions are in `desired` only.
 fn refusals(desired: &Value, live: Option<&Value>, has_same_versions: bool) -> Vec<Refused> {
     let whole = |message| Refused { version: None, path: None, at: vec!["spec".into()], message };
     let judgement = match live {
@@ -84,11 +84,11 @@ fn refusals(desired: &Value, live: Option<&Value>, has_same_versions: bool) -> V
     refused
 }
 
-/// The live CRD once `manager` has applied the desired one: what it does not say stays, unless `manager` said it before and
-/// nobody else does.
+/// The live CRD after `manager` has applied the desired one: a field that the manifest lacks stays, unless `manager`
+/// alone owns it.
 fn applied(live: &mut Value, mut desired: Value, manager: &str) -> Value {
     let merged = |live: &Value, desired| merge::merge(live, &merge::intent(desired, true), &SHAPE, manager);
-    // The versions are one field and most of a CRD. Desired's take the place of live's, which needs no copy of either.
+    // The versions are one field and most of a CRD. They are moved out before the merge, so neither side is copied.
     let versions = |crd: &mut Value| crd.pointer_mut("/spec/versions").filter(|of| of.is_array()).map(Value::take);
     let Some(of_desired) = versions(&mut desired) else { return merged(live, desired) };
     let of_live = versions(live);
@@ -100,7 +100,7 @@ fn applied(live: &mut Value, mut desired: Value, manager: &str) -> Value {
     applied
 }
 
-/// How a CRD is merged: the fields that go with all that is in them.
+/// The structure by which a CRD is merged; a field without a structure of its own is replaced as a whole.
 static SHAPE: LazyLock<Value> = LazyLock::new(|| {
     let client = json!({"properties": {"service": {}, "url": {}, "caBundle": {}}});
     let webhook = json!({"properties": {"clientConfig": client, "conversionReviewVersions": {}}});
@@ -110,14 +110,14 @@ static SHAPE: LazyLock<Value> = LazyLock::new(|| {
     }})
 });
 
-/// The desired CRD with what others say of the live one, where nobody knows who said what: what they say of a webhook that
-/// converts, such as its CA, and who approved of the API.
+/// The desired CRD with the fields of the live one that other managers usually set, for when owners are unknown: those
+/// of the conversion webhook, such as its CA, and the approval of the API.
 fn upgraded(live: &Value, mut desired: Value) -> Value {
     let webhook = |crd: &Value| crd["spec"]["conversion"]["strategy"] == "Webhook";
     if webhook(live) && webhook(&desired) {
         let (live, desired) = (&live["spec"]["conversion"], &mut desired["spec"]["conversion"]);
         let config = &desired["webhook"]["clientConfig"];
-        // Of URL and service there is one.
+        // A client config has either a URL or a service.
         if config["url"].is_null() && config["service"].is_null() {
             keep(live, desired);
         }
@@ -129,7 +129,7 @@ fn upgraded(live: &Value, mut desired: Value) -> Value {
     desired
 }
 
-/// Takes over what `into` does not say itself.
+/// Copies the fields that `into` lacks.
 fn keep(from: &Value, into: &mut Value) {
     match (from, into) {
         (Value::Object(from), Value::Object(into)) => {
@@ -142,12 +142,12 @@ fn keep(from: &Value, into: &mut Value) {
     }
 }
 
-/// The first refusal of a CRD that is to replace a live one, in words.
+/// The message of the first refusal of a CRD that would replace a live one.
 pub fn first(crd: &Sides) -> Option<String> {
     judge(crd, None, None).into_iter().next().map(|refused| refused.message)
 }
 
-/// Where in the desired CRD.
+/// A place in the desired CRD.
 struct Place {
     version: Option<String>,
     path: Option<String>,
@@ -155,7 +155,8 @@ struct Place {
 }
 
 impl Place {
-    /// The server puts what all versions have in common at the top; here it is shown in the first version.
+    /// The place of a refusal. The server moves what all versions share to the top of the spec; it is shown in the
+    /// first version.
     fn of(refusal: &FieldError, desired: &Value) -> Self {
         let steps = refusal.at.clone();
         let key = |at: usize| match refusal.at.get(at) {

@@ -1,4 +1,4 @@
-//! Effects on single objects, grouped by their cause: one group for one mistake, however many objects meet it.
+//! Effects on single objects, grouped by their cause: one group for each cause, however many objects are affected.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,25 +9,25 @@ use super::judge::{Effect, Impact};
 use super::object::Item;
 use crate::finding::AffectedObject;
 
-/// Causes that are counted separately in one CRD. What comes after them is counted together.
+/// The maximum number of causes counted separately for one CRD. Further causes are counted together.
 const MOST_CAUSES: usize = 500;
-/// Objects that are named in the findings of one check. What comes after them is counted.
+/// The maximum number of objects named in the findings of one check. Further objects are only counted.
 pub const MOST_NAMED: usize = 200_000;
 
-/// What makes effects the same cause.
+/// The cause of effects, by which they are grouped.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     pub version: Arc<str>,
-    pub harm: Impact,
+    pub impact: Impact,
     pub pattern: String,
     pub keyword: Keyword,
 }
 
-/// The objects that meet one cause.
+/// The objects affected by one cause.
 #[derive(Debug, Clone, Default)]
 pub struct Group {
     pub count: u64,
-    /// The last object, which may come several times in a row.
+    /// The last object added, whose effects are added one after the other.
     last: Option<Named>,
     pub objects: Vec<AffectedObject>,
 }
@@ -36,9 +36,9 @@ pub struct Group {
 #[derive(Debug, Clone)]
 pub struct Groups {
     pub groups: BTreeMap<Key, Group>,
-    /// Objects looked at.
+    /// The number of objects examined.
     pub total: u64,
-    /// How many more may be named.
+    /// The number of objects that can still be named.
     room: usize,
 }
 
@@ -49,14 +49,14 @@ impl Default for Groups {
 }
 
 impl Groups {
-    /// Groups that name at most so many objects, over all causes.
+    /// Groups that name at most `room` objects over all causes.
     pub fn with_room(room: usize) -> Self {
         Groups { groups: BTreeMap::new(), total: 0, room }
     }
 
     pub fn add(&mut self, object: &Named, effects: Vec<Effect>) {
-        for Effect { harm, version, pattern, keyword, path, value, .. } in effects {
-            let mut key = Key { version, harm, pattern, keyword };
+        for Effect { impact, version, pattern, keyword, path, value, .. } in effects {
+            let mut key = Key { version, impact, pattern, keyword };
             if self.groups.len() >= MOST_CAUSES && !self.groups.contains_key(&key) {
                 key.pattern = String::new();
                 key.keyword = Keyword { at: Vec::new(), words: "further causes".into() };
@@ -82,7 +82,7 @@ impl Groups {
     }
 }
 
-/// The name of an object.
+/// The namespace and name of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub namespace: Option<Box<str>>,

@@ -1,12 +1,13 @@
-//! What a new definition does to one object that exists.
+//! The effect of a new CRD on one existing object.
 //!
 //! ```text
-//! storage ─► stored version: pruned, defaulted ─► version of the request: pruned ─► defaulted, judged ─► storage version: pruned
+//! storage ─► stored version: pruned, defaulted ─► version of the request: pruned
+//!                ─► defaulted, validated ─► storage version: pruned
 //! ```
 //!
-//! That is the way of an object through the API server when a client reads it and writes it back. [`Judge`] goes it under
-//! the desired definition and, only where that does something to the object, under the live one: what is so already
-//! today is not the upgrade's doing.
+//! This is what the API server does with an object when a client reads it and writes it back. [`Judge`] repeats it with
+//! the desired CRD, and, only if that affects the object, with the live one: an effect that already occurs today is not
+//! caused by the upgrade.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -25,87 +26,85 @@ use crate::resource::Step;
 use crate::text;
 use gantry_schema::{FieldError, Outcome, Pruned, RefusedBy, Undecided};
 
-/// What happens to an object, worst first.
+/// What happens to an object, from worst to least.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Impact {
     /// See [`Refusal`].
     Refused(Refusal),
+    /// It loses a field.
     Pruned(Loss),
-    /// Filled in: the value that the object gets.
+    /// It gets a default.
     Defaulted(Fill),
-    /// A manager wrote it at a version that goes.
-    WrittenAt {
-        manager: String,
-        removed: bool,
-    },
-    /// It is or may be stored at a version that goes.
+    /// A manager wrote it at a version that is removed or no longer served.
+    WrittenAt { manager: String, removed: bool },
+    /// It is or may be stored at a version that is removed.
     StoredAt,
-    /// A rule or pattern of the desired schema that could not be evaluated.
+    /// A rule or pattern of the desired schema could not be evaluated, for this reason.
     Undecided(String),
 }
 
 /// When a field is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Loss {
-    /// Nobody can read it any more, and the next write of the object drops it.
+    /// It can no longer be read, and the next write of the object drops it.
     OnRead,
-    /// The next write drops it, at whatever version: the storage version has no place for it.
+    /// The next write at any version drops it: the storage version does not have it.
     OnWrite,
     /// A client that reads and writes at this version drops it.
     AtVersion,
-    /// Nobody can read it any more, where the object is still stored at this version, which nobody can see.
+    /// It can no longer be read if the object is still stored at this version, which the API does not show.
     IfStored,
 }
 
-/// When and how surely a field is filled in.
+/// When a default is filled in, and how certain that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fill {
     OnRead,
-    /// When it is next written at this version.
+    /// When the object is next written at this version.
     OnWrite,
-    /// It has the default of today. If that is not stored, it turns into the new one.
+    /// The field has today's default. If that value is not stored, the field gets the new default.
     IfNotStored,
 }
 
-/// One thing that happens to one object.
+/// One effect on one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
-    pub harm: Impact,
+    pub impact: Impact,
     pub version: Arc<str>,
     /// `spec.list[*].x`
     pub pattern: String,
-    /// Where in the desired schema of the version the reason is.
+    /// The cause in the desired schema of the version.
     pub keyword: Keyword,
-    /// In this object, where that says more than the pattern.
+    /// The path in this object, if it differs from the pattern.
     pub path: Option<String>,
-    /// For a person, made harmless by `redact`.
+    /// The value for messages, or its type with `redact`.
     pub value: String,
-    /// To the field in this object.
+    /// The steps to the field in this object.
     pub steps: Vec<Step>,
-    /// The field that is pruned, where the live schema describes it.
+    /// The pruned field, if the live schema describes it.
     pub lost: Option<String>,
 }
 
-/// What the objects of one list are asked.
+/// Judges the objects of one list.
 #[derive(Debug, Default)]
 pub struct Judge {
     /// `g.example.com`
     pub group: String,
     pub live: Side,
     pub desired: Side,
-    /// The version at which objects are stored: the list was read at it, or relabelled to it.
+    /// The version at which objects are stored: the list was read at it, or the objects are relabelled to it.
     pub stored: Option<Arc<str>>,
-    /// The versions to judge at; with a webhook only the one that was listed.
+    /// The versions to validate at; with a webhook only the listed one.
     pub fits: Vec<Arc<str>>,
-    /// Those of them at which nobody can write: objects may be stored at them, and no more.
+    /// Those of `fits` that will not be served: objects can only be stored at them.
     pub only_stored: Vec<Arc<str>>,
-    /// Those of them that are not served today: whatever happens to objects there is new.
+    /// Those of `fits` that are not served today: every effect there is new.
     pub new: Vec<Arc<str>>,
-    /// The storage version, where it moves.
+    /// The new storage version, if it changes.
     pub stores: Option<Arc<str>>,
     pub leaving: Vec<Leaving>,
     pub changed_defaults: Vec<ChangedDefault>,
-    /// Unknown fields are kept today.
+    /// Whether unknown fields are kept today, and no longer with the desired CRD.
     pub keeps_unknown_fields: bool,
     pub redact: bool,
 }
@@ -120,17 +119,17 @@ impl Side {
     }
 }
 
-/// A version that goes.
+/// A version that is removed or no longer served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaving {
     pub version: Arc<str>,
     pub ask: Ask,
-    /// What is written is stored at it.
+    /// Whether it is the live storage version.
     pub is_storage: bool,
 }
 
 impl Judge {
-    /// How much of an object is needed.
+    /// The parts of an object that are needed.
     pub fn parts(&self) -> Parts {
         let managed = match (self.changed_defaults.is_empty(), self.leaving.is_empty()) {
             (false, _) => Keep::Fields,
@@ -149,8 +148,8 @@ impl Judge {
         }
     }
 
-    /// Whether nothing happens to the object, found out in the cheapest way. Most objects of most upgrades end here.
-    /// `false` is no verdict: then [`Judge::object`] has to look at it.
+    /// A fast check whether the object is unaffected, which is true for most objects of most upgrades. If this returns
+    /// `false`, [`Judge::object`] decides.
     pub fn leaves_alone(&self, item: &Item) -> bool {
         let [version] = self.fits.as_slice() else { return false };
         if self.only_stored.contains(version) {
@@ -166,11 +165,11 @@ impl Judge {
         desired.schema.is_settled(&item.value) && desired.schema.validate(&item.value, None).is_accepted()
     }
 
-    /// Everything that happens to one object.
+    /// All effects on one object.
     pub fn object(&self, item: &Item) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.leaves(item, &mut effects);
-        // As it is read tomorrow, at the version in which it is stored.
+        // The object as it will be read at its stored version.
         let Some(read) = self.read(item, &mut effects) else { return effects };
         let mut lost_at_storage = None;
         if let Some(storage) = self.stores.as_ref().and_then(|version| self.desired.at(version)) {
@@ -193,7 +192,7 @@ impl Judge {
         object
     }
 
-    /// Reading from storage: pruned and defaulted at the stored version. `None` where it cannot be read any more.
+    /// Reads the object from storage: prunes and defaults it at the stored version. `None` if it can no longer be read.
     fn read(&self, item: &Item, effects: &mut Vec<Effect>) -> Option<Value> {
         let mut object = match &self.stored {
             Some(stored) => self.relabelled(&item.value, stored),
@@ -213,14 +212,14 @@ impl Judge {
         if pruned.is_empty() && defaulted.is_empty() && self.changed_defaults.is_empty() {
             return Some(object);
         }
-        // As it comes from the server it mostly is what today's definition makes of it.
+        // An object from the server is usually already pruned and defaulted by the live CRD.
         let live = self.live.at(&desired.name).filter(|live| !live.schema.is_settled(before));
         let mut today = live.map(|_| before.clone());
-        let so_already = live.zip(today.as_mut()).and_then(|(live, today)| live.schema.prepare_stored(today).ok());
-        let so_already = so_already.unwrap_or_default();
+        let already_today = live.zip(today.as_mut()).and_then(|(live, today)| live.schema.prepare_stored(today).ok());
+        let already_today = already_today.unwrap_or_default();
         let pruned: Vec<Pruned> = pruned
             .into_iter()
-            .filter(|lost| self.keeps_unknown_fields || !so_already.0.iter().any(|known| known.path == lost.path))
+            .filter(|lost| self.keeps_unknown_fields || !already_today.0.iter().any(|known| known.path == lost.path))
             .collect();
         self.lost(&pruned, desired, Loss::OnRead, effects);
         self.filled(&defaulted, desired, &object, today.as_ref().unwrap_or(before), Fill::OnRead, effects);
@@ -248,7 +247,7 @@ impl Judge {
                     }
                 };
                 effects.push(Effect {
-                    harm: Impact::Defaulted(Fill::IfNotStored),
+                    impact: Impact::Defaulted(Fill::IfNotStored),
                     version: desired.name.clone(),
                     pattern: changed.pattern.clone(),
                     keyword: Keyword { at: changed.at.clone(), words },
@@ -262,14 +261,14 @@ impl Judge {
         Some(object)
     }
 
-    /// The server can neither read nor write the object at the version.
+    /// Adds the effect that the server can neither read nor write the object at the version.
     fn undecodable(&self, error: &FieldError, version: &Compiled, object: &Value, effects: &mut Vec<Effect>) {
         let place = place::at(&error.at, &version.raw);
         let keyword = cause::of(error, &place, &version.raw);
         effects.push(self.effect(Impact::Refused(Refusal::AnyUpdate), version, &place, &error.path, keyword, object));
     }
 
-    /// A client reads the object at a version and writes it back.
+    /// Adds the effects if a client reads the object at a version and writes it back.
     fn request(&self, item: &Item, read: &Value, version: &Compiled, prunes_known: bool, effects: &mut Vec<Effect>) {
         let only_stored = self.only_stored.contains(&version.name);
         let converted = self.stored.as_ref().is_none_or(|stored| *stored != version.name);
@@ -280,16 +279,16 @@ impl Judge {
                 Ok(pruned) => pruned,
                 Err(error) => {
                     let mut today = self.relabelled(&item.value, &version.name);
-                    let so_already =
+                    let already_today =
                         self.live.at(&version.name).is_some_and(|live| live.schema.fit(&mut today).is_err());
-                    if !so_already && !only_stored {
+                    if !already_today && !only_stored {
                         self.undecodable(&error, version, &item.value, effects);
                     }
                     return;
                 }
             };
             if !pruned.is_empty() && !prunes_known {
-                let so_already = self.met(version).map(|live| {
+                let already_today = self.live_today(version).map(|live| {
                     let mut today = self.relabelled(&item.value, &version.name);
                     live.schema.fit(&mut today).unwrap_or_default()
                 });
@@ -297,7 +296,7 @@ impl Judge {
                     .into_iter()
                     .filter(|lost| {
                         let known = |known: &Vec<Pruned>| known.iter().any(|known| known.path == lost.path);
-                        self.keeps_unknown_fields || !so_already.as_ref().is_some_and(known)
+                        self.keeps_unknown_fields || !already_today.as_ref().is_some_and(known)
                     })
                     .collect();
                 let loss = if only_stored { Loss::IfStored } else { Loss::AtVersion };
@@ -317,7 +316,7 @@ impl Judge {
         if outcome.is_accepted() {
             return;
         }
-        let today = self.met(version).map(|live| {
+        let today = self.live_today(version).map(|live| {
             let (old, new) = self.today(item, version, converted);
             let outcome = judged(live, &new, &old);
             Today { live, old, new, outcome }
@@ -342,20 +341,20 @@ impl Judge {
         }
     }
 
-    /// The live form of a version at which objects are met today.
-    fn met(&self, version: &Compiled) -> Option<&Compiled> {
+    /// The live schema of a version, if objects are read or written at it today.
+    fn live_today(&self, version: &Compiled) -> Option<&Compiled> {
         self.live.at(&version.name).filter(|live| !self.new.contains(&live.name))
     }
 
     /// The object as it is read today at this version, and as it is written back.
     fn today(&self, item: &Item, version: &Compiled, converted: bool) -> (Value, Value) {
         let mut old = self.relabelled(&item.value, &version.name);
-        let Some(live) = self.met(version).filter(|live| live.schema.fit(&mut old).is_ok()) else {
+        let Some(live) = self.live_today(version).filter(|live| live.schema.fit(&mut old).is_ok()) else {
             return (old.clone(), old);
         };
         let mut new = old.clone();
         live.schema.default(&mut new);
-        // Where it is stored its defaults are filled in when it is read.
+        // At the stored version, defaults are filled in on read.
         if converted { (old, new) } else { (new.clone(), new) }
     }
 
@@ -380,7 +379,7 @@ impl Judge {
         }
     }
 
-    /// What is filled in and is not what today's definition makes of it.
+    /// Adds the defaults that differ from the value that the live CRD gives the field.
     fn filled(
         &self,
         defaulted: &[gantry_schema::Defaulted],
@@ -407,8 +406,8 @@ impl Judge {
     fn leaves(&self, item: &Item, effects: &mut Vec<Effect>) {
         for leaving in &self.leaving {
             let nothing = Keyword { at: Vec::new(), words: String::new() };
-            let effect = |harm, value| Effect {
-                harm,
+            let effect = |impact, value| Effect {
+                impact,
                 version: leaving.version.clone(),
                 pattern: String::new(),
                 keyword: nothing.clone(),
@@ -439,7 +438,7 @@ impl Judge {
 
     fn effect(
         &self,
-        harm: Impact,
+        impact: Impact,
         version: &Compiled,
         place: &Place,
         path: &str,
@@ -447,12 +446,12 @@ impl Judge {
         object: &Value,
     ) -> Effect {
         let value = match place::value_at(object, &place.steps) {
-            // A whole object says little about what is wrong in it.
+            // The value of the whole object would not show what is wrong in it.
             Some(value) if !place.steps.is_empty() => cause::shown(value, self.redact),
             _ => String::new(),
         };
         Effect {
-            harm,
+            impact,
             version: version.name.clone(),
             path: path_beside(path, &place.pattern),
             pattern: place.pattern.clone(),
@@ -464,7 +463,7 @@ impl Judge {
     }
 }
 
-/// What the live definition makes of an object at one version.
+/// The object at one version of the live CRD, and its validation.
 struct Today<'j> {
     live: &'j Compiled,
     old: Value,
@@ -473,7 +472,7 @@ struct Today<'j> {
 }
 
 impl Today<'_> {
-    /// Whether the same thing is wrong with the object today, and refuses no less.
+    /// Whether the object has the same error today, which refuses at least the same writes.
     fn refuses_as_much(&self, error: &FieldError, keyword: &Keyword, refusal: &Refusal) -> bool {
         self.outcome
             .errors
@@ -489,7 +488,7 @@ impl Today<'_> {
     }
 }
 
-/// What is wrong with the object as a new one and, where that makes a difference, what only an update of it meets.
+/// The errors of the object when it is created, and, if transition rules exist, those that only an update has.
 fn judged(version: &Compiled, new: &Value, old: &Value) -> Outcome {
     let mut outcome = version.schema.validate_all(new, None);
     if version.schema.looks_back() {
@@ -503,7 +502,7 @@ fn judged(version: &Compiled, new: &Value, old: &Value) -> Outcome {
     outcome
 }
 
-/// The server adds it to say that it left rules out. It refuses nothing by itself.
+/// Whether the server adds this error only to report that it did not evaluate rules. On its own it refuses nothing.
 pub fn is_notice(error: &FieldError) -> bool {
     error.by == RefusedBy::RulesNotEvaluated
 }
@@ -513,7 +512,7 @@ fn is_rule(keyword: &Keyword) -> bool {
 }
 
 fn path_beside(path: &str, pattern: &str) -> Option<String> {
-    // What the scale subresource reads is written with a dot before it.
+    // Paths from the scale subresource begin with a dot.
     let path = path.strip_prefix('.').unwrap_or(path);
     (path != pattern && path != "<nil>").then(|| path.to_owned())
 }

@@ -1,5 +1,5 @@
-//! The custom resources among the manifests: would the server take them? Asked of the definition that will be in force
-//! when they are written: the one among the manifests, else the live one.
+//! Validates the custom resources among the manifests against the CRD that will be in force when they are written: the
+//! one among the manifests, otherwise the live one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use gantry_schema::{FieldError, Pruned, gotext};
 const METADATA: [&str; 7] =
     ["annotations", "finalizers", "generateName", "labels", "name", "namespace", "ownerReferences"];
 
-/// What is wrong with a manifest.
+/// The kind of fault in a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
     /// The definition refuses the object.
@@ -45,26 +45,26 @@ impl Wrong {
     }
 }
 
-/// Something wrong with one manifest.
+/// A fault in one manifest.
 #[derive(Debug)]
 pub struct Fault {
-    /// Index into the plan.
+    /// The index of the change in the plan.
     pub change: usize,
     pub wrong: Wrong,
     pub version: String,
     /// The field, for example `spec.list[*].x`.
     pub path: Option<String>,
     pub message: String,
-    /// What the server would say.
+    /// The server's complaint about it.
     pub complaint: Complaint,
     pub help: String,
-    /// Where in the manifest.
+    /// The place in the manifest.
     pub at: Vec<Step>,
     pub label: String,
 }
 
 impl Fault {
-    /// As a violation of a rule.
+    /// The fault as a violation of a rule.
     pub fn under(self, doc: &RuleDoc) -> Violation {
         Violation {
             path: self.path,
@@ -76,7 +76,7 @@ impl Fault {
     }
 }
 
-/// What is wrong with the manifests, and what could not be looked at.
+/// The faults in the manifests, and what could not be checked.
 #[derive(Default)]
 pub struct Found {
     pub faults: Vec<Fault>,
@@ -90,17 +90,17 @@ impl Found {
     }
 }
 
-/// A definition and where it comes from.
+/// A CRD and its origin.
 struct Definition {
     crd: Arc<Crd>,
-    /// How versions are converted when the objects are written.
+    /// The conversion strategy when the objects are written.
     conversion: Strategy,
     /// `the CRD among the manifests`, `the live CRD`
     whose: &'static str,
     name: String,
 }
 
-/// The custom resources, as indices into the plan, by the name of their CRD.
+/// The custom resources by the name of their CRD, as indices into the plan.
 fn by_crd(changes: &[Change], is_wanted: &dyn Fn(usize) -> bool) -> BTreeMap<String, Vec<usize>> {
     let mut wanted: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
@@ -118,7 +118,7 @@ pub fn lookups(changes: &[Change], is_wanted: &dyn Fn(usize) -> bool) -> Vec<Loo
     others.map(|(name, objects)| Lookup::get(objects[0], Resource::crd(), None, name)).collect()
 }
 
-/// Judges the custom resources of the plan that `is_wanted` says yes to, given their index in it.
+/// Validates the custom resources of the plan for whose index `is_wanted` returns true.
 pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + Sync)) -> Found {
     let mut found = Found::default();
     let changes = &context.plan.changes;
@@ -150,7 +150,7 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
     match live_crds(context, wanted.keys()).await {
         Ok(crds) => {
             for ((name, objects), raw) in wanted.into_iter().zip(crds) {
-                // An aggregated API serves it, which says by itself what it takes.
+                // The kind belongs to an aggregated API, which validates its objects itself.
                 let Some(raw) = raw else { continue };
                 match Crd::read(&raw) {
                     Ok(crd) => {
@@ -201,7 +201,7 @@ fn judge_all(work: Vec<Work>, manager: &Arc<str>, redact: bool) -> Found {
     found
 }
 
-/// Compiles each version that some manifest is written at once. What cannot be judged further is added to `found`.
+/// Compiles each version that manifests use, once. Manifests that cannot be validated further are added to `found`.
 fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -> Vec<Judging> {
     let Work { definition, objects } = work;
     let mut versions: BTreeMap<String, Vec<(usize, Change)>> = BTreeMap::new();
@@ -238,7 +238,7 @@ fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -
     jobs
 }
 
-/// A manifest at a version that is not there when it is written.
+/// The fault of a manifest at a version that is not served when it is written.
 fn unserved(definition: &Definition, version: &str, index: usize) -> Fault {
     let served: Vec<&str> =
         definition.crd.versions.iter().filter(|version| version.served).map(|version| &*version.name).collect();
@@ -278,7 +278,7 @@ async fn live_crds(
     }
 }
 
-/// What a server-side apply cannot read.
+/// The object that a server-side apply cannot parse.
 #[derive(Clone, Copy)]
 enum Whose {
     Manifest,
@@ -287,11 +287,11 @@ enum Whose {
 
 struct Judging {
     change: Change,
-    /// Of the change in the plan.
+    /// The index of the change in the plan.
     index: usize,
     definition: Arc<Definition>,
     version: Arc<Compiled>,
-    /// The name under which the deploy will apply.
+    /// The field manager of the deploy.
     manager: Arc<str>,
     redact: bool,
 }
@@ -317,14 +317,14 @@ impl Judging {
         }
         let outcome = self.version.schema.validate(&new, old.as_ref().map(|(_, old)| old));
         let errors: Vec<FieldError> = outcome.errors.into_iter().filter(|error| !is_notice(error)).collect();
-        let mut told: Vec<Vec<Step>> = errors.iter().map(|error| error.at.clone()).collect();
-        // The server reads a manifest before it looks at what is live, so that nothing of this is forgiven.
-        let unreadable = self.unreadable(&manifest, Duplicates::Refused, &told);
-        told.extend(unreadable.iter().map(Unreadable::steps));
+        let mut reported: Vec<Vec<Step>> = errors.iter().map(|error| error.at.clone()).collect();
+        // The server parses the manifest before it reads the live object, so ratcheting does not apply here.
+        let unreadable = self.unreadable(&manifest, Duplicates::Refused, &reported);
+        reported.extend(unreadable.iter().map(Unreadable::steps));
         found.faults.extend(unreadable.iter().map(|unreadable| self.untyped(unreadable, Whose::Manifest)));
         found.faults.extend(errors.iter().map(|error| self.refused(error)));
         if let Some((live, _)) = &old {
-            let unreadable = self.unreadable(live, Duplicates::Allowed, &told);
+            let unreadable = self.unreadable(live, Duplicates::Allowed, &reported);
             found.faults.extend(unreadable.iter().map(|unreadable| self.untyped(unreadable, Whose::Live)));
         }
         found.unchecked.extend(outcome.undecided.iter().map(|undecided| CouldNotCheck {
@@ -332,13 +332,13 @@ impl Judging {
                 "{}: a rule for {} could not be evaluated: {}: {}",
                 self.change.desired.object, undecided.path, undecided.rule, undecided.reason
             ),
-            help: Some("ask the server: kubectl apply --dry-run=server".into()),
+            help: Some("check with a dry run on the server: kubectl apply --dry-run=server".into()),
         }));
         found
     }
 
-    /// The live object at the version of the manifest, as it is and as it is read. `None` for a create, and where only
-    /// a webhook knows what it looks like at that version: then the manifest has to be right by itself.
+    /// The live object at the version of the manifest, as stored and as read. `None` for a create, and if only a
+    /// webhook can convert the object to that version. Then the manifest must be valid on its own.
     fn old(&self) -> Option<(Value, Value)> {
         let mut raw = self.change.live.as_ref()?.raw.value();
         let api_version = self.definition.crd.api_version(&self.version.name);
@@ -361,18 +361,19 @@ impl Judging {
     fn refused(&self, error: &FieldError) -> Fault {
         let place = place::at(&error.at, &self.version.raw);
         let words = cause::of(error, &place, &self.version.raw).words;
-        let said = if self.redact { format!("{}: {words}", error.path) } else { error.to_string() };
-        let message = format!("{} refuses it: {said}", self.definition.whose);
+        let reason = if self.redact { format!("{}: {words}", error.path) } else { error.to_string() };
+        let message = format!("{} refuses it: {reason}", self.definition.whose);
         let help =
             format!("fix the manifest, or change the schema of {} in {}", self.version.name, self.definition.name);
         self.fault(Wrong::Refused, Complaint::Refused(error.to_string()), message, help, &place, words)
     }
 
-    /// What a server-side apply cannot read, without what is reported already, there or below. Unknown fields are reported as such.
-    fn unreadable(&self, object: &Value, duplicates: Duplicates, told: &[Vec<Step>]) -> Vec<Unreadable> {
-        let is_told = |steps: &[Step]| told.iter().any(|told| told.starts_with(steps));
+    /// The values that a server-side apply cannot parse, without those that are already reported, there or below.
+    /// Unknown fields are left out: they are reported as such.
+    fn unreadable(&self, object: &Value, duplicates: Duplicates, reported: &[Vec<Step>]) -> Vec<Unreadable> {
+        let is_reported = |steps: &[Step]| reported.iter().any(|reported| reported.starts_with(steps));
         let found = typed::unreadable(&self.version.raw, object, duplicates).into_iter();
-        found.filter(|found| found.kind != UnreadableKind::Undeclared && !is_told(&found.steps())).collect()
+        found.filter(|found| found.kind != UnreadableKind::Undeclared && !is_reported(&found.steps())).collect()
     }
 
     fn untyped(&self, unreadable: &Unreadable, whose: Whose) -> Fault {
@@ -383,7 +384,7 @@ impl Judging {
                 format!("{} refuses it: ", self.definition.whose),
                 format!("fix the manifest, or change the schema of {} in {}", self.version.name, self.definition.name),
             ),
-            // An update that is no apply would be forgiven it.
+            // Other updates than an apply tolerate it.
             Whose::Live => (
                 "server-side apply cannot parse the live object: ".to_owned(),
                 "repair the live object first with a non-apply update: kubectl patch --type merge".to_owned(),
@@ -413,7 +414,7 @@ impl Judging {
         self.fault(Wrong::UnknownField, Complaint::UnknownField, message, help, &place, label)
     }
 
-    /// The fields that could be meant by an unknown one.
+    /// The fields that could be meant by an unknown field at `path`.
     fn known(&self, parent: &[Step], path: &str) -> Vec<String> {
         if path.starts_with("metadata.") && parent.len() == 1 {
             return METADATA.map(str::to_owned).to_vec();

@@ -1,13 +1,13 @@
-//! The objects that exist under a CRD that changes: which questions the change raises, one pass over the objects, and
-//! what the change does to each of them.
+//! The effect of a CRD change on existing objects: the questions that the change raises, one pass over the objects, and
+//! the effect on each of them.
 //!
 //! ```text
 //! question ─► pass ─► survey (list, judge on all cores) ─► group, tally
 //!             which lists       object ─► judge ─► ratchet
 //! ```
 //!
-//! An object is judged by the desired definition as the API server would judge it: [`gantry_schema`] does that. What
-//! is so already today is not the upgrade's doing. Several checks look at the same objects: [`Objects`] lists them once.
+//! [`gantry_schema`] validates each object against the desired CRD as the API server would. Existing problems are left
+//! out, because the upgrade does not cause them. Several checks examine the same objects: [`Objects`] lists them once.
 
 pub mod cause;
 mod coming;
@@ -39,15 +39,15 @@ use super::{Context, CouldNotCheck, Lookup};
 use crate::crd::{Crd, CrdPair, Version};
 use crate::finding::Verdict;
 
-/// CRDs whose objects are listed at the same time.
+/// The number of CRDs whose objects are listed at the same time.
 pub const AT_ONCE: usize = 4;
 
-/// Objects on one page of a list, where no check says otherwise.
+/// The default number of objects on one page of a list.
 pub const PAGE_SIZE: u32 = 500;
 
-/// A CRD that may harm the objects that are there.
+/// The upgrade of a CRD that can affect existing objects.
 pub struct Upgrade {
-    /// Index into the plan.
+    /// The index of the change in the plan.
     pub change: usize,
     /// `samples.test.example.com`
     pub name: String,
@@ -59,7 +59,7 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
-    /// The first list that is made; `None` where nothing is listed.
+    /// The first list request; `None` if nothing is listed.
     pub fn lookup(&self) -> Option<Lookup> {
         if self.questions.is_empty() {
             return None;
@@ -69,12 +69,12 @@ impl Upgrade {
     }
 }
 
-/// What a check wants of the objects. What none wants is not gathered.
+/// The data about objects that a check needs. Data that no check needs is not collected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wants {
-    /// Every object that something happens to, by name.
+    /// The names of all affected objects.
     pub named: bool,
-    /// How many objects share which fate, and who writes them.
+    /// The number of objects for each combination of causes, and their managers.
     pub tallied: bool,
     pub page_size: Option<u32>,
 }
@@ -89,30 +89,30 @@ impl Wants {
     }
 }
 
-/// One pass over all objects of each CRD, shared by the checks of one run: whichever asks first lists them.
+/// One pass over all objects of each CRD, shared by the checks of one run.
 #[derive(Debug)]
 pub struct Objects {
     wants: Wants,
     at_once: Semaphore,
-    /// By index of the change in the plan.
+    /// The results by the index of the change in the plan.
     slots: Mutex<BTreeMap<usize, Arc<OnceCell<Arc<Surveyed>>>>>,
 }
 
 impl Objects {
-    /// For checks that want this.
+    /// A pass that collects what these checks need.
     pub fn new(wants: impl IntoIterator<Item = Wants>) -> Self {
         let wants = wants.into_iter().fold(Wants::default(), Wants::and);
         Objects { wants, at_once: Semaphore::new(AT_ONCE), slots: Mutex::default() }
     }
 
-    /// What becomes of the objects of this CRD: of all of them, in every namespace.
+    /// The effect on all objects of this CRD, in every namespace. The first caller lists them.
     pub async fn of(&self, upgrade: &Upgrade, context: &Context<'_>) -> Arc<Surveyed> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(slots.entry(upgrade.change).or_default())
         };
         let survey = || async {
-            // It is never closed; without a permit there would only be more lists at a time.
+            // The semaphore is never closed. Without a permit there would only be more lists at a time.
             let _permit = self.at_once.acquire().await.ok();
             let selection = Selection { page_size: self.wants.page_size.unwrap_or(PAGE_SIZE), ..Selection::default() };
             Arc::new(survey::survey(upgrade, &selection, self.wants, context).await)
@@ -121,10 +121,10 @@ impl Objects {
     }
 }
 
-/// What may happen to the objects of a CRD; `None` where nothing changes that an object meets.
+/// Compares two CRDs; `None` if nothing changes that can affect objects.
 ///
 /// # Errors
-/// A CRD that cannot be compared.
+/// The CRDs cannot be compared.
 pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotCheck> {
     let CrdPair { live, desired, .. } = pair.crds().map_err(|error| could_not_compare(&pair.name, &error))?;
     if let Some(error) = desired.lacks_schema(Some(&live)) {
@@ -135,7 +135,7 @@ pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Opti
     }
     let prove = |before: &Version, after: &Version| is_proven(&live, &desired, [before, after], pair.change, proofs);
     let Questions { questions, mut proven } = question::can_break(&live, &desired, &prove);
-    // A definition that the server does not take proves nothing.
+    // A CRD that the server refuses proves nothing.
     if !proven.is_empty()
         && let Some(message) = definition::first(&pair.sides)
     {
@@ -151,7 +151,7 @@ pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Opti
     Ok((!upgrade.questions.is_empty() || !upgrade.proven.is_empty()).then_some(upgrade))
 }
 
-/// Whether the proof layer finds that `after` takes what `before` takes, keeps it and fills it in alike.
+/// Whether it is proven that `after` accepts everything that `before` accepts, keeps it and fills in the same defaults.
 fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&Version; 2], change: usize, proofs: &Proofs) -> bool {
     let (Some(live_schema), Some(desired_schema)) = (before.schema(), after.schema()) else { return false };
     let versions = desired.versions.iter().filter(|version| live.version(&version.name).is_some()).count();

@@ -1,5 +1,5 @@
-//! A live object as it comes out of a list: parsed once, and only the parts that somebody needs. The server's record of
-//! field managers alone is often half of it.
+//! A live object from a list, parsed once and only as far as needed. `metadata.managedFields` alone is often half of an
+//! object.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// What of `metadata.managedFields` is kept.
+/// How much of `metadata.managedFields` is kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Keep {
     #[default]
     Nothing,
-    /// Who wrote at which version, when.
+    /// The managers, with version and time of their writes.
     Writers,
-    /// The fields, too.
+    /// The same, and the fields.
     Fields,
 }
 
-/// What of an object is read.
+/// The parts of an object that are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parts {
     pub managed: Keep,
-    /// Of its metadata only the names.
+    /// Whether only the names are read from its metadata.
     pub only_names: bool,
-    /// Fields of the object itself that are left out.
+    /// The top-level fields that are not read.
     pub without: Vec<String>,
 }
 
@@ -42,14 +42,14 @@ pub struct Managed {
 
 #[derive(Debug, Clone, Default)]
 pub struct Item {
-    /// The parts that were asked for, without `metadata.managedFields`.
+    /// The requested parts, without `metadata.managedFields`.
     pub value: Value,
     pub managed: Vec<Managed>,
 }
 
 impl Item {
     /// # Errors
-    /// Where the text is no object, which no API server answers.
+    /// The text is not an object with metadata, which an API server never returns.
     pub fn parse(json: &str, parts: &Parts) -> Result<Self, serde_json::Error> {
         let mut item = Item::default();
         let mut deserializer = serde_json::Deserializer::from_str(json);
@@ -69,7 +69,8 @@ impl Item {
         self.value["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// Whether some manager is on record for the field at these names: then its value is stored, and no default.
+    /// Whether a manager owns the field at these names. If so, its value is stored, and is not a default filled in on
+    /// read.
     pub fn is_owned(&self, names: &[&str]) -> bool {
         self.managed.iter().filter_map(|entry| entry.fields.as_ref()).any(|fields| {
             let mut at = Some(fields);
@@ -81,7 +82,7 @@ impl Item {
     }
 }
 
-/// Objects are read member by member down to `metadata`.
+/// The part of an object that is read member by member.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Object,
@@ -153,7 +154,7 @@ impl<'de> Visitor<'de> for Members<'_> {
     }
 }
 
-/// An entry without its fields.
+/// An entry of `metadata.managedFields` without its fields.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]

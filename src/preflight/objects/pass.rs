@@ -1,8 +1,8 @@
-//! At which versions the objects are listed, and what those of each list are asked.
+//! The versions at which the objects are listed, and the judge for each list.
 //!
-//! Without a conversion webhook one list is enough: the forms of an object differ in `apiVersion` alone. With one, only
-//! the webhook knows the other forms, and it is asked through the server, which can do that for versions that are
-//! served today.
+//! Without a conversion webhook one list is enough: the forms of an object differ only in `apiVersion`. With a webhook,
+//! only the webhook can convert objects, so they are listed at each version. The server can do that only for versions
+//! that are served today.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::question::{self, Ask};
 use crate::crd::{Crd, Strategy, Version};
 use crate::preflight::CouldNotCheck;
 
-/// One list.
+/// One list of objects, and how they are judged.
 pub struct Pass {
     /// The version to list at.
     pub version: Arc<str>,
@@ -24,21 +24,23 @@ pub struct Pass {
 #[derive(Default)]
 pub struct Passes {
     pub passes: Vec<Pass>,
-    /// Versions whose objects nobody can ask for yet.
+    /// Versions at which objects cannot be read yet.
     pub not_judged: Vec<Arc<str>>,
-    /// Versions that go and that are named in `status.storedVersions`, without being the storage version.
+    /// Removed versions that `status.storedVersions` names and that are not the storage version.
     pub perhaps_stored: Vec<Arc<str>>,
 }
 
+/// The lists that answer the questions of an upgrade.
+///
 /// # Errors
-/// A schema that cannot be compiled; objects that no version serves.
+/// A schema cannot be compiled, or no version of the live CRD is served.
 pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> {
     let Upgrade { live, desired, questions, .. } = upgrade;
     let asked = |ask: Ask| questions.iter().filter(move |question| question.ask == ask).map(|q| q.version.clone());
     let (before, after) = (question::conversion(live, live), question::conversion(desired, live));
     let mut fits: Vec<Arc<str>> = asked(Ask::Fits).collect();
     if after == Strategy::Webhook {
-        // Only the webhook knows what will be stored: can it make something of every object that fits there?
+        // Only the webhook determines what will be stored: validate what it converts every object to.
         let moved: Vec<Arc<str>> = asked(Ask::Stores).filter(|version| !fits.contains(version)).collect();
         fits.extend(moved);
     }
@@ -70,14 +72,14 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
             help: Some("serve a version, then run again".into()),
         });
     };
-    // Objects meet a version that is served, and one in which all of them will be stored.
-    let is_met = |version: &Arc<str>| desired.served(version).is_some() || asked(Ask::Stores).any(|v| v == *version);
+    // The result at a version matters if it will be served or if all objects will be stored at it.
+    let matters = |version: &Arc<str>| desired.served(version).is_some() || asked(Ask::Stores).any(|v| v == *version);
     let judge = |fits: Vec<Arc<str>>,
                  stored: Option<Arc<str>>,
                  leaving: Vec<Leaving>,
                  listed: &Arc<str>|
      -> Result<Judge, CouldNotCheck> {
-        // Where its schema stays, reading from storage changes nothing.
+        // If its schema does not change, reading from storage changes nothing.
         let stored = stored.filter(|stored| fits.contains(stored));
         let stores = if after == Strategy::None { asked(Ask::Stores).next() } else { None };
         let names: Vec<Arc<str>> = fits.iter().chain(&stored).chain(&stores).cloned().collect();
@@ -85,7 +87,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
             fits.iter().filter(|version| desired.served(version).is_none()).cloned().collect();
         let new: Vec<Arc<str>> =
             fits.iter().filter(|version| !is_served(version) && !only_stored.contains(version)).cloned().collect();
-        // Where an object comes to a version tomorrow as it does today, only what is new there matters.
+        // If an object gets to a version in the same way as today, only what differs between the schemas matters.
         let narrows = |version: &Arc<str>| {
             let alike = || live.version(listed).zip(live.version(version)).is_some_and(|(a, b)| a.same_schema(b));
             let as_today = stored.as_ref().is_none_or(|stored| stored == version) && (listed == version || alike());
@@ -121,7 +123,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
         }
         (Strategy::Webhook, Strategy::Webhook) => {
             let (askable, unknown): (Vec<_>, Vec<_>) = fits.into_iter().partition(is_served);
-            passes.not_judged = unknown.into_iter().filter(is_met).collect();
+            passes.not_judged = unknown.into_iter().filter(matters).collect();
             let mut leaving = Some(leaving);
             if !leaving.as_ref().is_some_and(Vec::is_empty) && !askable.contains(&any) {
                 let judge = judge(Vec::new(), None, leaving.take().unwrap_or_default(), &any)?;
@@ -133,18 +135,18 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
                 passes.passes.push(Pass { judge, version });
             }
         }
-        // What is stored stays; what the other versions show of it is for the new conversion to say.
+        // The stored objects stay the same; the new webhook determines them at the other versions.
         (Strategy::None, Strategy::Webhook) => {
             let (known, unknown): (Vec<_>, Vec<_>) =
                 fits.into_iter().partition(|version| stored.as_ref() == Some(version));
-            passes.not_judged = unknown.into_iter().filter(is_met).collect();
+            passes.not_judged = unknown.into_iter().filter(matters).collect();
             passes.passes.push(Pass { judge: judge(known, stored, leaving, &any)?, version: any });
         }
         (Strategy::Webhook, Strategy::None) => {
             if stored.as_ref() == Some(&any) {
                 passes.passes.push(Pass { judge: judge(fits, stored, leaving, &any)?, version: any });
             } else {
-                passes.not_judged = fits.into_iter().filter(is_met).collect();
+                passes.not_judged = fits.into_iter().filter(matters).collect();
                 passes.passes.push(Pass { judge: judge(Vec::new(), None, leaving, &any)?, version: any });
             }
         }
@@ -152,7 +154,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
     Ok(passes)
 }
 
-/// One side's versions of these names, those that narrow without what the other side says, too.
+/// Compiles one side's versions with these names; those for which `narrows` holds, without what the other side has too.
 fn compile(
     side: &Crd,
     other: &Crd,

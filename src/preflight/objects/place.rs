@@ -1,5 +1,5 @@
-//! A place in an object beside its place in the schema, and what of it is the same for all objects: indices and keys of
-//! maps, which vary from one to the next, are taken out.
+//! A place in an object, its place in the schema, and a pattern that is the same for all objects: indices and keys of
+//! maps are replaced by `[*]`.
 
 use serde_json::Value;
 
@@ -8,11 +8,12 @@ use crate::resource::Step;
 /// A place in an object, and in its schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// In the object.
+    /// The steps in the object.
     pub steps: Vec<Step>,
-    /// From the root of the schema to the node that describes the value, or to the nearest one above.
+    /// The steps from the root of the schema to the node that describes the value, or to its nearest described
+    /// ancestor.
     pub schema: Vec<Step>,
-    /// The node that describes the value.
+    /// Whether the schema describes the value.
     pub is_described: bool,
     /// `spec.list[*].x`
     pub pattern: String,
@@ -34,7 +35,7 @@ pub fn at(steps: &[Step], schema: &Value) -> Place {
             },
         };
         match step {
-            // What is not described is named as it is.
+            // A key that the schema does not describe is kept.
             Step::Key(key) if below.len() == 2 || next.is_none() => {
                 if !place.pattern.is_empty() {
                     place.pattern.push('.');

@@ -1,7 +1,7 @@
-//! The one place that says whether a CRD that changes can harm any object.
+//! Decides whether the change of a CRD can harm any object, and what must be validated.
 //!
-//! Where it cannot, nothing is listed: where nothing changes that an object could meet, and where it is proven that what
-//! changes harms no object at all. The rest of the check takes the questions as they come.
+//! If it cannot, no objects are listed: either nothing changes that affects objects, or the change is proven to harm no
+//! object.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::unproven;
 use crate::crd::{Crd, Strategy, Version};
 
-/// Something about a version that no object has been validated against yet.
+/// A property of a version against which objects must be validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionQuestion {
     pub version: Arc<str>,
@@ -19,36 +19,36 @@ pub struct VersionQuestion {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
-    /// Do objects fit its schema? It is not what it was, or objects were not read or written at it before.
+    /// Are objects valid under its schema? It changes, or objects were not read or written at the version before.
     Fits,
-    /// It becomes the storage version: does everything find a place in it?
+    /// It becomes the storage version: does it have every field of the objects?
     Stores,
-    /// It is not served any more, but still there: who writes at it?
+    /// It is no longer served but still exists: who writes at it?
     Unserved,
-    /// It goes altogether: who writes at it, and what is stored at it?
+    /// It is removed: who writes at it, and what is stored at it?
     Removed,
 }
 
-/// What has to be asked of the objects.
+/// The questions that the objects must answer.
 #[derive(Debug, Default)]
 pub struct Questions {
-    /// Empty if no object can meet anything that harms it and does not today.
+    /// Empty if the upgrade can harm no object that is not harmed today.
     pub questions: Vec<VersionQuestion>,
-    /// Versions whose schema changes and whose objects need not be asked: it is proven that the change harms none.
+    /// Versions whose schema changes, but whose objects need not be read, because the change is proven harmless.
     pub proven: Vec<Arc<str>>,
 }
 
-/// Whether it is proven that all that the first version takes is taken by the second, kept as it is and filled in
-/// alike. Both are of one name; the first is live.
+/// Whether it is proven that the second version accepts everything that the first one accepts, keeps it and fills in
+/// the same defaults. Both have the same name; the first is live.
 pub type Prove<'p> = &'p dyn Fn(&Version, &Version) -> bool;
 
-/// Asks `prove` only about versions of which the answer spares something.
+/// Finds the questions that an upgrade raises. Calls `prove` only for versions for which a proof avoids a question.
 pub fn can_break(live: &Crd, desired: &Crd, prove: Prove<'_>) -> Questions {
     let mut found = Questions::default();
     let mut ask = |version: &Version, ask| found.questions.push(VersionQuestion { version: version.name.clone(), ask });
     let stored = |version: &Version| live.is_stored(&version.name);
 
-    // What an object becomes when it is read from storage reaches every version that it is then converted to.
+    // A change in how an object is read from storage affects every version that it is then converted to.
     let prunes_anew = live.preserve_unknown_fields && !desired.preserve_unknown_fields;
     let converts_anew = conversion(desired, live) != conversion(live, live);
     let changes: Vec<Change> = desired
@@ -58,8 +58,8 @@ pub fn can_break(live: &Crd, desired: &Crd, prove: Prove<'_>) -> Questions {
             None => Change::Open,
             Some(before) if reads_more(version, before) => Change::Open,
             Some(before) if !prunes_anew && before.same_schema(version) => Change::None,
-            // Nobody knows what objects hold whose unknown fields are kept, and a list is needed anyway where objects
-            // come another way or for the first time.
+            // If unknown fields are kept, the content of objects is unknown. A list is needed anyway if the conversion
+            // changes or the version is newly served.
             Some(_) if live.preserve_unknown_fields || converts_anew => Change::Open,
             Some(before) if version.served && !before.served => Change::Open,
             Some(before) => proven(live, before, version, prove),
@@ -99,22 +99,23 @@ pub fn can_break(live: &Crd, desired: &Crd, prove: Prove<'_>) -> Questions {
     found
 }
 
-/// What becomes of the schema of a version.
+/// The effect of a version's schema change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
-    /// It means what it meant.
+    /// The meaning of the schema does not change.
     None,
-    /// It harms no object.
+    /// The change harms no object.
     Proven,
-    /// It harms no object that is stored at this version. Those that are converted to it are another question.
+    /// The change harms no object that is stored at this version, but may harm objects that are converted to it.
     ProvenWhereStored,
+    /// The effect is unknown.
     Open,
 }
 
 fn proven(live: &Crd, before: &Version, after: &Version, prove: Prove<'_>) -> Change {
     let schema = |version: &Version| version.schema().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let (Some(old), Some(new)) = (schema(before), schema(after)) else { return Change::Open };
-    if unproven::takes_fewer_lists(&old, &new) || !prove(before, after) {
+    if unproven::accepts_fewer_lists(&old, &new) || !prove(before, after) {
         return Change::Open;
     }
     let mut others = live.stored_versions().into_iter().filter(|name| **name != *before.name);
@@ -125,12 +126,12 @@ fn proven(live: &Crd, before: &Version, after: &Version, prove: Prove<'_>) -> Ch
     if revived { Change::ProvenWhereStored } else { Change::Proven }
 }
 
-/// How objects get from one version to another. A manifest that does not say leaves it as it is.
+/// The conversion strategy of a CRD. A manifest without one keeps the live strategy.
 pub fn conversion(crd: &Crd, live: &Crd) -> Strategy {
     crd.strategy().or(live.strategy()).unwrap_or(Strategy::None)
 }
 
-/// Whether the scale subresource of a version reads what that of `before` does not.
+/// Whether the scale subresource of a version reads fields that that of `before` does not read.
 fn reads_more(version: &Version, before: &Version) -> bool {
     !version.scale_paths().beside(&before.scale_paths()).is_empty()
 }
@@ -141,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// Versions by name, whether they are the storage version, and schema; and what else the spec says.
+    /// A CRD with these versions (name, whether it is the storage version, and schema) and further fields of its spec.
     fn crd(versions: &[(&str, bool, Value)], more: Value) -> Crd {
         let version = |(name, storage, schema): &(&str, bool, Value)| json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}});
         let mut spec = json!({"group": "g", "names": {"kind": "K", "plural": "ks"}, "scope": "Cluster",
@@ -158,7 +159,7 @@ mod tests {
         json!({"type": "object", "properties": properties})
     }
 
-    /// What is asked, and what need not be, where everything is proven.
+    /// The questions, and the versions without one, if everything is proven.
     fn asked(live: &Crd, desired: &Crd) -> (Vec<String>, Vec<String>) {
         let Questions { questions, proven } = can_break(live, desired, &|_, _| true);
         let questions = questions.iter().map(|question| format!("{:?} {}", question.ask, question.version)).collect();
@@ -182,15 +183,15 @@ mod tests {
     fn a_proof_about_schemas_answers_nothing_else() {
         let (small, large) = (|| fields(json!({})), || fields(json!({"a": {"type": "string"}})));
         let two = |first: Value| crd(&[("v1", true, first), ("v2", false, small())], json!({}));
-        // Who wrote at a version that goes stands in the objects, and so does what is lost in another storage version.
+        // Only the objects show who wrote at a removed version, and what a new storage version loses.
         assert_eq!(asked(&two(small()), &one(large())), ask(["Removed v2"], ["v1"]));
         let moved = crd(&[("v1", false, large()), ("v2", true, small())], json!({}));
         assert_eq!(asked(&two(small()), &moved), ask(["Stores v2"], ["v1"]));
-        // A version that is new was never met.
+        // No object has been read at a new version.
         assert_eq!(asked(&one(small()), &two(large())), ask(["Fits v2"], ["v1"]));
         let webhook = json!({"conversion": {"strategy": "Webhook"}});
         assert_eq!(asked(&one(small()), &crd(&[("v1", true, large())], webhook)), ask(["Fits v1"], []));
-        // Of what was never pruned nobody knows what is in it.
+        // Objects that were never pruned can contain anything.
         let keeps = || json!({"preserveUnknownFields": true});
         for after in [keeps(), json!({})] {
             let (live, desired) = (crd(&[("v1", true, small())], keeps()), crd(&[("v1", true, large())], after));
@@ -208,7 +209,7 @@ mod tests {
             crd(&[("v1", true, fields(first)), ("v2", false, fields(second))], more)
         };
         let none = || json!({});
-        // v2 dropped the b of v1 so far.
+        // Until now v2 dropped the b of v1.
         assert_eq!(asked(&two(ab(), a(), none()), &two(ab(), ab(), none())), ask(["Fits v2"], []));
         assert_eq!(asked(&two(a(), a(), none()), &two(ab(), ab(), none())), ask([], ["v1", "v2"]));
         let webhook = || json!({"conversion": {"strategy": "Webhook"}});

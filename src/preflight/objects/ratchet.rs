@@ -1,8 +1,8 @@
-//! How much of a refused object may still be written: the server forgives, on an update, what was wrong before and is
-//! left alone.
+//! Which updates of an invalid object are refused: on an update, the server tolerates invalid values that do not change
+//! (ratcheting).
 //!
-//! What counts as left alone is asked of the validator itself: an update is judged whose old object differs from the new
-//! one in the places in question, once in nothing but metadata, once in its neighbourhood, once in the value itself.
+//! The validator itself decides what counts as unchanged: it validates updates in which the old object differs from the
+//! new one only in metadata, then around the value, then in the value itself.
 
 use serde_json::{Value, json};
 
@@ -12,26 +12,27 @@ use crate::resource::Step;
 use gantry_schema::FieldError;
 use gantry_schema::typed::{self, Duplicates, UnreadableKind};
 
-/// Which writes are refused, from most to least. A new object like it is refused in each case.
+/// The refused writes, from most to fewest. In each case, creating such an object is refused too.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
     /// Every update, even of a label or a finalizer.
     AnyUpdate,
     /// Every update that changes anything directly in this field: `spec`.
     AnyChangeOf(String),
-    /// Every server-side apply, whatever it sets, and every other update that touches the value: an apply first reads the
-    /// live object by its schema, and cannot read a value of another kind, or an item of a list without its keys.
+    /// Every server-side apply, whatever it sets, and every other update that changes the value: an apply first parses
+    /// the live object by its schema, and cannot parse a value of the wrong type, or an item of a list without its
+    /// keys.
     AnyApply,
-    /// An update that touches the value, or what it is missing in, and leaves it wrong.
+    /// Every update that changes the value, or the object that it is missing in, and leaves it invalid.
     Touched,
     /// No update.
     CreateOnly,
 }
 
-/// A field that no schema describes: it makes two objects differ and changes nothing else.
+/// A field that no schema describes. It makes two objects differ without any other effect.
 const MARK: &str = "gantry.dev/differs";
 
-/// What becomes of updates of an object whose `new` form has `error`.
+/// Which updates the server refuses of an object whose `new` form has `error`.
 pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Value, old: &Value) -> Refusal {
     let remains = |old: &Value| {
         let found = version.schema.validate_all(new, Some(old)).errors;
@@ -64,14 +65,14 @@ pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Valu
     if remains(&before) { Refusal::Touched } else { Refusal::CreateOnly }
 }
 
-/// Makes the object at these steps another one, if it is one.
+/// Changes the value at these steps, if it is an object.
 fn mark(object: &mut Value, steps: &[Step]) {
     if let Some(Value::Object(map)) = place::value_at_mut(object, steps) {
         map.insert(MARK.to_owned(), json!(""));
     }
 }
 
-/// A value of the same type that is not the same.
+/// A different value of the same type.
 fn other(value: &Value) -> Value {
     match value {
         Value::Null => json!(""),

@@ -1,5 +1,5 @@
-//! The objects of one CRD that changes: listed page by page, judged on all cores while the next page is fetched, and
-//! forgotten but for what happens to them.
+//! Lists the objects of one changed CRD page by page, judges each page on all cores while the next one is fetched, and
+//! keeps only the effects.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,46 +13,46 @@ use crate::cluster::{ListError, ListRequest, Page, Target};
 use crate::parallel::{apart, in_parallel};
 use crate::preflight::{Context, CouldNotCheck};
 
-/// Objects that one thread judges in a row.
+/// The number of objects that a thread judges in a row.
 const IN_A_ROW: usize = 16;
 
-/// Which objects are looked at.
+/// The objects to examine.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Of these namespaces; of all, if there are none.
+    /// The namespaces of the objects; empty means all.
     pub namespaces: Vec<String>,
     pub label_selector: Option<String>,
-    /// Objects on one page of a list.
+    /// The number of objects on one page of a list.
     pub page_size: u32,
 }
 
 impl Selection {
-    /// Whether every object is meant.
+    /// Whether every object is selected.
     pub fn is_whole(&self) -> bool {
         self.namespaces.is_empty() && self.label_selector.is_none()
     }
 }
 
-/// What came of looking at the objects of one CRD.
+/// The result of examining the objects of one CRD.
 #[derive(Debug, Default)]
 pub struct Surveyed {
     pub lists: Vec<Listed>,
-    /// Versions whose objects nobody can ask for yet.
+    /// Versions at which objects cannot be read yet.
     pub not_judged: Vec<Arc<str>>,
-    /// Versions that go and that are named in `status.storedVersions`, without being the storage version.
+    /// Removed versions that `status.storedVersions` names and that are not the storage version.
     pub perhaps_stored: Vec<Arc<str>>,
-    /// Why nothing was looked at, where that is so.
+    /// The reason why no object was examined, if that is so.
     pub error: Option<CouldNotCheck>,
 }
 
-/// What came of one list.
+/// The result of one list.
 #[derive(Debug)]
 pub struct Listed {
-    /// The version that the objects were listed at.
+    /// The version at which the objects were listed.
     pub version: Arc<str>,
-    /// The versions whose schema the objects were judged by.
+    /// The versions against whose schemas the objects were validated.
     pub judged: Vec<Arc<str>>,
-    /// How many objects there are, or why they could not all be read.
+    /// The number of objects, or why not all of them could be read.
     pub read: Result<u64, Unlisted>,
     named: Mutex<Option<Groups>>,
     /// See [`Wants::tallied`].
@@ -60,30 +60,31 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// The objects that something happens to. They may be many, and one check reports them: they are given away once.
+    /// Takes the affected objects. There can be many, and only one check reports them, so only the first call returns
+    /// them.
     pub fn take_named(&self) -> Groups {
         self.named.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }
 }
 
 impl Surveyed {
-    /// How many objects there are. Each list has the same ones.
+    /// The number of objects. Each list has the same ones.
     pub fn read(&self) -> Option<u64> {
         self.lists.iter().filter_map(|list| list.read.as_ref().ok()).max().copied()
     }
 }
 
-/// Why there is no whole list.
+/// Why a list is incomplete.
 #[derive(Debug, Clone)]
 pub enum Unlisted {
-    /// The conversion webhook does not do its work.
+    /// The conversion webhook fails.
     Webhook(String),
     /// The user may not list them.
     Forbidden(CouldNotCheck),
     Other(CouldNotCheck),
 }
 
-/// Looks at the objects of a CRD.
+/// Examines the objects of a CRD.
 pub async fn survey(upgrade: &Upgrade, selection: &Selection, wants: Wants, context: &Context<'_>) -> Surveyed {
     let passes = match pass::passes(upgrade, context.redact) {
         Ok(passes) => passes,
@@ -108,7 +109,7 @@ pub async fn survey(upgrade: &Upgrade, selection: &Selection, wants: Wants, cont
     surveyed
 }
 
-/// What is kept of the objects of one list.
+/// The data kept about the objects of one list.
 #[derive(Debug, Clone, Default)]
 struct Gathered {
     total: u64,
@@ -147,7 +148,7 @@ async fn list(
     Ok(gathered)
 }
 
-/// All pages of one list, on top of what other namespaces gave.
+/// Reads all pages of one list and adds them to the results `before` it, from other namespaces.
 async fn pages(
     request: ListRequest<'_>,
     before: Gathered,
@@ -189,7 +190,7 @@ async fn pages(
     Ok(gathered)
 }
 
-/// The next page; where the list has to be read from its start, what came from it is forgotten.
+/// The next page. If the list has to be restarted, its earlier results are discarded.
 async fn next(
     pages: &mut crate::cluster::Pages,
     gathered: &mut Gathered,
@@ -203,10 +204,10 @@ async fn next(
     }
 }
 
-/// What is to be remembered of one object.
-struct Looked {
+/// The data kept about one object.
+struct Judged {
     managed: Vec<Managed>,
-    harmed: Option<(Named, Vec<Effect>, Option<Fates>)>,
+    affected: Option<(Named, Vec<Effect>, Option<Fates>)>,
 }
 
 fn judge_page(judge: &Judge, page: &Page, gathered: &mut Gathered) -> Result<(), serde_json::Error> {
@@ -218,30 +219,30 @@ fn judge_page(judge: &Judge, page: &Page, gathered: &mut Gathered) -> Result<(),
     let items: Vec<&str> = page.items().collect();
     let rows: Vec<&[&str]> = items.chunks(IN_A_ROW).collect();
     let judged = in_parallel(&rows, |row| {
-        let mut looked = Vec::new();
+        let mut found = Vec::new();
         for json in *row {
             let item = Item::parse(json, &parts)?;
             let effects = if judge.leaves_alone(&item) { Vec::new() } else { judge.object(&item) };
-            let harmed = match effects.is_empty() {
+            let affected = match effects.is_empty() {
                 true => None,
                 false => {
                     let fates = tallied.then(|| fates(&item, json, &effects)).transpose()?;
                     Some((Named::of(&item), effects, fates))
                 }
             };
-            if tallied || harmed.is_some() {
-                looked.push(Looked { managed: item.managed, harmed });
+            if tallied || affected.is_some() {
+                found.push(Judged { managed: item.managed, affected });
             }
         }
-        Ok(looked)
+        Ok(found)
     });
     gathered.total += items.len() as u64;
     for row in judged {
-        for Looked { managed, harmed } in row? {
+        for Judged { managed, affected } in row? {
             if let Some(tally) = &mut gathered.tally {
                 tally.written_by(&managed);
             }
-            let Some((named, effects, fates)) = harmed else { continue };
+            let Some((named, effects, fates)) = affected else { continue };
             if let (Some(tally), Some(fates)) = (&mut gathered.tally, fates) {
                 tally.add(fates);
             }
@@ -256,8 +257,8 @@ fn judge_page(judge: &Judge, page: &Page, gathered: &mut Gathered) -> Result<(),
     Ok(())
 }
 
-/// Why something happens to an object, and who writes what it is about. Only then is the whole record of its managers
-/// read, which is often half of an object.
+/// The causes of the effects on an object, and the managers of the affected fields. Only an affected object has its
+/// whole `metadata.managedFields` parsed, which is often half of it.
 fn fates(item: &Item, json: &str, effects: &[Effect]) -> Result<Fates, serde_json::Error> {
     let whole;
     let managed = match item.managed.iter().any(|entry| entry.fields.is_some()) {
@@ -275,7 +276,7 @@ fn fates(item: &Item, json: &str, effects: &[Effect]) -> Result<Fates, serde_jso
 
 fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> Unlisted {
     let problem = match error {
-        // A folder cannot ask a webhook; that says nothing about the webhook.
+        // A folder cannot call a webhook, which is not a fault of the webhook.
         ListError::Conversion { said, .. } if matches!(target, Target::Kube(_)) => return Unlisted::Webhook(said),
         ListError::Forbidden { right, problem } => {
             let kind = match &right.namespace {

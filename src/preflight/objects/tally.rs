@@ -1,7 +1,7 @@
-//! How many objects share which fate, and who writes them, in memory that does not grow with the number of objects.
+//! Counts objects by what happens to them, and their managers, in memory that does not grow with the number of objects.
 //!
-//! Objects are counted by all that happens to them together. So a later question about some causes learns how many
-//! objects meet any of them, each object counted once.
+//! Objects are counted by the combination of all causes that affect them. So it can later be determined how many
+//! objects are affected by any of some causes, each object counted once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,15 +13,16 @@ use super::object::Managed;
 use crate::resource::Step;
 use crate::text;
 
-/// Causes that are counted separately. Those after them are one cause of which no more is known.
+/// The maximum number of causes counted separately. Further causes are counted as [`Fate::Unknown`].
 const MOST_CAUSES: usize = 500;
-/// Combinations of causes that are counted separately. Objects with others are counted under the cause of which no more is known.
+/// The maximum number of combinations of causes counted separately. Objects with further combinations are counted under
+/// [`Fate::Unknown`].
 const MOST_COMBINATIONS: usize = 2000;
-/// Objects that are named of each combination.
+/// The maximum number of objects named for each combination.
 pub const EXAMPLES: usize = 3;
-/// Field managers that are counted separately.
+/// The maximum number of field managers counted.
 const MOST_MANAGERS: usize = 50;
-/// Names of managers are cut to this many characters; the API server takes 128.
+/// The maximum number of characters of a manager's name, which is also the limit of the API server.
 const LONGEST_MANAGER: usize = 128;
 
 /// What happens to an object.
@@ -29,32 +30,32 @@ const LONGEST_MANAGER: usize = 128;
 pub enum Fate {
     Refused,
     Pruned,
-    /// The version that becomes the storage version has no place for it.
+    /// The new storage version does not have the field.
     PrunedAtStorage,
     Defaulted,
     /// A rule or pattern could not be evaluated.
     Undecided,
-    /// One of too many causes: nothing more is known.
+    /// There are too many causes to know which one it is.
     Unknown,
 }
 
-/// What happens to objects, and what in the desired schema does it.
+/// What happens to objects, and the part of the desired schema that causes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cause {
     pub version: Arc<str>,
     pub fate: Fate,
-    /// From the root of the schema to the node.
+    /// The steps from the root of the schema to the node.
     pub node: Vec<Step>,
-    /// The keyword of that node, where one is known.
+    /// The keyword of that node, if known.
     pub keyword: Option<String>,
-    /// The field of the node that is pruned, where the live schema describes it.
+    /// The pruned field of the node, if the live schema describes it.
     pub field: Option<String>,
 }
 
 impl Cause {
-    /// `None` for what no schema does.
+    /// The cause of an effect; `None` if it is not caused by a schema.
     pub fn of(effect: &Effect) -> Option<Cause> {
-        let fate = match &effect.harm {
+        let fate = match &effect.impact {
             Impact::Refused(_) => Fate::Refused,
             Impact::Pruned(Loss::OnWrite) => Fate::PrunedAtStorage,
             Impact::Pruned(_) => Fate::Pruned,
@@ -71,7 +72,7 @@ impl Cause {
     }
 }
 
-/// A place in a schema as the node there and its keyword.
+/// Splits a place in a schema into the node and its keyword.
 pub fn split(at: &[Step]) -> (Vec<Step>, Option<String>) {
     let mut node = Vec::new();
     let mut steps = at.iter().peekable();
@@ -98,35 +99,35 @@ pub fn split(at: &[Step]) -> (Vec<Step>, Option<String>) {
 pub struct Example {
     pub namespace: Option<Box<str>>,
     pub name: Box<str>,
-    /// Not as it is stored, but as this deploy writes it.
+    /// Whether it is an object that this deploy writes, not a stored one.
     pub from_manifest: bool,
 }
 
-/// Field managers and how many objects each of them writes.
+/// Field managers, with the number of objects that each of them writes.
 pub type Managers = BTreeMap<String, u64>;
 
 /// The objects with one combination of causes.
 #[derive(Debug, Clone, Default)]
-struct Met {
+struct Combination {
     objects: u64,
     manifests: u64,
     examples: Vec<Example>,
-    /// Who writes what a cause is about.
+    /// The managers of the fields that a cause affects, by cause and name.
     managers: BTreeMap<(u32, String), u64>,
 }
 
-/// What becomes of the objects of one list, counted.
+/// The counted effects on the objects of one list.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     causes: BTreeMap<Cause, u32>,
-    met: BTreeMap<Vec<u32>, Met>,
-    /// Manifests of this deploy that were judged along with the objects.
+    combinations: BTreeMap<Vec<u32>, Combination>,
+    /// The number of manifests of this deploy that were judged along with the objects.
     pub manifests: u64,
-    /// Manifests that could not be judged: how many, and why the first of them.
+    /// The number of manifests that could not be judged, and the reason for the first of them.
     pub unjudged: Option<(u64, String)>,
-    /// Who writes any of the objects, apart from their status.
+    /// The managers that write objects, apart from their status.
     pub writers: Managers,
-    /// Who writes the status of any of the objects.
+    /// The managers that write the status of objects.
     pub status_writers: Managers,
 }
 
@@ -134,11 +135,11 @@ pub struct Tally {
 #[derive(Debug)]
 pub struct Fates {
     pub example: Example,
-    /// Each cause, with who writes what it is about.
+    /// The causes, each with the managers of the fields that it affects.
     pub causes: Vec<(Cause, BTreeSet<String>)>,
 }
 
-/// The objects that meet any of some causes.
+/// The objects affected by any of some causes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub objects: u64,
@@ -148,7 +149,7 @@ pub struct Sum {
 }
 
 impl Tally {
-    /// Counts who writes an object.
+    /// Counts the managers of an object.
     pub fn written_by(&mut self, managed: &[Managed]) {
         for (is_status, into) in [(false, &mut self.writers), (true, &mut self.status_writers)] {
             let of = |entry: &&Managed| (entry.subresource.as_deref() == Some("status")) == is_status;
@@ -170,22 +171,22 @@ impl Tally {
             return;
         }
         let mut combination: Vec<u32> = combination.into_iter().collect();
-        if self.met.len() >= MOST_COMBINATIONS && !self.met.contains_key(&combination) {
+        if self.combinations.len() >= MOST_COMBINATIONS && !self.combinations.contains_key(&combination) {
             combination = vec![self.number(Cause::unknown())];
         }
-        let met = self.met.entry(combination).or_default();
+        let counted = self.combinations.entry(combination).or_default();
         match fates.example.from_manifest {
-            true => met.manifests += 1,
-            false => met.objects += 1,
+            true => counted.manifests += 1,
+            false => counted.objects += 1,
         }
-        if met.examples.len() < EXAMPLES {
-            met.examples.push(fates.example);
+        if counted.examples.len() < EXAMPLES {
+            counted.examples.push(fates.example);
         }
         for (cause, name) in managers {
-            let room = met.managers.len() < MOST_MANAGERS;
-            match met.managers.get_mut(&(cause, name.clone())) {
+            let has_room = counted.managers.len() < MOST_MANAGERS;
+            match counted.managers.get_mut(&(cause, name.clone())) {
                 Some(count) => *count += 1,
-                None if room => drop(met.managers.insert((cause, name), 1)),
+                None if has_room => drop(counted.managers.insert((cause, name), 1)),
                 None => {}
             }
         }
@@ -200,25 +201,25 @@ impl Tally {
         *self.causes.entry(cause).or_insert(next)
     }
 
-    /// Everything that happens to any object.
+    /// All causes that affect any object.
     pub fn causes(&self) -> impl Iterator<Item = &Cause> {
         self.causes.keys()
     }
 
-    /// The objects that meet any of these causes.
+    /// The objects affected by any of these causes.
     pub fn sum(&self, causes: &BTreeSet<&Cause>) -> Sum {
         let wanted: BTreeSet<u32> = causes.iter().filter_map(|cause| self.causes.get(*cause)).copied().collect();
         let mut sum = Sum::default();
-        for (combination, met) in &self.met {
+        for (combination, counted) in &self.combinations {
             if !combination.iter().any(|cause| wanted.contains(cause)) {
                 continue;
             }
-            sum.objects += met.objects;
-            sum.manifests += met.manifests;
-            sum.examples.extend(met.examples.iter().cloned());
-            // Who writes what several causes are about is counted for the one with the most objects.
+            sum.objects += counted.objects;
+            sum.manifests += counted.manifests;
+            sum.examples.extend(counted.examples.iter().cloned());
+            // A manager of fields of several causes is counted for the cause with the most objects.
             let mut most = Managers::new();
-            for ((_, name), count) in met.managers.iter().filter(|((cause, _), _)| wanted.contains(cause)) {
+            for ((_, name), count) in counted.managers.iter().filter(|((cause, _), _)| wanted.contains(cause)) {
                 let known = most.entry(name.clone()).or_default();
                 *known = (*known).max(*count);
             }
@@ -241,8 +242,7 @@ fn manager(name: &str) -> String {
     text::cut(name, LONGEST_MANAGER).into_owned()
 }
 
-/// The managers on record for the field at these steps; for a field that is not there, those of the nearest part of the
-/// object above it.
+/// The managers that own the field at these steps; if none does, those of its nearest owned ancestor.
 pub fn owners(managed: &[Managed], steps: &[Step]) -> BTreeSet<String> {
     for length in (1..=steps.len()).rev() {
         let owns = |entry: &&Managed| entry.fields.as_ref().is_some_and(|fields| owns(fields, &steps[..length]));
@@ -254,8 +254,8 @@ pub fn owners(managed: &[Managed], steps: &[Step]) -> BTreeSet<String> {
     BTreeSet::new()
 }
 
-/// Whether a record names the field at these steps, or a whole that it is part of. Which item of a list a record means is
-/// not looked at: any that has the field will do.
+/// Whether a `fieldsV1` record names the field at these steps, or an atomic value that contains it. Items of lists are
+/// not told apart: any item with the field matches.
 fn owns(fields: &Value, steps: &[Step]) -> bool {
     let Some(fields) = fields.as_object() else { return false };
     let mut parts = fields.iter().filter(|(name, _)| *name != ".").peekable();

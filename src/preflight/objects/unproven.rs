@@ -1,13 +1,13 @@
-//! What a proof about a version leaves out and this check does not: objects that come to the version by conversion, and
-//! lists where a text is meant. Where one of these could matter the objects are read.
+//! What a proof about a version does not cover: objects that are converted to the version, and lists in place of
+//! strings. If one of these can matter, the objects are read.
 
 use serde_json::{Map, Value};
 
 use gantry_schema::enforced_format_accepts;
 
-/// Whether a conversion could bring something to a version that `before`, its live schema, drops and `after`, its
-/// desired one, keeps: then objects meet `after` as no proof about the pair has seen them. `from` is the schema of the
-/// objects before the conversion; `None` where they may hold anything. In doubt the answer is yes.
+/// Whether an object converted to a version can have a value that `before`, its live schema, drops and `after`, its
+/// desired schema, keeps. A proof about the pair does not cover such objects. `from` is the schema of the objects
+/// before the conversion; `None` if they can contain anything. If in doubt, returns true.
 pub fn revives(from: Option<&Value>, before: &Value, after: &Value) -> bool {
     if before == after {
         return false;
@@ -22,12 +22,12 @@ pub fn revives(from: Option<&Value>, before: &Value, after: &Value) -> bool {
     for (name, after) in new.into_iter().flatten() {
         let below = from.map(|from| child(from, name));
         match (old.and_then(|old| old.get(name)), below) {
-            // Nothing comes from there.
+            // The objects do not have this field.
             (_, Some(Held::Nothing)) => {}
             (Some(before), None | Some(Held::Anything)) if revives(None, before, after) => return true,
             (Some(before), Some(Held::Some(from))) if revives(Some(from), before, after) => return true,
             (Some(_), _) => {}
-            // It was kept, as unknown fields are.
+            // It was already kept as an unknown field.
             (None, _) if keeps_all(before) => {}
             (None, _) => return true,
         }
@@ -48,7 +48,7 @@ pub fn revives(from: Option<&Value>, before: &Value, after: &Value) -> bool {
     false
 }
 
-/// What objects of a schema have below a name.
+/// The possible values of a field in objects of a schema.
 enum Held<'s> {
     Nothing,
     Some(&'s Value),
@@ -73,15 +73,16 @@ fn keeps_all(node: &Value) -> bool {
     node.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true))
 }
 
-/// Whether `before` takes a list somewhere for the format of a text, and `after` does not. A string with a format that
-/// the server enforces lets lists pass, whatever its type says; nobody means them, and proofs do not speak of them.
-pub fn takes_fewer_lists(before: &Value, after: &Value) -> bool {
-    let takes_lists = |node: &Value| {
+/// Whether `before` accepts lists in place of a string somewhere, because of its format, and `after` does not. The
+/// server accepts a list for a string with a format that it enforces, whatever the type is. Nobody intends that, and
+/// proofs do not cover it.
+pub fn accepts_fewer_lists(before: &Value, after: &Value) -> bool {
+    let accepts_lists = |node: &Value| {
         let format = node.get("format").and_then(Value::as_str);
         node.get("type").is_some_and(|kind| kind == "string")
             && format.is_some_and(|format| enforced_format_accepts(format, "").is_some())
     };
-    if takes_lists(before) && !takes_lists(after) {
+    if accepts_lists(before) && !accepts_lists(after) {
         return true;
     }
     let pairs = properties(before).into_iter().flatten().filter_map(|(name, before)| {
@@ -89,7 +90,7 @@ pub fn takes_fewer_lists(before: &Value, after: &Value) -> bool {
         Some((before, after?))
     });
     let below = ["items", "additionalProperties"].into_iter().filter_map(|k| Some((before.get(k)?, after.get(k)?)));
-    pairs.chain(below).any(|(before, after)| takes_fewer_lists(before, after))
+    pairs.chain(below).any(|(before, after)| accepts_fewer_lists(before, after))
 }
 
 #[cfg(test)]
@@ -135,8 +136,8 @@ mod tests {
             object(json!({"a": {"items": {"additionalProperties": {"type": "string", "format": format}}}}))
         };
         let none = object(json!({"a": {"items": {"additionalProperties": {"type": "string"}}}}));
-        assert!(takes_fewer_lists(&of("date"), &none) && takes_fewer_lists(&of("date"), &of("quantity")));
-        assert!(!takes_fewer_lists(&of("date"), &of("uri")) && !takes_fewer_lists(&none, &of("date")));
-        assert!(!takes_fewer_lists(&of("quantity"), &none));
+        assert!(accepts_fewer_lists(&of("date"), &none) && accepts_fewer_lists(&of("date"), &of("quantity")));
+        assert!(!accepts_fewer_lists(&of("date"), &of("uri")) && !accepts_fewer_lists(&none, &of("date")));
+        assert!(!accepts_fewer_lists(&of("quantity"), &none));
     }
 }

@@ -74,7 +74,7 @@ async fn objects(upgrade: &Upgrade, name: &str, owners: &str, context: &Context<
             }
         }
         for (key, group) in list.take_named().groups {
-            let Impact::Refused(_) = key.harm else { continue };
+            let Impact::Refused(_) = key.impact else { continue };
             let of = |object: &crate::finding::AffectedObject| match &object.namespace {
                 Some(namespace) => format!("{namespace}/{}", object.name),
                 None => object.name.to_string(),

@@ -1,4 +1,4 @@
-//! What was found out on other clusters of the same run.
+//! Results that all clusters of one run share.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,10 +13,11 @@ use super::question::{Question, VersionProof};
 use crate::preflight::objects::definition::Refused;
 use crate::resource::SERVER_METADATA;
 
-/// Questions whose answers are remembered. Of more, which clusters that have little in common have, each is answered by itself.
+/// The maximum number of results kept, which only very different clusters exceed. Further results are not shared.
 const MOST: usize = 10_000;
 
-/// Answers by what was asked. A cluster cannot make its schema pass for that of another one: the hash is a cryptographic one.
+/// Results by a hash of their input. The hash is cryptographic, so no cluster can construct a schema that gets the
+/// result of a different one.
 #[derive(Debug, Default)]
 pub struct Known {
     proofs: Mutex<BTreeMap<Key, Slot>>,
@@ -25,7 +26,7 @@ pub struct Known {
 
 type Key = [u8; 32];
 
-/// The slot of a question, which is empty for who asks first.
+/// The slot of a question, which is empty for the first caller.
 fn slot<T: Default>(slots: &Mutex<BTreeMap<Key, Arc<T>>>, key: Key) -> Arc<T> {
     let mut slots = slots.lock().unwrap_or_else(PoisonError::into_inner);
     let is_full = slots.len() >= MOST;
@@ -37,7 +38,7 @@ fn slot<T: Default>(slots: &Mutex<BTreeMap<Key, Arc<T>>>, key: Key) -> Arc<T> {
 }
 
 impl Known {
-    /// The answer to the question: the one that is known, else that of `prove`. Who asks second waits for it.
+    /// The known answer to a question, or that of `prove`. Concurrent callers wait for the first one.
     pub(super) fn of(
         &self,
         question: &Question<'_>,
@@ -47,10 +48,11 @@ impl Known {
         slot(&self.proofs, key(question, limits)).get_or_init(prove).clone()
     }
 
-    /// What the server refuses in a CRD as it would be stored in place of the live one.
+    /// What the server refuses in a CRD that would be stored in place of the live one: the known result, or that of
+    /// `judge`.
     pub fn refused(&self, stored: &Value, live: Option<&Value>, judge: impl FnOnce() -> Vec<Refused>) -> Vec<Refused> {
         let mut hashed = Hashed(Context::new(&SHA256));
-        // Texts are always JSON, and a hash takes everything.
+        // Neither formatting the JSON nor writing to a hash fails.
         let _ = hashed.add(stored).and_then(|()| live.map_or(Ok(()), |live| hashed.add(live)));
         slot(&self.refused, hashed.key()).get_or_init(judge).clone()
     }
@@ -70,7 +72,7 @@ impl Write for Hashed {
 }
 
 impl Hashed {
-    /// Adds a CRD without what is another in each cluster and means nothing for what is refused: who wrote it and when.
+    /// Adds a CRD without the metadata and timestamps that differ between clusters and do not affect what is refused.
     fn add(&mut self, crd: &Value) -> io::Result<()> {
         for (key, value) in crd.as_object().into_iter().flatten() {
             write!(self, "{key:?}:")?;
@@ -95,7 +97,7 @@ impl Hashed {
         self.write_all(b"|")
     }
 
-    /// Adds a part with its length, so that no two lists of parts are the same text.
+    /// Adds a part with its length, so that different lists of parts never hash the same bytes.
     fn part(&mut self, part: &str) {
         self.0.update(&part.len().to_le_bytes());
         self.0.update(part.as_bytes());
@@ -108,7 +110,7 @@ impl Hashed {
     }
 }
 
-/// All that the answer depends on.
+/// The hash of everything that the answer depends on.
 fn key(question: &Question<'_>, limits: Limits) -> Key {
     let Question {
         group,
@@ -154,9 +156,9 @@ mod tests {
         let desired = json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"group": "g"}});
         assert!(ask(&desired, Some(&live("1", "v1"))));
         assert!(!ask(&desired, Some(&live("2", "v1"))), "another cluster");
-        assert!(ask(&desired, Some(&live("2", "v2"))), "other versions are stored");
+        assert!(ask(&desired, Some(&live("2", "v2"))), "different stored versions");
         assert!(ask(&desired, None), "it is not live");
         let other = json!({"metadata": {"name": "a", "labels": {"x": "z"}}, "spec": {"group": "g"}});
-        assert!(ask(&other, Some(&live("1", "v1"))), "a label is another one");
+        assert!(ask(&other, Some(&live("1", "v1"))), "a different label");
     }
 }

@@ -1,4 +1,4 @@
-//! What is proven of the CRD upgrades of one run: each version once, whichever check asks first.
+//! The proofs about the CRD upgrades of one run. Each version is proven once for all checks.
 
 mod known;
 mod proven;
@@ -12,45 +12,45 @@ pub use self::proven::Proven;
 pub use self::question::{Proof, Prover, Question, VersionProof};
 use gantry_proof::Limits;
 
-/// The answer to one question, once there is one.
+/// The answer to one question, when it is known.
 type Slot = Arc<OnceLock<Option<Arc<VersionProof>>>>;
 
-/// The proofs of one plan. Checks run side by side: who asks what another one is proving already waits for it.
+/// The proofs about one plan. Checks run concurrently: a check that needs a proof in progress waits for it.
 #[derive(Debug)]
 pub struct Proofs {
     prover: Box<dyn Prover>,
     crds: usize,
-    /// What runs on other clusters have proven.
+    /// The results shared with the other clusters of this run.
     known: Option<Arc<Known>>,
-    /// By index of the change in the plan and name of the version.
+    /// The answers by the index of the change in the plan and the name of the version.
     slots: Mutex<BTreeMap<(usize, String), Slot>>,
 }
 
 impl Proofs {
-    /// For a plan in which so many CRDs change: they share what may be spent.
+    /// Proofs for a plan that changes this number of CRDs, which share the limits.
     pub fn new(prover: impl Prover + 'static, crds: usize) -> Self {
         Proofs { prover: Box::new(prover), crds, known: None, slots: Mutex::default() }
     }
 
-    /// The same, of one of several clusters: what is proven in one of them is known in all.
+    /// The same proofs, shared with the other clusters of the run.
     pub fn sharing(self, known: Option<Arc<Known>>) -> Self {
         Proofs { known, ..self }
     }
 
-    /// Of which nothing is proven: for work that must not take the time.
+    /// Proves nothing, for work that must be fast.
     pub fn none() -> Self {
-        Proofs::new(Unasked, 0)
+        Proofs::new(NoProver, 0)
     }
 
-    /// What is known from other clusters, where there are any.
+    /// The results shared with other clusters, if any.
     pub fn known(&self) -> Option<&Known> {
         self.known.as_deref()
     }
 
-    /// What is proven of one version of the CRD that change `change` of the plan upgrades. `None` where nothing can be
-    /// said. The question has to be the same whenever the same version of the same change is asked about.
+    /// The proof about one version of the CRD that change `change` of the plan upgrades. `None` if nothing can be
+    /// proven. The question must be the same in every call for the same version and change.
     ///
-    /// May take a second of processor time.
+    /// Can take a second of processor time.
     pub fn of(&self, change: usize, question: &Question<'_>) -> Option<Arc<VersionProof>> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,11 +66,11 @@ impl Proofs {
     }
 }
 
-/// Says nothing.
+/// A prover that proves nothing.
 #[derive(Debug)]
-struct Unasked;
+struct NoProver;
 
-impl Prover for Unasked {
+impl Prover for NoProver {
     fn prove(&self, _: &Question<'_>, _: Limits) -> Option<VersionProof> {
         None
     }
@@ -86,7 +86,7 @@ mod tests {
     use crate::finding::Verdict;
     use gantry_schema::Scale;
 
-    /// Says that everything is equal, and counts how often it was asked.
+    /// A prover that finds everything equal and counts its calls.
     #[derive(Debug)]
     struct Counting(Arc<AtomicUsize>);
 
@@ -142,7 +142,7 @@ mod tests {
             scale: &scale,
             versions: 1,
         };
-        // Where the CRD stands in the plan of a cluster does not matter, nor how many ask at the same time.
+        // Neither the position of the CRD in a cluster's plan nor the number of concurrent callers matters.
         let on_cluster = |change, crds, live, desired| {
             let proofs = Proofs::new(Counting(Arc::clone(&asked)), crds).sharing(Some(Arc::clone(&known)));
             assert!(proofs.of(change, &question(live, desired)).is_some());
@@ -151,8 +151,8 @@ mod tests {
         assert_eq!(asked.load(Ordering::SeqCst), 1);
         on_cluster(0, 3, "{\"type\":\"object\"}", "{}");
         on_cluster(0, 3, "{}", "{\"type\":\"object\"}");
-        assert_eq!(asked.load(Ordering::SeqCst), 3, "another live schema, another desired one");
+        assert_eq!(asked.load(Ordering::SeqCst), 3, "a different live schema, a different desired schema");
         on_cluster(0, 1000, "{}", "{}");
-        assert_eq!(asked.load(Ordering::SeqCst), 4, "a run that may spend less on each may prove less");
+        assert_eq!(asked.load(Ordering::SeqCst), 4, "a run with tighter limits can prove less");
     }
 }

@@ -1,4 +1,4 @@
-//! [`gantry_proof`] as the prover: its answers as findings have them.
+//! [`gantry_proof`] as the prover, with its answers converted for findings.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::question::{Proof, Prover, Question, VersionProof};
 use crate::finding::{Breaks, Verdict, Witness, WitnessVerdict};
 use gantry_proof::{self as proof, Difference, Limits, Version};
 
-/// Proves with [`gantry_proof`].
+/// The prover that uses [`gantry_proof`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Proven;
 
@@ -34,8 +34,8 @@ impl Prover for Proven {
             witnesses: Vec::new(),
         };
         let is_complete = found.is_complete;
-        let speaking = found.nodes.iter().filter(|node| node.is_of_all_below);
-        let of_all_below = speaking.map(|node| node.path.clone()).collect();
+        let of_all_below = found.nodes.iter().filter(|node| node.is_of_all_below);
+        let of_all_below = of_all_below.map(|node| node.path.clone()).collect();
         let mut nodes: BTreeMap<String, Proof> = found
             .nodes
             .into_iter()
@@ -49,7 +49,7 @@ impl Prover for Proven {
                 (node.path, proof)
             })
             .collect();
-        // What changed there without a meaning for any object.
+        // Changes that affect no object.
         for (path, note) in found.notes {
             nodes.entry(path).or_insert(Proof {
                 verdict: Verdict::Equal,
@@ -91,7 +91,7 @@ fn met(difference: Difference) -> WitnessVerdict {
     }
 }
 
-/// What breaks first; what desired takes and live does not comes behind it.
+/// The witnesses for what breaks, then those for what only desired accepts.
 fn witnesses(forward: Vec<proof::Witness>, reverse: Vec<proof::Witness>) -> Vec<Witness> {
     let forward = forward.into_iter().map(|witness| Witness {
         live: WitnessVerdict::Accepted,

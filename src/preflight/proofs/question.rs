@@ -1,7 +1,7 @@
-//! The question that is put to a proof layer, and the shape of its answer.
+//! The question for a prover, and its answer.
 //!
-//! Rules look at keywords; whether an object breaks is another question. `CRDUpgradeSafety` puts the two together
-//! (`decide`). What nobody decides falls to `failMode`.
+//! Rules compare keywords; a proof decides whether objects break. `CRDUpgradeSafety` combines the two (`decide`). If
+//! both are undecided, `failMode` decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -23,29 +23,30 @@ pub struct Question<'a> {
     /// Whether the version has the status subresource.
     pub live_status: bool,
     pub desired_status: bool,
-    /// What the scale subresource of both reads.
+    /// The fields that the scale subresource reads in both.
     pub scale: &'a Scale,
-    /// How many versions both CRDs have: they share what may be spent.
+    /// The number of versions that both CRDs have, which share the limits.
     pub versions: usize,
 }
 
-/// What is proven of a version, or of one node in it.
+/// What is proven about a version, or about one node in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proof {
     pub verdict: Verdict,
-    /// Why it is undecided, or what makes it so.
+    /// The reason for the verdict, or why it is undecided.
     pub reason: Option<String>,
     pub breaks: Vec<Breaks>,
     pub witnesses: Vec<Witness>,
 }
 
 impl Proof {
-    /// Whether every object is proven to fare as it does today.
+    /// Whether it is proven that no object breaks.
     pub fn is_harmless(&self) -> bool {
         matches!(self.verdict, Verdict::Equal | Verdict::Widening)
     }
 
-    /// What is proven of a node together with nodes below it: what breaks most, and everyone whom any of it breaks.
+    /// Combines the proof about a node with those about nodes below it: the worst verdict, and everyone affected by any
+    /// of them.
     pub fn heaviest(own: &Proof, below: &[&Proof]) -> Proof {
         let weight = |proof: &Proof| match proof.verdict {
             Verdict::DataLoss => 6,
@@ -61,30 +62,30 @@ impl Proof {
         let mut breaks: Vec<Breaks> = all().flat_map(|proof| proof.breaks.iter().copied()).collect();
         breaks.sort_unstable();
         breaks.dedup();
-        // What is undecided may break more than what is known to change.
+        // An undecided node can break more than the known changes.
         let breaks = if heaviest.verdict == Verdict::Undecided { heaviest.breaks.clone() } else { breaks };
         Proof { breaks, ..heaviest.clone() }
     }
 }
 
-/// What is proven of a version.
+/// What is proven about a version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VersionProof {
     pub whole: Proof,
-    /// By path (`^.spec.pollInterval`), for nodes that changed.
+    /// The proofs about changed nodes, by path (`^.spec.pollInterval`).
     pub nodes: BTreeMap<String, Proof>,
-    /// The paths of those among `nodes` that speak for all nodes below as well.
+    /// The paths of those in `nodes` whose proof also covers all nodes below.
     pub of_all_below: BTreeSet<String>,
-    /// Whether every node was looked at, so that one that is not among `nodes` means the same for every object.
+    /// Whether every node was compared, so that a node not in `nodes` has the same meaning as before.
     pub is_complete: bool,
 }
 
-/// What is proven of a node that means what it meant.
+/// The proof about a node whose meaning does not change.
 static SAME: Proof = Proof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
 
 impl VersionProof {
-    /// What is proven of a node: of the node itself, of one above that speaks for it, of the values of its map, else what
-    /// holds for the whole version.
+    /// The proof that covers a node: of the node itself, of an ancestor that covers it, of the whole version if that is
+    /// harmless, or of the values of its map. If there is none, but every node was compared, the node does not change.
     pub fn of(&self, path: &str) -> Option<&Proof> {
         let above = || self.above(path).and_then(|above| self.nodes.get(above));
         let whole = || matches!(self.whole.verdict, Verdict::Equal | Verdict::Widening).then_some(&self.whole);
@@ -93,16 +94,16 @@ impl VersionProof {
         self.nodes.get(path).or_else(above).or_else(whole).or_else(values).or_else(same)
     }
 
-    /// The node above that speaks for this one.
+    /// The ancestor whose proof covers this node.
     fn above<'p>(&self, path: &'p str) -> Option<&'p str> {
         let ends = path.char_indices().filter(|(_, character)| *character == '.').map(|(at, _)| &path[..at]);
         ends.filter(|_| !self.of_all_below.is_empty()).find(|above| self.of_all_below.contains(*above))
     }
 }
 
-/// What knows what a change of a schema does to objects.
+/// Proves what a change of a schema does to objects.
 pub trait Prover: Debug + Send + Sync {
-    /// `None` where nothing can be said at all.
+    /// `None` if nothing can be proven at all.
     fn prove(&self, question: &Question<'_>, limits: Limits) -> Option<VersionProof>;
 }
 

@@ -1,4 +1,4 @@
-//! crdify's verdict, and with it OLM v1's, which runs crdify with settings of its own.
+//! The verdict of crdify, and of OLM v1, which runs crdify with its own settings.
 
 use super::flatten::{Flat, Naming, flatten};
 use super::options::{Conversion, Options, UNHANDLED};
@@ -12,7 +12,7 @@ pub const SCOPE: &str = "scope";
 pub const STORED_VERSION_REMOVAL: &str = "storedVersionRemoval";
 pub const EXISTING_FIELD_REMOVAL: &str = "existingFieldRemoval";
 
-/// Every finding of crdify; those that its settings switch off are marked.
+/// All findings of crdify; those that its settings switch off are marked.
 pub fn judge(pair: &CrdPair, schemas: &Schemas, options: &Options) -> Vec<Flagged> {
     let mut found = of_crd(pair);
     for (live_version, desired_version) in pair.common_versions() {
@@ -59,10 +59,10 @@ fn of_crd(pair: &CrdPair) -> Vec<Flagged> {
     found
 }
 
-/// Where findings of one version, or of a pair of versions, are.
+/// The place of the findings of one version, or of a pair of versions.
 struct Place {
     version: String,
-    /// Of the version in the desired CRD that is pointed at.
+    /// The index of the version in the desired CRD to point at.
     index: usize,
 }
 
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-/// The node at `path`, or the lowest one above it. The root is in every table.
+/// The node at `path`, or its nearest ancestor. Every table has the root.
 fn nearest<'f, 'n, 'a>(flat: &'f Flat<'n, 'a>, path: &str) -> &'f super::flatten::Node<'n, 'a> {
     let mut path = path;
     loop {
@@ -92,7 +92,7 @@ fn nearest<'f, 'n, 'a>(flat: &'f Flat<'n, 'a>, path: &str) -> &'f super::flatten
     }
 }
 
-/// Each path of live that desired lacks, whether a field or a node of an alternative.
+/// Reports each live path that desired lacks, whether it is a field or a node of an alternative.
 fn removed(live: &Flat, desired: &Flat, place: &Place, found: &mut Vec<Flagged>) {
     for path in live.keys().filter(|path| !desired.contains_key(*path)) {
         let text = format!("removed field : {}.{path}", place.version);
@@ -104,7 +104,7 @@ fn removed(live: &Flat, desired: &Flat, place: &Place, found: &mut Vec<Flagged>)
     }
 }
 
-/// Every node of live against desired's node on the same path.
+/// Compares every live node with the desired node at the same path.
 fn of_schemas(live: &Flat, desired: &Flat, options: &Options) -> Vec<(String, Failure)> {
     let empty = Map::default();
     let mut failures = Vec::new();
@@ -115,7 +115,7 @@ fn of_schemas(live: &Flat, desired: &Flat, options: &Options) -> Vec<(String, Fa
     failures
 }
 
-/// Pairs of served versions, in each CRD on its own. What live's pair has as well is no finding.
+/// Compares the pairs of served versions within each CRD. A difference that the live pair has too is not a finding.
 fn served_versions(pair: &CrdPair, schemas: &Schemas, options: &Options, found: &mut Vec<Flagged>) {
     let known = versions::served_pairs(&pair.live);
     for (lower, higher) in versions::served_pairs(&pair.desired) {
@@ -130,7 +130,7 @@ fn served_versions(pair: &CrdPair, schemas: &Schemas, options: &Options, found: 
             let same = |(path, failure): &(String, Failure), (p, f): &(String, Failure)| {
                 path == p && failure.validation == f.validation && failure.whole == f.whole
             };
-            // Both lists are in the order of paths: a search from the place where the path begins is short.
+            // Both lists are sorted by path, so only the failures with the same path are searched.
             failures.retain(|failure| {
                 let from = had.partition_point(|(path, _)| *path < failure.0);
                 !had[from..].iter().take_while(|(path, _)| *path == failure.0).any(|other| same(failure, other))

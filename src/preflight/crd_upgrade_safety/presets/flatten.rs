@@ -1,4 +1,4 @@
-//! A schema as a flat table: every node under its path, as crdify and kapp look at it.
+//! A schema as a flat table of nodes by path, as crdify and kapp see it.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::resource::Step;
 use gantry_schema::keywords;
 
-/// How the tools name the nodes below a node.
+/// How a tool names the children of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
-    /// crdify: `.items`, `.anyOf[0]`, `.additionalProperties`: every node has a path of its own.
+    /// crdify: `.items`, `.anyOf[0]`, `.additionalProperties`. Every node has its own path.
     Crdify,
-    /// kapp: `[*]` for items and values of maps, while an alternative (`anyOf` and the like) goes under the path of the
-    /// node that it belongs to. Of nodes that meet on one path the last one visited represents all.
+    /// kapp: `[*]` for items and values of maps. An alternative (`anyOf`, …) has the path of the node that it belongs
+    /// to. If several nodes have the same path, the last one visited is used.
     Kapp,
 }
 
@@ -28,7 +28,7 @@ enum Down<'n> {
     Entry(&'static str, &'n str),
 }
 
-/// A node of a schema and the way that leads there.
+/// A node of a schema and the steps to it.
 #[derive(Debug, Clone)]
 pub struct Node<'n, 'a> {
     pub schema: &'n Map<'a>,
@@ -46,7 +46,7 @@ pub fn flatten<'n, 'a>(root: &'n Map<'a>, naming: Naming) -> Flat<'n, 'a> {
 }
 
 impl Node<'_, '_> {
-    /// The way from the root of a CRD, whose version at `index` has this schema, to this node.
+    /// The steps from the root of a CRD to this node, if this is the schema of the version at `index`.
     pub fn steps(&self, index: usize) -> Vec<Step> {
         let mut steps = steps::schema(index);
         for down in &self.way {
@@ -68,7 +68,7 @@ struct Flattening<'n, 'a> {
 }
 
 impl<'n, 'a> Flattening<'n, 'a> {
-    /// The order is the tools' own: it decides which of several nodes on one path stays.
+    /// The order is that of the tools: it decides which of several nodes with one path is kept.
     fn node(&mut self, schema: &'n Map<'a>) {
         self.flat.insert(self.path.clone(), Node { schema, way: self.way.clone() });
         match keywords::get(schema, "items") {
@@ -109,7 +109,7 @@ impl<'n, 'a> Flattening<'n, 'a> {
         }
     }
 
-    /// What is no schema (`additionalProperties: true`) is no node.
+    /// A value that is not a schema (`additionalProperties: true`) is not a node.
     fn below(&mut self, down: Down<'n>, child: &'n Json<'a>) {
         let Some(schema) = child.map() else { return };
         let length = self.path.len();

@@ -1,14 +1,14 @@
-//! A schema as crdify prints it: with the `String()` of the API's Go types.
+//! Schemas as crdify prints them: with the `String()` methods of the API's Go types.
 //!
-//! crdify's `oneOf` validation compares schemas by that text, so the text decides its verdict. In it, schemas below
-//! `properties` are printed as plain Go structs, and there a number, a flag or a text that is held by pointer is printed
-//! as an address. Two addresses are never the same: for crdify such a schema differs from its own copy.
+//! crdify's `oneOf` validation compares schemas by this text, so the text decides its verdict. In it, schemas below
+//! `properties` are printed as plain Go structs, in which a number, boolean or string held by pointer is printed as an
+//! address. Two addresses are never equal, so for crdify such a schema differs from its own copy.
 
 use super::typed;
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use gantry_schema::gotext;
 
-/// Which of the two CRDs a schema is of: an address of one is never one of the other.
+/// The CRD that a schema belongs to. The two CRDs never share an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
     Live,
@@ -36,7 +36,7 @@ enum Held {
     Documentation,
 }
 
-/// The fields of `JSONSchemaProps` in their order.
+/// The fields of `JSONSchemaProps`, in order.
 const FIELDS: &[(&str, &str, Held)] = &[
     ("ID", "id", Held::Text),
     ("Schema", "$schema", Held::Text),
@@ -84,7 +84,7 @@ const FIELDS: &[(&str, &str, Held)] = &[
     ("XValidations", "x-kubernetes-validations", Held::Rules),
 ];
 
-/// The fields of `ValidationRule` in their order.
+/// The fields of `ValidationRule`, in order.
 const RULE_FIELDS: &[(&str, &str, Held)] = &[
     ("Rule", "rule", Held::Text),
     ("Message", "message", Held::Text),
@@ -94,7 +94,7 @@ const RULE_FIELDS: &[(&str, &str, Held)] = &[
     ("OptionalOldSelf", "optionalOldSelf", Held::FlagPointer),
 ];
 
-/// Keywords that crdify blanks on the schemas of a `oneOf` before it compares them.
+/// Keywords that crdify clears in the schemas of a `oneOf` before it compares them.
 const BLANKED: &[&str] = &["description", "title", "example", "externalDocs"];
 
 /// The texts of the schemas of a `oneOf`.
@@ -103,7 +103,7 @@ pub fn of_alternatives(alternatives: Option<&Json>, memory: Memory) -> Vec<Strin
     schemas.map(|schema| alternative(schema, memory, &[])).collect()
 }
 
-/// The text that a schema would have as one schema of a `oneOf`, its own `oneOf` left out.
+/// The text that a schema would have as one schema of a `oneOf`, without its own `oneOf`.
 pub fn as_alternative(schema: &Map, memory: Memory) -> String {
     alternative(schema, memory, &["oneOf"])
 }
@@ -188,7 +188,7 @@ impl Printer {
         }
     }
 
-    /// A schema as Go prints a struct that has no `String()`: `{  <nil>  string …}`.
+    /// A schema as Go prints a struct without a `String()` method: `{  <nil>  string …}`.
     fn as_struct(&self, schema: &Json) -> String {
         let Some(schema) = schema.map() else { return "{}".into() };
         let fields: Vec<String> =
@@ -196,7 +196,7 @@ impl Printer {
         format!("{{{}}}", fields.join(" "))
     }
 
-    /// A field of such a struct. Pointers to structs have a `String()`; other pointers are addresses.
+    /// A field of such a struct. Pointers to structs have a `String()` method; other pointers are printed as addresses.
     fn nested(&self, value: Option<&Json>, held: Held) -> String {
         let listed = |item: &dyn Fn(&Json) -> String| {
             let items: Vec<String> = value.and_then(Json::list).unwrap_or_default().iter().map(item).collect();

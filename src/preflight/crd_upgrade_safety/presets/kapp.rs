@@ -1,7 +1,7 @@
 //! kapp's verdict: its preflight check `CRDUpgradeSafety`.
 //!
-//! kapp compares own content by `reflect.DeepEqual`, so a changed description or order is a change that none of its
-//! validations takes: an unknown one. A field that goes ends the comparison of its version.
+//! kapp compares the keywords of a node with `reflect.DeepEqual`, so a changed description or order is a change that
+//! none of its validations handles: an unknown change. A removed field ends the comparison of its version.
 
 use super::flatten::{Flat, Naming, flatten};
 use super::typed;
@@ -16,8 +16,8 @@ pub const NO_STORED_VERSION_REMOVED: &str = "NoStoredVersionRemoved";
 pub const NO_EXISTING_FIELD_REMOVED: &str = "NoExistingFieldRemoved";
 pub const CHANGE_VALIDATOR: &str = "ChangeValidator";
 
-/// The keywords whose changes kapp judges; any other difference is unknown.
-const JUDGED: &[&str] = &[
+/// The keywords that kapp validates; any other difference is unknown.
+const VALIDATED: &[&str] = &[
     "default",
     "enum",
     "maxItems",
@@ -45,7 +45,7 @@ pub fn judge(pair: &CrdPair, schemas: &Schemas) -> Vec<Flagged> {
         let text = format!("scope changed from {} to {}", gotext::quote(was), gotext::quote(now));
         flag(NO_SCOPE_CHANGE, None, text, "scope");
     }
-    // kapp stops at the first one.
+    // kapp stops at the first removed version.
     let removed = pair.live.status_stored_versions.iter().find(|name| pair.desired.version(name).is_none());
     if let Some(name) = removed {
         flag(
@@ -82,7 +82,7 @@ fn fields(crd: &str, version: &str, index: usize, live: &Flat, desired: &Flat, f
         let other = &desired[path];
         for text in of_node(node.schema, other.schema) {
             let place = format!("version {}, field {}", gotext::quote(version), gotext::quote(path));
-            // The unknown change is one sentence with its place.
+            // The text of an unknown change continues the sentence that begins with the place.
             let unknown = text == UNKNOWN;
             let text = if unknown { format!("{place} {text}") } else { format!("{place}: {text}") };
             let flagged = Flagged::new(CHANGE_VALIDATOR, Some(version.into()), Some(path.clone()), text);
@@ -107,7 +107,7 @@ fn of_node(live: &Map, desired: &Map) -> Vec<String> {
         .iter()
         .filter_map(|difference| judge_keyword(difference.keyword, difference.live, difference.desired))
         .collect();
-    if own.iter().any(|difference| !JUDGED.contains(&difference.keyword)) {
+    if own.iter().any(|difference| !VALIDATED.contains(&difference.keyword)) {
         texts.push(UNKNOWN.to_owned());
     }
     texts

@@ -1,13 +1,13 @@
-//! Other tools' verdicts, reproduced: `preset: kapp`, `olm-v1` and `crdify`.
+//! The verdicts of other tools, reproduced: `preset: kapp`, `olm-v1` and `crdify`.
 //!
-//! A team whose cluster asks one of these tools can see here what it will say. So nothing in this folder judges by its own
-//! lights: it looks at schemas as the tools do (flat tables of nodes, [`flatten`]), compares them as their Go types would
-//! ([`typed`]) and speaks in their words. Sources: crdify at commit bb9957dbf465 (June 2026), which OLM
-//! v1 has with settings of its own since operator-controller v1.11.0, and kapp's `CRDUpgradeSafety` on the node tables of
+//! These presets predict the verdict of a tool for teams that also use it. The code in this folder therefore has no
+//! judgement of its own: it walks schemas as the tools do (flat tables of nodes, [`flatten`]), compares them as their
+//! Go types do ([`typed`]) and uses their texts. Sources: crdify at commit bb9957dbf465 (June 2026), which OLM v1 uses
+//! with its own settings since operator-controller v1.11.0, and kapp's `CRDUpgradeSafety` with the node tables of
 //! crd-schema-checker.
 //!
-//! One thing is not reproduced: the struct diff that crdify prints for an unhandled change. The short form that OLM makes of
-//! it stands for both.
+//! One thing is not reproduced: the struct diff that crdify prints for an unhandled change. OLM's short form of it is
+//! used for both.
 
 pub mod crdify;
 mod flatten;
@@ -45,13 +45,13 @@ pub struct Flagged {
     /// In the tool's own notation.
     pub path: Option<String>,
     pub text: String,
-    /// The line that the tool prints, behind `validating upgrade for CRD "N"`.
+    /// The line that the tool prints after `validating upgrade for CRD "N"`.
     pub documented: String,
-    /// Where in the desired CRD to point.
+    /// The place in the desired CRD to point at.
     pub at: Vec<Step>,
-    /// A change that none of kapp's validations takes: `failMode` decides.
+    /// Whether none of kapp's validations handles the change, so that `failMode` decides.
     pub unknown: bool,
-    /// The tool's settings switch the validation off: the tool itself would not say it.
+    /// Whether the tool's settings switch the validation off, so that the tool itself does not report it.
     pub off: bool,
 }
 
@@ -72,7 +72,7 @@ impl Flagged {
     }
 }
 
-/// What `gantry rules` can explain of a tool's validation: the rule about the same, or the check.
+/// The page of `gantry rules` that explains a tool's validation: the rule about the same change, or the check.
 pub fn explained_by(validation: &'static str) -> &'static str {
     match validation {
         "default" => "NoDefaultChanged",
@@ -99,8 +99,7 @@ pub fn explained_by(validation: &'static str) -> &'static str {
     }
 }
 
-/// What the tool says of a live CRD and the one that is to replace it; and what it would say if its
-/// settings did not switch that [off](Flagged::off).
+/// The findings of the tool for a pair of CRDs, including those that its settings switch [off](Flagged::off).
 pub fn judge(pair: &CrdPair, tool: &Tool) -> Result<Vec<Flagged>, Malformed> {
     let schemas = Schemas::read(pair)?;
     Ok(match tool {
@@ -109,7 +108,7 @@ pub fn judge(pair: &CrdPair, tool: &Tool) -> Result<Vec<Flagged>, Malformed> {
     })
 }
 
-/// The parsed schemas of both CRDs by version.
+/// The parsed schemas of both CRDs, by version.
 pub struct Schemas<'a> {
     live: BTreeMap<&'a str, Json<'a>>,
     desired: BTreeMap<&'a str, Json<'a>>,
@@ -129,12 +128,12 @@ impl<'a> Schemas<'a> {
         Ok(Schemas { live, desired, empty: Map::default() })
     }
 
-    /// The live schema of a version; the empty one where there is none.
+    /// The live schema of a version; an empty schema if there is none.
     pub fn live(&self, version: &str) -> &Map<'a> {
         self.live.get(version).and_then(Json::map).unwrap_or(&self.empty)
     }
 
-    /// The desired schema of a version; the empty one where there is none.
+    /// The desired schema of a version; an empty schema if there is none.
     pub fn desired(&self, version: &str) -> &Map<'a> {
         self.desired.get(version).and_then(Json::map).unwrap_or(&self.empty)
     }

@@ -1,24 +1,24 @@
-//! What crdify lets one configure, and what the tools configure by themselves.
+//! The settings of crdify, and the settings with which the tools run it.
 
 use crate::finding::Severity;
 
-/// What remains when all validations have taken their keyword out.
+/// The validation that reports the changes that no other validation handles.
 pub const UNHANDLED: &str = "unhandled";
 
-/// How loud a validation is; `None` switches it off. What it looks at counts as handled all the same.
+/// The severity of a validation; `None` switches it off. Its keyword still counts as handled.
 pub type Enforcement = Option<Severity>;
 
-/// What becomes of served versions that differ where the desired CRD converts by webhook.
+/// Whether served versions are compared if the desired CRD converts with a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Conversion {
-    /// They are compared all the same.
+    /// They are compared.
     #[default]
     None,
-    /// They are not compared: the webhook is trusted to tell them apart.
+    /// They are not compared: the webhook is trusted to convert between them.
     Ignore,
 }
 
-/// Everything that decides a verdict of crdify.
+/// All settings of crdify that affect its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     pub conversion: Conversion,
@@ -35,11 +35,11 @@ pub struct Options {
     pub one_of_removal: bool,
     /// `pattern`'s `removalPolicy: Allow`.
     pub pattern_removal: bool,
-    /// Validations that are not errors, by name.
+    /// The configured severities of validations, by name; the others are errors.
     pub enforcement: Vec<(&'static str, Enforcement)>,
 }
 
-/// crdify's defaults: everything is an error.
+/// The defaults of crdify: everything is an error.
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -57,7 +57,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What OLM v1 hands to crdify.
+    /// The settings that OLM v1 passes to crdify.
     pub fn olm_v1() -> Self {
         Options {
             conversion: Conversion::Ignore,
@@ -67,7 +67,7 @@ impl Options {
         }
     }
 
-    /// How loud a validation is.
+    /// The severity of a validation.
     pub fn enforcement(&self, validation: &str) -> Enforcement {
         if validation == UNHANDLED {
             return self.unhandled;

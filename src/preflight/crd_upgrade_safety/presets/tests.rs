@@ -1,11 +1,11 @@
-//! The tools' verdicts and words on pairs of our own; `tests/offline/preset_verdicts.rs` holds them to real upgrades.
+//! The tools' verdicts and texts for small pairs; `tests/offline/preset_verdicts.rs` compares them for real upgrades.
 
 use serde_json::{Value, json};
 
 use super::options::Conversion;
 use super::*;
 
-/// A CRD with these versions: name, served, schema of spec.
+/// A CRD with these versions: name, served, and the schema of spec.
 fn crd(versions: &[(&str, bool, Value)]) -> Value {
     let versions: Vec<Value> = versions
         .iter()
@@ -32,7 +32,7 @@ fn lines(live: &Value, desired: &Value, tool: &Tool) -> Vec<String> {
     flagged.into_iter().filter(|f| !f.off).map(|f| f.documented).collect()
 }
 
-/// The lines of crdify for one node below `^.spec.x`, without their common beginning.
+/// The lines of crdify for the node `^.spec.x`, without their common prefix.
 fn of_x(live: &Value, desired: &Value, options: &Options) -> Vec<String> {
     let around = |x: &Value| crd(&[("v1", true, json!({"type": "object", "properties": {"x": x}}))]);
     let lines = lines(&around(live), &around(desired), &Tool::Crdify(options.clone()));
@@ -78,7 +78,7 @@ fn crdify_says_of_each_keyword_what_it_says() {
     }
 }
 
-/// crdify's own words for the changes of the next test, one a line.
+/// crdify's own output for the changes in the next test, one a line.
 const ONE_OF: &str = include_str!("crdify_one_of.txt");
 
 #[test]
@@ -106,14 +106,14 @@ fn alternatives_are_compared_as_crdify_prints_them() {
         let said = of_x(live, desired, &Options::default());
         assert!(said.contains(&format!("oneOf: {expected}")), "{live} {desired}: {said:#?}\nexpected {expected}");
     }
-    // A bound is printed as an address, so crdify takes the same alternative for another one, if anything else of the
-    // node changes.
+    // A bound is printed as an address, so crdify treats equal alternatives as different if anything else in the node
+    // changes.
     let bounded =
         |description: &str| json!({"description": description, "oneOf": [{"properties": {"a": {"maxLength": 1}}}]});
     let said = of_x(&bounded("1"), &bounded("2"), &Options::olm_v1());
     assert!(matches!(&said[..], [only] if only.starts_with("oneOf: allowed oneOf schemas removed: [")), "{said:?}");
     assert!(of_x(&bounded("1"), &bounded("1"), &Options::olm_v1()).is_empty());
-    // Texts for people are blanked first.
+    // Titles and descriptions are cleared first.
     let told = |title: &str| json!({"oneOf": [{"required": ["a"], "title": title}]});
     assert!(!of_x(&told("1"), &told("2"), &Options::olm_v1()).iter().any(|line| line.starts_with("oneOf: ")));
 }
@@ -150,7 +150,7 @@ fn policies_allow_what_they_name() {
     ] {
         assert!(of_x(&live, &desired, &options).is_empty(), "{live} {desired}");
     }
-    // What is below an alternative is a node of its own.
+    // A node below an alternative is a node of its own.
     let alternatives = |patterns: &[&str]| json!({"oneOf": patterns.iter().map(|pattern| json!({"pattern": pattern})).collect::<Vec<_>>()});
     for (options, flagged) in [(&options, false), (&Options::default(), true)] {
         let said = of_x(&alternatives(&["a", "b"]), &alternatives(&["c"]), options);
@@ -193,7 +193,7 @@ fn served_versions_are_compared_where_the_upgrade_makes_the_difference() {
     assert_eq!(lines(&alike, &differing, &crdify), [change.clone(), pair.clone()]);
     assert_eq!(lines(&alike, &unserved, &crdify), std::slice::from_ref(&change));
     assert!(lines(&differing, &differing, &crdify).is_empty());
-    // A webhook is trusted where the settings say so.
+    // A webhook is trusted if the settings say so.
     let mut by_webhook = differing.clone();
     by_webhook["spec"]["conversion"] = json!({"strategy": "Webhook"});
     assert_eq!(lines(&alike, &by_webhook, &crdify), [change.clone(), pair]);
@@ -229,7 +229,7 @@ fn what_a_finding_sends_people_to_is_there() {
     }
 }
 
-/// The name itself for a rule of ours, which needs no translation.
+/// The name itself if it is one of gantry's rules, otherwise the page that explains it.
 fn explained_by_known(name: &'static str) -> &'static str {
     let ours = crate::preflight::crd_upgrade_safety::rules::RULES.iter().any(|rule| rule.doc.name == name);
     if ours { name } else { explained_by(name) }
@@ -256,7 +256,7 @@ fn kapp_takes_what_it_judges_and_nothing_else() {
         said(": new values added as required when previously no required fields existed: [a]")
     );
     assert_eq!(of(json!({"enum": ["a"]}), json!({"enum": ["a", "b"]})), [""; 0]);
-    // kapp has no opinion on texts for people, and so they are unknown to it.
+    // kapp has no validation for descriptions, so a change of one is unknown to it.
     let unknown = said(" has unknown change, refusing to determine that change is safe");
     assert_eq!(of(json!({"description": "a"}), json!({"description": "b"})), unknown);
     assert_eq!(of(json!({"type": "string"}), json!({"type": "integer"})), unknown);

@@ -1,17 +1,17 @@
-//! Schemas as the API's Go types hold them: what crdify and kapp compare.
+//! Schemas as the API's Go types represent them, which is what crdify and kapp compare.
 //!
-//! The types keep what the API knows and drop every other keyword. Empty text, `false`, empty lists and empty maps are the
-//! same as nothing; lists are compared in their order, documentation included.
+//! The types keep the keywords that the API knows and drop all others. Empty strings, `false`, empty lists and empty
+//! maps equal absence. Lists are compared in order, and documentation is compared too.
 //!
-//! This is not gantry's own notion of the same schema ([`gantry_schema`]): the tools compare Go structs with
-//! `reflect.DeepEqual`, so `minLength: 0` and `x-kubernetes-list-type: atomic`, which are pointers there, are not the same
-//! as nothing, and another order is a change. What the types drop is taken from the same table of keywords.
+//! This differs from gantry's own equality of schemas ([`gantry_schema`]): the tools compare Go structs with
+//! `reflect.DeepEqual`, so `minLength: 0` and `x-kubernetes-list-type: atomic`, which are pointers there, do not equal
+//! absence, and a different order is a change. The dropped keywords come from the same table of keywords.
 
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use gantry_schema::gotext;
 use gantry_schema::keywords::{self, Shape};
 
-/// The fields of a CEL rule, and whether an empty text in it is the same as none.
+/// The fields of a CEL rule, and whether an empty string equals absence.
 const RULE_FIELDS: &[(&str, bool)] = &[
     ("rule", true),
     ("message", true),
@@ -35,7 +35,7 @@ pub fn get<'n, 'a>(schema: &'n Map<'a>, keyword: &str) -> Option<&'n Json<'a>> {
     keywords::get(schema, keyword)
 }
 
-/// The keywords that differ, sorted, without those in `without`.
+/// The keywords that differ, sorted, except those in `without`.
 pub fn differences<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>, without: &[&str]) -> Vec<Difference<'n, 'a>> {
     let looked_at = |keyword: &str| !without.contains(&keyword);
     let mut found = Vec::new();
@@ -89,8 +89,8 @@ fn same_rule(a: &Json, b: &Json) -> bool {
     RULE_FIELDS.iter().all(|(name, empty)| field(a, name, *empty) == field(b, name, *empty))
 }
 
-/// `Format "int32" -> ""`: a difference in the short form that OLM makes of crdify's struct diff.
-pub fn told(difference: &Difference) -> String {
+/// `Format "int32" -> ""`: a difference in OLM's short form of crdify's struct diff.
+pub fn short_form(difference: &Difference) -> String {
     let keyword = difference.keyword;
     let pointer = matches!(keywords::shape(keyword), Some(Shape::Number | Shape::KeptText))
         || keyword == "x-kubernetes-preserve-unknown-fields";
@@ -194,7 +194,7 @@ mod tests {
             let live = live.map(|text| Json::parse(text).unwrap());
             let desired = desired.map(|text| Json::parse(text).unwrap());
             let difference = Difference { keyword, live: live.as_ref(), desired: desired.as_ref() };
-            assert_eq!(told(&difference), expected);
+            assert_eq!(short_form(&difference), expected);
         }
     }
 }

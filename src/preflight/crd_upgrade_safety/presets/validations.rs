@@ -1,4 +1,4 @@
-//! crdify's validations of one schema node: what each of them says of a live node and the desired one.
+//! crdify's validations of one schema node, live and desired.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::words;
 use gantry_schema::gotext;
 
-/// The validations of a node and the keyword that each takes out; the names are the same.
+/// The validations of a node. Each has the name of the keyword that it handles.
 pub const OF_NODES: &[&str] = &[
     "default",
     "description",
@@ -29,26 +29,26 @@ pub const OF_NODES: &[&str] = &[
     "type",
 ];
 
-/// Left out of a node's own content: each node below is a node of its own.
+/// Keywords that are not compared as part of a node: each child is a node of its own.
 const OF_CHILDREN: &[&str] = &["items", "properties"];
 
-/// A validation that does not hold, and its words.
+/// A failed validation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub validation: &'static str,
     pub text: String,
-    /// The whole of what differs, where `text` is a short form: two failures are the same if this is.
+    /// The complete difference, of which `text` can be a short form. Two failures are equal if this is.
     pub whole: String,
 }
 
-/// Compares a node. One that desired lacks is compared with an empty schema.
+/// Compares a node. If desired lacks it, it is compared with an empty schema.
 pub fn of_node(live: &Map, desired: &Map, options: &Options) -> Vec<Failure> {
     let own = typed::differences(live, desired, OF_CHILDREN);
     let mut failures = Vec::new();
     for name in OF_NODES {
         let difference = own.iter().find(|difference| difference.keyword == *name);
         let text = match (*name, difference) {
-            // Also alternatives that are the same, if anything differs: see `gostring`.
+            // If anything else differs, even equal alternatives can differ for crdify: see `gostring`.
             ("oneOf", _) if !own.is_empty() => one_of(live, desired, options),
             (_, None) => continue,
             (name, Some(difference)) => judge(name, difference, options),
@@ -59,8 +59,8 @@ pub fn of_node(live: &Map, desired: &Map, options: &Options) -> Vec<Failure> {
     }
     let rest: Vec<&Difference> = own.iter().filter(|difference| !OF_NODES.contains(&difference.keyword)).collect();
     if !rest.is_empty() {
-        let told: Vec<String> = rest.iter().map(|difference| typed::told(difference)).collect();
-        let text = format!("unhandled changes found ({})", told.join("; "));
+        let changes: Vec<String> = rest.iter().map(|difference| typed::short_form(difference)).collect();
+        let text = format!("unhandled changes found ({})", changes.join("; "));
         failures.push(Failure { validation: UNHANDLED, text, whole: whole(&rest) });
     }
     failures
@@ -71,7 +71,7 @@ fn whole(rest: &[&Difference]) -> String {
     rest.iter().map(|d| format!("{} {} -> {}\n", d.keyword, json(d.live), json(d.desired))).collect()
 }
 
-/// What a validation of one keyword says, in crdify's words and with the values whole.
+/// The text of a failed validation of one keyword, as crdify words it and with uncut values.
 fn judge(name: &'static str, difference: &Difference, options: &Options) -> Option<String> {
     let (live, desired) = (difference.live, difference.desired);
     let said = |what: &str, value: String| Some(format!("{what} : {value}"));
@@ -122,7 +122,7 @@ fn judge(name: &'static str, difference: &Difference, options: &Options) -> Opti
     }
 }
 
-/// The `oneOf` validation, which compares the alternatives by the text that Go prints of them ([`gostring`]).
+/// The `oneOf` validation, which compares the alternatives by the text that Go prints for them ([`gostring`]).
 fn one_of(live: &Map, desired: &Map, options: &Options) -> Option<String> {
     let set = |schema, memory| -> BTreeSet<String> {
         gostring::of_alternatives(typed::get(schema, "oneOf"), memory).into_iter().collect()
@@ -145,13 +145,13 @@ fn one_of(live: &Map, desired: &Map, options: &Options) -> Option<String> {
     removed.or_else(added)
 }
 
-/// `"integer" -> "string"`; what is not there is the empty text.
+/// `"integer" -> "string"`; an absent value is the empty string.
 fn texts(live: Option<&Json>, desired: Option<&Json>) -> String {
     let text = |json: Option<&Json>| gotext::quote(json.and_then(Json::text).unwrap_or_default());
     format!("{} -> {}", text(live), text(desired))
 }
 
-/// What `of` holds and `other` does not, each value once.
+/// The values in `of` that are not in `other`, each once.
 fn missing<'n, 'a>(of: Option<&'n Json<'a>>, other: Option<&'n Json<'a>>) -> Vec<&'n Json<'a>> {
     fn set<'n, 'a>(json: Option<&'n Json<'a>>) -> BTreeSet<&'n Json<'a>> {
         json.and_then(Json::list).unwrap_or_default().iter().collect()
@@ -171,7 +171,7 @@ fn bound(name: &str, live: Option<&Json>, desired: Option<&Json>) -> Option<Stri
     }
 }
 
-/// As Go prints it: `maximum` and `minimum` are float64s, the other bounds integers.
+/// A bound as Go prints it: `maximum` and `minimum` are float64s, the other bounds are integers.
 #[expect(clippy::cast_precision_loss, reason = "the tool holds these bounds as float64")]
 fn number(name: &str, json: &Json) -> String {
     match json {

@@ -1,4 +1,4 @@
-//! `additionalProperties` added, removed or of another kind.
+//! `additionalProperties` added, changed or removed.
 
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
@@ -30,7 +30,8 @@ const EFFECTS: Effects = Effects {
     },
 };
 
-/// An object without fields that becomes a map. What writers sent in it was pruned, so that no stored object has any.
+/// An object without fields that becomes a map. The server pruned every field that clients sent in it, so stored
+/// objects have none.
 const NOW_A_MAP: Effect = Effect {
     breaks: &[Breaks::Writers],
     verdict: None,
@@ -39,7 +40,7 @@ const NOW_A_MAP: Effect = Effect {
     help: "stored objects need no change; make sure that what clients send there matches the new schema",
 };
 
-/// Whether the server prunes everything in such an object today, and no longer those values that fit a schema.
+/// Whether the live schema prunes every field of this object, and the desired one keeps those that match a schema.
 fn was_pruned(pair: &NodePair) -> bool {
     const KEEPS: [&str; 4] = [
         "properties",
@@ -55,9 +56,9 @@ fn was_pruned(pair: &NodePair) -> bool {
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "AdditionalPropertiesChange",
-        summary: "an object accepts other unknown fields than before",
-        reports: "Any change of `additionalProperties`, except a schema in it that is changed or removed: those are \
-            judged field by field. The documentation of kapp and OLM calls it an unknown change.",
+        summary: "an object accepts different unknown fields than before",
+        reports: "Any change of `additionalProperties`, except a schema in it that is changed or removed: such schemas \
+            are compared field by field. The documentation of kapp and OLM calls it an unknown change.",
         why: "If a map becomes a plain object, the server prunes its values when an object is next written. If values \
             get a schema, the server refuses those that do not match it.",
         example: Example::Fields {

@@ -18,7 +18,7 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse objects that were valid until now",
-        help: "keep every alternative that is there today, or change it only in a new version",
+        help: "keep every alternative of the live CRD, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -27,8 +27,9 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "AnyOfChange",
         summary: "anyOf of a field is added, changed or removed",
-        reports: "Any change of `anyOf` or of anything below it. The documentation of kapp and OLM calls it an unknown change. \
-            `anyOf: [{type: integer}, {type: string}]` on an int-or-string field is redundant and is not reported.",
+        reports: "Any change of `anyOf` or of anything below it. The documentation of kapp and OLM calls it an unknown \
+            change. `anyOf: [{type: integer}, {type: string}]` on an int-or-string field is redundant and is not \
+            reported.",
         why: "Objects that match none of the alternatives were valid until now. An added alternative accepts more \
             objects, a removed one fewer. If all of `anyOf` is removed, nothing is refused.",
         example: Example::Fields {
@@ -66,7 +67,7 @@ storage:
 
 fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(EFFECTS.keyword)?;
-    // The field takes integers and strings with these alternatives and without them.
+    // The field accepts integers and strings with or without these alternatives.
     let means_nothing = pair.desired("x-kubernetes-int-or-string").is_some()
         && [change.live, change.desired].into_iter().flatten().all(keyword_change::is_int_or_string);
     if means_nothing { None } else { keyword_change::judge(pair, &EFFECTS) }

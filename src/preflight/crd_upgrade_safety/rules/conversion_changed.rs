@@ -9,7 +9,7 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ConversionChanged",
         summary: "a conversion webhook is added, changed or removed (warning)",
-        reports: "`spec.conversion` that becomes a webhook, is no longer a webhook, or names another webhook.",
+        reports: "`spec.conversion` that becomes a webhook, is no longer a webhook, or names a different webhook.",
         why: "With a webhook, every read and write of a version other than the stored one calls it: while it does not \
             answer, these requests fail, lists included. Without a webhook, the API server only changes the name of \
             the version: values keep the form in which they were stored, and fields that the requested version does \
@@ -48,12 +48,13 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     };
     let (message, help, label) = match (config(&pair.live), config(&pair.desired)) {
         (None, Some(_)) => (
-            "a webhook converts objects from now on",
-            "make sure that the webhook answers before you deploy this: until it does, versions other than the stored one cannot be read or written",
-            "the live CRD only changes the version's name",
+            "a conversion webhook is added",
+            "make sure that the webhook answers before you deploy this: until it does, versions other than the stored \
+                one cannot be read or written",
+            "no conversion webhook in the live CRD",
         ),
         (Some(_), None) => (
-            "a webhook no longer converts objects",
+            "the conversion webhook is removed",
             "make sure that all served versions have the same schema, and write each object once at the storage \
                 version before you deploy this",
             "the live CRD converts with a webhook",
@@ -61,23 +62,24 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         (Some(was), Some(now)) if !same(&was, &now) => (
             "the conversion webhook changes",
             "make sure that the new webhook answers, and that it can read everything that the old one wrote",
-            "the live CRD has another webhook",
+            "the live CRD has a different webhook",
         ),
         _ => return Vec::new(),
     };
-    // Without a strategy there is nothing to point at but the versions.
+    // The desired CRD may have no `conversion` to point at.
     let at = if pair.desired.conversion.is_some() { "conversion" } else { "versions" };
-    let said = Diagnosis {
+    let diagnosis = Diagnosis {
         message: message.into(),
         help: help.into(),
         at: steps::spec(at),
         label: Some(label.into()),
         ..Diagnosis::default()
     };
-    vec![Found { version: None, said }]
+    vec![Found { version: None, diagnosis }]
 }
 
-/// The CA is often put in by somebody else, and the server fills in the port: neither is another webhook.
+/// Whether both are the same webhook. The CA bundle is often injected by another tool, and the server defaults the
+/// port, so neither is compared.
 fn same(was: &ClientConfig, now: &ClientConfig) -> bool {
     let service = |config: &ClientConfig| {
         let service = config.service.clone();

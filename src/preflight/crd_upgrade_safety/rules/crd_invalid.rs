@@ -1,4 +1,4 @@
-//! A CRD that the API server does not take.
+//! A CRD that the API server refuses.
 
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::rule::{Judge, Rule, Weight};

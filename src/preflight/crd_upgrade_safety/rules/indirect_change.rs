@@ -1,4 +1,4 @@
-//! A node whose keywords are unchanged or harmless, and which no longer accepts what it accepted.
+//! A node whose own keywords did not change for the worse, but which no longer accepts everything that it accepted.
 
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
@@ -10,11 +10,11 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "IndirectChange",
         summary: "a field no longer accepts what it accepted, because of another change",
-        reports: "A field that no other rule reports, and of which a value is refused or changed from now on, or may be. The \
-            change is elsewhere in the schema: for example, a new field with a default counts towards maxProperties of its \
-            parent, and an unchanged validation rule sees values of another type.",
-        why: "The API server judges a value as a whole, with all defaults filled in. What was accepted is refused though the \
-            schema of the field itself is the same.",
+        reports: "A field that no other rule reports, although the server will or may refuse or change values of it \
+            from now on. The cause is a change elsewhere in the schema: for example, a new field with a default counts \
+            towards maxProperties of its parent, or an unchanged validation rule sees values of another type.",
+        why: "The API server validates a value as a whole, after it has filled in all defaults. A value that was \
+            accepted can therefore be refused although the schema of the field itself has not changed.",
         example: Example::Fields {
             live: "\
 source:
@@ -36,8 +36,8 @@ source:
       default: Always
 ",
         },
-        what_to_do: "Look at what changed around the field, and make it accept everything that is accepted today; or change it \
-            in a new version.",
+        what_to_do: "Look at what changed around the field, and make the new schema accept everything that is \
+            accepted today, or make the change in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
@@ -47,19 +47,19 @@ source:
     judge: Judge::Proof,
 };
 
-/// What is said of a node; `reason` is that of its proof.
-pub fn told(place: &Place, reason: Option<&str>) -> Diagnosis {
+/// The violation at a node; `reason` is the reason that its proof gives.
+pub fn diagnosis(place: &Place, reason: Option<&str>) -> Diagnosis {
     let field = place.field();
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     Diagnosis {
         message: wording!(
-            "{field} may no longer accept in ",
+            "{field} may refuse values in ",
             VERSIONS,
-            " all that it accepts today, because of another change{reason}"
+            " that it accepts today, because of another change{reason}"
         ),
         fact: Some("affected by another change".to_owned()),
         help: wording!(
-            "make the changes around {field} in a new version, or so that all that is accepted today still is"
+            "make the changes around {field} only in a new version, or keep valid everything that is valid today"
         ),
         at: place.steps.clone(),
         ..Diagnosis::default()

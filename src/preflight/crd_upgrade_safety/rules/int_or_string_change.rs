@@ -11,7 +11,7 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::Readers],
         verdict: None,
-        so: "the field accepts integers and strings from now on",
+        so: "the field now accepts both integers and strings",
         help: "make sure that every reader understands both, or change it only in a new version",
     },
     changed: NO_LONGER,
@@ -29,7 +29,8 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "IntOrStringChange",
         summary: "a field accepts both integers and strings, or no longer both",
-        reports: "Any change of `x-kubernetes-int-or-string`. The documentation of kapp and OLM calls it an unknown change.",
+        reports: "Any change of `x-kubernetes-int-or-string`. The documentation of kapp and OLM calls it an unknown \
+            change.",
         why: "If it is added, every existing value stays valid, but readers may get a type that they do not expect. If \
             it is removed, the server refuses integers or strings that were valid.",
         example: Example::Fields {
@@ -54,13 +55,13 @@ port:
 
 fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(EFFECTS.keyword)?;
-    let mut said = keyword_change::judge(pair, &EFFECTS)?;
+    let mut diagnosis = keyword_change::judge(pair, &EFFECTS)?;
     let from_one_type = pair.change("type").is_some_and(|kind| kind.desired.is_none());
-    // Anything else that changed beside may narrow the field.
+    // Any other change of the node may narrow the field.
     let alone =
         pair.changes.iter().all(|change| matches!(change.keyword, "type" | "anyOf" | "x-kubernetes-int-or-string"));
     if change.transition() == Transition::Added && from_one_type && alone {
-        said.verdict = Some(Verdict::Widening);
+        diagnosis.verdict = Some(Verdict::Widening);
     }
-    Some(said)
+    Some(diagnosis)
 }

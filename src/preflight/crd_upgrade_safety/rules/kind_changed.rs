@@ -1,4 +1,4 @@
-//! The kind gets another name.
+//! The kind or the plural of a CRD changes.
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
@@ -43,14 +43,14 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .into_iter()
         .filter(|(_, was, now)| was != now)
         .map(|(name, was, now)| {
-            let said = Diagnosis {
+            let diagnosis = Diagnosis {
                 message: format!("{name} may not be changed from {was} to {now}; the API server refuses it").into(),
                 help: format!("keep {name}: {was}, or define a new kind in its own CRD and move the objects").into(),
                 at: steps::name(name),
                 label: Some(format!("was {was} in the live CRD")),
                 ..Diagnosis::default()
             };
-            Found { version: None, said }
+            Found { version: None, diagnosis }
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! `x-kubernetes-list-map-keys` of a list that stays a map.
+//! `x-kubernetes-list-map-keys` changes on a list that keeps its type.
 
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
@@ -17,13 +17,13 @@ const EFFECTS: Effects = Effects {
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         verdict: None,
-        so: "the server refuses items with equal keys, and under server-side apply items change their owners",
+        so: "the server refuses items with equal keys, and under server-side apply the owners of items change",
         help: "keep it as it is in this version, or change it only in a new version",
     },
     removed: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: None,
-        so: "under server-side apply items change their owners",
+        so: "under server-side apply the owners of items change",
         help: "keep it as it is in this version, or change it only in a new version",
     },
 };
@@ -35,7 +35,7 @@ pub const RULE: Rule = Rule {
         reports: "A change of `x-kubernetes-list-map-keys` where `x-kubernetes-list-type` stays `map`. The \
             documentation of kapp and OLM calls it an unknown change.",
         why: "The server refuses items with equal keys: with fewer keys, items that were different may become equal. \
-            Under server-side apply the keys decide which manager owns an item, so items change owners.",
+            Under server-side apply the keys decide which manager owns an item, so the owners of items change.",
         example: Example::Fields {
             live: "\
 ports:
@@ -77,7 +77,7 @@ ports:
 };
 
 fn judge(pair: &NodePair) -> Option<Diagnosis> {
-    // Where the type of the list changes as well, the keys come or go with it: one cause.
+    // If the list type changes too, the keys are added or removed with it, and `ListTypeChange` reports both.
     if pair.change("x-kubernetes-list-type").is_some() {
         return None;
     }

@@ -20,7 +20,7 @@ const ATOMIC: Effect = Effect {
     breaks: &[Breaks::Behaviour],
     verdict: Some(Verdict::Widening),
     so: "nothing is refused; under server-side apply the list has one owner instead of one for each item",
-    help: "look at managedFields: where several managers apply items of this list, they will overwrite each other",
+    help: "check managedFields: if several managers apply items of this list, they will overwrite each other",
 };
 
 pub const RULE: Rule = Rule {
@@ -61,5 +61,5 @@ hosts:
 fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(KEYWORD)?;
     let effect = if change.desired.and_then(Json::text).unwrap_or("atomic") == "atomic" { ATOMIC } else { UNIQUE };
-    Some(keyword_change::said(pair, change, &effect))
+    Some(keyword_change::diagnosis(pair, change, &effect))
 }

@@ -11,21 +11,21 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::Behaviour],
         verdict: Some(Verdict::Equal),
         so: "nothing is refused; under server-side apply the owners of the fields change",
-        help: "look at managedFields: where several managers apply this object, they will conflict or overwrite \
+        help: "check managedFields: if several managers apply this object, they will conflict or overwrite \
             each other",
     },
     changed: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: Some(Verdict::Equal),
         so: "nothing is refused; under server-side apply the owners of the fields change",
-        help: "look at managedFields: where several managers apply this object, they will conflict or overwrite \
+        help: "check managedFields: if several managers apply this object, they will conflict or overwrite \
             each other",
     },
     removed: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: Some(Verdict::Equal),
         so: "nothing is refused; under server-side apply the owners of the fields change",
-        help: "look at managedFields: where several managers apply this object, they will conflict or overwrite \
+        help: "check managedFields: if several managers apply this object, they will conflict or overwrite \
             each other",
     },
 };
@@ -36,7 +36,7 @@ pub const RULE: Rule = Rule {
         summary: "the owners of an object's fields under server-side apply change",
         reports: "Any change of `x-kubernetes-map-type`. The documentation of kapp and OLM calls it an unknown change.",
         why: "Nothing is refused and nothing is lost. But under server-side apply an `atomic` object has one owner, \
-            who replaces it as a whole, while each field of a `granular` object (the default) has its own.",
+            which replaces it as a whole, while each field of a `granular` object (the default) has its own.",
         example: Example::Fields {
             live: "\
 selector:

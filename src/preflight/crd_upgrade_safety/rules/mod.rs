@@ -1,8 +1,8 @@
-//! The rules, one file each: what it reports, why, an example, what to do, and the code that judges.
+//! The rules, one file each: the texts of its page, an example, and the code that evaluates it.
 //!
-//! Rules say what is wrong; how loud that is gets decided elsewhere. A rule claims the transitions of keywords that it
-//! judges, and whatever changed and nobody claims is an unknown change. So a rule that is silent about a claimed
-//! transition has said that it is safe.
+//! Rules say what is wrong; [`super::decide`] decides the severity. A rule claims the keyword transitions that it is
+//! responsible for, and a change that no rule claims is an unknown change. A rule that reports nothing for a transition
+//! that it claims therefore declares it safe.
 
 mod additional_properties_change;
 mod all_of_change;

@@ -10,7 +10,7 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
-        so: "the server refuses other numbers",
+        so: "the server refuses numbers that are not a multiple of it",
         help: "leave it out of this version, or add it only in a new version",
     },
     changed: Effect {

@@ -1,4 +1,4 @@
-//! A short name, a category, the singular or the list kind goes.
+//! A short name or category is removed, or the singular or list kind changes.
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
@@ -65,12 +65,12 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
 }
 
 fn found_at(key: &str, message: String, help: String, was: &str) -> Found {
-    let said = Diagnosis {
+    let diagnosis = Diagnosis {
         message: message.into(),
         help: help.into(),
         at: steps::name(key),
         label: Some(format!("the live CRD has {was}")),
         ..Diagnosis::default()
     };
-    Found { version: None, said }
+    Found { version: None, diagnosis }
 }

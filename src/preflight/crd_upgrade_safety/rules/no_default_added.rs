@@ -1,4 +1,4 @@
-//! `default` where there was none.
+//! A `default` is added.
 
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
@@ -10,11 +10,11 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoDefaultAdded",
-        summary: "a field that had no default gets one",
+        summary: "a default is added to a field",
         reports: "A `default` that is added to a field of an existing version.",
-        why: "Until now the controller gave the absence of the field a meaning. From now on the API server fills in \
-            the value, also when it reads objects that were stored without it, so objects change although no one has \
-            written them.",
+        why: "Until now the controller decided what the absence of the field means. From now on the API server fills \
+            in the value, even when it reads objects that were stored without it, so objects change although no one \
+            has written them.",
         example: Example::Fields {
             live: "\
 replicas:

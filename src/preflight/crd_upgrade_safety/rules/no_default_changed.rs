@@ -1,4 +1,4 @@
-//! Another `default`.
+//! A `default` changes.
 
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
@@ -12,8 +12,8 @@ pub const RULE: Rule = Rule {
         name: "NoDefaultChanged",
         summary: "the default of a field changes",
         reports: "A changed `default` on a field of an existing version.",
-        why: "The same manifest has another meaning from now on, and so do objects that were stored before the field \
-            had its default: the API server fills it in when it reads them.",
+        why: "The same manifest now means something else, and so do objects that were stored before the field had a \
+            default: the API server fills in the default when it reads them.",
         example: Example::Fields {
             live: "\
 replicas:

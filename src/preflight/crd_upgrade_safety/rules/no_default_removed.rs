@@ -1,4 +1,4 @@
-//! No `default` where there was one.
+//! A `default` is removed.
 
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
@@ -10,7 +10,7 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoDefaultRemoved",
-        summary: "a field loses its default",
+        summary: "the default of a field is removed",
         reports: "A `default` that is removed from a field of an existing version.",
         why: "Readers expect the field to be set. New objects no longer have it, and neither do stored objects in \
             which it was never written. If the field is required, the server refuses manifests that leave it out.",

@@ -1,4 +1,4 @@
-//! `enum` where there was none.
+//! An `enum` is added.
 
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};

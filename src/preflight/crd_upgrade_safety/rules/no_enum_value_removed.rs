@@ -1,4 +1,4 @@
-//! Values taken from an `enum`.
+//! Values are removed from an `enum`.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoEnumValueRemoved",
-        summary: "an enum loses values",
+        summary: "values are removed from an enum",
         reports: "A value that the live version lists in an `enum` and the desired one does not. Added values are not \
             reported, and neither is an `enum` that is removed entirely: all its values stay allowed.",
         why: "Stored objects may have the value, and the server refuses it from now on.",
@@ -53,7 +53,7 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let values = words::listed(&removed);
     Some(
         Diagnosis::of_field(place, "enum", &format!("enum values removed: {}", words::bracketed(&removed)))
-            .message(wording!("enum of {field} may not lose {values} in ", VERSIONS))
+            .message(wording!("{values} may not be removed from the enum of {field} in ", VERSIONS))
             .label(format!("the live CRD also allows {values}"))
             .help(wording!("keep {values} in ", VERSIONS, ", or remove it only in a new version")),
     )

@@ -1,4 +1,4 @@
-//! A field that is gone.
+//! A field is removed.
 
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};

@@ -10,7 +10,7 @@ const BOUND: Bound = Bound { keyword: "maxItems", words: "maximum items", tighte
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoMaxItemsTightened",
-        summary: "maxItems added to a field, or lowered",
+        summary: "maxItems of a field is added or lowered",
         reports: "A `maxItems` that is added to a field of an existing version, or lowered. Raising or removing it is \
             fine.",
         why: "A list longer than the new bound was valid until now. Stored objects may contain one, and the server \

@@ -10,7 +10,7 @@ const BOUND: Bound = Bound { keyword: "maxLength", words: "maximum length", tigh
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoMaxLengthTightened",
-        summary: "maxLength added to a field, or lowered",
+        summary: "maxLength of a field is added or lowered",
         reports: "A `maxLength` that is added to a field of an existing version, or lowered. Raising or removing it is \
             fine.",
         why: "A string longer than the new bound was valid until now. Stored objects may contain one, and the server \

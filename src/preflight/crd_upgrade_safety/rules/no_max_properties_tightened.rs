@@ -10,7 +10,7 @@ const BOUND: Bound = Bound { keyword: "maxProperties", words: "maximum propertie
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoMaxPropertiesTightened",
-        summary: "maxProperties added to a field, or lowered",
+        summary: "maxProperties of a field is added or lowered",
         reports: "A `maxProperties` that is added to a field of an existing version, or lowered. Raising or removing \
             it is fine.",
         why: "A map with more entries than the new bound was valid until now. Stored objects may contain one, and the \

@@ -10,7 +10,7 @@ const BOUND: Bound = Bound { keyword: "maximum", words: "maximum", tighter: Tigh
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoMaximumTightened",
-        summary: "maximum added to a field, or lowered",
+        summary: "maximum of a field is added or lowered",
         reports: "A `maximum` that is added to a field of an existing version, or lowered. Raising or removing it is \
             fine.",
         why: "A number greater than the new bound was valid until now. Stored objects may contain one, and the server \

@@ -10,7 +10,7 @@ const BOUND: Bound = Bound { keyword: "minItems", words: "minimum items", tighte
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoMinItemsTightened",
-        summary: "minItems added to a field, or raised",
+        summary: "minItems of a field is added or raised",
         reports: "A `minItems` that is added to a field of an existing version, or raised. Lowering or removing it is \
             fine.",
         why: "A list shorter than the new bound was valid until now. Stored objects may contain one, and the server \

@@ -10,7 +10,7 @@ const BOUND: Bound = Bound { keyword: "minLength", words: "minimum length", tigh
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoMinLengthTightened",
-        summary: "minLength added to a field, or raised",
+        summary: "minLength of a field is added or raised",
         reports: "A `minLength` that is added to a field of an existing version, or raised. Lowering or removing it is \
             fine.",
         why: "A string shorter than the new bound was valid until now. Stored objects may contain one, and the server \

@@ -10,7 +10,7 @@ const BOUND: Bound = Bound { keyword: "minProperties", words: "minimum propertie
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoMinPropertiesTightened",
-        summary: "minProperties added to a field, or raised",
+        summary: "minProperties of a field is added or raised",
         reports: "A `minProperties` that is added to a field of an existing version, or raised. Lowering or removing \
             it is fine.",
         why: "A map with fewer entries than the new bound was valid until now. Stored objects may contain one, and the \

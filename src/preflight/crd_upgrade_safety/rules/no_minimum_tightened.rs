@@ -10,7 +10,7 @@ const BOUND: Bound = Bound { keyword: "minimum", words: "minimum", tighter: Tigh
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NoMinimumTightened",
-        summary: "minimum added to a field, or raised",
+        summary: "minimum of a field is added or raised",
         reports: "A `minimum` that is added to a field of an existing version, or raised. Lowering or removing it is \
             fine.",
         why: "A number smaller than the new bound was valid until now. Stored objects may contain one, and the server \

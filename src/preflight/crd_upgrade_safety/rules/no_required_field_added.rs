@@ -61,12 +61,12 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let known = after[first].text().is_some_and(|name| {
         keywords::get(pair.live, "properties").and_then(Json::map).is_some_and(|fields| fields.get(name).is_some())
     });
-    let mut said =
+    let mut diagnosis =
         Diagnosis::of_field(place, "required", &format!("new required fields added: {}", words::bracketed(&added)))
             .message(wording!("{names} may not become required{inside} in ", VERSIONS))
             .fact(format!("now required: {names}"))
             .label(if known { "optional in the live CRD".into() } else { "not in the live CRD".into() })
             .help(wording!("leave {names} optional in ", VERSIONS, ", or require it only in a new version"));
-    said.at.push(first.into());
-    Some(said)
+    diagnosis.at.push(first.into());
+    Some(diagnosis)
 }

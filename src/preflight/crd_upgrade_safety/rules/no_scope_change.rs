@@ -38,7 +38,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     if was == now {
         return Vec::new();
     }
-    let said = Diagnosis {
+    let diagnosis = Diagnosis {
         message: format!("scope may not be changed from {was} to {now}").into(),
         documented: Some(format!("\"NoScopeChange\" validation failed: scope changed from \"{was}\" to \"{now}\"")),
         help: format!("keep scope: {was}, or define a new kind with scope {now} and move the objects").into(),
@@ -46,5 +46,5 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         label: Some(format!("was {was} in the live CRD")),
         ..Diagnosis::default()
     };
-    vec![Found { version: None, said }]
+    vec![Found { version: None, diagnosis }]
 }

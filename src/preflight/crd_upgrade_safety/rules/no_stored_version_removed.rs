@@ -1,4 +1,4 @@
-//! A version removed that objects are stored at.
+//! A version that may still hold stored objects is removed.
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
@@ -49,13 +49,13 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     let removed = pair.live.stored_versions().into_iter().filter(|name| pair.desired.version(name).is_none());
     removed
         .map(|name| {
-            let said = Diagnosis {
+            let diagnosis = Diagnosis {
                 message: format!("stored version {name} may not be removed").into(),
                 documented: Some(format!(
                     "\"NoStoredVersionRemoved\" validation failed: stored version \"{name}\" removed"
                 )),
                 help: format!(
-                    "objects may be stored at {name}, and the server does not report which; so migrate all of them \
+                    "objects may be stored at {name}, and the server does not report which, so migrate all of them \
                         first"
                 )
                 .into(),
@@ -64,7 +64,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 label: Some(format!("the cluster may have objects that are stored at {name}")),
                 ..Diagnosis::default()
             };
-            Found { version: Some(name.to_owned()), said }
+            Found { version: Some(name.to_owned()), diagnosis }
         })
         .collect()
 }

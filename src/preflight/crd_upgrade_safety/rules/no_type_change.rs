@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
         name: "NoTypeChange",
         summary: "the type of a field changes",
         reports: "A changed `type` on a field of an existing version. Other changes of that field and below it follow \
-            from it and are not reported. A number or a string that becomes int-or-string is reported by \
+            from it and are not reported. An integer or a string that becomes int-or-string is reported by \
             IntOrStringChange.",
         why: "The server refuses values of the old type from now on, in stored objects and in manifests, and clients \
             get values that they cannot decode.",
@@ -41,7 +41,8 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change("type")?;
     let was = change.live.and_then(Json::text).unwrap_or_default();
     let now = change.desired.and_then(Json::text).unwrap_or_default();
-    // Such a field takes every integer and every string. Whether that is all, the other keywords decide.
+    // Such a field still accepts every integer or every string, unless its other keywords, which have rules of their
+    // own, narrow it.
     let int_or_string = pair.desired("x-kubernetes-int-or-string").is_some();
     if now.is_empty() && int_or_string && matches!(was, "integer" | "string") {
         return None;

@@ -26,7 +26,8 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "NotChange",
         summary: "not of a field is added, changed or removed",
-        reports: "Any change of `not` or of anything below it. The documentation of kapp and OLM calls it an unknown change.",
+        reports: "Any change of `not` or of anything below it. The documentation of kapp and OLM calls it an unknown \
+            change.",
         why: "Objects that match what is now forbidden were valid until now. If all of `not` is removed, nothing is \
             refused.",
         example: Example::Fields {

@@ -33,8 +33,8 @@ pub const RULE: Rule = Rule {
         summary: "null is allowed in a field, or no longer allowed",
         reports: "Any change of `nullable`. The documentation of kapp and OLM calls it an unknown change.",
         why: "Where null is allowed, the server keeps it and does not fill in the field's default; where it is not \
-            allowed, the server drops it and fills in the default. So an object that contains null gets another \
-            meaning, and clients may read a null that they do not expect.",
+            allowed, the server drops it and fills in the default. So the meaning of an object that contains null \
+            changes, and clients may read a null that they do not expect.",
         example: Example::Fields {
             live: "\
 limit:

@@ -1,4 +1,4 @@
-//! A field that was kept as an unknown one, and gets a schema.
+//! A field that the server kept as an unknown field gets a schema.
 
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity};
@@ -11,13 +11,14 @@ use gantry_schema::keywords;
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "PreservedFieldDescribed",
-        summary: "a field that was kept as an unknown one gets a schema",
-        reports: "A field that a version of the desired CRD describes, below a node where the same version of the live one keeps \
-            unknown fields (`x-kubernetes-preserve-unknown-fields: true`) and does not describe it. Of a whole branch only the \
-            top is reported. Where the node no longer keeps unknown fields, `PreserveUnknownFieldsChange` reports it.",
-        why: "It is no new field: whatever objects have there was accepted and kept. With a schema the API server \
-            refuses values of other types, and drops what the schema does not name when an object is next written. The \
-            documentation of kapp and OLM allows new optional fields and does not speak of this.",
+        summary: "a field that the server kept as an unknown field gets a schema",
+        reports: "A field that a version of the desired CRD describes and the same version of the live one does not, \
+            in an object that keeps unknown fields in both (`x-kubernetes-preserve-unknown-fields: true`). If a whole \
+            branch is new, only its top is reported. If the object no longer keeps unknown fields, \
+            `PreserveUnknownFieldsChange` reports that instead.",
+        why: "For existing objects the field is not new: the API server accepted and kept any value there. With a \
+            schema it refuses values of other types, and drops fields that the schema does not name when an object is \
+            next written. The documentation of kapp and OLM allows new optional fields and does not mention this case.",
         example: Example::Fields {
             live: "\
 config:
@@ -33,8 +34,8 @@ config:
       type: integer
 ",
         },
-        what_to_do: "Describe the field only in a new version, or so that everything passes: without a type, nullable and \
-            with `x-kubernetes-preserve-unknown-fields: true`.",
+        what_to_do: "Describe the field only in a new version, or describe it so that every value stays valid and is \
+            kept: without a type, with `nullable: true` and with `x-kubernetes-preserve-unknown-fields: true`.",
         breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Data],
         severity: Severity::Error,
     },
@@ -51,9 +52,9 @@ fn judge(node: &AddedNode) -> Diagnosis {
     let kind = keywords::get(node.desired, "type").and_then(Json::text).map(|kind| format!(" ({kind})"));
     let kind = kind.unwrap_or_default();
     Diagnosis {
-        message: wording!("field {field} gets a schema{kind} in ", VERSIONS, ", which kept whatever it held"),
+        message: wording!("field {field} gets a schema{kind} in ", VERSIONS, ", which kept any value there until now"),
         fact: Some(format!("described{kind}")),
-        help: wording!("describe {field} only in a version that is new, or leave it undescribed in ", VERSIONS),
+        help: wording!("describe {field} only in a new version, and leave it out of the schema of ", VERSIONS),
         at: place.steps.clone(),
         label: Some(format!("the live CRD keeps {name} as an unknown field")),
         ..Diagnosis::default()

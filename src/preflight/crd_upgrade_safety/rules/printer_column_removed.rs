@@ -1,4 +1,4 @@
-//! A column of `kubectl get` goes.
+//! A column of `kubectl get` is removed.
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
@@ -55,14 +55,14 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             continue;
         }
         let columns = words::listed(&gone);
-        let said = Diagnosis {
+        let diagnosis = Diagnosis {
             message: wording!("kubectl get no longer shows {columns} of ", VERSIONS),
             help: wording!("keep {columns} in additionalPrinterColumns of ", VERSIONS, " if scripts read it"),
             at: steps::of_version(desired.index, "additionalPrinterColumns"),
             label: Some(format!("the live CRD has {columns}")),
             ..Diagnosis::default()
         };
-        found.push(Found { version: Some(live.name.to_string()), said });
+        found.push(Found { version: Some(live.name.to_string()), diagnosis });
     }
     found
 }

@@ -39,14 +39,16 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         return Vec::new();
     }
     let text = "unable to determine if change is safe: preserveUnknownFields changed from true to false";
-    let said = Diagnosis {
+    let diagnosis = Diagnosis {
         message: "the server prunes unknown fields of every version from now on".into(),
         documented: Some(format!("\"ChangeValidator\" validation failed: {text}")),
-        help: "name every field that is in use in the schemas, or keep unknown fields there with x-kubernetes-preserve-unknown-fields".into(),
+        help: "name every field that is in use in the schemas, or keep unknown fields there with \
+            x-kubernetes-preserve-unknown-fields"
+            .into(),
         at: steps::spec("preserveUnknownFields"),
         label: Some("the live CRD keeps every field".into()),
         verdict: Some(Verdict::DataLoss),
         ..Diagnosis::default()
     };
-    vec![Found { version: None, said }]
+    vec![Found { version: None, diagnosis }]
 }

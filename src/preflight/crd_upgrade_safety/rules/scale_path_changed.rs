@@ -1,4 +1,4 @@
-//! The scale subresource reads or writes other fields.
+//! The scale subresource uses different fields.
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
@@ -9,9 +9,9 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "ScalePathChanged",
-        summary: "the scale subresource uses other fields (warning)",
+        summary: "the scale subresource uses different fields (warning)",
         reports: "A changed `specReplicasPath`, `statusReplicasPath` or `labelSelectorPath`.",
-        why: "Autoscalers and `kubectl scale` write and read other fields from now on.",
+        why: "Autoscalers and `kubectl scale` read and write different fields from now on.",
         example: Example::Crd {
             live: "\
 spec:
@@ -57,14 +57,14 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             let (was, now) = (shown(was), shown(now));
             let mut at = steps::subresource(desired.index, "scale");
             at.push(path.into());
-            let said = Diagnosis {
+            let diagnosis = Diagnosis {
                 message: wording!("{path} of ", VERSIONS, " changes from {was} to {now}"),
                 help: wording!("keep {path}: {was} in ", VERSIONS),
                 at,
                 label: Some(format!("was {was} in the live CRD")),
                 ..Diagnosis::default()
             };
-            found.push(Found { version: Some(live.name.to_string()), said });
+            found.push(Found { version: Some(live.name.to_string()), diagnosis });
         }
     }
     found

@@ -53,14 +53,14 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             continue;
         }
         let fields = words::listed(&gone);
-        let said = Diagnosis {
+        let diagnosis = Diagnosis {
             message: wording!("objects of ", VERSIONS, " can no longer be selected by {fields}"),
             help: wording!("keep {fields} in selectableFields of ", VERSIONS),
             at: steps::of_version(desired.index, "selectableFields"),
             label: Some(format!("the live CRD has {fields}")),
             ..Diagnosis::default()
         };
-        found.push(Found { version: Some(live.name.to_string()), said });
+        found.push(Found { version: Some(live.name.to_string()), diagnosis });
     }
     found
 }

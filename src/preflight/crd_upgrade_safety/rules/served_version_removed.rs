@@ -1,4 +1,5 @@
-//! A version removed right away that is still served. Nothing is stored at it: that is `NoStoredVersionRemoved`.
+//! A version that is still served is removed in one step. If objects may be stored at it, `NoStoredVersionRemoved`
+//! reports it instead.
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
@@ -10,7 +11,7 @@ pub const RULE: Rule = Rule {
         name: "ServedVersionRemoved",
         summary: "a version that is still served is removed in one step",
         reports: "A version that the live CRD serves, at which no object is stored, and which the desired CRD does not \
-            have. OLM forbids it, too: it does not allow a serving version of a CRD to be removed right away.",
+            have. OLM forbids this too: it does not allow a serving version of a CRD to be removed right away.",
         why: "Clients that still use the version suddenly get a 404, and reverting the change means defining the \
             version again.",
         example: Example::Crd {
@@ -54,7 +55,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     removed
         .map(|version| {
             let name = &version.name;
-            let said = Diagnosis {
+            let diagnosis = Diagnosis {
                 message: format!("served version {name} is removed in one step").into(),
                 documented: None,
                 help: format!(
@@ -66,7 +67,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 label: Some(format!("the live CRD serves {name}")),
                 ..Diagnosis::default()
             };
-            Found { version: Some(name.to_string()), said }
+            Found { version: Some(name.to_string()), diagnosis }
         })
         .collect()
 }

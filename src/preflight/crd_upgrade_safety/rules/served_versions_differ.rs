@@ -1,4 +1,4 @@
-//! Two served versions no longer hold the same objects.
+//! The schemas of two served versions are no longer compatible.
 
 use crate::crd::{Crd, CrdPair, Version, steps, versions};
 use crate::finding::{Breaks, Severity};
@@ -71,7 +71,7 @@ spec:
     judge: Judge::Versions(judge),
 };
 
-/// Places named in the message.
+/// The maximum number of places named in the message.
 const NAMED: usize = 3;
 
 fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
@@ -101,7 +101,7 @@ fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
             places.push(format!("{} more", differences.len() - NAMED));
         }
         let index = pair.desired.version(higher).map_or(0, |version| version.index);
-        let said = Diagnosis {
+        let diagnosis = Diagnosis {
             message: format!(
                 "the schemas of {lower} and {higher} are no longer compatible: {}",
                 words::listed(&places)
@@ -113,10 +113,10 @@ fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
             )
             .into(),
             at: steps::schema(index),
-            label: Some(format!("differs from {lower}, and does not in the live CRD")),
+            label: Some(format!("differs from {lower}, unlike in the live CRD")),
             ..Diagnosis::default()
         };
-        found.push(Found { version: Some(format!("{lower} -> {higher}")), said });
+        found.push(Found { version: Some(format!("{lower} -> {higher}")), diagnosis });
     }
     found
 }

@@ -1,4 +1,4 @@
-//! The status becomes a subresource.
+//! The status subresource is added.
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
@@ -9,7 +9,7 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "StatusSubresourceAdded",
-        summary: "a version gets the status subresource (warning)",
+        summary: "the status subresource is added to a version (warning)",
         reports: "`subresources.status` that is added to a version of the live CRD.",
         why: "From now on the API server silently ignores `status` in every write of the object itself. A controller \
             that writes its status that way gets no error, and its status is lost.",
@@ -45,7 +45,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     pair.common_versions()
         .filter(|(live, desired)| !live.status_subresource && desired.status_subresource)
         .map(|(live, desired)| {
-            let said = Diagnosis {
+            let diagnosis = Diagnosis {
                 message: wording!(
                     "status becomes a subresource of ",
                     VERSIONS,
@@ -56,7 +56,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 label: Some("no status subresource in the live CRD".into()),
                 ..Diagnosis::default()
             };
-            Found { version: Some(live.name.to_string()), said }
+            Found { version: Some(live.name.to_string()), diagnosis }
         })
         .collect()
 }

@@ -113,7 +113,7 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             continue;
         }
         let listed = words::listed(&fields);
-        let said = Diagnosis {
+        let diagnosis = Diagnosis {
             message: format!("objects of {} lose {listed} once they are stored at {}", version.name, now.name).into(),
             help: format!(
                 "add these fields to {}, or convert with a webhook, before you change the storage version",
@@ -124,7 +124,7 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             label: Some(format!("{} has {listed} in the live CRD; {} does not", version.name, now.name)),
             ..Diagnosis::default()
         };
-        found.push(Found { version: Some(version.name.to_string()), said });
+        found.push(Found { version: Some(version.name.to_string()), diagnosis });
     }
     found
 }

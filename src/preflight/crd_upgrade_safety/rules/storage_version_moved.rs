@@ -1,4 +1,4 @@
-//! Objects are written at another version.
+//! The storage version changes.
 
 use super::storage_version_loses_fields;
 use crate::crd::{CrdPair, steps};
@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule {
         reports: "A storage version that differs from the live CRD's.",
         why: "Existing objects stay stored at the old version until they are next written, so `status.storedVersions` \
             names both versions from now on, and the old one cannot be removed before every object has been written \
-            once. Going back needs the same.",
+            once. Reverting the change requires the same.",
         example: Example::Crd {
             live: "\
 spec:
@@ -51,18 +51,19 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     let (Some(was), Some(now)) = (pair.live.storage(), pair.desired.storage()) else {
         return Vec::new();
     };
-    // If the old one is gone, another rule says so.
+    // If the old version is removed, another rule reports it.
     if was.name == now.name || pair.desired.version(&was.name).is_none() {
         return Vec::new();
     }
-    // Where fields are lost by it, that says more.
+    // If fields are lost, `StorageVersionLosesFields` reports more than this rule.
     if !storage_version_loses_fields::judge(pair).is_empty() {
         return Vec::new();
     }
-    let said = Diagnosis {
-        message: format!("objects are stored at {} from now on, and no longer at {}", now.name, was.name).into(),
+    let diagnosis = Diagnosis {
+        message: format!("the storage version changes from {} to {}", was.name, now.name).into(),
         help: format!(
-            "objects stay stored at {} until they are next written: keep it until all of them have been",
+            "existing objects stay stored at {} until they are next written; keep that version until all of them \
+                have been written",
             was.name
         )
         .into(),
@@ -70,5 +71,5 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         label: Some(format!("the live CRD stores at {}", was.name)),
         ..Diagnosis::default()
     };
-    vec![Found { version: Some(now.name.to_string()), said }]
+    vec![Found { version: Some(now.name.to_string()), diagnosis }]
 }

@@ -1,4 +1,4 @@
-//! A subresource goes.
+//! The status or scale subresource is removed.
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
@@ -51,14 +51,14 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             ("scale", live.scale.is_some() && desired.scale.is_none()),
         ];
         for (name, _) in gone.into_iter().filter(|(_, gone)| *gone) {
-            let said = Diagnosis {
+            let diagnosis = Diagnosis {
                 message: wording!("the {name} subresource is removed from ", VERSIONS),
                 help: wording!("keep subresources.{name} in ", VERSIONS),
                 at: steps::subresource(desired.index, name),
                 label: Some(format!("the live CRD has the {name} subresource")),
                 ..Diagnosis::default()
             };
-            found.push(Found { version: Some(live.name.to_string()), said });
+            found.push(Found { version: Some(live.name.to_string()), diagnosis });
         }
     }
     found

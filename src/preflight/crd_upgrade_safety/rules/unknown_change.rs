@@ -19,9 +19,9 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: UNKNOWN_CHANGE,
         summary: "a keyword of a field changes, and no other rule covers the change",
-        reports: "A change of a keyword that no other rule covers: one that gantry does not know yet, one that the API \
-            server accepts in no CRD (`$ref`, `uniqueItems`, `patternProperties`, …), or `items` that become something \
-            else. With `failMode: open` it is reported and does not block.",
+        reports: "A change of a keyword that no other rule covers: a keyword that gantry does not know yet, a keyword \
+            that the API server does not accept in any CRD (`$ref`, `uniqueItems`, `patternProperties`, …), or `items` \
+            that is added or changes its form. With `failMode: open` it is reported and does not block.",
         why: "The change may or may not be harmless. A change that cannot be proven safe is blocked unless you allow \
             it.",
         example: Example::Fields {
@@ -45,8 +45,7 @@ hosts:
         severity: Severity::Error,
     },
     weight: Weight::Unknown,
-    // What the API server takes in no CRD, and what only becomes something else. A keyword that is in no list at all ends
-    // here as well.
+    // Keywords that the API server does not accept in any CRD. A keyword that no rule claims ends here as well.
     claims: &[
         Claim::all("$ref"),
         Claim::all("additionalItems"),
@@ -61,9 +60,13 @@ hosts:
 
 fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let first = pair.unclaimed.first()?;
-    let told: Vec<String> = pair.unclaimed.iter().map(|change| keyword_change::tell(change)).collect();
-    let told = told.join("; ");
+    let changes: Vec<String> = pair.unclaimed.iter().map(|change| keyword_change::describe(change)).collect();
+    let changes = changes.join("; ");
     let field = pair.place.field();
-    let said = keyword_change::unknown(pair, first, &told, &EFFECT);
-    Some(said.message(wording!("unable to determine if the change of {field} in ", VERSIONS, " is safe: {told}")))
+    let diagnosis = keyword_change::unknown(pair, first, &changes, &EFFECT);
+    Some(diagnosis.message(wording!(
+        "unable to determine if the change of {field} in ",
+        VERSIONS,
+        " is safe: {changes}"
+    )))
 }

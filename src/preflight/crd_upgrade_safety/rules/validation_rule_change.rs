@@ -22,9 +22,9 @@ pub const RULE: Rule = Rule {
         reports: "Any change of `x-kubernetes-validations`: a rule that is added, removed or rewritten, or whose \
             `optionalOldSelf`, message, reason or fieldPath changes. The order of the rules does not matter. The \
             documentation of kapp and OLM calls it an unknown change.",
-        why: "What a new rule refuses was valid until now: stored objects may have it, and the server refuses it from \
-            now on. A rule that uses `oldSelf` refuses only updates, never creation. Removing a rule, or changing only \
-            its message, reason or fieldPath, refuses nothing.",
+        why: "Values that a new rule refuses were valid until now: stored objects may have them, and the server \
+            refuses them from now on. A rule that uses `oldSelf` refuses only updates, never creation. Removing a \
+            rule, or changing only its message, reason or fieldPath, refuses nothing.",
         example: Example::Fields {
             live: "\
 replicas:
@@ -48,14 +48,14 @@ replicas:
     judge: Judge::Node(judge),
 };
 
-/// What became of the rules of a node; each group by what the rules say.
+/// The changes to the rules of a node. Each rule is named by its expression.
 #[derive(Debug, Default)]
 struct Changes {
     added: Vec<String>,
     removed: Vec<String>,
-    /// The same condition, but it says something else about itself.
+    /// The same expression, with a different message, reason or fieldPath.
     reworded: Vec<String>,
-    /// The same condition, but `optionalOldSelf` differs: it is asked in other cases.
+    /// The same expression, with a different `optionalOldSelf`: the rule is evaluated in other cases.
     other_cases: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
         verdict,
         so: match (harmless, transition) {
             (true, _) => "this refuses nothing",
-            (false, true) => "the server refuses what the new rules do not allow, also on updates",
+            (false, true) => "the server refuses what the new rules do not allow, including updates",
             (false, false) => "the server refuses what the new rules do not allow",
         },
         help: if harmless {
@@ -89,17 +89,17 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
         ("added", &changes.added),
         ("removed", &changes.removed),
         ("evaluated in other cases (optionalOldSelf)", &changes.other_cases),
-        ("with another message, reason or fieldPath", &changes.reworded),
+        ("with a different message, reason or fieldPath", &changes.reworded),
     ]
     .into_iter()
     .filter(|(_, rules)| !rules.is_empty())
     .map(|(what, rules)| format!("{what}: {}", words::listed(rules)))
     .collect();
-    let told = format!("{KEYWORD} changed: {}", parts.join("; "));
+    let fact = format!("{KEYWORD} changed: {}", parts.join("; "));
     let (field, parts, so) = (pair.place.field(), parts.join("; "), effect.so);
     let message = wording!("CEL rules of {field} change in ", VERSIONS, ": {parts}; {so}");
-    let said = keyword_change::unknown(pair, change, &told, &effect).message(message);
-    Some(Diagnosis { is_about_updates, ..said })
+    let diagnosis = keyword_change::unknown(pair, change, &fact, &effect).message(message);
+    Some(Diagnosis { is_about_updates, ..diagnosis })
 }
 
 fn list<'n, 'a>(rules: Option<&'n Json<'a>>) -> Vec<&'n Map<'a>> {
@@ -113,28 +113,29 @@ fn compare(live: &[&Map], desired: &[&Map]) -> Changes {
     };
     let (of_live, of_desired) = (meanings(live), meanings(desired));
     let (known, kept): (HashSet<&String>, HashSet<&String>) = (of_live.iter().collect(), of_desired.iter().collect());
-    // Those that come by their condition, the first ones last: what is left of them is new.
-    let mut come: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    // Desired rules with no equal live rule, by expression; the first one is last, so that `pop` finds it. Those that
+    // match no live rule by expression are new.
+    let mut unmatched: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, rule) in desired.iter().enumerate().rev().filter(|(at, _)| !known.contains(&of_desired[*at])) {
-        come.entry(condition(rule)).or_default().push(at);
+        unmatched.entry(expression(rule)).or_default().push(at);
     }
     for (_, rule) in live.iter().enumerate().filter(|(at, _)| !kept.contains(&of_live[*at])) {
-        match come.get_mut(condition(rule)).and_then(Vec::pop) {
+        match unmatched.get_mut(expression(rule)).and_then(Vec::pop) {
             Some(at) => {
                 let other = desired[at];
                 let cases =
                     |rule: &Map| rule.get("optionalOldSelf").is_some_and(|flag| matches!(flag, Json::Bool(true)));
                 let list = if cases(rule) == cases(other) { &mut changes.reworded } else { &mut changes.other_cases };
-                list.push(condition(rule).to_owned());
+                list.push(expression(rule).to_owned());
             }
-            None => changes.removed.push(condition(rule).to_owned()),
+            None => changes.removed.push(expression(rule).to_owned()),
         }
     }
-    let new: BTreeSet<usize> = come.into_values().flatten().collect();
-    changes.added.extend(new.into_iter().map(|at| condition(desired[at]).to_owned()));
+    let new: BTreeSet<usize> = unmatched.into_values().flatten().collect();
+    changes.added.extend(new.into_iter().map(|at| expression(desired[at]).to_owned()));
     changes
 }
 
-fn condition<'n>(rule: &'n Map<'_>) -> &'n str {
+fn expression<'n>(rule: &'n Map<'_>) -> &'n str {
     rule.get("rule").and_then(Json::text).unwrap_or_default()
 }

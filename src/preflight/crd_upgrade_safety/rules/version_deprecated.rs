@@ -28,7 +28,7 @@ spec:
     deprecated: true
 ",
         },
-        what_to_do: "Nothing. Tell the users of the version.",
+        what_to_do: "Nothing, but tell the users of the version.",
         breaks: &[],
         severity: Severity::Info,
     },
@@ -42,14 +42,14 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     pair.common_versions()
         .filter(|(live, desired)| !live.deprecated && desired.deprecated)
         .map(|(live, desired)| {
-            let said = Diagnosis {
+            let diagnosis = Diagnosis {
                 message: format!("version {} is deprecated from now on", live.name).into(),
                 help: format!("nothing breaks; the server warns clients that use {}", live.name).into(),
                 at: steps::of_version(desired.index, "deprecated"),
                 label: Some("not deprecated in the live CRD".into()),
                 ..Diagnosis::default()
             };
-            Found { version: Some(live.name.to_string()), said }
+            Found { version: Some(live.name.to_string()), diagnosis }
         })
         .collect()
 }

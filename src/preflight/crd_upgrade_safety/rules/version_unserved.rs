@@ -10,7 +10,8 @@ pub const RULE: Rule = Rule {
         name: "VersionUnserved",
         summary: "a version is no longer served (warning)",
         reports: "A version that the live CRD serves and the desired CRD has with `served: false`.",
-        why: "This is the right first step to remove a version, but clients that still use it get a 404 from then on.",
+        why: "This is the right first step towards removing a version, but clients that still use it get a 404 from \
+            then on.",
         example: Example::Crd {
             live: "\
 spec:
@@ -52,7 +53,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .filter_map(|live| {
             let name = &live.name;
             let desired = pair.desired.version(name).filter(|desired| !desired.served)?;
-            let said = Diagnosis {
+            let diagnosis = Diagnosis {
                 message: format!("version {name} is no longer served").into(),
                 documented: None,
                 help: format!("make sure that no client uses {name} any more; served: true brings it back").into(),
@@ -60,7 +61,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 label: Some(format!("the live CRD serves {name}")),
                 ..Diagnosis::default()
             };
-            Some(Found { version: Some(name.to_string()), said })
+            Some(Found { version: Some(name.to_string()), diagnosis })
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! What an upgrade does to objects that exist.
+//! The rules about the effect of an upgrade on existing objects.
 
 use crate::finding::{Breaks, Severity};
 use crate::preflight::rule::{Example, RuleDoc};
@@ -44,8 +44,8 @@ spec: {pollInterval: 5m}
 pub static DEFAULTED: RuleDoc = RuleDoc {
     name: "ExistingObjectDefaultedDifferently",
     summary: "existing objects get values that no one set (warning)",
-    reports: "A default of the desired schema that fills in a field that an object lacks, with another value than \
-        today. Where a default is changed or removed: objects that have today's default and whose `managedFields` name \
+    reports: "A default of the desired schema that fills in a field that an object lacks, with a different value than \
+        today. If a default is changed or removed: objects that have today's default and whose `managedFields` name \
         no owner for it, because the API does not show whether the value is stored with the object.",
     why: "The server also fills in defaults when it reads an object. Every object that lacks the field changes its \
         meaning immediately, without being written.",
@@ -72,7 +72,7 @@ spec:
 spec: {}
 ",
     },
-    what_to_do: "Where the new value is wrong, set the field in the objects before the upgrade.",
+    what_to_do: "If the new value is wrong for an object, set the field in it before the upgrade.",
     breaks: &[Breaks::Behaviour],
     severity: Severity::Warning,
 };
@@ -124,9 +124,9 @@ pub static REFUSED_ON_UPDATE: RuleDoc = RuleDoc {
     summary: "existing objects can no longer be updated",
     reports: "An object that the desired schema refuses on every update, even of a label, or on every change of its \
         spec, although on an update the server tolerates invalid values that do not change (ratcheting). A missing \
-        required field of spec is such a case: it belongs to spec, and spec changes. So is a value of the wrong type, \
-        such as a number for a string: the server cannot parse the object for a server-side apply, whatever fields \
-        that sets.",
+        required field of spec is such a case: any change of spec makes the server check it. So is a value of the \
+        wrong type, such as a number for a string: the server cannot parse the object for a server-side apply, \
+        whatever fields the apply sets.",
     why: "The object is stuck: its controller, its owner and every tool get an error when they write to it. If every \
         update is refused, its finalizers cannot be removed either, so it cannot be deleted.",
     example: Example::Stored {
@@ -152,8 +152,8 @@ spec:
 spec: {size: 3}
 ",
     },
-    what_to_do: "Fix the objects that the finding names and run again, or let the version accept them: with a default, \
-        a field that becomes required refuses no object.",
+    what_to_do: "Fix the objects that the finding names and run again, or let the version accept them: a required \
+        field that has a default refuses no object.",
     breaks: &[Breaks::StoredObjects, Breaks::Writers],
     severity: Severity::Error,
 };

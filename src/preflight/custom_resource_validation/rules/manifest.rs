@@ -1,4 +1,4 @@
-//! What is wrong with custom resources among the manifests.
+//! The rules about custom resources among the manifests.
 
 use crate::finding::Severity;
 use crate::preflight::objects::manifests::Wrong;
@@ -11,7 +11,7 @@ pub static MANIFEST_REFUSED: RuleDoc = RuleDoc {
         live one; and a custom resource at a version that this CRD does not serve. If the object is already live, \
         gantry validates the update: the manifest is merged with the live object, and invalid values that do not \
         change are tolerated. Values that server-side apply cannot parse (a wrong type in the manifest or in the live \
-        object, and a duplicate) are not tolerated, and a null is refused where the schema does not allow it.",
+        object, and a duplicate) are not tolerated, and a null is refused if the schema does not allow it.",
     why: "The server would refuse it in the middle of the deploy, after other objects have been written.",
     example: Example::Manifest {
         desired: "\

@@ -1,4 +1,4 @@
-//! What versions and their conversion do to objects that exist.
+//! The rules about the effect of versions and their conversion on existing objects.
 
 use crate::finding::{Breaks, Severity};
 use crate::preflight::rule::{Example, RuleDoc};
@@ -42,8 +42,8 @@ pub static NOT_CONVERTED: RuleDoc = RuleDoc {
     summary: "the conversion webhook does not convert the objects",
     reports: "A live CRD that changes and whose conversion webhook cannot be reached, refuses, or sends an invalid \
         answer when gantry lists the objects at one of its versions.",
-    why: "The objects cannot be read at that version even today, so the effect of the upgrade on them is unknown. Some \
-        webhooks are part of what is being deployed: then `--warn-only` lets the deploy continue.",
+    why: "The objects cannot be read at that version even today, so the effect of the upgrade on them is unknown. If \
+        the webhook is part of what is being deployed, `--warn-only` lets the deploy continue.",
     example: Example::Crd {
         live: "\
 spec:

@@ -1,4 +1,5 @@
-//! The check over a folder that stands in for a cluster: the rules' own examples, and custom resources among the manifests.
+//! Tests of the check over a folder instead of a cluster: the examples of the rules, and custom resources among the
+//! manifests.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ fn example_crd(part: &str) -> Value {
     crd(serde_yaml::from_str(part).expect("an example is YAML"))
 }
 
-/// The rules that a deploy of `manifests` to a folder with `cluster` in it finds.
+/// The answer of the check for a deploy of `manifests` to a folder that contains `cluster`.
 fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
     let text = |objects: &[Value]| objects.iter().map(|object| format!("---\n{object}\n")).collect::<String>();
     let folder = tempfile::tempdir().unwrap();
@@ -93,7 +94,7 @@ fn every_example_triggers_its_rule_and_no_other() {
             Example::Crd { live, desired } if doc.name == "VersionNotJudged" => {
                 found(on_folder(&[example_crd(live)], &[example_crd(desired)])).into_iter().map(|v| v.rule).collect()
             }
-            // Takes a server that asks a webhook: an end-to-end test has it.
+            // This needs a server that calls a webhook: an end-to-end test covers it.
             Example::Crd { .. } if doc.name == "ObjectNotConverted" => continue,
             _ => panic!("{} has an example of a kind that nothing tests", doc.name),
         };
@@ -118,7 +119,7 @@ fn a_version_without_a_schema_could_not_be_checked() {
     let object = object(json!({"spec": {"a": "x"}}));
     assert_eq!(unchecked(&[], &[bare.clone(), object.clone()]), [validated]);
     assert_eq!(unchecked(&[live], &[bare.clone(), object]), [compared, validated]);
-    // One that is live without has been there since an API that asked for none.
+    // A live CRD without a schema was created with an API version that did not require one.
     let mut later = bare.clone();
     later["spec"]["names"]["shortNames"] = json!(["smp"]);
     assert_eq!(unchecked(&[bare], &[later]), Vec::<String>::new());
@@ -164,7 +165,7 @@ fn a_manifest_of_a_live_object_is_judged_as_an_update() {
     let crd = with_spec(json!({"type": "object", "required": ["owner"],
         "properties": {"owner": {"type": "string"}, "size": {"type": "integer", "maximum": 5}, "note": {"type": "string"}}}));
     let live = object(json!({"spec": {"owner": "me", "size": 7}}));
-    // Somebody else set the owner, and the size was wrong before.
+    // Another manager set the owner, and the size was invalid before.
     let manifest = object(json!({"spec": {"size": 7, "note": "x"}}));
     assert_eq!(found(on_folder(&[crd.clone(), live.clone()], &[manifest])), []);
     let touched = object(json!({"spec": {"size": 8}}));
