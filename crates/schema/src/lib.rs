@@ -18,8 +18,8 @@
 //!
 //! - The order of errors is stable here and random in the server.
 //! - The text differs for metadata that cannot be decoded, for data that a rule reads although it does not match its
-//!   format, for a quantity or version that an optional no longer contains, and for an invalid generated name, which
-//!   contains random characters.
+//!   format, for a quantity or version that the server cannot read from an optional, and for an invalid generated
+//!   name, which contains random characters.
 //! - Errors in labels, annotations or owners of an updated object are reported once here and three times by the
 //!   server. For two single-valued enums with the same message, both errors are reported here.
 //! - If a rule compares two objects that differ in one field and are unreadable in another, the server's result

@@ -138,7 +138,7 @@ impl Rules<'_> {
             Ok(compiled) if !compiled.is_condition() => {
                 self.errors.invalid_as(rule_path, &show::rule(rule), "cel expression must evaluate to a bool");
             }
-            Ok(Compiled { broken: Some(problem), uses_old: uses, .. }) => {
+            Ok(Compiled { program_error: Some(problem), uses_old: uses, .. }) => {
                 uses_old = uses;
                 let detail = format!("program instantiation failed: {problem}");
                 self.errors.invalid_as(rule_path, &show::rule(rule), &detail);
@@ -176,7 +176,7 @@ impl Rules<'_> {
             Ok(compiled) if !compiled.is_text() => {
                 self.errors.invalid_as(path, &show::rule(rule), "messageExpression must evaluate to a string");
             }
-            Ok(Compiled { broken: Some(problem), .. }) => {
+            Ok(Compiled { program_error: Some(problem), .. }) => {
                 let detail = format!("messageExpression instantiation failed: {problem}");
                 self.errors.invalid_as(path, &show::rule(rule), &detail);
             }

@@ -138,9 +138,9 @@ fn a_cost_of_more_than_can_be_estimated_is_left_open() {
     });
     for (schema, rule, reason) in [
         (json!({"type": "string"}), optional("self", 6), None),
-        (json!({"type": "string"}), optional("self", 60), Some("too large to estimate its cost")),
+        (json!({"type": "string"}), optional("self", 60), Some("too large for a cost estimate")),
         (deep.clone(), optional(&path, 11), None),
-        (deep, optional(&path, 12), Some("too large to estimate its cost")),
+        (deep, optional(&path, 12), Some("too large for a cost estimate")),
     ] {
         let mut schema = schema;
         schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
