@@ -218,7 +218,7 @@ mod tests {
         assert!(schema.is_settled(&object));
         let looked_at: Vec<&str> =
             ["kept", "spec", "metadata", "other"].into_iter().filter(|f| schema.looks_at(f)).collect();
-        assert_eq!(looked_at, ["spec", "other"], "a field that nobody describes is dropped");
+        assert_eq!(looked_at, ["spec", "other"], "undeclared fields are dropped");
     }
 
     /// Whether a value is unchanged depends on the whole object, including fields that are otherwise ignored.
@@ -268,7 +268,7 @@ mod tests {
         let schema = changes(spec(2), spec(1));
         let object = |v: &str| json!({"spec": {"list": [{"k": "a", "v": v}], "map": {"m": {"d": 1}}}});
         assert!(!schema.validate(&object("x"), None).is_accepted());
-        assert!(schema.validate(&object("x"), Some(&object("x"))).is_accepted(), "nothing in it is another");
+        assert!(schema.validate(&object("x"), Some(&object("x"))).is_accepted(), "nothing in it has changed");
         assert!(!schema.validate(&object("x"), Some(&object("y"))).is_accepted());
     }
 

@@ -251,7 +251,7 @@ fn defaults_are_judged_with_their_metadata_as_the_server_understands_it() {
         properties["kind"] = json!({"type": "string", "default": default});
         errors(&crd, None)
     };
-    assert_eq!(with_kind("A").len(), 1, "no defaults there");
+    assert_eq!(with_kind("A").len(), 1, "defaults are not allowed there");
     assert!(with_kind("a b")[0].contains("must result in valid metadata: kind: Invalid value"));
 }
 

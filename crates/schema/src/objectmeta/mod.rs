@@ -347,7 +347,7 @@ mod tests {
         let lost: Vec<&str> = pruned.iter().map(|pruned| pruned.path.as_str()).collect();
         assert_eq!(lost, ["pod.kind", "pod.metadata.labels"]);
         assert_eq!(stored["pod"], json!({"apiVersion": "v1", "metadata": {"name": "x", "annotations": {"k": "v"}}}));
-        assert!(schema().prepare_stored(&mut with(json!("x"))).is_err(), "a text is no metadata at all");
+        assert!(schema().prepare_stored(&mut with(json!("x"))).is_err(), "a string is not metadata");
         // Therefore an update can remove or fix the malformed field.
         let mut new = with(json!({"labels": {"a": "1"}}));
         assert!(schema().process(&mut new, Some(&with(json!({"labels": {"a": 1}})))).outcome.is_accepted());
