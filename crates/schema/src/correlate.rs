@@ -89,7 +89,7 @@ impl<'a> Correlated<'a> {
 }
 
 /// Equality of decoded values, in which an integer differs from the equal float. This is how the server compares
-/// values of objects; [`crate::same`] compares the values in schemas.
+/// values of objects; [`mod@crate::same`] compares the values in schemas.
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => Num::of(a) == Num::of(b),

@@ -14,7 +14,7 @@
 //! formats, re2, number             single keywords
 //! ```
 //!
-//! Known differences from the server, none of which affects whether an object is accepted:
+//! Known differences from the server, of which only the last can affect whether an object is accepted:
 //!
 //! - The order of errors is stable here and random in the server.
 //! - The text differs for metadata that cannot be decoded, for data that a rule reads although it does not match its

@@ -178,7 +178,7 @@ fn build(package: &str, binary: &Path, folder: &Path, (inner, go_mod, go_sum): M
         .status()
         .unwrap_or_else(|e| {
             panic!(
-                "the tests need the servers of Kubernetes, and `go` to build them does not start ({e}).\n\
+                "the tests need the Kubernetes servers, and `go`, which builds them, does not start ({e}).\n\
                  Install Go {} or newer, or set KUBEBUILDER_ASSETS to a folder with both binaries.",
                 go_version()
             )
@@ -186,7 +186,8 @@ fn build(package: &str, binary: &Path, folder: &Path, (inner, go_mod, go_sum): M
     assert!(
         status.success(),
         "`go build {package}` failed in {folder} ({status}); its messages are above.\n\
-         It needs Go {} or newer and, the first time, a module proxy. Or set KUBEBUILDER_ASSETS to a folder with both binaries.",
+         It needs Go {} or newer and, the first time, a module proxy.\n\
+         Or set KUBEBUILDER_ASSETS to a folder with both binaries.",
         go_version(),
         folder = folder.display()
     );

@@ -228,7 +228,8 @@ impl ControlPlane {
         let given = self.users_given.fetch_add(1, Ordering::Relaxed);
         assert!(
             given < SPARE_USERS,
-            "all {SPARE_USERS} spare users of this control plane are in use: share users among tests, or start another one"
+            "all {SPARE_USERS} spare users of this control plane are in use: share users among tests, or start another \
+             control plane"
         );
         let user = format!("user-{given}");
         self.allow(&user, rules);

@@ -1,11 +1,11 @@
-// Prints when Kubernetes' own kinds are deprecated and removed, with one line for each kind and version that has an end of
-// life: group/version, kind, the release that deprecates it, the first release that no longer serves it, and the apiVersion
-// and kind to use instead. A dash stands for a value that does not exist or is not recorded.
+// Prints when Kubernetes' own kinds are deprecated and removed, with one line for each kind and version that has an
+// end of life: group/version, kind, the release that deprecates it, the first release that no longer serves it, and
+// the apiVersion and kind to use instead. A dash stands for a value that does not exist or is not recorded.
 //
 //	go run ./api-lifecycle > ../../../src/preflight/api_availability/lifecycle.txt
 //
-// The releases are the source of the API server's own warnings. Kinds that exist only in requests (reviews, evictions) are
-// omitted, because they are never deployed.
+// The releases are the source of the API server's own warnings. Kinds that exist only in requests (reviews, evictions)
+// are omitted, because they are never deployed.
 package main
 
 import (

@@ -2,10 +2,10 @@
 //
 //	go run ./cel-oracle ../../schema/tests/fixtures/cel
 //
-// rewrites each *.txt in the folder: every line `EXPRESSION ⇒ …` gets the result in the API server's environment, the cost
-// and, after `≤`, the server's estimate of the maximum cost for any object. Both `self` and `oldSelf` are the object in
-// object.json with the schema in schema.json. In optional.txt `oldSelf` is an optional, as it is for rules with
-// `optionalOldSelf`. Lines without an expression (empty lines and comments) are kept.
+// rewrites each *.txt in the folder: every line `EXPRESSION ⇒ …` gets the result in the API server's environment, the
+// cost and, after `≤`, the server's estimate of the maximum cost for any object. Both `self` and `oldSelf` are the
+// object in object.json with the schema in schema.json. In optional.txt `oldSelf` is an optional, as it is for rules
+// with `optionalOldSelf`. Lines without an expression (empty lines and comments) are kept.
 //
 //	go run ./cel-oracle -signatures > ../../schema/src/cel/signatures.txt
 //
@@ -74,8 +74,8 @@ func main() {
 	}
 }
 
-// Prints one line for each overload: `name(args) result`, or `target.name(args) result`. The overloads of a function are in
-// the order in which they are tried.
+// Prints one line for each overload: `name(args) result`, or `target.name(args) result`. The overloads of a function
+// are in the order in which they are tried.
 func signatures() {
 	env := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).NewExpressionsEnv()
 	for _, name := range slices.Sorted(maps.Keys(env.Functions())) {

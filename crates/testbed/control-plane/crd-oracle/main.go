@@ -2,10 +2,10 @@
 //
 //	go run ./crd-oracle < requests > answers
 //
-// Each line of the input is `{"new": CRD}` for a create, or `{"new": CRD, "old": CRD}` for an update. The corresponding line
-// of the output is a Status like the server's, without its constant fields: `{"code": 200}`,
-// `{"code": 422, "details": {"causes": […]}}`, 400 if the CRD cannot be decoded, and 500 with the location if the server's
-// code panics.
+// Each line of the input is `{"new": CRD}` for a create, or `{"new": CRD, "old": CRD}` for an update. The
+// corresponding line of the output is a Status like the server's, without its constant fields: `{"code": 200}`,
+// `{"code": 422, "details": {"causes": […]}}`, 400 if the CRD cannot be decoded, and 500 with the location if the
+// server's code panics.
 package main
 
 import (

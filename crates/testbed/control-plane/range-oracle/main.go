@@ -2,12 +2,12 @@
 //
 //	go run ./range-oracle < requests > answers
 //
-// Each line of the input is `{"language": "masterminds" | "blang", "range": "…", "versions": ["…"]}`. The corresponding line
-// of the output is `{"error": "…"}` if the range is invalid, otherwise `{"matches": [true, …]}`, with `null` for an invalid
-// version or if the library panics.
+// Each line of the input is `{"language": "masterminds" | "blang", "range": "…", "versions": ["…"]}`. The
+// corresponding line of the output is `{"error": "…"}` if the range is invalid, otherwise `{"matches": [true, …]}`,
+// with `null` for an invalid version or if the library panics.
 // With `"language": "version"` the output shows how the library parses and orders versions: `{"read": [{"text": "…"} |
-// {"error": "…"}], "order": [-1 | 0 | 1, …]}`. Each version is compared with the previous one; the order is 0 if either is
-// invalid.
+// {"error": "…"}], "order": [-1 | 0 | 1, …]}`. Each version is compared with the previous one; the order is 0 if
+// either is invalid.
 //
 //	go run ./range-oracle -table ../../catalog/src/ranges.jsonl
 //

@@ -3,7 +3,7 @@
 //! JSON written by a program is flow-style YAML, which libyaml reads one character at a time. This reader accepts JSON
 //! only, and only if it is also YAML: it gives up (`None`) at comments and errors. Then libyaml reads the text and
 //! reports any errors. Both must produce the same nodes for every text that this reader accepts, and the tests compare
-//! them. The only exception are surrogate pairs, which many programs write for emoji, and which libyaml cannot read.
+//! them. The only exception is surrogate pairs, which many programs write for emoji, and which libyaml cannot read.
 //!
 //! This reader exists for speed: see `cargo bench --bench yaml`.
 
