@@ -105,7 +105,7 @@ pub fn looks_at(node: &Node, field: &str) -> bool {
     let Node { rules, combined, enumeration, required, property_count, .. } = node;
     let as_a_whole = rules.is_some() || combined.is_some() || !enumeration.is_empty();
     if field == "metadata" {
-        // Rules see only the name and generateName of the metadata, so other rules cannot depend on the rest.
+        // Rules see only the names in the metadata, which are always present.
         return as_a_whole && rules.is_none();
     }
     as_a_whole

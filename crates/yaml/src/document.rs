@@ -10,7 +10,7 @@ use super::limits::MAX_DEPTH;
 /// positions.
 pub struct Document<'t> {
     pub(super) nodes: Vec<Raw<'t>>,
-    /// The total size of all scalars in bytes, as they are in the list.
+    /// The total size of all scalars in bytes, before aliases are expanded.
     pub(super) written: usize,
 }
 
