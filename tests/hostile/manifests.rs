@@ -113,7 +113,7 @@ fn an_alias_bomb_is_refused() {
     };
     let problems = from_stdin(Stream::new(20, level)).unwrap_err();
     assert_eq!(problems.len(), 1);
-    assert!(problems[0].message.contains("expand to far more than is written"), "{}", problems[0]);
+    assert!(problems[0].message.contains("expand to too much data"), "{}", problems[0]);
     assert!(problems[0].at.as_ref().is_some_and(|at| at.line > 1));
 }
 

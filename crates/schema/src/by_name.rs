@@ -1,10 +1,10 @@
-//! The fields of a schema by their names.
+//! A map from field names to schemas, stored as a sorted slice.
 
 use std::cmp::Ordering;
 use std::ops::Deref;
 
-/// Sorted by name and as long as it has to be: a tree of the standard library has room for eleven schemas wherever there is
-/// one, and most objects have three fields.
+/// A map sorted by name, without spare capacity. A `BTreeMap` node has room for eleven entries, and most objects have
+/// only about three fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ByName<N, T>(Box<[(N, T)]>);
 
@@ -58,7 +58,7 @@ impl<N, T> IntoIterator for ByName<N, T> {
     }
 }
 
-/// Each name comes once.
+/// Names must be unique.
 impl<N: Deref<Target = str>, T> FromIterator<(N, T)> for ByName<N, T> {
     fn from_iter<I: IntoIterator<Item = (N, T)>>(items: I) -> Self {
         let mut items: Vec<(N, T)> = items.into_iter().collect();

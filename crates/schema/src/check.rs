@@ -1,6 +1,6 @@
 //! Validation against the schema: every keyword, in the server's order, with its quirks.
 //!
-//! A walk that finds nothing wrong builds no text and no list. What a quirk is for is said where it is.
+//! A walk that finds no errors allocates no strings and no lists. Each quirk is explained where it is implemented.
 
 use std::collections::HashMap;
 
@@ -16,24 +16,24 @@ use super::num::Num;
 use super::number::is_integral;
 use super::path::Path;
 
-/// Validates values against nodes; keeps what could not be decided.
+/// Validates values against nodes and collects what could not be decided.
 pub struct Checker {
     pub undecided: Vec<Undecided>,
-    /// What may still be spent, one step for each value that is compared with a node.
+    /// The remaining step budget: each comparison of a value with a node costs one step.
     pub steps: u64,
-    /// Whether all that counts is that there is an error, not its text.
-    pub is_mute: bool,
+    /// Whether only the existence of an error matters, not its text.
+    pub skips_messages: bool,
 }
 
 impl Default for Checker {
     fn default() -> Self {
-        Self { undecided: Vec::new(), steps: u64::MAX, is_mute: false }
+        Self { undecided: Vec::new(), steps: u64::MAX, skips_messages: false }
     }
 }
 
-/// So many values of an `enum` that are compared cost a step, and so many that are written out.
-const COMPARED: usize = 32;
-const WRITTEN: usize = 4;
+/// The number of `enum` values that one step pays for: to compare them, and to write them into a message.
+const ENUM_COMPARES_PER_STEP: usize = 32;
+const ENUM_WRITES_PER_STEP: usize = 4;
 
 /// The type of a value as the server sees it, and the format that this type implies.
 fn kind_of(value: &Value) -> Option<(Type, &'static str)> {
@@ -51,7 +51,7 @@ fn kind_of(value: &Value) -> Option<(Type, &'static str)> {
 }
 
 impl Checker {
-    /// Validates `value`. Where `old` pairs it with an equal value, errors are forgiven.
+    /// Validates `value`. Errors are tolerated if `old` correlates it with an equal value.
     pub fn value(&mut self, node: &Node, value: &Value, path: &Path, old: Option<&Correlated>) -> Found {
         let open = self.undecided.len();
         if self.steps == 0 {
@@ -91,7 +91,7 @@ impl Checker {
             let of_branches = self.combined(combined, value, path);
             found.merge(of_branches);
         }
-        // The branch validator counts itself and its own run, with or without branches.
+        // The branch validator counts itself and its own run, even if the node has no branches.
         found.matches += 2;
         match value {
             Value::String(text) => {
@@ -127,7 +127,7 @@ impl Checker {
     }
 
     fn string(&mut self, rules: &StringRules, text: &str, path: &Path, found: &mut Found) {
-        // The first that fails is the only one reported.
+        // Only the first failing check is reported.
         let length = || text.chars().count() as i64;
         if let Some(max) = rules.max_length
             && length() > max
@@ -219,7 +219,7 @@ impl Checker {
                 }
             }
         }
-        // In the order of names either way, over whichever are fewer.
+        // Errors are in name order either way; iterate over the smaller of the two.
         if map.len() < node.properties.len() {
             for name in sorted_keys(map) {
                 if let Some(child) = node.properties.get(name) {
@@ -246,14 +246,14 @@ impl Checker {
         found: &mut Found,
     ) {
         let Some(value) = map.get(key) else { return };
-        // Kind and version of the object itself are never forgiven: a conversion hides that they changed.
+        // The apiVersion and kind of the object itself are never ratcheted: conversion hides that they changed.
         let is_type_meta = matches!(path, Path::Name(Path::Root, "apiVersion" | "kind"));
         let old = old.filter(|_| !is_type_meta).and_then(|o| o.key(key));
         let of_child = self.value(node, value, path, old.as_ref());
         found.merge(of_child);
     }
 
-    /// `allOf` and its kin. Nothing below them is forgiven for being unchanged, only the node as a whole.
+    /// `allOf`, `anyOf`, `oneOf` and `not`. Nothing below them is ratcheted, only the node as a whole.
     fn combined(&mut self, combined: &Combined, value: &Value, path: &Path) -> Found {
         let mut found = Found::default();
         if !combined.any_of.is_empty() {
@@ -289,8 +289,8 @@ impl Checker {
         found
     }
 
-    /// What a branch says of a value, and whether it is valid; none where that is undecided. What is certainly wrong
-    /// with the value makes the rest of the branch irrelevant.
+    /// The result of validating a value against one branch, and whether the value is valid; `None` if that is
+    /// undecided. A definite error makes everything undecided in the branch irrelevant.
     fn branch(&mut self, branch: &Node, value: &Value, path: &Path) -> (Found, Option<bool>) {
         let open = self.undecided.len();
         let found = self.value(branch, value, path, None);
@@ -349,7 +349,7 @@ impl Checker {
             }
         }
         if valid > 1 {
-            // Two are too many, whatever the others say.
+            // Two matches are too many, regardless of the undecided branches.
             self.undecided.truncate(open);
         } else if self.undecided.len() > open {
             return;
@@ -372,17 +372,17 @@ impl Checker {
             return;
         }
         let (is_allowed, seen) = node.enumeration.has(value);
-        self.steps = self.steps.saturating_sub((seen / COMPARED) as u64);
+        self.steps = self.steps.saturating_sub((seen / ENUM_COMPARES_PER_STEP) as u64);
         if is_allowed {
             return;
         }
-        if !self.is_mute {
-            self.steps = self.steps.saturating_sub((node.enumeration.len() / WRITTEN) as u64);
+        if !self.skips_messages {
+            self.steps = self.steps.saturating_sub((node.enumeration.len() / ENUM_WRITES_PER_STEP) as u64);
         }
         let supported: Vec<String> = node
             .enumeration
             .iter()
-            .filter(|_| !self.is_mute)
+            .filter(|_| !self.skips_messages)
             .map(|allowed| gotext::quote(&allowed.as_str().map_or_else(|| gotext::json(allowed), str::to_owned)))
             .collect();
         let detail = format!("supported values: {}", supported.join(", "));
@@ -391,7 +391,7 @@ impl Checker {
 }
 
 fn has_duplicates(items: &[Value]) -> bool {
-    // As text an integer is the same as a float; so the values themselves are compared, too.
+    // An integer has the same text as the equal float, so the values themselves are compared as well.
     let mut seen: HashMap<String, Vec<&Value>> = HashMap::new();
     items.iter().any(|item| {
         let alike = seen.entry(gotext::json(item)).or_default();
@@ -407,9 +407,9 @@ fn sorted_keys(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
     keys.into_iter()
 }
 
-/// A value of another type.
+/// A type error.
 struct Mismatch<'n> {
-    /// `type`, or the `format` that stands for it.
+    /// `type`, or the `format` that implies the type.
     keyword: &'static str,
     wanted: &'n str,
     got: &'n str,
@@ -422,7 +422,7 @@ fn type_mismatch<'n>(node: &'n Node, value: &Value, kind: Type, implied: &'n str
         || kind == Type::Integer && node.types.contains(Type::Number);
     if let Some(format) = &node.format {
         if matches!(kind, Type::String | Type::Array) {
-            // A string format lets a list pass, whatever the type says.
+            // A string format accepts a list, whatever the type is.
             if !(node.types.contains(Type::Number) || node.types.contains(Type::Integer)) {
                 return None;
             }

@@ -1,7 +1,7 @@
-//! From `openAPIV3Schema` as written to the compiled tree.
+//! Compiles `openAPIV3Schema` into the node tree.
 //!
-//! Keywords that the API server refuses in a structural schema are refused here too: they have no meaning that a custom
-//! resource could be judged by.
+//! Keywords that the API server rejects in a structural schema are rejected here too: they have no meaning for the
+//! validation of a custom resource.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -16,23 +16,24 @@ use super::re2::Patterns;
 use super::rules::CompileRules;
 use super::tree;
 
-/// A schema that cannot be compiled, and where.
+/// A schema that cannot be compiled, and the position of the error.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{path}: {reason}")]
 pub struct CompileError {
-    /// Such as `openAPIV3Schema.properties[spec].maximum`.
+    /// The path of the faulty keyword, such as `openAPIV3Schema.properties[spec].maximum`.
     pub path: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
-/// Keywords that structural schemas may not have.
+/// Keywords that a structural schema must not use.
 const FORBIDDEN: [&str; 5] = ["$ref", "definitions", "dependencies", "patternProperties", "additionalItems"];
 
-/// The largest default with all that is filled in inside of it: defaults in defaults multiply.
-const MAX_DEFAULT: u64 = 16 << 20;
+/// The maximum size of a default in bytes, including the defaults nested in it: nested defaults multiply.
+const MAX_DEFAULT_WEIGHT: u64 = 16 << 20;
 
-/// Where a schema is in the structure: below `allOf` and its like a schema has values, but no types of its own.
+/// The structural counterpart of the schema being compiled: schemas below `allOf`, `anyOf`, `oneOf` and `not` restrict
+/// values but declare no types of their own.
 #[derive(Clone, Copy)]
 struct Spine<'s> {
     schema: &'s Value,
@@ -52,7 +53,7 @@ impl Spine<'_> {
 
 pub struct Compiler<'a> {
     rules: &'a dyn CompileRules,
-    /// Patterns repeat; each is compiled once.
+    /// Shared, because patterns repeat: each is compiled once.
     patterns: Patterns,
     path: Vec<String>,
     of_defaults: bool,
@@ -63,7 +64,7 @@ impl<'a> Compiler<'a> {
         Self { rules, patterns: patterns.clone(), path: vec!["openAPIV3Schema".to_owned()], of_defaults: false }
     }
 
-    /// Compiles what the defaults of a schema are judged by. What is wrong with the schema itself is reported elsewhere.
+    /// Compiles a schema for the validation of its defaults. Errors in the schema itself are reported elsewhere.
     pub fn of_defaults(rules: &'a dyn CompileRules, patterns: &Patterns) -> Self {
         Self { of_defaults: true, ..Self::new(rules, patterns) }
     }
@@ -111,7 +112,7 @@ impl<'a> Compiler<'a> {
             map_keys: self.strings(map, "x-kubernetes-list-map-keys")?,
             required: self.strings(map, "required")?,
             default: tree::get(map, "default").filter(|v| !v.is_null()).map(|v| Box::new(stored(v))),
-            // A default is not compared after both have been through storage.
+            // When the server validates a default, neither side of an `enum` comparison has been through storage.
             enumeration: Enumeration::new(match self.of_defaults {
                 true => self.array(map, "enum")?.to_vec(),
                 false => self.array(map, "enum")?.iter().map(stored).collect(),
@@ -124,8 +125,8 @@ impl<'a> Compiler<'a> {
             },
             ..Node::default()
         };
-        if node.types == Types::Unheard {
-            node.unheard_type = self.text(map, "type")?.map(Into::into);
+        if node.types == Types::Unknown {
+            node.unknown_type = self.text(map, "type")?.map(Into::into);
         }
         let format = self.text(map, "format")?;
         let format_of = if self.of_defaults { formats::Format::of_default } else { formats::Format::of };
@@ -138,13 +139,13 @@ impl<'a> Compiler<'a> {
         if !rules.is_empty() {
             node.rules = Some(self.rules.compile(spine.schema, spine.is_root, rules));
         }
-        sum_up(&mut node);
+        update_summary(&mut node);
         if let Some(mut default) = node.default.take() {
             objectmeta::coerce_part(&mut default, &node);
             prune::prune_part(&mut default, &node);
             let weight = prune::filled_weight(&default, &node);
-            if weight > MAX_DEFAULT {
-                return self.fail("default", format!("more than {} MiB are filled in", MAX_DEFAULT >> 20));
+            if weight > MAX_DEFAULT_WEIGHT {
+                return self.fail("default", format!("more than {} MiB are filled in", MAX_DEFAULT_WEIGHT >> 20));
             }
             node.default_weight = u32::try_from(weight).unwrap_or(u32::MAX);
             node.default = Some(default);
@@ -218,7 +219,7 @@ impl<'a> Compiler<'a> {
             "integer" => Types::One(Type::Integer),
             "number" => Types::One(Type::Number),
             "boolean" => Types::One(Type::Boolean),
-            _ if self.of_defaults => Types::Unheard,
+            _ if self.of_defaults => Types::Unknown,
             other => return self.fail("type", format!("unknown type {other:?}")),
         })
     }
@@ -339,15 +340,15 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Values of a schema have been through storage.
+/// The value as storage returns it: the values in a stored schema have been written and read once.
 fn stored(value: &Value) -> Value {
     let mut value = value.clone();
     number::as_stored(&mut value);
     value
 }
 
-/// Lets later walks pass by what holds nothing for them.
-pub(super) fn sum_up(node: &mut Node) {
+/// Updates the summary flags that let later walks skip subtrees.
+pub(super) fn update_summary(node: &mut Node) {
     let in_combined = node.combined.as_ref().is_some_and(|c| c.all_of.iter().any(|n| n.has_rules));
     let mut rules = node.rules.is_some() || in_combined;
     let mut defaults = node.default.is_some();

@@ -1,8 +1,8 @@
-//! Ratcheting: which parts of an updated object are what they were before.
+//! Ratcheting: which parts of an updated object are unchanged.
 //!
-//! The server forgives an invalid value that an update leaves alone. It pairs new with old along declared properties,
-//! map entries and the items of lists of type map; all else (items of other lists, fields that no schema describes) has
-//! no counterpart, and an object that holds such a field never counts as unchanged.
+//! The server tolerates an invalid value that an update does not change. It correlates new and old values along
+//! declared properties, map entries and the items of lists of type map. Everything else (items of other lists, fields
+//! that no schema describes) has no counterpart, and an object that contains such a field never counts as unchanged.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ pub struct Correlated<'a> {
     new: &'a Value,
     old: &'a Value,
     node: &'a Node,
-    /// Old items by key; made when first asked for.
+    /// Old items by key; built on first use.
     items: OnceCell<HashMap<Vec<Part>, &'a Value>>,
 }
 
@@ -41,14 +41,14 @@ impl<'a> Correlated<'a> {
         self.old
     }
 
-    /// The pair under `key`, if both sides have one and a schema describes it.
+    /// The correlated values under `key`, if both sides have one and the schema describes it.
     pub fn key(&self, key: &str) -> Option<Correlated<'a>> {
         let new = self.new.as_object()?.get(key)?;
         let old = self.old.as_object()?.get(key)?;
         Some(Correlated::new(new, old, self.node.child(key)?))
     }
 
-    /// The pair of the item at `index` of the new list, if it has a counterpart.
+    /// The correlated item at `index` of the new list, if it has a counterpart.
     pub fn index(&self, index: usize) -> Option<Correlated<'a>> {
         if self.node.list_type != ListType::Map {
             return None;
@@ -68,10 +68,10 @@ impl<'a> Correlated<'a> {
         Some(Correlated::new(new, old, self.node.items.as_deref()?))
     }
 
-    /// Whether new equals old, as far as it can be paired.
+    /// Whether the new value equals the old one, as far as the two can be correlated.
     pub fn is_unchanged(&self) -> bool {
         match (self.new, self.old) {
-            (new, old) if self.node.is_forgotten => same(new, old),
+            (new, old) if self.node.has_only_defaults => same(new, old),
             (Value::Array(new), Value::Array(old)) => {
                 new.len() == old.len()
                     && if self.node.list_type == ListType::Map {
@@ -88,8 +88,8 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// Equality of decoded values: an integer is not the float of the same value. So the server compares the values of objects;
-/// what is written in schemas is compared by [`crate::schema`].
+/// Equality of decoded values, in which an integer differs from the equal float. This is how the server compares
+/// values of objects; [`mod@crate::same`] compares the values in schemas.
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => Num::of(a) == Num::of(b),
@@ -101,7 +101,7 @@ pub fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The key of a list item; none where a part is missing or no scalar.
+/// The key of a list item; `None` if a part is missing or is not a scalar.
 fn key_of(item: &Value, keys: &[String]) -> Option<Vec<Part>> {
     let map = item.as_object()?;
     if keys.is_empty() {
@@ -113,7 +113,7 @@ fn key_of(item: &Value, keys: &[String]) -> Option<Vec<Part>> {
             Value::String(s) => Some(Part::Text(s.clone())),
             Value::Number(n) => Some(match Num::of(n) {
                 Num::Int(i) => Part::Int(i),
-                // Several parts are put together as text, in which a float has six decimals.
+                // The server joins several parts as text, in which a float has six decimals.
                 Num::Float(f) if keys.len() > 1 => Part::Rounded(format!("{f:.6}")),
                 Num::Float(f) => Part::Float(if f == 0.0 { 0 } else { f.to_bits() }),
             }),

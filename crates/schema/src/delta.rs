@@ -1,19 +1,20 @@
-//! What of a schema is not the same in another one.
+//! The difference between two schemas.
 //!
-//! To find out what a change of a schema does to an object, nobody needs to look where both say the same: there an object is
-//! pruned, filled in and judged alike. Of such a part only the defaults are left, without which what is around it could
-//! not be judged.
+//! A change to a schema cannot affect an object where both versions mean the same: there, objects are pruned,
+//! defaulted and validated identically. Such parts keep only their defaults, which the surrounding parts may depend
+//! on.
 
 use serde_json::Value;
 
 use super::by_name::ByName;
-use super::compile::sum_up;
+use super::compile::update_summary;
 use super::node::{Additional, Bounds, ListType, Node};
 use crate::{self as schema, Sense};
 
-/// Takes out of `node`, compiled from `schema`, what `other` says just so. The node itself is taken to differ.
+/// Removes from `node`, compiled from `schema`, whatever means the same in `other`. The node itself is assumed to
+/// differ.
 pub fn narrow(node: &mut Node, schema: &Value, other: &Value) {
-    // Branches look at the values below the node, too.
+    // Branches constrain values below the node as well.
     if node.combined.is_some() {
         return;
     }
@@ -26,32 +27,32 @@ pub fn narrow(node: &mut Node, schema: &Value, other: &Value) {
     if let Additional::Schema(child) = &mut node.additional {
         below(child, at(schema, &["additionalProperties"]), at(other, &["additionalProperties"]));
     }
-    sum_up(node);
+    update_summary(node);
 }
 
-fn at<'s>(schema: &'s Value, way: &[&str]) -> Option<&'s Value> {
-    way.iter().try_fold(schema, |schema, step| schema.get(step))
+fn at<'s>(schema: &'s Value, path: &[&str]) -> Option<&'s Value> {
+    path.iter().try_fold(schema, |schema, step| schema.get(step))
 }
 
 fn below(node: &mut Node, schema: Option<&Value>, other: Option<&Value>) {
     match (schema, other) {
-        (Some(schema), Some(other)) if says_the_same(schema, other) => *node = forgotten(std::mem::take(node)),
+        (Some(schema), Some(other)) if same_for_objects(schema, other) => *node = only_defaults(std::mem::take(node)),
         (Some(schema), Some(other)) => narrow(node, schema, other),
         _ => {}
     }
 }
 
-/// A node that takes and keeps everything, and fills in what it filled in.
-fn forgotten(node: Node) -> Node {
+/// A node that accepts and keeps everything, with the same defaults as `node`.
+fn only_defaults(node: Node) -> Node {
     let pairing = pairing(&node);
-    let kept = |child: Node| Some(forgotten(child)).filter(|child| child.has_defaults);
+    let kept = |child: Node| Some(only_defaults(child)).filter(|child| child.has_defaults);
     let properties = node.properties.into_iter().filter_map(|(name, child)| Some((name, kept(child)?)));
-    let mut forgotten = Node {
+    let mut reduced = Node {
         nullable: node.nullable,
         default: node.default,
         default_weight: node.default_weight,
         preserve_unknown: true,
-        is_forgotten: true,
+        has_only_defaults: true,
         pairing,
         properties: properties.collect(),
         items: node.items.and_then(|child| kept(*child)).map(Box::new),
@@ -63,15 +64,15 @@ fn forgotten(node: Node) -> Node {
         },
         ..Node::default()
     };
-    sum_up(&mut forgotten);
-    forgotten
+    update_summary(&mut reduced);
+    reduced
 }
 
-/// What an update's pairing of old and new needs of a node: see [`super::correlate`]. Where each key is described and no
-/// list has keys, values that are the same are paired to the last, and nothing is needed.
+/// What ratcheting needs to correlate old and new values below a node: see [`super::correlate`]. `None` if every key
+/// is described and no list has type map: equal values are then unchanged.
 fn pairing(node: &Node) -> Option<Box<Node>> {
     let is_map = node.list_type == ListType::Map;
-    let leaf = |child: &Node| Node { is_forgotten: true, pairing: pairing(child), ..Node::default() };
+    let leaf = |child: &Node| Node { has_only_defaults: true, pairing: pairing(child), ..Node::default() };
     let properties: ByName<Box<str>, Node> =
         node.properties.iter().map(|(name, child)| (name.into(), leaf(child))).collect();
     let entries = node.additional.schema().map(leaf);
@@ -88,33 +89,33 @@ fn pairing(node: &Node) -> Option<Box<Node>> {
         map_keys: node.map_keys.clone(),
         properties,
         additional: entries.map_or(Additional::Absent, |entries| Additional::Schema(entries.into())),
-        // The items of other lists are not paired.
+        // Items of other lists are not correlated.
         items: node.items.as_deref().filter(|_| is_map).map(|child| Box::new(leaf(child))),
         ..Node::default()
     }))
 }
 
-/// Whether both make the same of objects.
-fn says_the_same(a: &Value, b: &Value) -> bool {
+/// Whether both schemas treat objects identically.
+fn same_for_objects(a: &Value, b: &Value) -> bool {
     schema::same_schema(a, b, Sense::Objects)
 }
 
-/// Whether the value of a field makes a difference to `node`.
+/// Whether the value of a field can affect the outcome at `node`.
 pub fn looks_at(node: &Node, field: &str) -> bool {
     let Node { rules, combined, enumeration, required, property_count, .. } = node;
     let as_a_whole = rules.is_some() || combined.is_some() || !enumeration.is_empty();
     if field == "metadata" {
-        // Rules and patterns see no more of it than the names.
+        // Rules see only the names in the metadata, which are always present.
         return as_a_whole && rules.is_none();
     }
     as_a_whole
         || *property_count != Bounds::default()
         || required.iter().any(|name| name == field)
-        || node.child(field).is_none_or(|child| !child.is_forgotten || child.has_defaults)
+        || node.child(field).is_none_or(|child| !child.has_only_defaults || child.has_defaults)
 }
 
-/// Whether preparing the value would change nothing: nothing is dropped and nothing filled in. `keeps` is whether unknown
-/// fields stay whatever the node says, as those of a list's items do where the list keeps them.
+/// Whether pruning and defaulting leave the value unchanged. `keeps` is whether unknown fields are kept regardless of
+/// the node, as in the items of a list that keeps them.
 pub fn is_settled(value: &Value, node: Option<&Node>, keeps: bool, is_resource: bool) -> bool {
     let keeps = keeps || node.is_some_and(|node| node.preserve_unknown);
     match value {
@@ -146,10 +147,9 @@ pub fn is_settled(value: &Value, node: Option<&Node>, keeps: bool, is_resource: 
     }
 }
 
-/// Whether some rule in the schema looks at the object as it was before an update: what is not said in `other`, too, if
-/// there is one.
+/// Whether some rule in the schema uses `oldSelf`. With `other`, only the parts that differ from it count.
 pub fn looks_back(schema: &Value, other: Option<&Value>) -> bool {
-    if other.is_some_and(|other| says_the_same(schema, other)) {
+    if other.is_some_and(|other| same_for_objects(schema, other)) {
         return false;
     }
     let Value::Object(map) = schema else { return false };
@@ -161,7 +161,7 @@ pub fn looks_back(schema: &Value, other: Option<&Value>) -> bool {
                 children.iter().any(|(name, child)| looks_back(child, other(name)))
             }
             ("items" | "additionalProperties", child) => looks_back(child, there),
-            // No branch is left out.
+            // Branches are never removed.
             ("allOf", Value::Array(branches)) => branches.iter().any(|branch| looks_back(branch, None)),
             ("x-kubernetes-validations", rules) => rules
                 .as_array()
@@ -218,10 +218,10 @@ mod tests {
         assert!(schema.is_settled(&object));
         let looked_at: Vec<&str> =
             ["kept", "spec", "metadata", "other"].into_iter().filter(|f| schema.looks_at(f)).collect();
-        assert_eq!(looked_at, ["spec", "other"], "a field that nobody describes is dropped");
+        assert_eq!(looked_at, ["spec", "other"], "undeclared fields are dropped");
     }
 
-    /// Whether something is unchanged is decided by the whole object, whether it is looked at or not.
+    /// Whether a value is unchanged depends on the whole object, including fields that are otherwise ignored.
     #[test]
     fn what_stays_still_tells_whether_an_object_is_what_it_was() {
         let item = json!({"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}});
@@ -268,7 +268,7 @@ mod tests {
         let schema = changes(spec(2), spec(1));
         let object = |v: &str| json!({"spec": {"list": [{"k": "a", "v": v}], "map": {"m": {"d": 1}}}});
         assert!(!schema.validate(&object("x"), None).is_accepted());
-        assert!(schema.validate(&object("x"), Some(&object("x"))).is_accepted(), "nothing in it is another");
+        assert!(schema.validate(&object("x"), Some(&object("x"))).is_accepted(), "nothing in it has changed");
         assert!(!schema.validate(&object("x"), Some(&object("y"))).is_accepted());
     }
 

@@ -1,15 +1,15 @@
-//! The values of an `enum`: what is one of them.
+//! The values of an `enum`.
 
 use serde_json::Value;
 
 use super::num::Num;
 use super::number;
 
-/// Up to so many values are gone through one by one.
+/// Up to this many values are searched linearly.
 const FEW: usize = 16;
 
-/// The values of an `enum`. Many texts or many integers are looked up, so that what takes all values of an `enum` is not
-/// quadratic in them.
+/// The values of an `enum`. Many strings or many integers are indexed, so that checking all values of one `enum`
+/// against another is not quadratic.
 #[derive(Debug, Default)]
 pub struct Enumeration {
     values: Vec<Value>,
@@ -20,9 +20,9 @@ pub struct Enumeration {
 enum Known {
     #[default]
     Few,
-    /// The indices of the texts, in their order; other values are there, too.
+    /// The indices of the strings, sorted by string; there can be other values as well.
     Texts(Vec<u32>),
-    /// All values are integers; these are they, in their order.
+    /// All values are integers; these are they, sorted.
     Integers(Vec<i64>),
 }
 
@@ -60,7 +60,7 @@ impl Enumeration {
         self.values.iter()
     }
 
-    /// Whether the value is one of these, and how many were looked at to find that out.
+    /// Whether `value` is in the `enum`, and the number of values compared.
     pub fn has(&self, value: &Value) -> (bool, usize) {
         match (&self.known, value) {
             (Known::Texts(places), Value::String(text)) => {
@@ -79,8 +79,8 @@ impl Enumeration {
     }
 }
 
-/// Enum equality: the value is first converted to the type of the enum's value as Go converts numbers, so that 1.5 is
-/// cut to 1, and 65 is the string "A". Null equals nothing.
+/// Enum equality: the value is first converted to the type of the enum's value as Go converts numbers, so 1.5 becomes
+/// 1, and 65 becomes the string "A". Null equals nothing.
 fn is_allowed(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) | (_, Value::Null) => false,

@@ -1,4 +1,4 @@
-//! What the server says about a field that it refuses.
+//! The server's errors about single fields.
 
 use std::fmt;
 
@@ -8,31 +8,31 @@ use super::gotext;
 use super::path::Path;
 use crate::Step;
 
-/// The kinds of refusal, with the names that the server's `causes` use.
+/// The kinds of errors, named as in the server's `causes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// A value is missing.
+    /// A required value is missing.
     Required,
-    /// A value that a keyword or a rule refuses.
+    /// A keyword or rule rejects the value.
     Invalid,
-    /// A value that an `enum` does not have.
+    /// The value is not in the `enum`.
     NotSupported,
-    /// An item that a set or a list of type `map` has twice.
+    /// An item occurs twice in a set or in a list of type `map`.
     Duplicate,
-    /// A string beyond its `maxLength`.
+    /// A string is longer than its `maxLength`.
     TooLong,
-    /// A list or a map with too many items.
+    /// A list or map has too many items.
     TooMany,
-    /// A value of another type.
+    /// The value has the wrong type.
     TypeInvalid,
-    /// A field that may not be there.
+    /// The field is not allowed.
     Forbidden,
-    /// The server could not judge the value.
+    /// The server could not check the value.
     Internal,
 }
 
 impl Kind {
-    /// `FieldValueRequired` and the like, as in a status's `details.causes[].reason`.
+    /// The value of `details.causes[].reason` in a status, such as `FieldValueRequired`.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// As the server begins its text.
+    /// The words that begin the server's message, such as `Required value`.
     pub fn words(self) -> &'static str {
         match self {
             Self::Required => "Required value",
@@ -62,42 +62,42 @@ impl Kind {
     }
 }
 
-/// What refuses a value.
+/// The source of an error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RefusedBy {
-    /// A keyword, by the steps from the root of the schema: `properties`, `size`, `maximum`. A rule is named by its index:
-    /// …, `x-kubernetes-validations`, 2.
+    /// A keyword, as the path from the root of the schema: `properties`, `size`, `maximum`. The path of a rule ends
+    /// with its index: …, `x-kubernetes-validations`, 2.
     Keyword(Vec<Step>),
-    /// What the API asks of metadata and of embedded resources, in words that show no value of the object.
+    /// A requirement on metadata or on embedded resources, in words that contain no value of the object.
     ObjectMeta(String),
-    /// The scale subresource, which reads the value: what it has to be.
+    /// The scale subresource, which reads the value; the string is its requirement.
     Scale(&'static str),
-    /// What the API asks of a CustomResourceDefinition.
+    /// A requirement on a CustomResourceDefinition.
     Definition,
-    /// Nothing: the server adds that it did not evaluate the rules, since other errors come first.
+    /// Not a requirement: the server adds that it did not evaluate the rules because of the other errors.
     RulesNotEvaluated,
 }
 
-/// One refusal. Its `Display` is the server's text: `spec.x: Invalid value: "abc": spec.x in body should match '^a$'`.
+/// One error. Its `Display` is the server's text: `spec.x: Invalid value: "abc": spec.x in body should match '^a$'`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
-    /// As the server prints it: `spec.list[0].x`, or `<nil>` for the object itself.
+    /// The path as the server prints it: `spec.list[0].x`, or `<nil>` for the object itself.
     pub path: String,
-    /// The steps to the refused value, or to the field that is missing. The text does not always show it: keys may have dots
-    /// and brackets, and errors of `allOf` and its kin have the path `<nil>`.
+    /// The path as steps, to the rejected value or to the missing field. It cannot always be parsed from `path`: keys
+    /// can contain dots and brackets, and errors of `allOf`, `anyOf`, `oneOf` and `not` have the path `<nil>`.
     pub at: Vec<Step>,
-    /// What refuses it.
+    /// The source of the error.
     pub by: RefusedBy,
-    /// What kind of refusal it is.
+    /// The kind of error.
     pub kind: Kind,
-    /// What the server shows as the value: for a wrong type, the name of the type that was found.
+    /// The value that the server prints. For a type error it is the name of the actual type.
     pub bad_value: Option<Value>,
     /// The rest of the server's text.
     pub detail: String,
 }
 
 impl FieldError {
-    /// An error about the value at `path`, by a keyword of the schema node there.
+    /// An error about the value at `path`, reported by a keyword of its schema node.
     pub(super) fn keyword(path: &Path, keyword: &str, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
         Self {
             at: path.steps(),
@@ -109,31 +109,31 @@ impl FieldError {
         }
     }
 
-    /// The same from the OpenAPI layer, whose paths have no brackets around keys.
+    /// The same error from the OpenAPI layer, which writes keys in paths without brackets.
     pub(super) fn openapi(path: &Path, keyword: &str, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
         Self { path: named(&path.openapi()), ..Self::keyword(path, keyword, kind, bad_value, detail) }
     }
 
-    /// An error that the server attributes to no field.
+    /// An error that the server does not attribute to a field.
     pub(super) fn unplaced(path: &Path, keyword: &str, detail: String) -> Self {
         let bad_value = Some(Value::String(String::new()));
         Self { path: "<nil>".to_owned(), ..Self::keyword(path, keyword, Kind::Invalid, bad_value, detail) }
     }
 
-    /// A field that is missing in the object at `path`.
+    /// An error for a field that is missing in the object at `path`.
     pub(super) fn missing(path: &Path, name: &str) -> Self {
         let by = RefusedBy::Keyword(path.keyword("required"));
         let (at, text) = (Path::Name(path, name).steps(), named(&format!("{}.{name}", path.openapi())));
         Self { at, path: text, by, kind: Kind::Required, bad_value: None, detail: String::new() }
     }
 
-    /// An error about the metadata, kind or version of an object; `detail` shows no value of it.
+    /// An error about the metadata, kind or version of an object; `detail` contains no value of the object.
     pub(super) fn object_meta(path: &Path, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
         let by = RefusedBy::ObjectMeta(detail.clone());
         Self { at: path.steps(), path: path.field(), by, kind, bad_value, detail }
     }
 
-    /// The text without the path, as in a status's `details.causes[].message`.
+    /// The text without the path, as in `details.causes[].message` of a status.
     pub fn body(&self) -> String {
         let mut text = self.kind.words().to_owned();
         if !matches!(self.kind, Kind::Required | Kind::Forbidden | Kind::TooLong | Kind::Internal)
@@ -160,21 +160,21 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// The OpenAPI layer's names may begin with a dot, and its root has none.
+/// Paths of the OpenAPI layer can begin with a dot, and the path of its root is empty.
 fn named(path: &str) -> String {
     let path = if path.is_empty() || path == "." { "<nil>" } else { path.strip_prefix('.').unwrap_or(path) };
     path.to_owned()
 }
 
-/// A question that this validator leaves open: a pattern or rule that it cannot evaluate.
+/// Something this validator could not decide: a pattern or rule that it cannot evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecided {
-    /// Where in the object.
+    /// The path in the object.
     pub path: String,
-    /// The steps to it.
+    /// The path as steps.
     pub at: Vec<Step>,
     /// The pattern or rule, as written.
     pub rule: String,
-    /// Why it could not be evaluated.
+    /// The reason it could not be evaluated.
     pub reason: String,
 }

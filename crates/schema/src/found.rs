@@ -1,24 +1,24 @@
-//! What validating one value against one schema node yields: errors, and a score.
+//! The result of validating one value against one schema node: errors and a score.
 //!
-//! The score is the server's count of passed checks. It decides which branch of an `anyOf` or `oneOf` that nothing
-//! matches is quoted in the answer.
+//! The score is the server's count of passed checks. When no branch of an `anyOf` or `oneOf` matches, the server
+//! reports the branch with the highest score.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use super::error::FieldError;
 
-/// So many errors are compared with each other; of more, their hashes.
+/// Up to this many errors are compared with each other; beyond that, their hashes are.
 const FEW: usize = 16;
 
 type Hashes = BuildHasherDefault<DefaultHasher>;
 
-/// Errors in the order found, each text once.
+/// Errors in the order found, without repeated texts.
 #[derive(Debug, Default)]
 pub struct Found {
     pub errors: Vec<FieldError>,
     pub matches: usize,
-    /// The indices of the errors, by the hash of their texts: a value may have a hundred thousand of them.
+    /// The indices of the errors by the hash of their texts: a value can have a hundred thousand errors.
     known: HashMap<u64, usize, Hashes>,
 }
 
@@ -37,7 +37,7 @@ impl Found {
         let is_known = match self.known.get(&hash) {
             None => false,
             Some(at) if same_text(&self.errors[*at], &error) => true,
-            // Another text with the same hash.
+            // A different text with the same hash.
             Some(_) => self.errors.iter().any(|known| same_text(known, &error)),
         };
         if !is_known {
@@ -71,8 +71,8 @@ fn hash(error: &FieldError) -> u64 {
     Hashes::default().hash_one((error.kind, &error.path, &error.detail))
 }
 
-/// The server keeps the first of two errors with the same text. The texts of the kinds that it rewrites for the answer
-/// hold nothing but the path and the bound, so that comparing what is left of them is the same.
+/// The server keeps the first of two errors with the same text. For the kinds whose text the server rewrites in the
+/// response, the text contains only the path and the bound, so comparing the remaining fields gives the same result.
 fn same_text(a: &FieldError, b: &FieldError) -> bool {
     a.kind == b.kind && a.path == b.path && a.detail == b.detail
 }

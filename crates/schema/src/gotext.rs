@@ -1,6 +1,6 @@
-//! How Go prints values: the server's messages quote them with `%q`, `%v` and `json.Marshal`.
+//! Go's formatting of values: the server's messages use `%q`, `%v` and `json.Marshal`.
 //!
-//! A message that differs from the server's in one character cannot be searched for, so these three are kept exactly.
+//! These three are reproduced exactly, so that users can search for a message as the server writes it.
 
 use serde_json::{Number, Value};
 
@@ -31,28 +31,28 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// `strings.ToLower`: each character by itself, also the one whose lower case is two.
+/// `strings.ToLower`: maps each character separately, including the one whose lowercase form has two.
 pub fn lower(text: &str) -> String {
     text.chars().map(|c| if c == 'İ' { 'i' } else { c.to_lowercase().next().unwrap_or(c) }).collect()
 }
 
-/// Letters, marks, numbers, punctuation, symbols and the ASCII space.
+/// Whether `c` is a letter, mark, number, punctuation character, symbol or the ASCII space.
 pub fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
-    // A combining mark is escaped by `escape_debug` only where nothing precedes it.
+    // `escape_debug` escapes a combining mark only at the beginning of a text.
     let mut text = String::from("a");
     text.push(c);
     text.escape_debug().count() == 2
 }
 
-/// `%v` of a float64: the shortest digits, with an exponent below 1e-4 and from a million on.
+/// `%v` of a float64: the shortest digits, with an exponent below 1e-4 and from 1e6 on.
 pub fn float(value: f64) -> String {
     with_exponent_outside(value, -4..6, 2)
 }
 
-/// The shortest digits of `value`, in the exponent form unless the exponent is in `plain`.
+/// The shortest digits of `value`, with an exponent unless it is within `plain`.
 fn with_exponent_outside(value: f64, plain: std::ops::Range<i32>, exponent_digits: usize) -> String {
     let scientific = format!("{value:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
@@ -64,7 +64,7 @@ fn with_exponent_outside(value: f64, plain: std::ops::Range<i32>, exponent_digit
     format!("{value}")
 }
 
-/// `%v` of a JSON value as Go holds it.
+/// `%v` of a JSON value as decoded by Go.
 pub fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -84,8 +84,8 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// `expected string, got &value.valueUnstructured{Value:true}` without the names of Go's types: only a short value says
-/// more than that the type is another one.
+/// Removes Go type names from a line such as `expected string, got &value.valueUnstructured{Value:true}`. A long value
+/// is removed as well: it adds nothing to the expected type.
 pub fn without_types(line: &str) -> String {
     let Some((expected, got)) = line.split_once(", got &") else { return line.to_owned() };
     let Some(value) = ["value.valueUnstructured{Value:", "{"].iter().find_map(|start| got.strip_prefix(start)) else {
@@ -97,7 +97,7 @@ pub fn without_types(line: &str) -> String {
     }
 }
 
-/// `json.Marshal`: sorted keys, and `<`, `>`, `&` escaped.
+/// `json.Marshal`: sorted keys, with `<`, `>` and `&` escaped.
 pub fn json(value: &Value) -> String {
     let mut out = String::new();
     push_json(&mut out, value);

@@ -1,7 +1,7 @@
-//! JSON as it is compared: borrowed from the text, keys in order, numbers by value.
+//! JSON values for comparison: strings borrowed from the text, sorted keys, numbers by value.
 //!
-//! A CRD is long, its strings are most of it, and most pairs turn out to be equal. So strings stay slices of the
-//! text that they came from. Two values that mean the same are equal: `1` and `1.0`, `{a, b}` and `{b, a}`.
+//! A CRD is long and consists mostly of strings, and most compared pairs are equal. Therefore strings stay slices of
+//! the source text. Values with the same meaning are equal: `1` and `1.0`, `{a, b}` and `{b, a}`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,16 +10,16 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A JSON value whose texts are borrowed where they can be.
+/// A JSON value whose strings are borrowed where possible.
 #[derive(Debug, Clone)]
 pub enum Json<'a> {
     /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number without a fraction that fits.
+    /// An integer, within the range of `i64`.
     Int(i64),
-    /// Has a fraction, or is beyond what an integer can hold exactly.
+    /// A number with a fraction, or one outside the range in which integers are exact.
     Float(f64),
     /// A string.
     Text(Cow<'a, str>),
@@ -37,12 +37,12 @@ pub struct Map<'a>(Vec<(Key<'a>, Json<'a>)>);
 struct Key<'a>(Cow<'a, str>);
 
 impl<'a> Json<'a> {
-    /// Reads a text.
+    /// Parses a text.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// Reads a text whose nesting is bounded already, as that of a manifest's is.
+    /// Parses a text whose nesting depth is already bounded, such as a manifest.
     pub fn parse_bounded(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut reader = serde_json::Deserializer::from_str(text);
         reader.disable_recursion_limit();
@@ -116,24 +116,24 @@ impl<'a> Map<'a> {
         self.0.iter().map(|(key, value)| (key.0.as_ref(), value))
     }
 
-    /// The entries whose keys `keep` takes.
+    /// The entries whose keys satisfy `keep`.
     pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
         Map(self.0.iter().filter(|(key, _)| keep(&key.0)).cloned().collect())
     }
 
-    /// Whether there are no entries.
+    /// Whether the object is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-/// The text of a member of a JSON object. Nothing behind it is looked at: `metadata` is at the head of an object that
-/// may be long.
+/// The source text of a member of a JSON object. Parsing stops after it: `metadata` is near the beginning of an object
+/// that can be long.
 pub fn member<'t>(object: &'t str, name: &str) -> Option<&'t str> {
     struct Seek<'s, 't> {
         name: &'s str,
@@ -150,7 +150,7 @@ pub fn member<'t>(object: &'t str, name: &str) -> Option<&'t str> {
             while let Some(Key(name)) = map.next_key()? {
                 if name == self.name {
                     *self.found = Some(map.next_value()?);
-                    // The reader would insist on the rest of the object; an error ends it here.
+                    // The deserializer would require the rest of the object; an error stops it here.
                     return Err(A::Error::custom("found"));
                 }
                 map.next_value::<IgnoredAny>()?;
@@ -164,7 +164,7 @@ pub fn member<'t>(object: &'t str, name: &str) -> Option<&'t str> {
     found.map(RawValue::get)
 }
 
-/// A total order, so that lists with the meaning of a set can be sorted and compared.
+/// A total order, so that lists with set semantics can be sorted and compared.
 impl Ord for Json<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
@@ -287,7 +287,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
             entries.push(entry);
         }
         entries.sort_by(|a, b| a.0.cmp(&b.0));
-        // The last of equal keys holds, as in every JSON reader of this ecosystem.
+        // The last of several equal keys wins, as in every JSON parser of this ecosystem.
         entries.dedup_by(|later, kept| {
             let same = later.0 == kept.0;
             if same {

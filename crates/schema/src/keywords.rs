@@ -1,39 +1,40 @@
-//! Every keyword of a CRD's schema: what shape its value has, what depends on it, and which value is as good as none.
+//! Every keyword of a CRD schema: the shape of its value, what depends on it, and which value is equivalent to
+//! omitting it.
 //!
-//! The API server drops what it holds to be empty (`nullable: false`, `required: []`, `pattern: ""`), reads some lists
-//! as sets, and never looks at the order of keys. None of that is a change. Keywords that this table does not
-//! know are kept and compared literally, so that one invented next year is still seen.
+//! The API server drops values that it considers empty (`nullable: false`, `required: []`, `pattern: ""`), reads some
+//! lists as sets, and ignores the order of keys. None of these count as a change. Keywords that are missing from this
+//! table are kept and compared literally, so that changes to future keywords are detected too.
 
 use super::tree::{Tree, View};
 use crate::json::{Json, Map};
 
-/// What the value of a keyword is, and with it what the server drops.
+/// The shape of a keyword's value, which determines the values that the server drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// Empty text is dropped.
+    /// A string; dropped if empty.
     Text,
-    /// Kept even where it is empty.
+    /// A string; kept even if empty.
     KeptText,
-    /// `false` is dropped.
+    /// A boolean; dropped if `false`.
     Flag,
     /// A number.
     Number,
-    /// A list whose order means nothing, nor how often an item is in it; dropped where it is empty.
+    /// A list in which order and repetition are irrelevant; dropped if empty.
     Set,
-    /// A list of schemas whose order means nothing, nor how often one is in it; dropped where it is empty.
+    /// A list of schemas in which order and repetition are irrelevant; dropped if empty.
     Schemas,
-    /// A list of schemas of which a value fits exactly one. The order means nothing, but one that is there twice is never
-    /// the only one. Dropped where it is empty.
+    /// A list of schemas, exactly one of which must match. Order is irrelevant, but repetition is not: a schema that
+    /// is listed twice is never the only match. Dropped if empty.
     Choice,
     /// A schema.
     Schema,
-    /// A schema, or `true` or `false` in its place.
+    /// A schema, or a boolean instead.
     SchemaOrFlag,
-    /// A schema, or a list of them.
+    /// A schema, or a list of schemas.
     SchemaOrSchemas,
-    /// Schemas by name; dropped where it is empty.
+    /// Schemas by name; dropped if empty.
     Named,
-    /// CEL rules: a list of objects whose order means nothing; dropped where it is empty.
+    /// CEL rules: a list of objects in which order is irrelevant; dropped if empty.
     Rules,
     /// Any value.
     Value,
@@ -42,35 +43,35 @@ pub enum Shape {
 /// What depends on a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decides {
-    /// What objects are taken, and what is dropped from them and filled in.
+    /// Which objects are accepted, and what is pruned and defaulted.
     Objects,
-    /// Who owns which fields under server-side apply. No object is refused or changed by it.
+    /// The ownership of fields under server-side apply. It does not reject or change any object.
     Ownership,
-    /// Nothing that the API server does; with the reason.
+    /// Nothing that the API server does; the string is the reason.
     Nothing(&'static str),
 }
 
-/// The value of a keyword that is as good as none, beside those that the server drops.
+/// The value that is equivalent to omitting the keyword, besides those that the server drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absent {
-    /// Nothing but what the server drops.
+    /// No further value.
     None,
     /// 0.
     Zero,
-    /// This text.
+    /// This string.
     Text(&'static str),
 }
 
 /// One keyword.
 #[derive(Debug, Clone, Copy)]
 pub struct Keyword {
-    /// As schemas spell it.
+    /// The name in a schema.
     pub name: &'static str,
-    /// What its value is.
+    /// The shape of its value.
     pub shape: Shape,
     /// What depends on it.
     pub decides: Decides,
-    /// The value that is as good as none.
+    /// The value that is equivalent to omitting it.
     pub absent: Absent,
 }
 
@@ -141,17 +142,17 @@ pub const KEYWORDS: &[Keyword] = &[
     Keyword::new("x-kubernetes-validations", Shape::Rules),
 ];
 
-/// What the table says of a keyword; `None` for one that the API does not have.
+/// The entry of a keyword; `None` if the API does not have the keyword.
 pub fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.binary_search_by(|keyword| keyword.name.cmp(name)).ok().map(|at| &KEYWORDS[at])
 }
 
-/// The shape of a keyword; `None` for one that the API does not have.
+/// The shape of a keyword; `None` if the API does not have the keyword.
 pub fn shape(keyword: &str) -> Option<Shape> {
     find(keyword).map(|keyword| keyword.shape)
 }
 
-/// Why nothing that the API server does depends on the keyword, if that is so.
+/// The reason why nothing that the API server does depends on the keyword; `None` if something does.
 pub fn waived(keyword: &str) -> Option<&'static str> {
     match find(keyword)?.decides {
         Decides::Nothing(reason) => Some(reason),
@@ -164,14 +165,14 @@ pub fn is_waived(keyword: &str) -> bool {
     waived(keyword).is_some()
 }
 
-/// The value of a keyword, or `None` where it is not there or is one that the server drops.
+/// The value of a keyword; `None` if it is missing or the server drops it.
 pub fn get<'n, 'a>(node: &'n Map<'a>, keyword: &str) -> Option<&'n Json<'a>> {
     node.get(keyword).filter(|value| !is_dropped(keyword, *value))
 }
 
 /// Whether the server drops this value when it reads the schema.
 pub fn is_dropped(keyword: &str, value: &impl Tree) -> bool {
-    // Few values are empty, and only of those the shape matters.
+    // Few values are empty, and the shape matters only for those.
     let is_empty = match value.view() {
         View::Null => true,
         View::Bool(flag) => !flag,
@@ -194,7 +195,7 @@ pub fn is_dropped(keyword: &str, value: &impl Tree) -> bool {
     }
 }
 
-/// Whether the schema says no more with this value than without the keyword.
+/// Whether the value is equivalent to omitting the keyword.
 pub fn is_nothing(keyword: &str, value: &impl Tree) -> bool {
     if is_dropped(keyword, value) {
         return true;
@@ -206,7 +207,7 @@ pub fn is_nothing(keyword: &str, value: &impl Tree) -> bool {
     }
 }
 
-/// Whether the API could hold this value of a keyword at all. What it could not hold nobody can judge.
+/// Whether the API can represent this value of the keyword at all. Other values cannot be checked.
 pub fn fits(keyword: &str, value: &Json) -> bool {
     let Some(shape) = shape(keyword) else { return true };
     match (shape, value) {

@@ -1,34 +1,38 @@
-//! The API server's judgement of a custom resource, without the API server.
+//! Validates custom resources like the API server, without an API server.
 //!
-//! A structural schema is compiled once; an object then goes through what it would go through there, in the same order:
-//! unknown fields are pruned, nulls without a place are dropped, metadata is brought into its fixed form, defaults are
-//! filled in, and the result is validated: metadata, the schema's keywords, what a scale subresource reads, embedded
-//! resources, uniqueness in lists, and at last CEL rules. On an update, what was invalid before and is unchanged is
-//! tolerated as there.
+//! A structural schema is compiled once. Each object is then processed in the server's order: unknown fields are
+//! pruned, disallowed nulls are dropped, metadata is normalized, defaults are applied, and the result is validated:
+//! metadata, the schema's keywords, the fields read by the scale subresource, embedded resources, uniqueness in lists,
+//! and finally CEL rules. On an update, values that were invalid before and are unchanged are tolerated (ratcheting).
 //!
 //! ```text
 //! compile ─► node                  the schema tree
-//! prune, objectmeta                what an object becomes
-//! check, listtype, scale, rules    what is wrong with it; correlate says what an update left alone
-//! focus                            what of all that is not the same in another schema
-//! typed                            what server-side apply cannot read before any of that
-//! formats, re2, number             the meaning of single keywords
+//! prune, objectmeta                how the server changes an object
+//! check, listtype, scale, rules    validation; correlate finds the values that an update left unchanged
+//! delta                            the parts of all this that differ from another schema
+//! typed                            what server-side apply cannot parse, before any of the above
+//! formats, re2, number             single keywords
 //! ```
 //!
-//! Known differences from the server, none of them in the verdict: the order of errors is fixed here and random there; the
-//! text for metadata that cannot be decoded, for data that a rule reads though it does not have its format, and for a
-//! quantity or version that an optional has lost; the complaint about a generated name, which quotes a random one. What is
-//! wrong with labels, annotations or owners of an updated object is reported once here and three times there; of two enums
-//! of one value with the same message, both are reported here. Where a rule compares two objects that differ in one field and
-//! cannot be read in another, the server reports whichever it comes to first, another one from time to time, and may even
-//! refuse one time what it takes the next; here it is the first in the order of the object.
+//! Known differences from the server, of which only the last can affect whether an object is accepted:
 //!
-//! Bounds beyond int64 on integers are cut as on amd64 servers. A rule of CEL that the server refuses to compile, or gives
-//! up for its cost, is undecided; so are hexadecimal doubles, keys of maps that are no scalars, quantities beyond 10^29
-//! and time zones by name. What a sum of quantities approximately is may be off by the last bit beyond 2^53 billionths.
+//! - The order of errors is stable here and random in the server.
+//! - The text differs for metadata that cannot be decoded, for data that a rule reads although it does not match its
+//!   format, for a quantity or version that the server cannot read from an optional, and for an invalid generated
+//!   name, which contains random characters.
+//! - Errors in labels, annotations or owners of an updated object are reported once here and three times by the
+//!   server. For two single-valued enums with the same message, both errors are reported here.
+//! - If a rule compares two objects that differ in one field and are unreadable in another, the server's result
+//!   depends on the field that it visits first, which is random: it can even reject in one request what it accepts in
+//!   the next. Here the first field in the order of the object decides.
 //!
-//! Nothing here does I/O. What cannot be decided (a pattern or rule beyond this
-//! implementation) is named in [`Outcome::undecided`] and never passes silently.
+//! Bounds on integers beyond int64 are truncated as on amd64 servers. A CEL rule is undecided if the server rejects it
+//! at compile time or stops it because of its cost; hexadecimal doubles, map keys that are not scalars, quantities
+//! beyond 10^29 and time zones by name are undecided as well. The approximate value of a sum of quantities can be off
+//! by the last bit beyond 2^53 billionths.
+//!
+//! This crate does no I/O. Whatever cannot be decided (a pattern or rule beyond this implementation) is listed in
+//! [`Outcome::undecided`] and never passes silently.
 
 #![deny(missing_docs)]
 
@@ -86,72 +90,74 @@ use objectmeta::Malformed;
 use path::Path;
 use rules::RuleWalk;
 
-/// Whether `format`, on a schema of type string, accepts `text`; None for a name that the server does not enforce there.
+/// Whether `format`, on a schema of type string, accepts `text`. `None` if the server does not enforce the format
+/// there.
 pub fn enforced_format_accepts(format: &str, text: &str) -> Option<bool> {
     formats::Format::of(format, node::Types::One(node::Type::String)).map(|format| format.accepts(text))
 }
 
-/// A compiled structural schema of one version of a CRD. Cheap to clone.
+/// A compiled structural schema of one CRD version. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Schema {
     root: Arc<Node>,
     status_subresource: bool,
     scale: Option<Arc<Scale>>,
-    /// Whether metadata is left alone.
-    passes_metadata: bool,
+    /// Whether metadata is neither normalized nor validated.
+    ignores_metadata: bool,
     looks_back: bool,
 }
 
-/// What validation says.
+/// The result of validation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// In a stable order; the server's own order changes from one answer to the next.
+    /// The errors in a stable order; the server's order varies between responses.
     pub errors: Vec<FieldError>,
-    /// Patterns and rules that could not be evaluated. While there are any, an outcome without errors is not a pass.
+    /// Patterns and rules that could not be evaluated. If there are any, an outcome without errors is not a pass.
     pub undecided: Vec<Undecided>,
 }
 
 impl Outcome {
-    /// Whether the server accepts the object for certain.
+    /// Whether the server is certain to accept the object.
     pub fn is_accepted(&self) -> bool {
         self.errors.is_empty() && self.undecided.is_empty()
     }
 }
 
-/// Steps of a judgement that has no limit but those of its rules.
-const ENDLESS: u64 = u64::MAX;
+/// The step budget of a validation that is limited only by the cost budget of its rules.
+const UNLIMITED: u64 = u64::MAX;
 
-/// What the server makes of an object that is written.
+/// The server's processing of a written object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Processed {
-    /// The fields that are dropped.
+    /// The pruned fields.
     pub pruned: Vec<Pruned>,
-    /// The fields that are filled in.
+    /// The defaulted fields.
     pub defaulted: Vec<Defaulted>,
-    /// What validation says of the result.
+    /// The result of validating the pruned and defaulted object.
     pub outcome: Outcome,
 }
 
 impl Schema {
-    /// Compiles an `openAPIV3Schema`, taken as that of a custom resource: kind, version and metadata need no mention.
+    /// Compiles the `openAPIV3Schema` of a custom resource; it does not need to declare `apiVersion`, `kind` and
+    /// `metadata`.
     ///
-    /// Its `x-kubernetes-validations` are evaluated by [`cel`]; [`Schema::compile_with`] takes another engine.
+    /// [`cel`] evaluates its `x-kubernetes-validations`; use [`Schema::compile_with`] for another engine.
     pub fn compile(schema: &Value) -> Result<Self, CompileError> {
         Self::compile_sharing(schema, &Patterns::default())
     }
 
-    /// Compiles an `openAPIV3Schema` and, with `rules`, its `x-kubernetes-validations`.
+    /// Compiles an `openAPIV3Schema`, with `rules` as the engine for its `x-kubernetes-validations`.
     pub fn compile_with(schema: &Value, rules: &dyn CompileRules) -> Result<Self, CompileError> {
         Self::compile_by(schema, rules, &Patterns::default())
     }
 
-    /// [`Schema::compile`] with patterns that other schemas have, too: each is compiled once, and all of them together
-    /// are bounded.
+    /// [`Schema::compile`] with patterns shared between schemas: each pattern is compiled once, and their total size
+    /// is bounded.
     pub fn compile_sharing(schema: &Value, patterns: &Patterns) -> Result<Self, CompileError> {
         Self::compile_by(schema, &cel::Engine::sharing(patterns), patterns)
     }
 
-    /// [`Schema::compile_sharing`] without `x-kubernetes-validations`, which are taken to hold.
+    /// [`Schema::compile_sharing`] without `x-kubernetes-validations`, which are assumed to hold.
     pub fn compile_structure(schema: &Value, patterns: &Patterns) -> Result<Self, CompileError> {
         Self::compile_by(schema, &rules::NoRules, patterns)
     }
@@ -159,52 +165,52 @@ impl Schema {
     fn compile_by(schema: &Value, rules: &dyn CompileRules, patterns: &Patterns) -> Result<Self, CompileError> {
         let root = compile::Compiler::new(rules, patterns).root(schema)?;
         let looks_back = delta::looks_back(schema, None);
-        Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, passes_metadata: false, looks_back })
+        Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, ignores_metadata: false, looks_back })
     }
 
-    /// Compiles what of `schema` is not the same in `other`: where both say the same nothing is dropped and nothing
-    /// refused, and only defaults are filled in. Metadata, which both treat alike, is left alone.
+    /// Compiles only the parts of `schema` that differ from `other`. Where both mean the same, nothing is pruned or
+    /// rejected, and only defaults are applied. Metadata, which both treat identically, is left alone.
     ///
-    /// An object that `other` takes as it is is taken by what this gives exactly if `schema` takes it, and changed
-    /// exactly if `schema` changes it.
+    /// For any object that `other` accepts unchanged, the result accepts the object exactly if `schema` accepts it,
+    /// and changes it exactly if `schema` changes it.
     pub fn compile_beside(schema: &Value, other: &Value) -> Result<Self, CompileError> {
         let patterns = Patterns::default();
         let mut root = compile::Compiler::new(&cel::Engine::sharing(&patterns), &patterns).root(schema)?;
         delta::narrow(&mut root, schema, other);
         let looks_back = delta::looks_back(schema, Some(other));
-        Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, passes_metadata: true, looks_back })
+        Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, ignores_metadata: true, looks_back })
     }
 
-    /// Whether some rule compares an object with what it was before an update.
+    /// Whether some rule compares the object with its state before the update.
     pub fn looks_back(&self) -> bool {
         self.looks_back
     }
 
-    /// The fields of an object that the schema describes.
+    /// The top-level fields that the schema declares.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         self.root.properties.keys()
     }
 
-    /// Whether a field of an object can make a difference: for what [`Schema::compile_beside`] gives some cannot, and
-    /// need not be there. Of metadata the names have to be there always.
+    /// Whether a top-level field can affect the outcome. After [`Schema::compile_beside`] some fields cannot, and can
+    /// be omitted from the object. The names in the metadata must always be present.
     pub fn looks_at(&self, field: &str) -> bool {
         let in_scale = || self.scale.as_ref().is_some_and(|scale| scale.looks_at(field));
-        !self.passes_metadata || delta::looks_at(&self.root, field) || in_scale()
+        !self.ignores_metadata || delta::looks_at(&self.root, field) || in_scale()
     }
 
-    /// Whether [`Schema::prepare`] certainly leaves the object as it is. Only of what [`Schema::compile_beside`] gives the
-    /// answer may be yes: what becomes of metadata is not found out this way.
+    /// Whether [`Schema::prepare`] is certain to leave the object unchanged. Always false unless the schema was
+    /// compiled by [`Schema::compile_beside`], because this does not compute the effect on metadata.
     pub fn is_settled(&self, object: &Value) -> bool {
-        self.passes_metadata && !self.root.has_embedded && delta::is_settled(object, Some(&self.root), false, true)
+        self.ignores_metadata && !self.root.has_embedded && delta::is_settled(object, Some(&self.root), false, true)
     }
 
-    /// With a status subresource the status of a written object is not the writer's: a create drops it, an update keeps
-    /// the old one.
+    /// Sets whether the status subresource is enabled. If it is, the status in a written object is ignored: a create
+    /// drops it, and an update keeps the old one.
     pub fn with_status_subresource(self, enabled: bool) -> Self {
         Self { status_subresource: enabled, ..self }
     }
 
-    /// With a scale subresource the fields that it reads have to be of its types.
+    /// Adds a scale subresource: the fields that it reads must have the types that it requires.
     pub fn with_scale(self, scale: Scale) -> Self {
         Self { scale: (!scale.is_empty()).then(|| Arc::new(scale)), ..self }
     }
@@ -214,25 +220,26 @@ impl Schema {
         &self.root
     }
 
-    /// Drops the fields that the schema does not describe, and says which.
+    /// Drops the fields that the schema does not describe, and returns them.
     pub fn prune(&self, object: &mut Value) -> Vec<Pruned> {
         prune::prune(object, &self.root)
     }
 
-    /// About how many bytes of memory the object takes once defaults are filled in.
+    /// The approximate size of the object in memory after defaulting, in bytes.
     pub fn filled_weight(&self, object: &Value) -> u64 {
         prune::filled_weight(object, &self.root)
     }
 
-    /// Fills in defaults, and says where.
+    /// Applies defaults, and returns the defaulted fields.
     pub fn default(&self, object: &mut Value) -> Vec<Defaulted> {
         prune::default(object, &self.root)
     }
 
-    /// Pruning, dropping of nulls, metadata in its fixed form: what reading an object at this version makes of one that
-    /// is stored in another. Defaults were filled in at the version in which it is stored.
+    /// Prunes, drops disallowed nulls and normalizes metadata: what the server does when it reads, at this version, an
+    /// object that is stored at another version. Defaults were already applied at the stored version.
     ///
-    /// An error means that the server could not decode the object.
+    /// # Errors
+    /// The server could not decode the object.
     pub fn fit(&self, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
         self.fit_or(object, Malformed::Refused)
     }
@@ -240,12 +247,12 @@ impl Schema {
     fn fit_or(&self, object: &mut Value, malformed: Malformed) -> Result<Vec<Pruned>, Box<FieldError>> {
         let mut pruned = self.prune(object);
         prune::drop_nulls(object, &self.root);
-        pruned.extend(objectmeta::coerce(object, &self.root, !self.passes_metadata, malformed)?);
+        pruned.extend(objectmeta::coerce(object, &self.root, !self.ignores_metadata, malformed)?);
         pruned.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(pruned)
     }
 
-    /// [`Schema::fit`] and defaulting: an object that is written.
+    /// [`Schema::fit`] followed by defaulting: what the server does with a written object.
     ///
     /// # Errors
     /// As [`Schema::fit`].
@@ -254,51 +261,51 @@ impl Schema {
         Ok((pruned, self.default(object)))
     }
 
-    /// The same for an object that is read at the version in which it is stored: from storage malformed fields of
-    /// metadata are left out, such as the labels of an embedded resource of which one is a number.
+    /// [`Schema::prepare`] for an object that is read at its stored version. Malformed metadata fields in storage are
+    /// left out, such as the labels of an embedded resource if one of them is a number.
     ///
     /// # Errors
-    /// The server cannot read the object: it cannot be had, changed or listed.
+    /// The server cannot read the object: get, update and list requests fail.
     pub fn prepare_stored(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
         let pruned = self.fit_or(object, Malformed::Dropped)?;
         Ok((pruned, self.default(object)))
     }
 
-    /// [`Schema::prepare`] of what server-side apply makes of an object: a null without a place stays, and is refused,
-    /// unless a default takes its place.
+    /// [`Schema::prepare`] for the result of a server-side apply: a disallowed null is kept, and validation rejects
+    /// it, unless a default replaces it.
     pub fn prepare_applied(&self, object: &mut Value) -> Result<(), Box<FieldError>> {
         self.prune(object);
-        objectmeta::coerce(object, &self.root, !self.passes_metadata, Malformed::Refused)?;
+        objectmeta::coerce(object, &self.root, !self.ignores_metadata, Malformed::Refused)?;
         self.default(object);
         Ok(())
     }
 
-    /// Validates a prepared object: a create, or with `old` an update of that (prepared) object.
+    /// Validates a prepared object: a create, or, with `old`, an update of that (prepared) object.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Outcome {
-        self.judge(new, old, true, &mut { ENDLESS })
+        self.validate_within(new, old, true, &mut { UNLIMITED })
     }
 
-    /// [`Schema::validate`] that evaluates rules even where the server first wants other errors corrected. An update that
-    /// is forgiven those meets the rules, too.
+    /// [`Schema::validate`], but evaluates rules even if the server would skip them because of other errors. An update
+    /// for which those errors are tolerated is still subject to the rules.
     pub fn validate_all(&self, new: &Value, old: Option<&Value>) -> Outcome {
-        self.judge(new, old, false, &mut { ENDLESS })
+        self.validate_within(new, old, false, &mut { UNLIMITED })
     }
 
-    fn judge(&self, new: &Value, old: Option<&Value>, rules_wait: bool, steps: &mut u64) -> Outcome {
+    fn validate_within(&self, new: &Value, old: Option<&Value>, errors_block_rules: bool, steps: &mut u64) -> Outcome {
         let correlated = old.map(|old| Correlated::new(new, old, &self.root));
-        let mut errors = if self.passes_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
+        let mut errors = if self.ignores_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
         let mut checker = Checker { steps: *steps, ..Checker::default() };
         errors.extend(checker.value(&self.root, new, &Path::Root, correlated.as_ref()).errors);
         *steps = checker.steps;
         errors.extend(self.scale.iter().flat_map(|scale| scale.check(new)));
         errors.extend(objectmeta::check_embedded(new, &self.root));
-        // A list that had duplicates before may keep them, and any other list too.
+        // If the old object had duplicates in any list, no list of the new object is checked.
         if old.is_none_or(|old| listtype::check(old, &self.root).is_empty()) {
             errors.extend(listtype::check(new, &self.root));
         }
         let mut undecided = checker.undecided;
         if self.root.has_rules {
-            if rules_wait && errors.iter().any(|error| blocks_rules(error.kind)) {
+            if errors_block_rules && errors.iter().any(|error| blocks_rules(error.kind)) {
                 errors.push(FieldError {
                     at: Vec::new(),
                     path: "<nil>".to_owned(),
@@ -323,16 +330,16 @@ impl Schema {
         Outcome { errors, undecided }
     }
 
-    /// Whether the schema's keywords accept `value` as it is: no metadata of a resource, no defaults, no rules.
-    /// None where that is undecided.
+    /// Whether the schema's keywords accept `value` as it is, without resource metadata, defaults and rules. `None` if
+    /// that is undecided.
     pub fn accepts_value(&self, value: &Value) -> Option<bool> {
-        self.accepts_value_within(value, &mut { ENDLESS })
+        self.accepts_value_within(value, &mut { UNLIMITED })
     }
 
-    /// [`Schema::accepts_value`] in `steps` at most, about one for each time that a value is compared with a node. What is
-    /// not found out in them is undecided.
+    /// [`Schema::accepts_value`] with a step limit: about one step for each comparison of a value with a node. The
+    /// steps taken are subtracted from `steps`. Whatever is not decided within the limit is undecided.
     pub fn accepts_value_within(&self, value: &Value, steps: &mut u64) -> Option<bool> {
-        let mut checker = Checker { steps: *steps, is_mute: true, ..Checker::default() };
+        let mut checker = Checker { steps: *steps, skips_messages: true, ..Checker::default() };
         let found = checker.value(&self.root, value, &Path::Root, None);
         *steps = checker.steps;
         if !found.is_valid() || !listtype::check(value, &self.root).is_empty() {
@@ -341,22 +348,23 @@ impl Schema {
         checker.undecided.is_empty().then_some(true)
     }
 
-    /// Prepares and validates an object that is written; `old` is the object as stored at this version, for an update.
-    /// (For one that is stored at another version, [`Schema::fit`] it and call [`Schema::validate`].)
+    /// Prepares and validates a written object. For an update, `old` is the object as stored at this version. (For an
+    /// object that is stored at another version, use [`Schema::fit`] on it and call [`Schema::validate`].)
     ///
-    /// `object` is left as the server would store it.
+    /// Afterwards, `object` is what the server would store.
     pub fn process(&self, object: &mut Value, old: Option<&Value>) -> Processed {
-        self.process_within(object, old, &mut { ENDLESS })
+        self.process_within(object, old, &mut { UNLIMITED })
     }
 
-    /// [`Schema::process`] whose judgement takes `steps` at most: about one for each time that a value is compared with a
-    /// node, and what rules cost. What is not found out in them is undecided.
+    /// [`Schema::process`] with a step limit for the validation: about one step for each comparison of a value with a
+    /// node, plus the cost of rules. The steps taken are subtracted from `steps`. Whatever is not decided within the
+    /// limit is undecided.
     pub fn process_within(&self, object: &mut Value, old: Option<&Value>, steps: &mut u64) -> Processed {
         let undecodable = |error: Box<FieldError>| Processed {
             outcome: Outcome { errors: vec![*error], undecided: Vec::new() },
             ..Processed::default()
         };
-        // What is stored is pruned and defaulted when it is read.
+        // The server prunes and defaults a stored object when it reads it.
         let mut stored = old.cloned();
         if let Some(stored) = &mut stored {
             number::as_stored(stored);
@@ -376,14 +384,14 @@ impl Schema {
                 None => map.shift_remove("status"),
             };
         }
-        let outcome = self.judge(object, stored.as_ref(), true, steps);
-        // A null inside of a default is there while the object is judged, and gone once it is stored.
+        let outcome = self.validate_within(object, stored.as_ref(), true, steps);
+        // A null within a default is visible to validation, but is not stored.
         prune::drop_nulls(object, &self.root);
         Processed { pruned, defaulted, outcome }
     }
 }
 
-/// The errors after which the server does not evaluate rules.
+/// The errors that make the server skip the rules.
 fn blocks_rules(kind: Kind) -> bool {
     matches!(kind, Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid)
 }
@@ -475,7 +483,7 @@ mod tests {
 
     #[test]
     fn an_undecided_branch_decides_only_where_it_does_not_matter() {
-        // (?!a) is undecided for any text; ^b$ matches b and ^c$ does not.
+        // `(?!a)` is undecided for any text; `^b$` matches `b` and `^c$` does not.
         let (open, yes, no) = (json!({"pattern": "(?!a)"}), json!({"pattern": "^b$"}), json!({"pattern": "^c$"}));
         let also_no = json!({"pattern": "(?!a)", "maxLength": 0});
         let accepted = (true, 0);

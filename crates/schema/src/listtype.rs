@@ -10,7 +10,7 @@ use super::node::{Additional, ListType, Node};
 use super::num::Num;
 use super::path::Path;
 
-/// The duplicates of the whole object.
+/// The duplicates in the whole object.
 pub fn check(object: &Value, node: &Node) -> Vec<FieldError> {
     let mut errors = Vec::new();
     walk(object, node, &Path::Root, &mut errors);
@@ -27,7 +27,7 @@ fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
             keys.sort();
             for key in keys {
                 let Some(value) = map.get(key) else { continue };
-                // A key that is both a property and an entry cannot be: a schema has one or the other.
+                // A schema has either properties or entries, so a key is never both.
                 if let Additional::Schema(entry) = &node.additional {
                     walk(value, entry, &Path::Key(path, key), errors);
                 }
@@ -70,7 +70,7 @@ fn check_map(items: &[Value], keys: &[String], path: &Path, errors: &mut Vec<Fie
         })
         .collect();
     let identities: Vec<String> = match keys {
-        // A single key is compared as a scalar is in a set.
+        // A single key is compared like a scalar in a set.
         [key] => keys_of.iter().map(|k| k.get(key).map_or_else(String::new, identity)).collect(),
         _ => keys_of.iter().map(identity).collect(),
     };
@@ -83,15 +83,15 @@ fn duplicate(list: &Path, at: usize, value: Value) -> FieldError {
     of_item(list, at, Kind::Duplicate, value, String::new())
 }
 
-/// An error about an item, by the type of its list.
+/// An error about an item, reported by the type of its list.
 fn of_item(list: &Path, at: usize, kind: Kind, value: Value, detail: String) -> FieldError {
     let by = RefusedBy::Keyword(list.keyword("x-kubernetes-list-type"));
     let item = Path::Index(list, at);
     FieldError { at: item.steps(), path: item.field(), by, kind, bad_value: Some(value), detail }
 }
 
-/// A text that equal values share. Scalars of different types never are equal, while inside of lists and objects an
-/// integer and the float of the same value are.
+/// A text that is equal for equal values. Scalars of different types are never equal, but within lists and objects an
+/// integer equals the same float.
 fn identity(value: &Value) -> String {
     match value {
         Value::Number(n) => match Num::of(n) {
@@ -102,7 +102,7 @@ fn identity(value: &Value) -> String {
     }
 }
 
-/// For each value that occurs again, the place of its second occurrence.
+/// The index of the second occurrence of each value that occurs again.
 fn repeated(identities: impl Iterator<Item = String>) -> Vec<usize> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut second = Vec::new();

@@ -1,4 +1,5 @@
-//! The rules for names, label keys and label values. Each returns the server's complaints; none means fine.
+//! The rules for names, label keys and label values. Each function returns the server's messages, and none if the text
+//! is valid.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,8 @@ fn is_lower_alphanumeric(b: u8) -> bool {
     b.is_ascii_lowercase() || b.is_ascii_digit()
 }
 
-/// Not empty, `end` at both ends, `end` or one of `inner` between.
+/// Whether `text` is not empty, begins and ends with bytes that `end` accepts, and contains only those and `inner`
+/// bytes.
 fn is_framed(text: &str, end: fn(u8) -> bool, inner: &[u8]) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(|b| end(*b))
@@ -23,7 +25,7 @@ const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const QUALIFIED_WORDS: &str =
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
-/// Names are measured in "characters", keys and values in "bytes"; both mean bytes.
+/// The messages say "characters" for names and "bytes" for keys and values; both are bytes.
 fn too_long(max: usize, unit: &str) -> String {
     format!("must be no more than {max} {unit}")
 }
@@ -37,7 +39,7 @@ fn is_subdomain(text: &str) -> bool {
     text.split('.').all(|label| is_framed(label, is_lower_alphanumeric, b"-"))
 }
 
-/// A lower-case DNS subdomain: the names of custom resources.
+/// A lowercase DNS subdomain, for the names of custom resources.
 pub fn subdomain(text: &str) -> Vec<String> {
     subdomain_in(text, "characters")
 }
@@ -55,7 +57,7 @@ fn subdomain_in(text: &str, unit: &str) -> Vec<String> {
     messages
 }
 
-/// A lower-case DNS label: the names of namespaces.
+/// A lowercase DNS label, for the names of namespaces.
 pub fn dns_1123_label(text: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > 63 {
@@ -73,7 +75,7 @@ pub fn dns_1123_label(text: &str) -> Vec<String> {
     messages
 }
 
-/// A label that begins with a letter: kinds, once in lower case.
+/// A DNS label that begins with a letter, for lowercased kinds.
 pub fn dns_1035_label(text: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > 63 {
@@ -121,7 +123,7 @@ pub fn qualified(text: &str) -> Vec<String> {
     messages
 }
 
-/// What is wrong with the value of a label.
+/// The value of a label.
 pub fn label_value(text: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > 63 {
@@ -137,7 +139,7 @@ pub fn label_value(text: &str) -> Vec<String> {
     messages
 }
 
-/// What is valid in a URL path: the names of embedded resources.
+/// A name that is valid in a URL path, for embedded resources.
 pub fn path_segment(text: &str, is_prefix: bool) -> Vec<String> {
     if !is_prefix && matches!(text, "." | "..") {
         return vec![format!("may not be '{text}'")];
@@ -145,8 +147,8 @@ pub fn path_segment(text: &str, is_prefix: bool) -> Vec<String> {
     ["/", "%"].iter().filter(|part| text.contains(**part)).map(|part| format!("may not contain '{part}'")).collect()
 }
 
-/// A generated name goes on after its prefix, so that a dash at the prefix's end is fine. The server takes it off together
-/// with the character before it, whatever that is.
+/// The prefix of a generated name with a trailing dash masked: a dash is allowed there, because the name continues
+/// after the prefix. Like the server, this masks the character before the dash as well, whatever it is.
 pub fn without_trailing_dash(prefix: &str) -> Cow<'_, str> {
     match prefix.as_bytes() {
         [before @ .., _, b'-'] => Cow::Owned(format!("{}a", String::from_utf8_lossy(before))),
@@ -154,7 +156,7 @@ pub fn without_trailing_dash(prefix: &str) -> Cow<'_, str> {
     }
 }
 
-/// A name as the server makes one of a prefix; five characters that it draws by lot are written `xxxxx`.
+/// A name that the server could generate from a prefix, with `xxxxx` as the five random characters.
 pub fn generated(prefix: &str) -> String {
     let kept = &prefix.as_bytes()[..prefix.len().min(58)];
     format!("{}xxxxx", String::from_utf8_lossy(kept))

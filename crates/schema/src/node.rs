@@ -1,7 +1,7 @@
 //! The compiled schema tree.
 //!
-//! A node of a real CRD mostly has a type and properties; what is rare lies behind one box each, so that the hundreds of
-//! thousands of nodes of a large cluster stay small.
+//! A node of a real CRD mostly has only a type and properties. Rare parts are boxed, because a large cluster has
+//! hundreds of thousands of nodes.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::number::NumberRules;
 use super::re2::Pattern;
 use super::rules::Rules;
 
-/// The JSON types that a schema names.
+/// The JSON types that a schema can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     Object,
@@ -38,21 +38,21 @@ impl Type {
     }
 }
 
-/// Which types a value may have.
+/// The types that a value can have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Types {
     #[default]
     Any,
     One(Type),
     IntOrString,
-    /// One that does not exist, so that no value has it. Only defaults are judged by it; the schema is refused.
-    Unheard,
+    /// An unknown type, which no value has. It is only used to validate defaults; the schema itself is rejected.
+    Unknown,
 }
 
 impl Types {
     pub fn contains(self, kind: Type) -> bool {
         match self {
-            Self::Any | Self::Unheard => false,
+            Self::Any | Self::Unknown => false,
             Self::One(own) => own == kind,
             Self::IntOrString => matches!(kind, Type::Integer | Type::String),
         }
@@ -60,17 +60,17 @@ impl Types {
 
     fn names(self) -> &'static str {
         match self {
-            Self::Any | Self::Unheard => "",
+            Self::Any | Self::Unknown => "",
             Self::One(own) => own.name(),
             Self::IntOrString => "integer,string",
         }
     }
 }
 
-/// What `additionalProperties` says.
+/// The value of `additionalProperties`.
 #[derive(Debug, Default)]
 pub enum Additional {
-    /// Nothing: other keys are pruned.
+    /// Not specified: other keys are pruned.
     #[default]
     Absent,
     /// `true`
@@ -97,7 +97,7 @@ pub enum ListType {
     Map,
 }
 
-/// Keywords of strings.
+/// The keywords for strings.
 #[derive(Debug, Default)]
 pub struct StringRules {
     pub max_length: Option<i64>,
@@ -105,14 +105,14 @@ pub struct StringRules {
     pub pattern: Option<Arc<Pattern>>,
 }
 
-/// Bounds on the number of items or properties.
+/// The bounds on the number of items or properties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     pub min: Option<i64>,
     pub max: Option<i64>,
 }
 
-/// Value validations that combine others. The nodes inside carry no structure of their own.
+/// Value validations that combine others. The nodes inside declare no structure of their own.
 #[derive(Debug, Default)]
 pub struct Combined {
     pub all_of: Vec<Node>,
@@ -121,16 +121,17 @@ pub struct Combined {
     pub not: Option<Box<Node>>,
 }
 
-/// One node of the schema.
+/// One schema node.
 #[derive(Debug, Default)]
 pub struct Node {
     pub types: Types,
-    /// The name of the type if it is one that does not exist.
-    pub unheard_type: Option<Box<str>>,
+    /// The name of the type if it is unknown.
+    pub unknown_type: Option<Box<str>>,
     pub nullable: bool,
     pub preserve_unknown: bool,
     pub embedded: bool,
-    /// `x-kubernetes-map-type` and the like do not matter here; the list type decides uniqueness and correlation.
+    /// `x-kubernetes-map-type` and similar keywords are irrelevant here; the list type determines uniqueness and
+    /// correlation.
     pub list_type: ListType,
     pub map_keys: Vec<String>,
     pub properties: ByName<Box<str>, Node>,
@@ -138,14 +139,14 @@ pub struct Node {
     pub items: Option<Box<Node>>,
     pub required: Vec<String>,
     pub default: Option<Box<Value>>,
-    /// How large the default is with all that is filled in inside of it, as [`super::prune::filled_weight`] weighs.
+    /// The size of the default including nested defaults, measured by [`super::prune::filled_weight`].
     pub default_weight: u32,
     pub format: Option<Format>,
     pub enumeration: Enumeration,
     pub number: Option<Box<NumberRules>>,
     pub string: Option<Box<StringRules>>,
     pub item_count: Bounds,
-    /// `uniqueItems`, by which only defaults are judged; the schema is refused.
+    /// `uniqueItems`, which is only used to validate defaults; the schema itself is rejected.
     pub unique_items: bool,
     pub property_count: Bounds,
     pub combined: Option<Box<Combined>>,
@@ -159,24 +160,25 @@ pub struct Node {
     pub has_unique_lists: bool,
     /// Whether this node or one below it is an embedded resource.
     pub has_embedded: bool,
-    /// Whether nothing but defaults is left of what the schema says here.
-    pub is_forgotten: bool,
-    /// Of a forgotten node, how values old and new are paired below it. None where it is enough to compare them.
+    /// Whether the schema here is reduced to its defaults.
+    pub has_only_defaults: bool,
+    /// If the node is reduced to its defaults, how to correlate old and new values below it. `None` if comparing them
+    /// is sufficient.
     pub pairing: Option<Box<Node>>,
 }
 
 impl Node {
-    /// The types that values may have, as the server lists them.
+    /// The allowed types, as the server lists them.
     pub fn type_names(&self) -> &str {
-        self.unheard_type.as_deref().unwrap_or(self.types.names())
+        self.unknown_type.as_deref().unwrap_or(self.types.names())
     }
 
-    /// Whether null has the type, whatever else the schema says.
+    /// Whether the type allows null, regardless of other keywords.
     pub fn is_of_null(&self) -> bool {
-        self.types == Types::Any || self.unheard_type.as_deref() == Some("null")
+        self.types == Types::Any || self.unknown_type.as_deref() == Some("null")
     }
 
-    /// The node that describes the value under `key`, if any does.
+    /// The node that describes the value under `key`, if any.
     pub fn child(&self, key: &str) -> Option<&Node> {
         self.properties.get(key).or_else(|| self.additional.schema())
     }

@@ -1,4 +1,4 @@
-//! Numbers as the server reads them: an int64 where the text is one, else a float64.
+//! Numbers as the server reads them: an int64 if the text is an integer in range, otherwise a float64.
 
 use serde_json::Number;
 
@@ -25,7 +25,7 @@ impl Num {
         }
     }
 
-    /// The digits that the range checks read.
+    /// The text that the range checks parse.
     pub fn digits(self) -> String {
         match self {
             Self::Int(i) => i.to_string(),

@@ -1,7 +1,8 @@
-//! Numbers and what a schema demands of them.
+//! Numbers and their keywords.
 //!
-//! The bounds of a schema are float64s. Compared with an integer they are first cut to an int64, with all that
-//! follows from it: `maximum: 1.5` refuses 2 with "less than or equal to 1", and `multipleOf: 0.1` refuses every integer.
+//! The bounds of a schema are float64s. For a comparison with an integer they are first truncated to int64, with all
+//! its consequences: `maximum: 1.5` rejects 2 with "less than or equal to 1", and `multipleOf: 0.1` rejects every
+//! integer.
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use super::gotext;
 use super::num::Num;
 use super::path::Path;
 
-/// The type and format that a number is held to. A schema of several types or none is held to nothing.
+/// The type and format that a number is checked against. A schema with several types or none imposes no range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Range {
     #[default]
@@ -58,7 +59,7 @@ pub struct NumberRules {
     pub exclusive_minimum: bool,
 }
 
-/// Whether a float counts as an integer: with a tolerance of 1e-9, and not beyond 2^53.
+/// Whether a float counts as an integer: within a tolerance of 1e-9, and not beyond 2^53.
 pub fn is_integral(f: f64) -> bool {
     const LARGEST: f64 = 9_007_199_254_740_991.0;
     if !f.is_finite() || f.abs() > LARGEST {
@@ -67,12 +68,12 @@ pub fn is_integral(f: f64) -> bool {
     if f == f.trunc() {
         return true;
     }
-    // Only what is just above an integer passes, never what is just below one; nothing below zero does.
+    // Only values slightly above a positive integer pass, never those slightly below one.
     let floor = f.trunc();
     f > 0.0 && floor != 0.0 && (f - floor) / (f + floor) < 1e-9
 }
 
-/// The value as it is once it has been stored and read again: a float without a fraction is written as an integer.
+/// Converts the value to its form after being stored and read again: a float without a fraction becomes an integer.
 pub fn as_stored(value: &mut Value) {
     match value {
         Value::Number(n) => {
@@ -89,7 +90,7 @@ pub fn as_stored(value: &mut Value) {
     }
 }
 
-/// The conversion of Go on amd64: toward zero, and the lowest integer where it does not fit.
+/// Go's conversion on amd64: truncates toward zero, and returns the lowest integer for values out of range.
 pub fn to_int(f: f64) -> i64 {
     if f.is_nan() || !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) {
         return i64::MIN;
@@ -98,7 +99,7 @@ pub fn to_int(f: f64) -> i64 {
 }
 
 impl NumberRules {
-    /// Adds what `value` breaks.
+    /// Adds the errors for `value`.
     pub fn check(&self, value: Num, path: &Path, found: &mut Found) {
         if !self.range.contains(value) {
             found.add(FieldError::unplaced(path, "format", self.out_of_range("Checked", path)));
@@ -107,7 +108,7 @@ impl NumberRules {
             let native = self.bound_fits("multipleOf", "MultipleOf", factor, path, found);
             check_multiple(value, factor, native, path, found);
         }
-        // Minimum before maximum, as the server merges them.
+        // Minimum before maximum, the order in which the server merges them.
         if let Some(minimum) = self.minimum {
             let native = self.bound_fits("minimum", "Minimum boundary", minimum, path, found);
             check_bound(value, minimum, self.exclusive_minimum, native, Side::Minimum, path, found);

@@ -1,8 +1,8 @@
-//! Where validation is, kept as a chain of borrowed steps: no text is built while nothing is wrong.
+//! The current position of validation, as a chain of borrowed steps: no string is built unless there is an error.
 
 use crate::Step;
 
-/// One step, and the steps before it.
+/// A step and its predecessors.
 #[derive(Clone, Copy)]
 pub enum Path<'a> {
     Root,
@@ -11,19 +11,19 @@ pub enum Path<'a> {
     /// A key of a map (`additionalProperties`).
     Key(&'a Path<'a>, &'a str),
     Index(&'a Path<'a>, usize),
-    /// The same value, judged by a branch of `allOf` or its kin: a step in the schema alone.
+    /// The same value, validated by a branch of `allOf`, `anyOf`, `oneOf` or `not`: a step in the schema only.
     Branch(&'a Path<'a>, &'static str, Option<usize>),
 }
 
 impl Path<'_> {
-    /// The OpenAPI layer's form: map keys follow a dot, the root is empty.
+    /// The path in the form of the OpenAPI layer: map keys follow a dot, and the root is empty.
     pub fn openapi(&self) -> String {
         let mut out = String::new();
         self.push(&mut out, false);
         out
     }
 
-    /// The form of field errors: map keys in brackets, the root is `<nil>`.
+    /// The path in the form of field errors: map keys are in brackets, and the root is `<nil>`.
     pub fn field(&self) -> String {
         if self.is_root() {
             return "<nil>".to_owned();
@@ -42,7 +42,7 @@ impl Path<'_> {
         }
     }
 
-    /// From the root of the object down.
+    /// The steps from the root of the object.
     pub fn steps(&self) -> Vec<Step> {
         match self {
             Path::Root => Vec::new(),
@@ -60,7 +60,7 @@ impl Path<'_> {
         }
     }
 
-    /// From the root of the schema to a keyword of the node here.
+    /// The steps from the root of the schema to a keyword of the current node.
     pub fn keyword(&self, keyword: &str) -> Vec<Step> {
         let mut steps = Vec::new();
         self.schema(&mut steps);

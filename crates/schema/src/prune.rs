@@ -1,4 +1,4 @@
-//! Pruning and defaulting: what the server makes of an object before it judges it.
+//! Pruning and defaulting: how the server changes an object before validating it.
 
 use serde_json::{Map, Value};
 
@@ -6,12 +6,12 @@ use super::node::{Additional, Node};
 use super::path::Path;
 use crate::Step;
 
-/// A field that the server drops, and what is lost with it.
+/// A field that the server drops, with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pruned {
-    /// Such as `spec.list[0].x`.
+    /// The path, such as `spec.list[0].x`.
     pub path: String,
-    /// The same as steps.
+    /// The path as steps.
     pub at: Vec<Step>,
     /// The dropped value.
     pub value: Value,
@@ -23,12 +23,12 @@ impl Pruned {
     }
 }
 
-/// A field that the server fills in.
+/// A field that the server sets to its default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defaulted {
-    /// Such as `spec.list[0].x`.
+    /// The path, such as `spec.list[0].x`.
     pub path: String,
-    /// The same as steps.
+    /// The path as steps.
     pub at: Vec<Step>,
 }
 
@@ -42,7 +42,7 @@ fn is_meta(key: &str) -> bool {
     matches!(key, "apiVersion" | "kind" | "metadata")
 }
 
-/// Drops the fields that `node` does not describe. Kind, version and metadata of the object itself stay.
+/// Drops the fields that `node` does not describe. The kind, version and metadata of the object itself are kept.
 pub fn prune(object: &mut Value, node: &Node) -> Vec<Pruned> {
     let mut pruned = Vec::new();
     if node.preserve_unknown {
@@ -54,7 +54,7 @@ pub fn prune(object: &mut Value, node: &Node) -> Vec<Pruned> {
     pruned
 }
 
-/// Drops what `node` does not describe inside of a value that is not the whole object, such as a default.
+/// Drops what `node` does not describe from a value that is not the whole object, such as a default.
 pub fn prune_part(value: &mut Value, node: &Node) {
     drop_unknown(value, Some(node), node.embedded, &Path::Root, &mut Vec::new());
 }
@@ -78,7 +78,7 @@ fn drop_unknown(value: &mut Value, node: Option<&Node>, is_resource: bool, path:
                     pruned.push(Pruned::new(&path, value.take()));
                     return false;
                 }
-                // `additionalProperties: true` keeps the entry and nothing inside it.
+                // `additionalProperties: true` keeps the entry but nothing inside it.
                 let child = child.or_else(|| node.and_then(|n| n.additional.schema()));
                 drop_unknown(value, child, child.is_some_and(|c| c.embedded), &path, pruned);
                 true
@@ -95,7 +95,7 @@ fn drop_unknown(value: &mut Value, node: Option<&Node>, is_resource: bool, path:
     }
 }
 
-/// Below `x-kubernetes-preserve-unknown-fields` only the described fields are pruned inside.
+/// Below `x-kubernetes-preserve-unknown-fields`, pruning applies only inside the described fields.
 fn keep(value: &mut Value, node: &Node, is_resource: bool, path: &Path, pruned: &mut Vec<Pruned>) {
     match value {
         Value::Object(map) => {
@@ -112,7 +112,7 @@ fn keep(value: &mut Value, node: &Node, is_resource: bool, path: &Path, pruned: 
             }
         }
         Value::Array(items) => {
-            // Items stay as they are unless a schema describes them; that one's own unknown fields stay too.
+            // Items are kept as they are unless a schema describes them; even then their own unknown fields are kept.
             if let Some(item_node) = node.items.as_deref() {
                 for (at, item) in items.iter_mut().enumerate() {
                     keep(item, item_node, item_node.embedded, &Path::Index(path, at), pruned);
@@ -123,7 +123,7 @@ fn keep(value: &mut Value, node: &Node, is_resource: bool, path: &Path, pruned: 
     }
 }
 
-/// Drops nulls that are neither allowed nor about to become a default.
+/// Drops nulls that are neither allowed nor replaced by a default.
 pub fn drop_nulls(value: &mut Value, node: &Node) {
     match value {
         Value::Object(map) => map.retain(|key, value| match node.child(key) {
@@ -143,7 +143,7 @@ pub fn drop_nulls(value: &mut Value, node: &Node) {
     }
 }
 
-/// Fills in defaults: for missing fields, and for nulls where null is not allowed.
+/// Applies defaults to missing fields, and to nulls where null is not allowed.
 pub fn default(object: &mut Value, node: &Node) -> Vec<Defaulted> {
     let mut defaulted = Vec::new();
     fill(object, node, &Path::Root, &mut Some(&mut defaulted));
@@ -151,7 +151,7 @@ pub fn default(object: &mut Value, node: &Node) -> Vec<Defaulted> {
     defaulted
 }
 
-/// About how many bytes of memory the value takes once defaults are filled in. Nothing is filled in to find that out.
+/// The approximate size of the value in memory after defaulting, in bytes, computed without applying the defaults.
 pub fn filled_weight(value: &Value, node: &Node) -> u64 {
     weigh(value, Some(node))
 }
@@ -182,32 +182,32 @@ fn weigh(value: &Value, node: Option<&Node>) -> u64 {
     }
 }
 
-/// `told` is where to note what was filled in; inside of a default nothing is noted.
-fn fill(value: &mut Value, node: &Node, path: &Path, told: &mut Option<&mut Vec<Defaulted>>) {
+/// Fills `defaulted` with the fields set to their defaults; fields inside a default are not recorded.
+fn fill(value: &mut Value, node: &Node, path: &Path, defaulted: &mut Option<&mut Vec<Defaulted>>) {
     if !node.has_defaults {
         return;
     }
     match value {
-        Value::Object(map) => fill_object(map, node, path, told),
+        Value::Object(map) => fill_object(map, node, path, defaulted),
         Value::Array(items) => {
             let Some(item_node) = node.items.as_deref() else { return };
             for (at, item) in items.iter_mut().enumerate() {
-                fill_null_then_inside(item, item_node, &Path::Index(path, at), told);
+                fill_null_then_inside(item, item_node, &Path::Index(path, at), defaulted);
             }
         }
         _ => {}
     }
 }
 
-fn fill_object(map: &mut Map<String, Value>, node: &Node, path: &Path, told: &mut Option<&mut Vec<Defaulted>>) {
+fn fill_object(map: &mut Map<String, Value>, node: &Node, path: &Path, defaulted: &mut Option<&mut Vec<Defaulted>>) {
     for (name, child) in node.properties.iter() {
         let Some(default) = &child.default else { continue };
         if map.get(name).is_some_and(|v| !v.is_null() || child.nullable) {
             continue;
         }
         let path = Path::Name(path, name);
-        if let Some(told) = told {
-            told.push(Defaulted::new(&path));
+        if let Some(defaulted) = defaulted {
+            defaulted.push(Defaulted::new(&path));
         }
         let mut value = default.as_ref().clone();
         fill(&mut value, child, &path, &mut None);
@@ -216,25 +216,25 @@ fn fill_object(map: &mut Map<String, Value>, node: &Node, path: &Path, told: &mu
     for (key, value) in map.iter_mut() {
         let path = Path::Name(path, key);
         match node.properties.get(key) {
-            Some(child) => fill(value, child, &path, told),
+            Some(child) => fill(value, child, &path, defaulted),
             None => {
                 if let Some(entry) = node.additional.schema() {
-                    fill_null_then_inside(value, entry, &path, told);
+                    fill_null_then_inside(value, entry, &path, defaulted);
                 }
             }
         }
     }
 }
 
-fn fill_null_then_inside(value: &mut Value, node: &Node, path: &Path, told: &mut Option<&mut Vec<Defaulted>>) {
+fn fill_null_then_inside(value: &mut Value, node: &Node, path: &Path, defaulted: &mut Option<&mut Vec<Defaulted>>) {
     match &node.default {
         Some(default) if value.is_null() && !node.nullable => {
-            if let Some(told) = told {
-                told.push(Defaulted::new(path));
+            if let Some(defaulted) = defaulted {
+                defaulted.push(Defaulted::new(path));
             }
             *value = default.as_ref().clone();
             fill(value, node, path, &mut None);
         }
-        _ => fill(value, node, path, told),
+        _ => fill(value, node, path, defaulted),
     }
 }

@@ -1,21 +1,21 @@
 //! Kubernetes quantities such as `500m` and `1Gi`. Source: `k8s.io/apimachinery/pkg/api/resource`.
 
-/// A quantity, exact to a billionth, which is as precise as quantities are.
+/// A quantity, exact to a billionth, which is the precision of Kubernetes quantities.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
     nanos: i128,
-    /// The mantissa and decimal exponent, where the server keeps the quantity as those. Only then it can be an integer.
+    /// The mantissa and decimal exponent, if the server stores the quantity as such. Only then can it be an integer.
     small: Option<(i64, i32)>,
 }
 
 const NANO: i32 = -9;
 
-/// Why a text was not read as a quantity.
+/// The reason a text could not be parsed as a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
-    /// It is none, in the server's words.
+    /// The text is not a quantity; the string is the server's message.
     None(&'static str),
-    /// Its billionths are more than are counted here.
+    /// The number of billionths exceeds what this type supports.
     TooLarge,
 }
 
@@ -28,7 +28,7 @@ fn power(exponent: i32) -> Option<i128> {
     10i128.checked_pow(u32::try_from(exponent).ok()?)
 }
 
-/// The base and exponent that a suffix stands for.
+/// The base and exponent of a suffix.
 fn suffix(text: &str) -> Option<(bool, i32)> {
     Some(match text {
         "Ki" => (true, 10),
@@ -52,7 +52,7 @@ fn suffix(text: &str) -> Option<(bool, i32)> {
 }
 
 impl Quantity {
-    /// Reads a quantity as the API server does, rounded to a billionth as there.
+    /// Parses a quantity as the API server does, including its rounding to a billionth.
     pub fn parse(text: &str) -> Result<Self, Unread> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         if text.is_empty() {
@@ -84,7 +84,7 @@ impl Quantity {
             let nanos = power(small.1 - NANO).and_then(|power| power.checked_mul(small.0.into()));
             return Ok(Quantity { nanos: nanos.ok_or(Unread::TooLarge)?, small: Some(small) });
         }
-        // Only the server's short cut takes nothing for zero.
+        // Only the server's fast path accepts a missing number as zero.
         if !has_digits {
             return Err(NUMERIC);
         }
@@ -96,7 +96,7 @@ impl Quantity {
         let mut nanos = if scale >= 0 {
             if number == 0 { Some(0) } else { power(scale).and_then(|power| power.checked_mul(number)) }
         } else {
-            // What is left of less than a billionth is rounded away from zero.
+            // A remainder of less than a billionth is rounded away from zero.
             Some(power(-scale).map_or(i128::from(number > 0), |power| (number + power - 1) / power))
         }
         .ok_or(Unread::TooLarge)?;
@@ -106,41 +106,41 @@ impl Quantity {
         Ok(Quantity { nanos: sign * nanos, small: None })
     }
 
-    /// So many whole ones.
+    /// The quantity of a whole number.
     pub fn whole(number: i64) -> Self {
         Quantity { nanos: i128::from(number) * 1_000_000_000, small: Some((number, 0)) }
     }
 
-    /// How many billionths it is.
+    /// The number of billionths.
     pub fn nanos(&self) -> i128 {
         self.nanos
     }
 
-    /// This and `sign` times the other; `None` where that is larger than supported.
+    /// `self` plus `sign` times `other`; `None` if the result is larger than supported.
     pub fn plus(&self, other: &Quantity, sign: i64) -> Option<Quantity> {
         let nanos = other.nanos.checked_mul(sign.into()).and_then(|other| self.nanos.checked_add(other))?;
         Some(Quantity { nanos, small: self.small.and_then(|left| sum(left, other.small?, sign)) })
     }
 
-    /// The number, where the server has it as an integer.
+    /// The value as an integer, if the server stores it as one.
     pub fn integer(&self) -> Option<i64> {
         let (value, scale) = self.small?;
         i64::try_from(power(scale)?.checked_mul(value.into())?).ok()
     }
 
-    /// The nearest float, as the server comes to it.
+    /// The nearest float, computed as the server does.
     pub fn approximate_float(&self) -> f64 {
         let (base, exponent) = match self.small {
             Some((value, scale)) => (value as f64, scale),
             None => (self.nanos as f64, NANO),
         };
-        // The power is read from text: computed by multiplication it would not be exact.
+        // The power is parsed from text, because multiplication would not be exact.
         let power: f64 = format!("1e{exponent}").parse().unwrap_or(f64::NAN);
         if exponent == 0 { base } else { base * power }
     }
 }
 
-/// The mantissa and exponent of a number that the server keeps as such.
+/// The mantissa and exponent, if the server stores the number as such.
 fn small(whole: &str, number: i128, places: i32, binary: bool, exponent: i32) -> Option<(i64, i32)> {
     let digits = i32::try_from(whole.len().max(1)).ok()?;
     let value = i64::try_from(number).ok()?;
@@ -153,7 +153,7 @@ fn small(whole: &str, number: i128, places: i32, binary: bool, exponent: i32) ->
     (18 - (digits + places) >= 0 && scale >= NANO).then_some((value, scale))
 }
 
-/// The sum of two small numbers, where it is small again.
+/// The sum of two small numbers, if it is small as well.
 fn sum(left: (i64, i32), right: (i64, i32), sign: i64) -> Option<(i64, i32)> {
     let right = (right.0.checked_mul(sign)?, right.1);
     if right.0 == 0 {

@@ -1,6 +1,7 @@
-//! The seam to CEL: what this validator needs of an engine that evaluates `x-kubernetes-validations`.
+//! The interface to CEL: what this validator needs from an engine that evaluates `x-kubernetes-validations`.
 //!
-//! The walk over object and schema, the correlation with the old object, and ratcheting are here; a rule sees one value.
+//! The walk over object and schema, the correlation with the old object, and ratcheting are implemented here; a rule
+//! sees one value only.
 
 use std::fmt;
 
@@ -13,49 +14,50 @@ use super::node::{Node, Type, Types};
 use super::path::Path;
 use crate::Step;
 
-/// What one rule says about one value.
+/// The result of one rule for one value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// The rule is true.
     Holds,
-    /// A transition rule without an old value to compare with.
+    /// The rule is a transition rule, and there is no old value to compare with.
     NotApplicable,
     /// The rule is false.
     Fails {
         /// The message of the rule.
         message: String,
-        /// The kind of refusal that the rule names.
+        /// The kind of error that the rule declares.
         kind: Kind,
-        /// The field below the value, where the rule names one.
+        /// The field below the value that the rule declares, if any.
         field_path: Option<FieldPath>,
         /// Whether the rule reads `oldSelf`; such a failure is never tolerated.
         is_transition: bool,
     },
-    /// The server cannot evaluate the rule either, and refuses the value for that, unchanged or not.
+    /// The rule fails to evaluate in the server too, which then rejects the value, even if it is unchanged.
     Errs {
         /// The text of the error.
         message: String,
-        /// What the server prints in place of the value: the `type` of the schema.
+        /// The `type` of the schema, which the server prints in place of the value.
         type_name: String,
     },
-    /// It is not known, and why.
+    /// The result is unknown; the string is the reason.
     Undecided(String),
 }
 
-/// The rules of one schema node, compiled.
+/// The compiled rules of one schema node.
 pub trait Rules: fmt::Debug + Send + Sync {
-    /// The source and the verdict of each rule, in their order, none left out. `budget` is what is left of the object's cost budget.
+    /// The source and result of each rule, in order and without omissions. `budget` is the remaining cost budget of
+    /// the object.
     fn evaluate(&self, this: &Value, old: Option<&Value>, budget: &mut u64) -> Vec<(&str, Verdict)>;
 }
 
 /// Compiles the rules of a node.
 pub trait CompileRules {
-    /// `schema` is what the structure says of the node, `is_root` whether it is the root of a resource, `validations`
-    /// its `x-kubernetes-validations`.
+    /// Compiles `validations`, the `x-kubernetes-validations` of a node. `schema` is the structural schema of the
+    /// node, and `is_root` is whether it is the root of a resource.
     fn compile(&self, schema: &Value, is_root: bool, validations: &[Value]) -> Box<dyn Rules>;
 }
 
-/// Takes every rule to hold: the caller judges them on their own.
+/// Assumes that every rule holds; the caller checks the rules separately.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoRules;
 
@@ -74,7 +76,7 @@ impl CompileRules for NoRules {
     }
 }
 
-/// Compiles every rule to "undecided".
+/// Compiles every rule to [`Verdict::Undecided`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoEngine;
 
@@ -83,7 +85,7 @@ struct Unevaluated(Vec<String>);
 
 impl Rules for Unevaluated {
     fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, Verdict)> {
-        let open = || Verdict::Undecided("no CEL engine was given".to_owned());
+        let open = || Verdict::Undecided("there is no CEL engine".to_owned());
         self.0.iter().map(|rule| (rule.as_str(), open())).collect()
     }
 }
@@ -95,26 +97,26 @@ impl CompileRules for NoEngine {
     }
 }
 
-/// The whole object's cost budget: the server's limit for one request.
+/// The cost budget of a whole object: the server's limit for one request.
 pub const BUDGET: u64 = 10_000_000;
 
-/// Evaluates the rules of a schema over an object.
+/// Evaluates the rules of a schema on an object.
 pub struct RuleWalk {
     pub errors: Vec<FieldError>,
     pub undecided: Vec<Undecided>,
     pub budget: u64,
 }
 
-/// Which of the unchanged parts a failing rule is forgiven for.
+/// The correlated values that decide whether a failing rule is tolerated.
 #[derive(Clone, Copy)]
 struct Ratchet<'c, 'a> {
     current: Option<&'c Correlated<'a>>,
-    /// The nearest ancestor that has an old counterpart.
+    /// The nearest ancestor with an old counterpart.
     nearest: Option<&'c Correlated<'a>>,
 }
 
 impl Ratchet<'_, '_> {
-    fn forgives(&self) -> bool {
+    fn tolerates(&self) -> bool {
         self.current.or(self.nearest).is_some_and(Correlated::is_unchanged)
     }
 }
@@ -124,7 +126,7 @@ impl RuleWalk {
         Self { errors: Vec::new(), undecided: Vec::new(), budget: BUDGET }
     }
 
-    /// The whole object. `correlated` pairs it with the old one on updates.
+    /// Evaluates the whole object. On an update, `correlated` pairs it with the old one.
     pub fn object(&mut self, node: &Node, new: &Value, old: Option<&Value>, correlated: Option<&Correlated>) {
         self.value(node, node, new, old, &Path::Root, Ratchet { current: correlated, nearest: None });
     }
@@ -135,7 +137,7 @@ impl RuleWalk {
             return;
         }
         if let Some(rules) = &node.rules {
-            self.own(rules.as_ref(), spine, new, old.filter(|o| !o.is_null()), path, ratchet);
+            self.own_rules(rules.as_ref(), spine, new, old.filter(|o| !o.is_null()), path, ratchet);
         }
         if let Some(combined) = &node.combined {
             for (at, branch) in combined.all_of.iter().enumerate() {
@@ -153,7 +155,8 @@ impl RuleWalk {
                     let old = old.and_then(|o| o.get(key));
                     let path =
                         if spine.properties.contains_key(key) { Path::Name(path, key) } else { Path::Key(path, key) };
-                    // Kind and version of the object itself are never forgiven: a conversion hides that they changed.
+                    // The apiVersion and kind of the object itself are never ratcheted: conversion hides that they
+                    // changed.
                     let is_type_meta = ratchet.nearest.is_none() && (key == "apiVersion" || key == "kind");
                     let next = ratchet.current.filter(|_| !is_type_meta).and_then(|c| c.key(key));
                     let ratchet = match ratchet.current {
@@ -166,7 +169,7 @@ impl RuleWalk {
             }
             Value::Array(items) => {
                 let (Some(child), Some(child_spine)) = (node.items.as_deref(), spine.items.as_deref()) else { return };
-                // Only lists of type map pair their items with old ones.
+                // Only lists of type map correlate their items with old ones.
                 let pairs = old.map(|old| Correlated::new(new, old, spine));
                 for (at, value) in items.iter().enumerate() {
                     let pair = pairs.as_ref().and_then(|p| p.index(at));
@@ -189,7 +192,7 @@ impl RuleWalk {
         }
     }
 
-    fn own(
+    fn own_rules(
         &mut self,
         rules: &dyn Rules,
         spine: &Node,
@@ -207,7 +210,7 @@ impl RuleWalk {
             match verdict {
                 Verdict::Holds | Verdict::NotApplicable => {}
                 Verdict::Fails { message, kind, field_path, is_transition } => {
-                    if !is_transition && ratchet.forgives() {
+                    if !is_transition && ratchet.tolerates() {
                         continue;
                     }
                     let mut text = path.field();
@@ -224,7 +227,7 @@ impl RuleWalk {
                     // Objects and lists are not printed.
                     let shown = !matches!(spine.types, Types::One(Type::Object | Type::Array));
                     let bad_value = shown.then(|| new.clone());
-                    // The server drops the text of a duplicate.
+                    // The server omits the message for a duplicate.
                     let detail = if kind == Kind::Duplicate { String::new() } else { message };
                     self.errors.push(FieldError { at, path: text, by: by(), kind, bad_value, detail });
                 }
@@ -234,7 +237,7 @@ impl RuleWalk {
                     self.errors.push(FieldError { at, path, by: by(), kind, bad_value, detail: message });
                 }
                 Verdict::Undecided(reason) => {
-                    if !ratchet.forgives() {
+                    if !ratchet.tolerates() {
                         self.undecided.push(Undecided {
                             path: path.field(),
                             at: path.steps(),
@@ -255,7 +258,8 @@ mod tests {
     use super::super::{Outcome, Schema};
     use super::*;
 
-    /// An engine for rules `bad`: a value "bad" fails; `moved`: a value other than the old one does.
+    /// An engine with two rules: `bad` fails for the value "bad", and `moved` fails for a value that differs from the
+    /// old one.
     #[derive(Debug)]
     struct Words(Vec<String>);
 

@@ -1,18 +1,18 @@
-//! Whether two schemas, or two values of one keyword, say the same.
+//! Comparison of two schemas, or of two values of one keyword, by meaning.
 
 use super::keywords::{self, Decides, Shape, is_nothing};
 use super::tree::{Tree, View};
 
-/// What has to be the same.
+/// The aspect in which schemas are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sense {
-    /// What the API server makes of objects: which it takes, what it drops from them and fills in.
+    /// The effect on objects: whether the API server accepts them, and what it prunes and defaults.
     Objects,
-    /// All that the API server does: also who owns fields under server-side apply, and the words of a rule's refusal.
+    /// Everything the API server does, including field ownership under server-side apply and the messages of rules.
     Everything,
 }
 
-/// Whether the keyword makes no difference, whatever its value.
+/// Whether the keyword is irrelevant to `sense`, regardless of its value.
 pub fn is_left_out(keyword: &str, sense: Sense) -> bool {
     match keywords::find(keyword).map(|keyword| keyword.decides) {
         Some(Decides::Nothing(_)) => true,
@@ -21,7 +21,7 @@ pub fn is_left_out(keyword: &str, sense: Sense) -> bool {
     }
 }
 
-/// Whether two schemas say the same, with everything below them.
+/// Whether two schemas, including everything below them, have the same meaning.
 pub fn same_schema<T: Tree>(a: &T, b: &T, sense: Sense) -> bool {
     if std::ptr::eq(a, b) {
         return true;
@@ -38,8 +38,8 @@ pub fn same_schema<T: Tree>(a: &T, b: &T, sense: Sense) -> bool {
         && b.all_members(&mut |keyword, value| is_known(keyword, value))
 }
 
-/// Whether a keyword says the same on both sides. What the server drops says nothing, and neither does a value that is as
-/// good as none, such as `minLength: 0`.
+/// Whether a keyword has the same meaning on both sides. Values that the server drops, and values that are equivalent
+/// to omitting the keyword, such as `minLength: 0`, count as missing.
 pub fn same<T: Tree>(keyword: &str, a: Option<&T>, b: Option<&T>, sense: Sense) -> bool {
     let said = |value: Option<&'_ T>| value.is_some_and(|value| !is_nothing(keyword, value));
     match (a, b) {
@@ -50,14 +50,14 @@ pub fn same<T: Tree>(keyword: &str, a: Option<&T>, b: Option<&T>, sense: Sense) 
 
 fn same_content<T: Tree>(shape: Option<Shape>, a: &T, b: &T, sense: Sense) -> bool {
     match (shape, a.view(), b.view()) {
-        (Some(Shape::Set), View::List(a), View::List(b)) => alike(a, b, true, T::same_value, T::written),
+        (Some(Shape::Set), View::List(a), View::List(b)) => same_items(a, b, true, T::same_value, T::written),
         (Some(shape @ (Shape::Schemas | Shape::Choice)), View::List(a), View::List(b)) => {
             let same = |a: &T, b: &T| same_schema(a, b, sense);
-            alike(a, b, shape == Shape::Schemas, same, |schema| meaning_of_schema(schema, sense))
+            same_items(a, b, shape == Shape::Schemas, same, |schema| meaning_of_schema(schema, sense))
         }
         (Some(Shape::Rules), View::List(a), View::List(b)) => {
             let same = |a: &T, b: &T| meaning_of_rule(a, sense) == meaning_of_rule(b, sense);
-            alike(a, b, true, same, |rule| meaning_of_rule(rule, sense))
+            same_items(a, b, true, same, |rule| meaning_of_rule(rule, sense))
         }
         (Some(Shape::SchemaOrSchemas), View::List(a), View::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_schema(a, b, sense))
@@ -73,9 +73,16 @@ fn same_content<T: Tree>(shape: Option<Shape>, a: &T, b: &T, sense: Sense) -> bo
     }
 }
 
-/// Whether the same items are in both, whatever their order, and where `is_set` however often. `meaning` writes items alike
-/// exactly if they are the same: schemas in schemas would be compared many times over with each other.
-fn alike<T>(a: &[T], b: &[T], is_set: bool, same: impl Fn(&T, &T) -> bool, meaning: impl Fn(&T) -> String) -> bool {
+/// Whether two lists contain the same items in any order and, if `is_set`, regardless of repetition. `meaning` returns
+/// equal texts exactly for items that are the same. Comparing texts avoids comparing nested schemas with each other
+/// many times.
+fn same_items<T>(
+    a: &[T],
+    b: &[T],
+    is_set: bool,
+    same: impl Fn(&T, &T) -> bool,
+    meaning: impl Fn(&T) -> String,
+) -> bool {
     if a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)) {
         return true;
     }
@@ -91,7 +98,7 @@ fn in_order<T>(items: &[T], is_set: bool, meaning: &impl Fn(&T) -> String) -> Ve
     meanings
 }
 
-/// What a schema says, written alike for all that [`same_schema`] takes to be the same.
+/// A canonical text of a schema: equal exactly for schemas that [`same_schema`] considers the same.
 fn meaning_of_schema<T: Tree>(schema: &T, sense: Sense) -> String {
     if !matches!(schema.view(), View::Map(_)) {
         return schema.written();
@@ -133,7 +140,7 @@ fn meaning<T: Tree>(shape: Option<Shape>, value: &T, sense: Sense) -> String {
     }
 }
 
-/// What a CEL rule says, written alike for rules that say the same.
+/// A canonical text of a CEL rule: equal for rules with the same meaning.
 pub fn meaning_of_rule<T: Tree>(rule: &T, sense: Sense) -> String {
     if !matches!(rule.view(), View::Map(_)) {
         return rule.written();
@@ -159,7 +166,7 @@ pub fn meaning_of_rule<T: Tree>(rule: &T, sense: Sense) -> String {
     format!("{{{}}}", said.join(","))
 }
 
-/// The text of a rule without the spaces that only lay it out.
+/// The text of a rule without insignificant spaces.
 pub fn without_spaces(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut quote: Option<char> = None;
@@ -207,7 +214,7 @@ mod tests {
     use super::*;
     use crate::json::Json;
 
-    /// Whether the two are the same by both types that hold JSON, and both ways round.
+    /// Whether the two are the same, checked for both JSON types and in both directions.
     fn are_same(a: &Value, b: &Value, sense: Sense) -> bool {
         let (a_text, b_text) = (a.to_string(), b.to_string());
         let (one, other) = (Json::parse(&a_text).unwrap(), Json::parse(&b_text).unwrap());

@@ -1,6 +1,7 @@
-//! The scale subresource: the fields that it reads have to be of its types, in every write of the whole object.
+//! The scale subresource: in every write of the whole object, the fields that it reads must have the types that it
+//! requires.
 //!
-//! Nothing of this is forgiven for being unchanged. A field that is absent is fine.
+//! These errors are never ratcheted. A missing field is valid.
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use super::gotext;
 use super::num::Num;
 use crate::Step;
 
-/// Where the scale subresource of a version reads: paths such as `.spec.replicas`.
+/// The paths that the scale subresource of a version reads, such as `.spec.replicas`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scale {
     spec_replicas: Option<String>,
@@ -18,12 +19,12 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// From `subresources.scale` of a version.
+    /// Reads `subresources.scale` of a version.
     pub fn of(subresource: &Value) -> Self {
         Self::with_paths(|name| subresource.get(name).and_then(Value::as_str))
     }
 
-    /// From the values of `specReplicasPath`, `statusReplicasPath` and `labelSelectorPath`.
+    /// Builds a `Scale` from the values of `specReplicasPath`, `statusReplicasPath` and `labelSelectorPath`.
     pub fn with_paths<'v>(path_of: impl Fn(&str) -> Option<&'v str>) -> Self {
         let path = |name| path_of(name).filter(|path| !path.is_empty()).map(str::to_owned);
         Self {
@@ -33,7 +34,7 @@ impl Scale {
         }
     }
 
-    /// What of it `other` does not read in the same way.
+    /// The paths that `other` does not have in the same role.
     pub fn beside(&self, other: &Scale) -> Self {
         let new = |own: &Option<String>, other: &Option<String>| own.clone().filter(|_| own != other);
         Self {
@@ -43,7 +44,7 @@ impl Scale {
         }
     }
 
-    /// What of it `other` reads in the same way.
+    /// The paths that `other` has in the same role.
     pub fn common(&self, other: &Scale) -> Self {
         let same = |own: &Option<String>, other: &Option<String>| own.clone().filter(|_| own == other);
         Self {
@@ -53,8 +54,8 @@ impl Scale {
         }
     }
 
-    /// Says in a schema what it asks for besides: the bounds of the integers that it reads. What is said so is what every
-    /// object that can be written has anyway.
+    /// Adds to a schema the bounds that the scale subresource imposes on its integers. Every object that can be
+    /// written satisfies them anyway.
     pub fn tighten(&self, schema: &mut Value) {
         for path in [&self.spec_replicas, &self.status_replicas].into_iter().flatten() {
             let node = steps(path).try_fold(&mut *schema, |node, step| node.get_mut("properties")?.get_mut(step));
@@ -75,12 +76,12 @@ impl Scale {
         }
     }
 
-    /// Whether it reads nothing.
+    /// Whether there are no paths.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether it reads something in this field of the object.
+    /// Whether a path begins with this field of the object.
     pub fn looks_at(&self, field: &str) -> bool {
         let paths = [&self.spec_replicas, &self.status_replicas, &self.label_selector];
         paths.into_iter().flatten().any(|path| steps(path).next() == Some(field))
@@ -120,7 +121,7 @@ fn steps(path: &str) -> impl Iterator<Item = &str> {
     path.strip_prefix('.').unwrap_or(path).split('.')
 }
 
-/// The value at `path`, if there is one. An error says what is there instead.
+/// The value at `path`, if there is one. The error is the server's text for a value on the way that is not an object.
 fn reach<'v>(object: &'v Value, path: &str) -> Result<Option<&'v Value>, String> {
     let mut value = object;
     let mut done = String::new();
@@ -155,7 +156,7 @@ fn mistyped(path: &str, value: &Value, wanted: &str) -> String {
     format!("{dot}{path} accessor error: {} is of the type {own}, expected {wanted}", gotext::plain(value))
 }
 
-/// What the value has to be.
+/// The requirements on a value.
 const INTEGER: &str = "must be an integer";
 const STRING: &str = "must be a string";
 const WITHIN: &str = "must be within an object";
@@ -177,7 +178,7 @@ mod tests {
             "labelSelectorPath": ".status.selector"}))
     }
 
-    /// Each in the words of a server.
+    /// Each message comes from a real server.
     #[test]
     fn what_it_reads_has_to_be_of_its_types() {
         for (object, said) in [

@@ -3,9 +3,9 @@
 /// One step into a document: a mapping key or a list index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
-    /// The value of a key.
+    /// A key of a mapping.
     Key(String),
-    /// An item of a list, counted from 0.
+    /// An index into a list, starting at 0.
     Index(usize),
 }
 

@@ -1,13 +1,13 @@
-//! JSON in whichever type it is held.
+//! An abstraction over the types that hold JSON.
 
 use serde_json::{Map, Value};
 
 use crate::json::Json;
 
-/// A map of so many members is looked through; that takes less time than a hash.
+/// Maps with up to this many members are searched linearly, which is faster than hashing.
 const FEW: usize = 10;
 
-/// A member of a map. The nodes of a schema have few keywords, and are asked for dozens.
+/// A member of a map. Schema nodes have few keywords, but are queried for dozens.
 pub fn get<'v>(map: &'v Map<String, Value>, key: &str) -> Option<&'v Value> {
     if map.len() > FEW {
         return map.get(key);
@@ -15,9 +15,9 @@ pub fn get<'v>(map: &'v Map<String, Value>, key: &str) -> Option<&'v Value> {
     map.iter().find_map(|(known, value)| (known == key).then_some(value))
 }
 
-/// A JSON value, as far as schemas are compared.
+/// A JSON value, with the operations needed to compare schemas.
 pub trait Tree: Sized {
-    /// What the value is.
+    /// The type and content of the value.
     fn view(&self) -> View<'_, Self>;
 
     /// A member of an object.
@@ -26,14 +26,14 @@ pub trait Tree: Sized {
     /// Whether `check` holds for all members of an object.
     fn all_members(&self, check: &mut dyn FnMut(&str, &Self) -> bool) -> bool;
 
-    /// Whether both are the same value: 1 and 1.0 are one number, and the order of members means nothing.
+    /// Whether both are the same value: 1 and 1.0 are the same number, and the order of members is irrelevant.
     fn same_value(&self, other: &Self) -> bool;
 
-    /// The value in a form that is the same text for the same value.
+    /// A canonical text: equal for equal values.
     fn written(&self) -> String;
 }
 
-/// What a value is.
+/// The type and content of a value.
 pub enum View<'v, T> {
     /// `null`
     Null,
@@ -124,7 +124,7 @@ impl Tree for Value {
     }
 }
 
-/// Equal values: 1 and 1.0 are one number, as they are once the server has stored them.
+/// Whether two values are equal: 1 and 1.0 are the same number, as they are after the server stores them.
 pub fn same_value(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => match (x.as_i64(), y.as_i64()) {

@@ -1,8 +1,8 @@
-//! What server-side apply cannot read by a schema.
+//! What server-side apply cannot parse according to a schema.
 //!
-//! Before the server merges a manifest into the live object it reads both by the types of the schema (structured-merge-diff
-//! calls the result a typed value). This happens before validation, to all of the object: an update is forgiven nothing,
-//! and a status counts even where the write drops it.
+//! Before the server merges a manifest into the live object, it parses both by the types of the schema
+//! (structured-merge-diff calls the result a typed value). This happens before validation, and on the whole object:
+//! nothing is ratcheted, and the status counts even if the write drops it.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -13,41 +13,41 @@ use super::gotext;
 use super::num::Num;
 use crate::Step;
 
-/// What cannot be read. Its `Display` is the server's text: `.spec.list: element 0: associative list …`.
+/// A value that cannot be parsed. Its `Display` is the server's text: `.spec.list: element 0: associative list …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// In the object.
+    /// The path in the object.
     pub at: Vec<Step>,
-    /// Of the list at `at`, the element that cannot be distinguished from the others.
+    /// The index of the faulty element, if the error is about an element of the list at `at`.
     pub element: Option<usize>,
-    /// What is wrong.
+    /// The kind of error.
     pub kind: UnreadableKind,
-    /// As the server writes the place: `.spec.list[name="a"].x`.
+    /// The path as the server writes it: `.spec.list[name="a"].x`.
     pub path: String,
-    /// The server's words.
+    /// The server's message.
     pub message: String,
 }
 
-/// What is wrong with a value that cannot be read.
+/// The reason a value cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnreadableKind {
-    /// The schema does not have the field.
+    /// The schema does not declare the field.
     Undeclared,
-    /// A value of another type.
+    /// The value has the wrong type.
     Type,
-    /// An element of a list that has no place in it: without its keys, or null.
+    /// The element cannot be identified within its list: its keys are missing, or it is null.
     Element,
-    /// An element that a set or a list of type `map` has twice.
+    /// The element occurs twice in a set or in a list of type `map`.
     Duplicate,
 }
 
 impl Unreadable {
-    /// The place, with the element where one is meant.
+    /// The path to the faulty element or, if there is none, to the faulty value.
     pub fn steps(&self) -> Vec<Step> {
         self.at.iter().cloned().chain(self.element.map(Step::Index)).collect()
     }
 
-    /// What is wrong, without a value of the object.
+    /// The error without any value of the object.
     pub fn words(&self) -> &str {
         match self.kind {
             UnreadableKind::Undeclared | UnreadableKind::Element => &self.message,
@@ -63,23 +63,23 @@ impl std::fmt::Display for Unreadable {
     }
 }
 
-/// Whether lists may hold an element twice: the live object may, a manifest may not.
+/// Whether a list can contain an element twice: a live object can, a manifest cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
-    /// An element may be there twice.
+    /// Duplicates are allowed.
     Allowed,
-    /// An element that is there twice cannot be read.
+    /// Duplicates cannot be parsed.
     Refused,
 }
 
-/// What of a custom resource cannot be read by its `openAPIV3Schema`, in the order of the object.
+/// The values of a custom resource that cannot be parsed by its `openAPIV3Schema`, in the order of the object.
 pub fn unreadable(schema: &Value, object: &Value, duplicates: Duplicates) -> Vec<Unreadable> {
     let mut walk = Walk { duplicates, place: Vec::new(), found: Vec::new() };
-    walk.value(schema, object, Around { is_resource: true, keeps_unknown: false });
+    walk.value(schema, object, Inherited { is_resource: true, keeps_unknown: false });
     walk.found
 }
 
-/// What the server's own description says of every resource, also of an embedded one.
+/// The server's own schema of every resource, including embedded ones.
 /// Source: `ObjectMeta` of `k8s.io/apimachinery/pkg/apis/meta/v1`
 static RESOURCE: LazyLock<Value> = LazyLock::new(|| {
     let fields = |texts: &[&str], others: Value| {
@@ -117,12 +117,12 @@ static RESOURCE: LazyLock<Value> = LazyLock::new(|| {
     fields(&["apiVersion", "kind"], json!({"metadata": metadata}))
 });
 
-/// What a node inherits.
+/// The context that a node inherits from its ancestors.
 #[derive(Clone, Copy)]
-struct Around {
-    /// Metadata is that of a resource.
+struct Inherited {
+    /// Whether the metadata is that of a resource.
     is_resource: bool,
-    /// A node above keeps unknown fields.
+    /// Whether a node above keeps unknown fields.
     keeps_unknown: bool,
 }
 
@@ -131,7 +131,7 @@ enum Element<'o> {
     Index(usize),
     /// An item of a set.
     Value(&'o Value),
-    /// An item of a list whose items have keys: those that it has, in order.
+    /// The keys of an item in a list with keys, in order.
     Keys(Vec<(&'o str, &'o Value)>),
 }
 
@@ -142,35 +142,35 @@ struct Walk<'o> {
 }
 
 impl<'o> Walk<'o> {
-    fn value(&mut self, schema: &'o Value, value: &'o Value, around: Around) {
+    fn value(&mut self, schema: &'o Value, value: &'o Value, inherited: Inherited) {
         let flag = |name: &str| schema.get(name) == Some(&Value::Bool(true));
-        let around = Around {
-            is_resource: around.is_resource || flag("x-kubernetes-embedded-resource"),
-            keeps_unknown: around.keeps_unknown || flag("x-kubernetes-preserve-unknown-fields"),
+        let inherited = Inherited {
+            is_resource: inherited.is_resource || flag("x-kubernetes-embedded-resource"),
+            keeps_unknown: inherited.keeps_unknown || flag("x-kubernetes-preserve-unknown-fields"),
         };
-        // A null is of any type.
+        // A null is valid for any type.
         if value.is_null() {
             return;
         }
         let expected = match schema.get("type").and_then(Value::as_str) {
-            // Any type goes.
+            // Any type is valid.
             None | Some("") => match value {
-                Value::Object(map) => return self.map(schema, map, around),
+                Value::Object(map) => return self.map(schema, map, inherited),
                 _ => return,
             },
             Some("object") => match value {
-                Value::Object(map) => return self.map(schema, map, around),
+                Value::Object(map) => return self.map(schema, map, inherited),
                 other => format!("expected map, got &{{{}}}", gotext::plain(other)),
             },
             Some("array") => match value {
-                Value::Array(items) => return self.list(schema, items, around),
+                Value::Array(items) => return self.list(schema, items, inherited),
                 other => format!("expected list, got &{{{}}}", gotext::plain(other)),
             },
             Some("boolean") if !value.is_boolean() => format!("expected boolean, got &{{{}}}", gotext::plain(value)),
             Some("integer" | "number") if !value.is_number() => {
                 format!("expected numeric (int or float), got {}", go_type(value))
             }
-            // A text with a format may be any scalar.
+            // A string with a format can be any scalar.
             Some("string") => match (schema.get("format").and_then(Value::as_str), value) {
                 (_, Value::String(_)) => return,
                 (None | Some("" | "byte"), other) => {
@@ -186,15 +186,15 @@ impl<'o> Walk<'o> {
         self.refuse(UnreadableKind::Type, None, expected);
     }
 
-    fn map(&mut self, schema: &'o Value, map: &'o Map<String, Value>, around: Around) {
+    fn map(&mut self, schema: &'o Value, map: &'o Map<String, Value>, inherited: Inherited) {
         let properties = schema.get("properties").and_then(Value::as_object);
         let entries = schema.get("additionalProperties");
-        let below = Around { is_resource: false, ..around };
+        let below = Inherited { is_resource: false, ..inherited };
         for (key, value) in map {
             self.place.push((Element::Field(key), Step::from(key.as_str())));
-            let of_resource = around.is_resource.then(|| RESOURCE["properties"].get(key)).flatten();
+            let of_resource = inherited.is_resource.then(|| RESOURCE["properties"].get(key)).flatten();
             if let Some(property) = of_resource {
-                self.value(property, value, Around { is_resource: false, keeps_unknown: false });
+                self.value(property, value, Inherited { is_resource: false, keeps_unknown: false });
             } else if let Some(property) = properties.and_then(|properties| properties.get(key)) {
                 self.value(property, value, below);
             } else {
@@ -202,7 +202,8 @@ impl<'o> Walk<'o> {
                     Some(entry @ Value::Object(_)) => self.value(entry, value, below),
                     Some(Value::Bool(true)) => {}
                     None | Some(Value::Null)
-                        if around.keeps_unknown || properties.is_none_or(Map::is_empty) && !around.is_resource => {}
+                        if inherited.keeps_unknown
+                            || properties.is_none_or(Map::is_empty) && !inherited.is_resource => {}
                     _ => self.refuse(UnreadableKind::Undeclared, None, "field not declared in schema".to_owned()),
                 }
             }
@@ -210,8 +211,8 @@ impl<'o> Walk<'o> {
         }
     }
 
-    fn list(&mut self, schema: &'o Value, items: &'o [Value], around: Around) {
-        let below = Around { is_resource: false, ..around };
+    fn list(&mut self, schema: &'o Value, items: &'o [Value], inherited: Inherited) {
+        let below = Inherited { is_resource: false, ..inherited };
         let list_type = schema.get("x-kubernetes-list-type").and_then(Value::as_str);
         let mut seen = HashSet::new();
         for (index, item) in items.iter().enumerate() {
@@ -227,7 +228,7 @@ impl<'o> Walk<'o> {
             };
             let element = match element {
                 Ok(element) => element,
-                // The server looks no further into the list.
+                // The server checks no further elements of the list.
                 Err(reason) => {
                     let message = format!("element {index}: {reason}");
                     return self.refuse(UnreadableKind::Element, Some(index), message);
@@ -252,7 +253,7 @@ impl<'o> Walk<'o> {
     }
 }
 
-/// The keys of an item, with the defaults of those that it does not have, by name.
+/// The keys of an item, sorted by name, with defaults for the missing ones.
 fn keys_of<'o>(schema: &'o Value, item: &'o Value) -> Result<Vec<(&'o str, &'o Value)>, String> {
     let map = match item {
         Value::Object(map) => map,
@@ -291,7 +292,7 @@ impl Element<'_> {
         }
     }
 
-    /// The same for elements that the server takes for the same one: an integer is the float of the same value.
+    /// A text that is equal for elements that the server considers the same: an integer equals the same float.
     fn identity(&self) -> Option<String> {
         let of_value = |value: &Value| match value {
             Value::Number(number) => match Num::of(number) {
@@ -310,7 +311,7 @@ impl Element<'_> {
     }
 }
 
-/// A value as it is written in a path.
+/// A value as it appears in a path.
 fn key_text(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

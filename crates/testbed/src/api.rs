@@ -1,4 +1,4 @@
-//! Requests to the API server for preparing and asserting, on blocking calls.
+//! Blocking requests to the API server, for test setup and assertions.
 
 use std::error::Error;
 use std::path::Path;
@@ -20,13 +20,13 @@ use tokio::runtime::Runtime;
 
 use crate::wait::{eventually, within_a_minute};
 
-/// A blocking JSON client of one user. What the server answers is for the test to judge, as `(status, body)`; a body that
-/// is not JSON comes as a string.
+/// A blocking JSON client for one user. Responses are returned as `(status, body)` for the test to check; a body that
+/// is not JSON is returned as a string.
 ///
 /// # Panics
 ///
-/// Every method whose name does not begin with `try_` fails the test where the server cannot be reached. No method may be
-/// called inside of an async runtime.
+/// Every method whose name does not begin with `try_` panics if the server cannot be reached. Do not call these
+/// methods in an async runtime.
 pub struct Api {
     runtime: Runtime,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
@@ -35,7 +35,8 @@ pub struct Api {
 }
 
 impl Api {
-    /// A client of the server at this address: `ca_file` for `https`, a bearer token unless it is to be anonymous.
+    /// Creates a client for the server at `url`. `ca_file` is required for `https`; without `token`, requests are
+    /// anonymous.
     pub fn new(url: &str, ca_file: Option<&Path>, token: Option<&str>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -47,12 +48,12 @@ impl Api {
         Self { runtime, client, url: url.trim_end_matches('/').to_owned(), authorization }
     }
 
-    /// GET of a path with its query.
+    /// GET of a path with an optional query.
     pub fn get(&self, path: &str) -> (u16, Value) {
         self.send("GET", path, None)
     }
 
-    /// As [`get`](Self::get), for a server that may not answer.
+    /// [`get`](Self::get) for a server that might be unreachable.
     pub fn try_get(&self, path: &str) -> Result<(u16, Value), String> {
         self.try_send("GET", path, None)
     }
@@ -62,12 +63,12 @@ impl Api {
         self.send("POST", path, Some(("application/json", body)))
     }
 
-    /// As [`post`](Self::post), for a server that may not answer.
+    /// [`post`](Self::post) for a server that might be unreachable.
     pub fn try_post(&self, path: &str, body: &Value) -> Result<(u16, Value), String> {
         self.try_send("POST", path, Some(("application/json", body)))
     }
 
-    /// As [`put`](Self::put), for a server that may not answer.
+    /// [`put`](Self::put) for a server that might be unreachable.
     pub fn try_put(&self, path: &str, body: &Value) -> Result<(u16, Value), String> {
         self.try_send("PUT", path, Some(("application/json", body)))
     }
@@ -82,31 +83,31 @@ impl Api {
         self.send("PATCH", path, Some(("application/merge-patch+json", body)))
     }
 
-    /// A server-side apply by a field manager of the test's choice, without force.
+    /// Server-side apply with the given field manager, without force.
     pub fn server_side_apply(&self, path: &str, field_manager: &str, body: &Value) -> (u16, Value) {
         self.apply_to(&format!("{path}?fieldManager={field_manager}"), body)
     }
 
-    /// A server-side apply with parameters of the test's choice in the path.
+    /// Server-side apply with the query parameters in `path`.
     pub fn apply_to(&self, path: &str, body: &Value) -> (u16, Value) {
         self.send("PATCH", path, Some(("application/apply-patch+yaml", body)))
     }
 
-    /// DELETE of what is at `path`.
+    /// DELETE of the object or collection at `path`.
     pub fn delete(&self, path: &str) -> (u16, Value) {
         self.send("DELETE", path, None)
     }
 
-    /// Whether the server answers at all and calls itself ready.
+    /// Whether the server responds and is ready.
     pub fn is_ready(&self) -> bool {
         self.try_send("GET", "/readyz", None).is_ok_and(|(status, _)| status == 200)
     }
 
-    /// The sum of a counter of `/metrics` over all series that have these labels.
+    /// The sum of a counter in `/metrics` over all series with these labels.
     ///
-    /// Where tests share a server, filter by something of the test's own, such as the API group. The server
-    /// counts a request after it has answered it, so wait for a number with [`eventually`]; that something was *not*
-    /// requested cannot be seen here for certain.
+    /// If tests share a server, filter by a label value that is unique to the test, such as its API group. The server
+    /// counts a request after responding to it, so wait for the value with [`eventually`]; it is not possible to prove
+    /// that something was *not* requested.
     pub fn metrics(&self, counter: &str, labels: &[(&str, &str)]) -> f64 {
         let (status, text) = self.get("/metrics");
         assert_eq!(status, 200, "{text}");
@@ -120,9 +121,9 @@ impl Api {
             .sum()
     }
 
-    /// Creates, or else replaces, the objects of a YAML stream, in its order, and returns them as the server answered.
+    /// Creates or replaces the objects of a YAML stream, in order, and returns them as the server responded.
     ///
-    /// A CRD is waited for: on return it is Established and each served version of it answers.
+    /// For a CRD this waits until it is Established and each served version is available.
     pub fn apply_yaml(&self, text: &str) -> Vec<Value> {
         serde_yaml::Deserializer::from_str(text)
             .map(|document| Value::deserialize(document).unwrap_or_else(|e| panic!("the test's YAML: {e}\n{text}")))
@@ -131,7 +132,7 @@ impl Api {
             .collect()
     }
 
-    /// The path of an object, for requests of one's own. Needs its apiVersion, kind and metadata only.
+    /// The path of an object, for custom requests. Requires only apiVersion, kind and metadata.
     pub fn path_of(&self, object: &Value) -> String {
         let name = object["metadata"]["name"].as_str().expect("the object has a name");
         format!("{}/{name}", self.collection_of(object))
@@ -150,7 +151,7 @@ impl Api {
         if answer["kind"] == "CustomResourceDefinition" { self.served(&path) } else { answer }
     }
 
-    /// Waits until a CRD is Established and its resource can be used; returns it as it is then.
+    /// Waits until a CRD is Established and its resource is available, and returns the live CRD.
     fn served(&self, path: &str) -> Value {
         let live = eventually(&format!("{path} is Established"), || {
             let (_, live) = self.get(path);
@@ -172,7 +173,7 @@ impl Api {
         let api_version = object["apiVersion"].as_str().expect("the object has an apiVersion");
         let base = if api_version.contains('/') { "/apis" } else { "/api" };
         let base = format!("{base}/{api_version}");
-        // Discovery lags a little behind a CRD that is served already.
+        // Discovery lags slightly behind a CRD that is already served.
         let resource = within_a_minute(|| {
             let (_, list) = self.get(&base);
             let resources = list["resources"].as_array()?;
@@ -216,7 +217,7 @@ impl Api {
     }
 }
 
-/// Connects to servers with a certificate from this file, or without TLS.
+/// A connector for `https` servers with a certificate from `ca_file`, and for plain `http`.
 fn connector(ca_file: Option<&Path>) -> HttpsConnector<HttpConnector> {
     let mut roots = RootCertStore::empty();
     for certificate in ca_file.into_iter().flat_map(|file| CertificateDer::pem_file_iter(file).expect("a CA file")) {
@@ -230,13 +231,13 @@ fn connector(ca_file: Option<&Path>) -> HttpsConnector<HttpConnector> {
     HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build()
 }
 
-/// An error and what it comes from, on one line.
+/// An error with its sources, on one line.
 fn with_sources(error: &dyn Error) -> String {
     let sources = std::iter::successors(error.source(), |&error| error.source());
     sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
 }
 
-/// Whether the comma-separated labels of a series hold this one.
+/// Whether the comma-separated labels of a series include `label`.
 fn has_label(series: &str, label: &str) -> bool {
     series.match_indices(label).any(|(at, _)| at == 0 || series.as_bytes()[at - 1] == b',')
 }

@@ -1,4 +1,4 @@
-//! Where the binaries of the servers come from.
+//! Locates or builds the server binaries.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,15 +6,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The module that pins both servers. It is copied to where they are built, as a package may lie where nothing may be
-/// written.
+/// The module that pins both servers. It is copied to the build folder, because the package can be in a read-only
+/// location.
 const GO_MOD: &str = include_str!("../control-plane/go.mod");
 const GO_SUM: &str = include_str!("../control-plane/go.sum");
 /// The same for kwok.
 const KWOK_MOD: &str = include_str!("../control-plane/kwok/go.mod");
 const KWOK_SUM: &str = include_str!("../control-plane/kwok/go.sum");
 
-/// A program that asks the libraries which OLM is built on what they make of version ranges.
+/// The source of a program that evaluates version ranges with the libraries used by OLM.
 const RANGE_ORACLE: &str = include_str!("../control-plane/range-oracle/main.go");
 
 pub struct Binaries {
@@ -22,14 +22,14 @@ pub struct Binaries {
     pub etcd: PathBuf,
 }
 
-/// What runs the objects of a control plane.
+/// The binaries of the controllers of a control plane.
 pub struct Controllers {
     pub controller_manager: PathBuf,
     pub scheduler: PathBuf,
     pub kwok: PathBuf,
 }
 
-/// The binaries of `KUBEBUILDER_ASSETS` where that is set, else those of the pinned Go module, built now if need be.
+/// The binaries in `KUBEBUILDER_ASSETS` if it is set, otherwise those of the pinned Go module, built if necessary.
 pub fn binaries() -> Binaries {
     match std::env::var_os("KUBEBUILDER_ASSETS") {
         Some(folder) if !folder.is_empty() => {
@@ -44,15 +44,16 @@ pub fn binaries() -> Binaries {
             }
             found
         }
-        _ => built(),
+        _ => build_pinned(),
     }
 }
 
-/// The same of the controllers. They are built also where `KUBEBUILDER_ASSETS` is set and lacks them: few have them there.
+/// The binaries of the controllers. They are built even if `KUBEBUILDER_ASSETS` is set, unless it contains all of
+/// them, which is rare.
 pub fn controllers() -> Controllers {
     const NAMES: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kwok"];
     let folder = std::env::var_os("KUBEBUILDER_ASSETS").filter(|folder| !folder.is_empty());
-    let given = folder.map(|folder| NAMES.map(|name| in_absolute(Path::new(&folder), name)));
+    let given = folder.map(|folder| NAMES.map(|name| absolute(Path::new(&folder), name)));
     let [controller_manager, scheduler, kwok] =
         given.filter(|given| given.iter().all(|binary| binary.is_file())).unwrap_or_else(|| {
             let folder = versions_folder();
@@ -68,11 +69,11 @@ pub fn controllers() -> Controllers {
     Controllers { controller_manager, scheduler, kwok }
 }
 
-/// The program in `control-plane/range-oracle`, built now if need be: how version ranges are read by the libraries that
-/// Operator Lifecycle Manager uses. Its input and output are described at the head of its source.
+/// The program in `control-plane/range-oracle`, built if necessary. It evaluates version ranges with the libraries
+/// that Operator Lifecycle Manager uses. The comment at the top of its source describes its input and output.
 pub fn range_oracle() -> PathBuf {
     let folder = versions_folder();
-    // A program of another source has another name: what is built already is used by other test processes.
+    // The name depends on the source, because other test processes might be using an existing binary.
     let mut hasher = DefaultHasher::new();
     (RANGE_ORACLE, GO_MOD).hash(&mut hasher);
     let binary = folder.join(format!("range-oracle-{:016x}", hasher.finish()));
@@ -85,22 +86,22 @@ pub fn range_oracle() -> PathBuf {
     binary
 }
 
-/// A Go module: the folder in which it is built, its go.mod and its go.sum.
+/// A Go module: its build folder, go.mod and go.sum.
 type Module = (&'static str, &'static str, &'static str);
 
 const KUBERNETES: Module = ("", GO_MOD, GO_SUM);
 const KWOK: Module = ("module-kwok", KWOK_MOD, KWOK_SUM);
 
-fn in_absolute(folder: &Path, name: &str) -> PathBuf {
-    // Relative to here, not to the folder that the servers will run in.
+fn absolute(folder: &Path, name: &str) -> PathBuf {
+    // Relative to the current folder, not to the folder in which the servers will run.
     std::path::absolute(folder).expect("an absolute path").join(name)
 }
 
 fn in_folder(folder: &Path) -> Binaries {
-    Binaries { kube_apiserver: in_absolute(folder, "kube-apiserver"), etcd: in_absolute(folder, "etcd") }
+    Binaries { kube_apiserver: absolute(folder, "kube-apiserver"), etcd: absolute(folder, "etcd") }
 }
 
-fn built() -> Binaries {
+fn build_pinned() -> Binaries {
     let folder = versions_folder();
     let found = in_folder(&folder);
     let packages = [
@@ -111,13 +112,13 @@ fn built() -> Binaries {
     found
 }
 
-/// The folder of these versions.
+/// The cache folder for the pinned versions.
 fn versions_folder() -> PathBuf {
     let kubernetes = pinned("k8s.io/kubernetes");
     cache().join(format!("kubernetes-{kubernetes}-etcd-{}", pinned("go.etcd.io/etcd/server/v3")))
 }
 
-/// Builds what is missing, one test process at a time.
+/// Builds missing binaries, in one test process at a time.
 fn build_missing<'a>(folder: &Path, packages: impl IntoIterator<Item = (&'a PathBuf, (&'a str, Module))>) {
     fs::create_dir_all(folder).unwrap_or_else(|e| panic!("cannot create {}: {e}", folder.display()));
     let lock = File::create(folder.join("lock")).expect("create the build's lock file");
@@ -129,9 +130,9 @@ fn build_missing<'a>(folder: &Path, packages: impl IntoIterator<Item = (&'a Path
     }
 }
 
-/// Where built servers are kept: in Cargo's target directory, or else in the user's cache.
+/// The cache folder for built servers: in Cargo's target directory, or otherwise in the user's cache.
 fn cache() -> PathBuf {
-    // A test binary lies in the target directory; a documentation test runs in the folder of its package.
+    // A test binary is in the target directory; a documentation test runs in the folder of its package.
     let of_binary = std::env::current_exe()
         .ok()
         .and_then(|binary| binary.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).map(Path::to_owned));
@@ -156,7 +157,7 @@ fn build(package: &str, binary: &Path, folder: &Path, (inner, go_mod, go_sum): M
         fs::write(folder.join(name), text)
             .unwrap_or_else(|e| panic!("cannot write {name} in {}: {e}", folder.display()));
     }
-    // Straight to stderr: the test runner would hold back what goes through eprintln! until the test is over.
+    // Write directly to stderr: the test runner would capture the output of eprintln! until the test ends.
     let _ = writeln!(std::io::stderr(), "building {package} for the tests (all servers: about 6 minutes, once)");
     let (major, minor) = major_minor(kubernetes);
     let version = "k8s.io/component-base/version";
@@ -177,7 +178,7 @@ fn build(package: &str, binary: &Path, folder: &Path, (inner, go_mod, go_sum): M
         .status()
         .unwrap_or_else(|e| {
             panic!(
-                "the tests need the servers of Kubernetes, and `go` to build them does not start ({e}).\n\
+                "the tests need the Kubernetes servers, and `go`, which builds them, does not start ({e}).\n\
                  Install Go {} or newer, or set KUBEBUILDER_ASSETS to a folder with both binaries.",
                 go_version()
             )
@@ -185,7 +186,8 @@ fn build(package: &str, binary: &Path, folder: &Path, (inner, go_mod, go_sum): M
     assert!(
         status.success(),
         "`go build {package}` failed in {folder} ({status}); its messages are above.\n\
-         It needs Go {} or newer and, the first time, a module proxy. Or set KUBEBUILDER_ASSETS to a folder with both binaries.",
+         It needs Go {} or newer and, the first time, a module proxy.\n\
+         Or set KUBEBUILDER_ASSETS to a folder with both binaries.",
         go_version(),
         folder = folder.display()
     );
@@ -201,7 +203,7 @@ fn go_version() -> &'static str {
     line_after("go").unwrap_or("of its go.mod")
 }
 
-/// The second word of the first line of go.mod that starts with the word `word` and has more than one.
+/// The second word of the first line in go.mod whose first word is `word` and that has more than one word.
 fn line_after(word: &str) -> Option<&'static str> {
     GO_MOD.lines().find_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
         [first, second, ..] if first == word => Some(second),

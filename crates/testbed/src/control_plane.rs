@@ -18,21 +18,21 @@ use crate::network::{self, Network};
 use crate::supervisor::Supervisor;
 use crate::wait::{eventually, within_minutes};
 
-/// How many users [`ControlPlane::user`] can hand out; a token file cannot grow at run time.
+/// The maximum number of users from [`ControlPlane::user`]; the API server reads its token file only at startup.
 pub const SPARE_USERS: usize = 64;
 
-/// What kwok does with nodes and Pods.
+/// kwok's configuration for nodes and Pods.
 const STAGES: &str = include_str!("../control-plane/kwok/stages.yaml");
 
 const ETCD: &str = "etcd";
 const API_SERVER: &str = "kube-apiserver";
 
-/// The control plane that all tests of this process share, started by the first caller.
+/// The control plane shared by all tests of this process; the first caller starts it.
 ///
 /// # Panics
 ///
-/// As [`ControlPlane::start`]. A failed start is not tried again by the next test: with a missing toolchain each test
-/// fails at once.
+/// See [`ControlPlane::start`]. A failed start is not retried by the next test, so without a toolchain every test
+/// fails immediately.
 pub fn shared() -> &'static ControlPlane {
     static SHARED: OnceLock<Option<ControlPlane>> = OnceLock::new();
     let mut failure = None;
@@ -46,13 +46,14 @@ pub fn shared() -> &'static ControlPlane {
     if let Some(panic) = failure {
         std::panic::resume_unwind(panic);
     }
-    shared.as_ref().expect("the control plane did not start; the first failed test says why")
+    shared.as_ref().expect("the control plane did not start; see the first failed test")
 }
 
-/// A running etcd and kube-apiserver. Dropping it ends both; so does the end of the test process, of whatever kind.
+/// A running etcd and kube-apiserver. Both stop when this value is dropped, and when the test process ends for any
+/// reason.
 ///
-/// The methods of [`Api`], as the admin, are there on this type itself. All methods fail the test (panic) where something
-/// does not work that a test can do nothing about.
+/// The methods of [`Api`] are available on this type, with the rights of the admin. All methods panic on errors that a
+/// test cannot handle.
 pub struct ControlPlane {
     supervisor: Mutex<Supervisor>,
     folder: PathBuf,
@@ -65,21 +66,22 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts a pair of a test's own, for a test that harms it; all others share the one of [`shared`].
+    /// Starts a separate control plane, for a test that damages it; other tests share the one from [`shared`].
     ///
     /// # Panics
     ///
-    /// If there are no binaries and they cannot be built, or the servers do not start; the message says why.
+    /// If there are no binaries and they cannot be built, or if the servers do not start; the message gives the
+    /// reason.
     pub fn start() -> Self {
         Self::start_pair(false)
     }
 
-    /// Starts one whose API server reaches servers of the test as Services, for its service proxy and for webhooks: see
-    /// [`route`](Self::route).
+    /// Starts a control plane whose API server can reach servers of the test as Services, for its service proxy and
+    /// for webhooks: see [`route`](Self::route).
     ///
     /// # Panics
     ///
-    /// As [`ControlPlane::start`].
+    /// See [`ControlPlane::start`].
     pub fn start_with_network() -> Self {
         Self::start_pair(true)
     }
@@ -91,20 +93,20 @@ impl ControlPlane {
             attempts -= 1;
             match Self::try_start(&binaries, with_network) {
                 Ok(started) => return started,
-                // A free port can be taken by somebody else before the server binds it.
+                // Another process can take a free port before the server binds it.
                 Err(log) if attempts > 0 && log.contains("address already in use") => {}
                 Err(log) => panic!("the control plane does not start: {log}"),
             }
         }
     }
 
-    /// Starts one with controllers: kube-controller-manager, kube-scheduler, and a node of kwok's, on which Pods run, or not, as the
-    /// image of their first container says: `missing` is never pulled, `failing` ends with exit code 1, `starting` does not become
-    /// ready, any other runs. The Pods of Jobs end with success.
+    /// Starts a control plane with controllers: kube-controller-manager, kube-scheduler, and a node simulated by kwok.
+    /// The image of a Pod's first container determines its fate: `missing` is never pulled, `failing` exits with code
+    /// 1, `starting` never becomes ready, and any other image runs. The Pods of Jobs succeed.
     ///
     /// # Panics
     ///
-    /// As [`ControlPlane::start`].
+    /// See [`ControlPlane::start`].
     pub fn start_with_controllers() -> Self {
         let Controllers { controller_manager, scheduler, kwok } = controllers();
         let started = Self::start();
@@ -117,7 +119,7 @@ impl ControlPlane {
         let arguments = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect::<Vec<String>>();
         supervisor.run("kube-controller-manager", &controller_manager, &arguments(&[&common, &manager]));
         supervisor.run("kube-scheduler", &scheduler, &arguments(&[&common]));
-        // What many workloads ask of their node.
+        // The labels that many workloads require of their node.
         let labels =
             json!({"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": "node"});
         let node =
@@ -135,13 +137,14 @@ impl ControlPlane {
                 }
                 _ => started.api.get("/api/v1/namespaces/default/serviceaccounts/default").0 == 200,
             };
-            wait_for(&mut supervisor, server, ready).unwrap_or_else(|log| panic!("no controllers: {log}"));
+            wait_for(&mut supervisor, server, ready)
+                .unwrap_or_else(|log| panic!("the controllers do not start: {log}"));
         }
         drop(supervisor);
         started
     }
 
-    /// `Err` holds the end of the log of the server that ended.
+    /// `Err` contains the end of the log of the server that stopped.
     fn try_start(binaries: &Binaries, with_network: bool) -> Result<Self, String> {
         let mut supervisor = Supervisor::start();
         let folder = supervisor.folder().to_owned();
@@ -150,7 +153,7 @@ impl ControlPlane {
 
         supervisor.run(ETCD, &binaries.etcd, &etcd_arguments(&etcd_url, peer));
         let log = folder.join("etcd.log");
-        // Not a connection: should another etcd own the port by now, it would answer just as well.
+        // Do not check by connecting: another etcd on that port would respond as well.
         let ready = || fs::read_to_string(&log).is_ok_and(|log| log.contains("ready to serve client requests"));
         wait_for(&mut supervisor, ETCD, ready)?;
 
@@ -185,77 +188,79 @@ impl ControlPlane {
         Ok(started)
     }
 
-    /// The API server's address, `https://127.0.0.1:PORT`.
+    /// The URL of the API server, `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// The certificate that the API server made for itself.
+    /// The path of the API server's self-signed certificate.
     pub fn ca_file(&self) -> PathBuf {
         self.folder.join("certs/apiserver.crt")
     }
 
-    /// The servers' folder, which ends with them: data, logs, kubeconfigs.
+    /// The folder with the data, logs and kubeconfigs of the servers. It is removed when they stop.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The user's kubeconfig; its context is named `test`.
+    /// The path of the user's kubeconfig, whose context is named `test`.
     ///
-    /// Users are `admin` (may everything), `reader` (may get, list and watch everything), `nobody` (no rights), and
-    /// those that [`user`](Self::user) returns.
+    /// The users are `admin` (all rights), `reader` (get, list and watch on everything), `nobody` (no rights), and
+    /// those returned by [`user`](Self::user).
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.token(user);
         self.folder.join(format!("{user}.kubeconfig"))
     }
 
-    /// A user's bearer token.
+    /// The bearer token of a user.
     pub fn token(&self, user: &str) -> &str {
         self.tokens.get(user).unwrap_or_else(|| panic!("there is no user {user:?}"))
     }
 
-    /// Every user with the bearer token.
+    /// All users and their bearer tokens.
     pub fn users(&self) -> impl Iterator<Item = (&str, &str)> {
         self.tokens.iter().map(|(user, token)| (user.as_str(), token.as_str()))
     }
 
-    /// A user of the test's own with just the rights of these RBAC rules, which apply in every namespace. No rules (an
-    /// empty list) are fine, too. Returns when the rights are in force.
+    /// Creates a user for the test with exactly these RBAC rules in every namespace. The list of rules can be empty.
+    /// Returns when the rights are in effect.
     pub fn user(&self, rules: &Value) -> String {
         let given = self.users_given.fetch_add(1, Ordering::Relaxed);
         assert!(
             given < SPARE_USERS,
-            "all {SPARE_USERS} spare users of this control plane are in use: share users among tests, or start another one"
+            "all {SPARE_USERS} spare users of this control plane are in use: share users among tests, or start another \
+             control plane"
         );
         let user = format!("user-{given}");
         self.allow(&user, rules);
         user
     }
 
-    /// Requests as the admin; the methods of [`Api`] are also there on this type itself.
+    /// A client for the admin; the methods of [`Api`] are also available on this type.
     pub fn api(&self) -> &Api {
         &self.api
     }
 
-    /// Requests as some user.
+    /// A client for a user.
     pub fn api_as(&self, user: &str) -> Api {
         Api::new(&self.url(), Some(&self.ca_file()), Some(self.token(user)))
     }
 
-    /// Kills the API server, as a crash would. Only on a control plane of one's own.
+    /// Kills the API server, as a crash would. Do not use this on a shared control plane.
     pub fn kill_api_server(&self) {
         self.supervisor().stop(API_SERVER);
     }
 
-    /// Starts the killed API server on the same port with the same data, and waits until it is ready.
+    /// Restarts the killed API server on the same port with the same data, and waits until it is ready.
     pub fn restart_api_server(&self) {
         let mut supervisor = self.supervisor();
-        supervisor.start_again(API_SERVER);
-        wait_for(&mut supervisor, API_SERVER, || self.api.is_ready()).unwrap_or_else(|log| panic!("no restart: {log}"));
+        supervisor.restart(API_SERVER);
+        wait_for(&mut supervisor, API_SERVER, || self.api.is_ready())
+            .unwrap_or_else(|log| panic!("the API server does not restart: {log}"));
     }
 
-    /// Makes etcd forget every revision but the current one, as happens every five minutes on a cluster. The API server
-    /// remembers some by itself until it is restarted. Only on a control plane of one's own.
+    /// Compacts etcd to the current revision, as happens every five minutes in a cluster. The API server still caches
+    /// some older revisions until it is restarted. Do not use this on a shared control plane.
     pub fn compact(&self) {
         let etcd = Api::new(&self.etcd_url, None, None);
         let (status, range) = etcd.post("/v3/kv/range", &json!({"key": BASE64.encode("/")}));
@@ -265,7 +270,7 @@ impl ControlPlane {
         assert_eq!(status, 200, "{answer}");
     }
 
-    /// Puts an object into etcd past the API server, which would not take it any more.
+    /// Writes an object directly to etcd, for objects that the API server would reject.
     pub fn store(&self, key: &str, object: &Value) {
         let etcd = Api::new(&self.etcd_url, None, None);
         let pair = json!({"key": BASE64.encode(key), "value": BASE64.encode(object.to_string())});
@@ -273,11 +278,11 @@ impl ControlPlane {
         assert_eq!(status, 200, "{answer}");
     }
 
-    /// From now on, where the API server connects to `address` (`192.0.2.10:8443`) of a Service or Pod, it reaches the server
-    /// that listens on this port on loopback. All other addresses are unreachable.
+    /// Routes connections from the API server to `address` (such as `192.0.2.10:8443`) of a Service or Pod to the
+    /// server that listens on `port` on loopback. All other addresses are unreachable.
     ///
-    /// For the service proxy the address must be in the Endpoints of the Service, with a Pod as its `targetRef` that has the
-    /// address in its status. It must be none of loopback: take one that is set aside for documentation.
+    /// For the service proxy, the address must be in the Endpoints of the Service, with a Pod as its `targetRef` that
+    /// has the address in its status. It must not be a loopback address: use one reserved for documentation.
     ///
     /// # Panics
     ///
@@ -286,7 +291,7 @@ impl ControlPlane {
         self.network.as_ref().expect("a control plane that was started with a network").route(address, port);
     }
 
-    /// The process ids of etcd and the API server.
+    /// The process IDs of etcd and the API server.
     pub fn pids(&self) -> Vec<u32> {
         let supervisor = self.supervisor();
         [ETCD, API_SERVER].iter().filter_map(|name| supervisor.pid(name)).collect()
@@ -296,7 +301,7 @@ impl ControlPlane {
         self.supervisor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Binds `rules` to `user` and waits until the authorizer, which learns of them by watching, answers accordingly.
+    /// Binds `rules` to `user`, and waits until the authorizer, which watches them, has seen the change.
     fn allow(&self, user: &str, rules: &Value) {
         const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
         let name = format!("test-{user}");
@@ -328,7 +333,7 @@ impl std::ops::Deref for ControlPlane {
     }
 }
 
-/// A kubeconfig (JSON, which is YAML) with the one context `test`.
+/// A kubeconfig (JSON, which is YAML) with a single context named `test`.
 pub fn kubeconfig(url: &str, ca_file: Option<&Path>, user: &str, token: &str) -> String {
     let mut cluster = json!({"server": url});
     if let Some(ca_file) = ca_file {
@@ -345,7 +350,7 @@ pub fn kubeconfig(url: &str, ca_file: Option<&Path>, user: &str, token: &str) ->
     format!("{config:#}\n")
 }
 
-/// Three different ports that nobody listens on at this moment.
+/// Three different ports that are currently unused.
 fn free_ports() -> [u16; 3] {
     let listeners = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on loopback"));
     listeners.each_ref().map(|listener| listener.local_addr().expect("the port of a listener").port())
@@ -368,13 +373,14 @@ fn etcd_arguments(url: &str, peer: u16) -> Vec<String> {
 fn api_server_arguments(etcd_url: &str, port: u16) -> Vec<String> {
     let fixed = [
         "--bind-address=127.0.0.1",
-        // Without these two, the server looks for a network interface other than loopback to advertise itself on.
+        // Without these two flags, the server looks for a network interface other than loopback to advertise itself
+        // on.
         "--advertise-address=127.0.0.1",
         "--endpoint-reconciler-type=none",
         "--cert-dir=certs",
         "--authorization-mode=RBAC",
         "--token-auth-file=tokens.csv",
-        // Nobody makes the accounts that it would ask for: there is no controller manager.
+        // Nothing creates the service accounts that it would require: there is no controller manager.
         "--disable-admission-plugins=ServiceAccount",
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-account-key-file=service-account.key",
@@ -385,9 +391,9 @@ fn api_server_arguments(etcd_url: &str, port: u16) -> Vec<String> {
     fixed.map(str::to_owned).into_iter().chain(chosen).collect()
 }
 
-/// Waits for a server that was just started; `Err` has the end of its log if it ended instead, or takes too long.
+/// Waits for a server that was just started. `Err` contains the end of its log if it stopped or is not ready in time.
 fn wait_for(supervisor: &mut Supervisor, name: &str, ready: impl Fn() -> bool) -> Result<(), String> {
-    // Two or three seconds, unless the machine has a great deal to do.
+    // It takes two or three seconds, unless the machine is very busy.
     let outcome = within_minutes(4, || match ready() {
         true => Some(Ok(())),
         false => (!supervisor.is_alive(name)).then_some(Err("ended at once")),
@@ -422,9 +428,10 @@ fn token_file(tokens: &BTreeMap<String, String>) -> String {
     tokens.iter().map(line).collect()
 }
 
-/// A P-256 private key in PEM, which the API server wants for signing service account tokens (no test uses one).
+/// A P-256 private key in PEM, which the API server requires for signing service account tokens (no test uses one).
 ///
-/// SEC 1 wraps the 32 bytes of the key in a fixed frame, and any number between 0 and the curve's order is a key.
+/// SEC 1 wraps the 32 bytes of the key in a fixed frame, and any number between 0 and the curve's order is a valid
+/// key.
 fn signing_key() -> String {
     let mut der = vec![0x30, 0x31, 0x02, 0x01, 0x01, 0x04, 0x20];
     der.extend((0..4).flat_map(|_| random().to_be_bytes()));
@@ -437,7 +444,7 @@ fn random() -> u64 {
     RandomState::new().hash_one(())
 }
 
-/// What to ask the server to find out whether a rule is in force: its first verb on its first resource or path.
+/// The attributes of a review that shows whether a rule is in effect: its first verb on its first resource or path.
 fn review_attributes(rule: &Value) -> serde_json::Map<String, Value> {
     let first = |key: &str| rule[key][0].as_str().unwrap_or_default();
     let mut attributes = serde_json::Map::new();

@@ -1,4 +1,4 @@
-//! Names, so that tests can share a server.
+//! Unique names, so that tests can share a server.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Isolated {
     /// An API group, such as `t3-4711.example.com`.
     pub group: String,
-    /// A namespace name. The namespace itself is the test's to create.
+    /// The name of a namespace, which the test must create.
     pub namespace: String,
 }
 
-/// Names for one test, unique among all tests and all test processes on this machine.
+/// Returns names that are unique among all tests and test processes on this machine.
 pub fn isolated() -> Isolated {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let name = format!("t{}-{}", COUNTER.fetch_add(1, Ordering::Relaxed), std::process::id());

@@ -1,8 +1,9 @@
-//! The network behind an API server, where there is none: connections to Services and Pods end at servers of the test.
+//! A substitute for the cluster network: connections from the API server to Services and Pods reach servers of the
+//! test.
 //!
-//! The API server refuses to connect to loopback for anybody, and servers of a test listen nowhere else. With an egress
-//! selector it dials nothing itself: it sends `CONNECT ADDRESS` to a proxy, here over a Unix socket, and the proxy may
-//! connect to whatever it likes.
+//! The API server refuses to connect to loopback addresses, where the servers of a test listen. With an egress
+//! selector, it does not connect directly: it sends `CONNECT ADDRESS` to a proxy, here over a Unix socket, and the
+//! proxy can connect anywhere.
 //!
 //! Source: <https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/>
 
@@ -16,19 +17,19 @@ use std::thread;
 
 /// The socket, in the folder of the servers.
 const SOCKET: &str = "network.sock";
-/// The file that says so, in the same folder.
+/// The egress selector configuration, in the same folder.
 pub const CONFIG: &str = "egress.json";
 
-/// Addresses of the cluster, and the ports on loopback behind them.
+/// Cluster addresses and the loopback ports that they are routed to.
 type Routes = Arc<Mutex<BTreeMap<String, u16>>>;
 
-/// The proxy. Its thread ends with the test process.
+/// The proxy. Its thread runs until the test process ends.
 pub struct Network {
     routes: Routes,
 }
 
 impl Network {
-    /// Listens on a socket in this folder, and writes the file that has the API server use it.
+    /// Listens on a socket in `folder`, and writes the configuration that makes the API server use it.
     pub fn start(folder: &Path) -> Self {
         let socket = folder.join(SOCKET);
         let config = serde_json::json!({
@@ -46,20 +47,20 @@ impl Network {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let known = Arc::clone(&known);
-                // A connection that breaks is none of the test's concern.
+                // The test does not depend on connections that break.
                 thread::spawn(move || connect(stream, &known));
             }
         });
         Network { routes }
     }
 
-    /// From now on connections to `address` go to this port on loopback.
+    /// Routes connections for `address` to this port on loopback.
     pub fn route(&self, address: &str, port: u16) {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner).insert(address.to_owned(), port);
     }
 }
 
-/// Reads the address that is asked for, and passes on what comes from either side.
+/// Reads the requested address, and forwards data in both directions.
 fn connect(client: UnixStream, routes: &Routes) -> io::Result<()> {
     let mut head = BufReader::new(client.try_clone()?);
     let mut request = String::new();
@@ -68,7 +69,7 @@ fn connect(client: UnixStream, routes: &Routes) -> io::Result<()> {
     while head.read_line(&mut line)? > 0 && !line.trim_end().is_empty() {
         line.clear();
     }
-    // The client waits for the answer: nothing of what follows is in the buffer.
+    // The client waits for the response, so the buffer contains no further data.
     drop(head);
     let address = request.split_whitespace().nth(1).unwrap_or_default();
     let port = routes.lock().unwrap_or_else(PoisonError::into_inner).get(address).copied();
@@ -83,7 +84,7 @@ fn connect(client: UnixStream, routes: &Routes) -> io::Result<()> {
         let _ = to_server.shutdown(Shutdown::Write);
     });
     let copied = io::copy(&mut &server, &mut &client);
-    // Both ways: a server that is gone is gone for the client too.
+    // Close both directions: when the server disconnects, the client is disconnected too.
     let _ = client.shutdown(Shutdown::Both);
     copied.map(drop)
 }

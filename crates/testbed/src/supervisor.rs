@@ -1,14 +1,15 @@
-//! The test process' side of `supervisor.sh`: starts it, tells it what to do, lets go of it.
+//! The Rust side of `supervisor.sh`: starts it, sends it commands, and closes its input.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// A shell that owns server processes and a folder, and ends both when this value or the test process is gone.
+/// A shell that owns server processes and a folder, and removes both when this value is dropped or the test process
+/// ends.
 pub struct Supervisor {
     child: Child,
-    /// Closing this pipe is what ends the servers; `None` only while dropping.
+    /// Closing this pipe stops the servers; `None` only during drop.
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     folder: PathBuf,
@@ -31,7 +32,7 @@ impl Supervisor {
         Self { child, commands, answers, folder: PathBuf::from(folder) }
     }
 
-    /// The folder that the servers run in; it disappears with them.
+    /// The folder in which the servers run; it is removed with them.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -44,15 +45,15 @@ impl Supervisor {
             .collect();
         let script = self.folder.join(format!("{name}.sh"));
         std::fs::write(&script, format!("exec {}\n", words.join(" "))).expect("write the server's start script");
-        self.start_again(name);
+        self.restart(name);
     }
 
-    /// Starts a server with what it was last [run](Self::run) with.
-    pub fn start_again(&mut self, name: &str) {
+    /// Restarts a server with the arguments of its last [`run`](Self::run).
+    pub fn restart(&mut self, name: &str) {
         self.ask(&format!("start {name}"));
     }
 
-    /// Kills a server and returns when its process is gone.
+    /// Kills a server and waits until its process has ended.
     pub fn stop(&mut self, name: &str) {
         self.ask(&format!("stop {name}"));
     }
@@ -61,12 +62,12 @@ impl Supervisor {
         self.ask(&format!("alive {name}")) == "yes"
     }
 
-    /// The process id of a server, `None` unless it was started and not stopped.
+    /// The process ID of a server; `None` if it was not started or has been stopped.
     pub fn pid(&self, name: &str) -> Option<u32> {
         std::fs::read_to_string(self.folder.join(format!("{name}.pid"))).ok()?.trim().parse().ok()
     }
 
-    /// The last lines that a server wrote, for the message of a failure.
+    /// The last lines of a server's log, for error messages.
     pub fn log_tail(&self, name: &str) -> String {
         let path = self.folder.join(format!("{name}.log"));
         let log = std::fs::read(&path).unwrap_or_default();

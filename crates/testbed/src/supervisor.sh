@@ -1,18 +1,18 @@
-# Owns the servers of one control plane, so that they end with the test process, however that one ends.
+# Owns the servers of one control plane, so that they stop when the test process ends for any reason.
 #
-# A Rust test process cannot clean up after itself: statics are never dropped, and nothing at all runs after a SIGKILL.
-# What the kernel does in every case is to close the process' end of a pipe. This shell reads commands from that pipe
-# and is the parent of the servers; at the end of input it kills them by the ids of its own children and removes the
-# folder that it made. It runs in a process group of its own, so a Ctrl-C at the terminal reaches the tests and not it.
+# A Rust test process cannot clean up after itself: statics are never dropped, and nothing runs after a SIGKILL. But the
+# kernel always closes the process' end of a pipe. This shell reads commands from that pipe and is the parent of the
+# servers; at the end of input it kills its children by process ID and removes the folder that it created. It runs in a
+# process group of its own, so Ctrl-C in the terminal reaches the tests but not this shell.
 #
-# Its first output line is the folder. Then each input line "start NAME", "stop NAME" or "alive NAME" is answered by
-# one line. A server NAME is what the script NAME.sh in the folder executes.
+# The first output line is the folder. Then each input line "start NAME", "stop NAME" or "alive NAME" is answered with
+# one line. The server NAME is started by the script NAME.sh in the folder.
 set -u
 umask 077
 dir=$(mktemp -d "${TMPDIR:-/tmp}/gantry-testbed.XXXXXX") && cd "$dir" || exit 1
 
 alive() {
-    jobs >/dev/null # lets the shell take note of children that ended
+    jobs >/dev/null # makes the shell notice children that have ended
     [ -f "$1.pid" ] && kill -0 "$(cat "$1.pid")"
 }
 
@@ -33,7 +33,7 @@ clean_up() {
 
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
-trap '' PIPE # the reader of the answers may be gone before the end of input is seen
+trap '' PIPE # the reader of the answers can be gone before this shell sees the end of input
 
 echo "$dir"
 while read -r command server; do

@@ -3,14 +3,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Waits until `probe` finds something and returns it.
+/// Waits until `probe` returns a value, and returns it.
 ///
 /// # Panics
 ///
-/// When a minute has passed without: fails the test with `what` was awaited.
+/// If there is no value after a minute; the message includes `what`.
 #[track_caller]
 pub fn eventually<T>(what: &str, probe: impl FnMut() -> Option<T>) -> T {
-    within_a_minute(probe).unwrap_or_else(|| panic!("waited a minute in vain: {what}"))
+    within_a_minute(probe).unwrap_or_else(|| panic!("timed out after a minute waiting for: {what}"))
 }
 
 pub(crate) fn within_a_minute<T>(probe: impl FnMut() -> Option<T>) -> Option<T> {

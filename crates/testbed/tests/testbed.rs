@@ -1,4 +1,4 @@
-//! A real control plane: its users, its client, and that it ends with its process.
+//! Tests a real control plane: its users, its client, and its shutdown with the process.
 
 #![cfg(unix)]
 
@@ -42,7 +42,7 @@ spec:
 fn the_server_is_ready_and_of_the_pinned_version() {
     let (status, version) = shared().get("/version");
     assert_eq!(status, 200);
-    // With KUBEBUILDER_ASSETS, the version is the user's choice.
+    // With KUBEBUILDER_ASSETS, the user chooses the version.
     if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
         assert_eq!(version["gitVersion"], "v1.36.3");
         assert_eq!((&version["major"], &version["minor"]), (&json!("1"), &json!("36")));
@@ -175,7 +175,7 @@ fn missing_binaries_are_a_failure_that_says_what_to_do() {
     assert!(stdout.contains("unset it to have both built"), "{stdout}");
 }
 
-/// What the tests of the teardown run in a process of its own.
+/// The process that the shutdown tests start.
 #[test]
 #[ignore = "started by other tests"]
 fn child_process() {
@@ -196,14 +196,14 @@ fn child(how: &str) -> Command {
     command
 }
 
-/// Returns once the child's servers are up: the child, the servers' folder and their process ids.
+/// Starts a child and returns when its servers are ready: the child, the servers' folder and their process IDs.
 fn start_child(how: &str) -> (std::process::Child, PathBuf, Vec<u32>) {
     let mut child = child(how);
     child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = child.spawn().expect("start the child");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
     let found = lines.find_map(|line| line.strip_prefix("child ").map(str::to_owned));
-    // The child prints more, and would fail with nobody to read it.
+    // The child prints more, and would fail if nothing read it.
     std::thread::spawn(move || lines.count());
     let found: Value = serde_json::from_str(&found.expect("the child's line")).expect("JSON");
     let folder = PathBuf::from(found["folder"].as_str().expect("a folder"));

@@ -1,7 +1,7 @@
-//! From text to nodes: the parser's events, kept in one flat list.
+//! From text to nodes: the parser's events in one flat list.
 //!
-//! Aliases stay references here, so a document costs memory in proportion to its length, whatever it expands to.
-//! Expanding them, under a budget, is [`super::decode`]'s work.
+//! Aliases are kept as references, so the memory for a document is proportional to its length, regardless of its
+//! expansion. [`super::decode`] expands them within a budget.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use super::libyaml::{explain, parser, place, trim_added_break};
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
 use super::{Error, block, flow, guard};
 
-/// Reads one document; `None` if there is nothing in it.
+/// Reads one document; `None` if it is empty.
 pub(super) fn compose(text: &str) -> Result<Option<Document<'_>>, Error> {
     match block::compose(text).or_else(|| flow::compose(text)) {
         Some(document) => Ok(Some(document)),
@@ -21,10 +21,10 @@ pub(super) fn compose(text: &str) -> Result<Option<Document<'_>>, Error> {
     }
 }
 
-/// Reads one document of any style.
+/// Reads one document of any style with libyaml.
 pub(super) fn compose_any(text: &str) -> Result<Option<Document<'static>>, Error> {
     if text.len() > MAX_BYTES {
-        return Err(Error { line: 1, column: 1, message: format!("a document may have at most {MAX_BYTES} bytes") });
+        return Err(Error { line: 1, column: 1, message: format!("a document can have at most {MAX_BYTES} bytes") });
     }
     guard::check(text)?;
     let composer = Composer { nodes: Vec::new(), open: Vec::new(), anchors: HashMap::new(), last_end: 0 };
@@ -33,10 +33,10 @@ pub(super) fn compose_any(text: &str) -> Result<Option<Document<'static>>, Error
 
 struct Composer {
     nodes: Vec<Raw<'static>>,
-    /// The collections that are not closed yet.
+    /// The collections that are still open.
     open: Vec<u32>,
     anchors: HashMap<String, u32>,
-    /// Where the last scalar, alias or bracket ended.
+    /// The end of the last scalar, alias or bracket.
     last_end: u32,
 }
 
@@ -122,7 +122,8 @@ impl Composer {
 
     fn close(&mut self, next_index: u32, start: &libyaml_safer::Mark, end: u32) {
         let Some(opened) = self.open.pop() else { return };
-        // A flow collection ends with its bracket. A block collection ends nowhere in the text: take its last child's end.
+        // A flow collection ends with its bracket. A block collection has no end marker, so use the end of its last
+        // child.
         if u64::from(end) > start.index {
             self.last_end = end;
         }
@@ -135,7 +136,7 @@ impl Composer {
     }
 }
 
-/// An anchor's name, which is made of letters and digits but may be of any length.
+/// A shortened anchor name: it consists of letters and digits, but its length is unlimited.
 fn short(anchor: &str) -> &str {
     anchor.get(..60).unwrap_or(anchor)
 }

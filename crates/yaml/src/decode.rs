@@ -1,4 +1,4 @@
-//! From nodes to values: aliases and merge keys expanded, keys turned into strings, one value for each key.
+//! From nodes to values: expands aliases and merge keys, converts keys to strings, and keeps one value for each key.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,37 +12,37 @@ use super::resolve::{MERGE, Scalar, resolve};
 use super::{Data, Duplicate, Entry, Error, Json, Node, Span, Step};
 
 impl<'t> Document<'t> {
-    /// Reads one document; `None` if there is nothing in it but comments.
+    /// Reads one document; `None` if it contains nothing but comments.
     pub fn read(text: &'t str) -> Result<Option<Document<'t>>, Error> {
         compose(text)
     }
 
-    /// The document as compact JSON text.
+    /// Converts the document to compact JSON text.
     pub fn json(&self) -> Result<Json, Error> {
         let mut decoder = Decoder::new(self);
         let mut out = Vec::new();
         decoder.json(0, 0, &mut out)?;
-        // Made of strings, it is valid UTF-8; the second arm is never taken.
+        // The output consists of strings, so it is valid UTF-8, and the closure never runs.
         let text =
             String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         Ok(Json { text, duplicates: decoder.duplicates })
     }
 
-    /// The document as a tree, together with the keys that were written twice.
+    /// Converts the document to a tree, and returns the duplicate keys.
     pub fn tree(&self) -> Result<(Node, Vec<Duplicate>), Error> {
         let mut decoder = Decoder::new(self);
         let node = decoder.node(0, 0)?;
         Ok((node, decoder.duplicates))
     }
 
-    /// Follows `path` as far as it exists. Gives the number of steps that were found and the place of the last one:
-    /// a key for a mapping's entry, the value itself for an item or for the document.
+    /// Follows `path` as far as it exists. Returns the number of steps found and the position of the last one: the key
+    /// of a mapping entry, or the value itself for an item or the document.
     pub fn locate<'p>(&self, path: impl IntoIterator<Item = Step<'p>>) -> (usize, Span) {
         let Found { depth, span, .. } = Decoder::new(self).follow(path);
         (depth, span)
     }
 
-    /// The places of the items of the list at `path`; empty if there is no list.
+    /// The positions of the items in the list at `path`; empty if there is no list.
     pub fn items<'p>(&self, path: impl IntoIterator<Item = Step<'p>>) -> Vec<Span> {
         let mut decoder = Decoder::new(self);
         let found = decoder.follow(path);
@@ -54,12 +54,12 @@ impl<'t> Document<'t> {
     }
 }
 
-/// How far a path exists.
+/// The result of following a path.
 struct Found {
     depth: usize,
     node: u32,
     span: Span,
-    /// Whether all of it does.
+    /// Whether the whole path exists.
     whole: bool,
 }
 
@@ -67,30 +67,30 @@ struct Decoder<'a> {
     document: &'a Document<'a>,
     nodes_left: usize,
     bytes_left: usize,
-    /// The alias in the text through which we are looking, the outermost if there are several: what an error is about.
+    /// The outermost alias in the text that is being expanded: errors are reported at its position.
     alias: Option<u32>,
-    /// Keys that were written twice in one mapping.
+    /// The keys that occur twice in a mapping.
     pub duplicates: Vec<Duplicate>,
 }
 
-/// One entry of a mapping: its key and the indexes of key and value.
+/// One entry of a mapping: its key, and the indexes of the key and value nodes.
 struct Pair<'a> {
     key: Cow<'a, str>,
     key_node: u32,
     value: u32,
-    /// Came through a merge key: then another value for the same key is no duplicate.
+    /// Whether it came through a merge key; overriding such an entry is not a duplicate.
     merged: bool,
 }
 
-/// The entries of a mapping in the order in which their keys were first seen.
+/// The entries of a mapping, ordered by the first occurrence of each key.
 #[derive(Default)]
 struct Pairs<'a> {
     list: Vec<Pair<'a>>,
-    /// Only built for large mappings.
+    /// Built only for large mappings.
     index: HashMap<Cow<'a, str>, usize>,
 }
 
-/// Up to this many keys a walk along the list is faster than a hash table.
+/// Up to this many keys, a linear search is faster than a hash table.
 const SMALL: usize = 12;
 
 impl<'a> Pairs<'a> {
@@ -104,7 +104,7 @@ impl<'a> Pairs<'a> {
         self.index.get(key).copied()
     }
 
-    /// Sets the key; gives back the key's earlier pair, if there was one.
+    /// Sets the key and returns its previous pair, if any.
     fn set(&mut self, pair: Pair<'a>) -> Option<Pair<'a>> {
         if let Some(at) = self.find(&pair.key) {
             return Some(std::mem::replace(&mut self.list[at], pair));
@@ -132,9 +132,9 @@ impl<'a> Decoder<'a> {
         &self.document.nodes[index as usize]
     }
 
-    /// The node that `index` stands for: itself, or what an alias points to.
+    /// The node itself or, for an alias, the node that it refers to.
     fn target(&self, mut index: u32) -> u32 {
-        // An alias points backwards and never to an alias, because an alias cannot carry an anchor.
+        // An alias refers to an earlier node, which is never an alias itself, because an alias cannot have an anchor.
         while let Kind::Alias { target } = self.raw(index).kind {
             index = target;
         }
@@ -148,14 +148,14 @@ impl<'a> Decoder<'a> {
         }
         let length = self.raw(self.target(index)).text().len();
         if self.nodes_left == 0 || self.bytes_left < length {
-            return Err(error_at(at, "the aliases of this document expand to far more than is written".into()));
+            return Err(error_at(at, "the aliases in this document expand to too much data".into()));
         }
         self.nodes_left -= 1;
         self.bytes_left -= length;
         Ok(())
     }
 
-    /// The items of a list; the keys and values of a mapping.
+    /// The items of a list, or the keys and values of a mapping.
     fn children(&self, collection: u32) -> impl Iterator<Item = u32> + use<'a> {
         let document = self.document;
         let end = document.next(collection);
@@ -193,10 +193,10 @@ impl<'a> Decoder<'a> {
         at
     }
 
-    /// The entry of a mapping in which nothing is out of the ordinary, as key and value; the last one, as everywhere.
-    /// `None`: there is more to the mapping (merge keys, aliases, tags, keys that are no text), and all of it must be read.
+    /// The entry for `key` in a simple mapping, as key and value nodes; the last one wins. The outer `None` means that
+    /// the mapping is not simple (it has merge keys, aliases, tags, or keys that are not strings) and must be decoded.
     fn plain_entry(&self, mapping: u32, key: &str) -> Option<Option<(u32, u32)>> {
-        // What reads as a number or the like may be written in another way.
+        // A key that resolves to a number or another type can be spelled in several ways.
         if !matches!(resolve(None, true, key), Ok(Scalar::Str(_))) {
             return None;
         }
@@ -226,7 +226,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Spends for the node and gives what it stands for, with the alias to go back to in [`Decoder::leave`].
+    /// Charges the node to the budget and returns its target, and the alias to restore with [`Decoder::leave`].
     fn enter(&mut self, index: u32, depth: usize) -> Result<(u32, Option<u32>), Error> {
         let outer = self.alias;
         let target = self.target(index);
@@ -245,7 +245,7 @@ impl<'a> Decoder<'a> {
         let (target, outer) = self.enter(index, depth)?;
         let data = match &self.raw(target).kind {
             Kind::Sequence { .. } => {
-                // A loop, because a chain of iterators would cost several stack frames a level.
+                // A loop, because a chain of iterators would take several stack frames per level.
                 let mut items = Vec::new();
                 for item in self.children(target) {
                     items.push(self.node(item, depth + 1)?);
@@ -271,7 +271,7 @@ impl<'a> Decoder<'a> {
         self.scalar(index)?.to_value().map_err(|message| error_at(self.raw(index).at, message))
     }
 
-    /// Writes the node as compact JSON: what `node` would give, without the tree.
+    /// Writes the node as compact JSON: the same values as `node`, without the tree.
     pub fn json(&mut self, index: u32, depth: usize, out: &mut Vec<u8>) -> Result<(), Error> {
         let (target, outer) = self.enter(index, depth)?;
         match &self.raw(target).kind {
@@ -315,8 +315,8 @@ impl<'a> Decoder<'a> {
         Ok(pairs.list)
     }
 
-    /// Adds the entries of `mapping`, one after the other as go-yaml does: what comes later wins, also when it comes
-    /// through a merge key.
+    /// Adds the entries of `mapping` in order, as go-yaml does: later entries win, even if they come through a merge
+    /// key.
     fn collect(&mut self, mapping: u32, depth: usize, merged: bool, pairs: &mut Pairs<'a>) -> Result<(), Error> {
         let mut children = self.children(mapping);
         while let (Some(key), Some(value)) = (children.next(), children.next()) {
@@ -351,10 +351,10 @@ impl<'a> Decoder<'a> {
         let (target, outer) = self.enter(source, depth)?;
         match &self.raw(target).kind {
             Kind::Mapping { .. } => self.collect(target, depth, true, pairs)?,
-            // This must be a list itself: go-yaml does not accept an alias of a list.
+            // This must be a literal list: go-yaml does not accept an alias of a list.
             Kind::Sequence { .. } if target == source => {
                 let items: Vec<u32> = self.children(target).collect();
-                // The first of the list wins, so it is set last.
+                // The first mapping in the list wins, so it is added last.
                 for item in items.into_iter().rev() {
                     let (target, outer) = self.enter(item, depth + 1)?;
                     match self.raw(target).kind {
@@ -384,7 +384,7 @@ impl<'a> Decoder<'a> {
                     other.to_key().map(|key| Cow::Owned(key.into_owned())).map_err(|message| error_at(at, message))
                 }
             },
-            _ => Err(error_at(at, "a mapping's key must be a scalar, not a list or a mapping".into())),
+            _ => Err(error_at(at, "a mapping key must be a scalar, not a list or a mapping".into())),
         }
     }
 
@@ -398,7 +398,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// A JSON string. Quote, backslash and control characters are escaped, everything else is written as it is.
+/// Writes a JSON string. Quotes, backslashes and control characters are escaped; everything else is written as is.
 fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut from = 0;

@@ -1,15 +1,16 @@
-//! A document as nodes in one flat list.
+//! A document as a flat list of nodes.
 
 use std::borrow::Cow;
 
 use super::Error;
 use super::limits::MAX_DEPTH;
 
-/// A document that was read but not expanded: its nodes in the order of the text, each collection followed by its
-/// children. It takes a fraction of a tree's memory and gives JSON, a tree, or single places.
+/// A parsed document whose aliases are not expanded: its nodes in text order, each collection followed by its
+/// children. It takes a fraction of the memory of a tree, and can be converted to JSON or to a tree, or searched for
+/// positions.
 pub struct Document<'t> {
     pub(super) nodes: Vec<Raw<'t>>,
-    /// The bytes of all scalars as they are written.
+    /// The total size of all scalars in bytes, before aliases are expanded.
     pub(super) written: usize,
 }
 
@@ -17,11 +18,11 @@ pub struct Document<'t> {
 pub(super) struct Raw<'t> {
     pub kind: Kind<'t>,
     pub at: Place,
-    /// The byte after the node's text.
+    /// The offset after the node's text.
     pub end: u32,
 }
 
-/// Where a node starts: line and column from 0, and the byte.
+/// The start of a node: line and column from 0, and the byte offset.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct Place {
@@ -33,12 +34,12 @@ pub(super) struct Place {
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) enum Kind<'t> {
     Scalar {
-        /// A part of the text where nothing had to be unfolded or unescaped.
+        /// A slice of the text if it needed no unfolding or unescaping.
         value: Cow<'t, str>,
         tag: Option<Box<str>>,
         plain: bool,
     },
-    /// `next` is the index of the first node behind the collection.
+    /// `next` is the index of the first node after the collection.
     Sequence {
         next: u32,
     },
@@ -56,7 +57,7 @@ impl<'t> Raw<'t> {
         Raw { kind: Kind::Scalar { value, tag: None, plain }, at, end }
     }
 
-    /// What a scalar says; nothing for all else.
+    /// The value of a scalar; empty for other nodes.
     pub fn text(&self) -> &str {
         match &self.kind {
             Kind::Scalar { value, .. } => value,
@@ -66,13 +67,13 @@ impl<'t> Raw<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// `None` where there are no nodes.
+    /// `None` if there are no nodes.
     pub(super) fn of(nodes: Vec<Raw<'t>>) -> Option<Self> {
         let written = nodes.iter().map(|raw| raw.text().len()).sum();
         (!nodes.is_empty()).then_some(Document { nodes, written })
     }
 
-    /// The index of the node that follows `index` and everything inside it.
+    /// The index of the first node after `index` and its descendants.
     pub(super) fn next(&self, index: u32) -> u32 {
         match self.nodes[index as usize].kind {
             Kind::Sequence { next } | Kind::Mapping { next } => next,

@@ -1,7 +1,7 @@
-//! Texts that the parser must not see.
+//! Rejects texts that must not reach the parser.
 //!
-//! libyaml-safer panics where a tag is directly before a comma in a flow collection. Such texts are found before, so
-//! that no manifest can bring the process down. The other panics are prevented in [`super::libyaml`].
+//! libyaml-safer panics if a tag is directly followed by a comma in a flow collection. Such texts are detected first,
+//! so that no manifest can crash the process. [`super::libyaml`] prevents the other panics.
 
 use libyaml_safer::EventData;
 
@@ -9,10 +9,10 @@ use super::Error;
 use super::document::error_at;
 use super::libyaml::{explain, parser, place};
 
-/// Refuses the texts that the parser must not see.
+/// Rejects texts that must not reach the parser.
 pub(super) fn check(text: &str) -> Result<(), Error> {
     if let Some((spaced, marked)) = space_out_tags(text) {
-        // Reading the text with a space before each such comma shows whether one of them follows a real tag.
+        // Parsing the text with a space before each such comma shows whether one of them follows an actual tag.
         drain(&spaced, |event| {
             let tagged = match &event.data {
                 EventData::Scalar { tag, .. }
@@ -44,7 +44,7 @@ fn drain(text: &str, mut look: impl FnMut(&libyaml_safer::Event) -> Result<(), E
     }
 }
 
-/// The text with a space put before each comma that directly follows what may be a tag, and where those spaces are.
+/// The text with a space before each comma that directly follows a possible tag, and the positions of these spaces.
 fn space_out_tags(text: &str) -> Option<(String, Vec<usize>)> {
     let bytes = text.as_bytes();
     let mut commas = Vec::new();

@@ -1,14 +1,14 @@
-//! JSON that is no YAML, and what is wrong with JSON, for people.
+//! JSON that is not valid YAML, and user-friendly messages for JSON errors.
 //!
-//! Nearly all JSON is YAML as well. What is not (surrogate pairs, keys longer than 1,024 characters, a line break before
-//! the colon) reaches kubectl through a JSON reader, and this is ours.
+//! Nearly all JSON is also YAML. The exceptions (surrogate pairs, keys longer than 1,024 characters, a line break
+//! before the colon) are accepted by kubectl's JSON reader. This is the equivalent.
 
 use serde::Deserialize;
 use serde_json::{Deserializer, Value};
 
 use super::limits::MAX_DEPTH;
 
-/// The value of a JSON text; `None` if it is not JSON or nests too deep.
+/// The value of a JSON text; `None` if it is not JSON or is nested too deeply.
 pub(super) fn read(text: &str) -> Option<Value> {
     let text = text.trim_start_matches("---").trim_start();
     if !text.starts_with(['{', '[']) || depth(text) > MAX_DEPTH {
@@ -21,14 +21,14 @@ pub(super) fn read(text: &str) -> Option<Value> {
     Some(value)
 }
 
-/// What serde says of a JSON value, for people: without a place in a text that nobody sees, and with JSON's word for what is
-/// read as a Rust struct.
+/// A serde error for a JSON value in user-friendly words: without a position, which would refer to a text that the
+/// user does not see, and with "object" instead of the name of a Rust struct.
 pub fn explain_json(error: &serde_json::Error) -> String {
     const STRUCT: &str = "expected struct ";
     let message = error.to_string();
     let what = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
     match what.split_once(STRUCT) {
-        // A struct is also read from a list of its fields, which nobody means to write.
+        // serde also accepts a list of fields for a struct, which no user intends.
         Some((start, _)) if start.starts_with("invalid length") => {
             "invalid type: sequence, expected an object".to_owned()
         }
@@ -37,7 +37,7 @@ pub fn explain_json(error: &serde_json::Error) -> String {
     }
 }
 
-/// How deep the brackets of a JSON text nest.
+/// The nesting depth of the brackets in a JSON text.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0usize, 0);
     let mut quoted = false;

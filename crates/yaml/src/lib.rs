@@ -1,7 +1,8 @@
-//! YAML as the Kubernetes ecosystem reads it, with the place of every value.
+//! YAML as the Kubernetes ecosystem reads it, with the position of every value.
 //!
-//! kubectl, kapp and every Go tool read YAML 1.1 as go-yaml does (`yes` is a boolean, `0777` is 511, merge keys
-//! expand). A deploy tool that reads a manifest differently deploys something else, so this is what we read too.
+//! kubectl, kapp and every Go tool read YAML 1.1 as go-yaml does (`yes` is a boolean, `0777` is 511, merge keys are
+//! expanded). A deploy tool that reads a manifest differently deploys something else, so this crate reads it the same
+//! way.
 
 #![deny(missing_docs)]
 
@@ -24,52 +25,52 @@ pub use document::Document;
 pub use json::explain_json;
 pub use limits::{MAX_BYTES, MAX_DEPTH};
 
-/// Where a node starts. Lines and columns count from 1; columns count characters; `bytes` is the node's own text.
+/// The position of a node in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The line of the first character.
+    /// The line of the first character, from 1.
     pub line: usize,
-    /// The column of the first character, in characters.
+    /// The column of the first character, from 1, in characters.
     pub column: usize,
-    /// Where the node's text is in the text that was read.
+    /// The byte range of the node's own text within the text that was parsed.
     pub bytes: Range<usize>,
 }
 
-/// A value with the place it was written at.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where it is written.
+    /// The position of the value.
     pub span: Span,
-    /// What it is.
+    /// The value.
     pub data: Data,
 }
 
-/// What a node holds.
+/// The content of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
-    /// Null, boolean, number or string.
+    /// A null, boolean, number or string.
     Scalar(Value),
     /// A list.
     Sequence(Vec<Node>),
-    /// A mapping, in the order in which it is written.
+    /// A mapping, in text order.
     Mapping(Vec<Entry>),
 }
 
-/// One key of a mapping with its value. Merge keys are expanded already; their entries keep their own places.
+/// One entry of a mapping. Merge keys are already expanded; their entries keep their own positions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The key as text: JSON has no other keys.
+    /// The key as a string, because JSON has no other keys.
     pub key: String,
-    /// Where the key is written.
+    /// The position of the key.
     pub key_span: Span,
-    /// The value of the key.
+    /// The value for the key.
     pub value: Node,
 }
 
 /// One step of a path into a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// The value of a mapping's key.
+    /// The value of a mapping key.
     Key(&'a str),
     /// An item of a sequence, counted from 0.
     Index(usize),
@@ -87,44 +88,44 @@ impl From<usize> for Step<'_> {
     }
 }
 
-/// Why a document could not be read.
+/// The reason a document could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// The line at which reading stopped.
+    /// The line of the error, from 1.
     pub line: usize,
-    /// The column, in characters.
+    /// The column of the error, from 1, in characters.
     pub column: usize,
-    /// What is wrong there, for a person.
+    /// A message for the user.
     pub message: String,
 }
 
-/// A key that one mapping has twice. As in kubectl the last one counts.
+/// A key that occurs twice in a mapping. As in kubectl, the last value wins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicate {
-    /// The key, as text.
+    /// The key as a string.
     pub key: String,
-    /// Where it is written first.
+    /// The position of the first occurrence.
     pub first: Span,
-    /// Where it is written again.
+    /// The position of the repeated occurrence.
     pub again: Span,
 }
 
 /// A document as compact JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Json {
-    /// The JSON, without spaces.
+    /// The JSON without whitespace.
     pub text: String,
-    /// The keys that were written twice, in the order of the text.
+    /// The duplicate keys, in text order.
     pub duplicates: Vec<Duplicate>,
 }
 
-/// Reads one YAML document (JSON is YAML). `text` holds exactly one document; line numbers count from its start.
-/// `None` for a document that is empty or only comments.
+/// Parses a YAML document (JSON is YAML). `text` must contain exactly one document; line numbers are relative to it.
+/// `None` if the document is empty or contains only comments.
 pub fn parse(text: &str) -> Result<Option<Node>, Error> {
     Ok(parse_with_duplicates(text)?.map(|(node, _)| node))
 }
 
-/// [`parse`], together with the keys that were written twice.
+/// [`parse`], which also returns the duplicate keys.
 pub fn parse_with_duplicates(text: &str) -> Result<Option<(Node, Vec<Duplicate>)>, Error> {
     let read = Document::read(text).and_then(|document| document.map(|document| document.tree()).transpose());
     read.or_else(|error| match json::read(text) {
@@ -133,19 +134,19 @@ pub fn parse_with_duplicates(text: &str) -> Result<Option<(Node, Vec<Duplicate>)
     })
 }
 
-/// Reads one YAML document into compact JSON: the same values as [`parse`] in the same order, without a tree.
+/// Converts a YAML document to compact JSON: the same values as [`parse`] in the same order, without building a tree.
 pub fn to_json(text: &str) -> Result<Option<Json>, Error> {
     let read = Document::read(text).and_then(|document| document.map(|document| document.json()).transpose());
     read.or_else(|error| json_only(text).map(Some).ok_or(error))
 }
 
-/// Reads a text that is JSON but no YAML: a few things that JSON allows, such as `"\ud83d\ude00"`, YAML does not.
+/// Converts a text that is JSON but not YAML: a few things are valid JSON only, such as `"\ud83d\ude00"`.
 pub fn json_only(text: &str) -> Option<Json> {
     json::read(text).map(|value| Json { text: value.to_string(), duplicates: Vec::new() })
 }
 
 impl Node {
-    /// A tree without places: every node is placed at the start of the text.
+    /// A tree without positions: every node is at the start of the text.
     fn from_json(value: Value) -> Node {
         let span = Span { line: 1, column: 1, bytes: 0..0 };
         let data = match value {
@@ -160,7 +161,7 @@ impl Node {
         Node { span, data }
     }
 
-    /// The values without their places.
+    /// The values without their positions.
     pub fn to_value(&self) -> Value {
         match &self.data {
             Data::Scalar(value) => value.clone(),

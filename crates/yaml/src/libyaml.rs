@@ -1,8 +1,8 @@
-//! The parser of libyaml-safer, with input and errors as this crate needs them.
+//! The parser of libyaml-safer, with the input and errors that this crate needs.
 //!
-//! libyaml-safer panics on texts that end inside a line of a block scalar or behind a backslash, so every text that it gets
-//! ends with a line break. The parser also decodes whatever a reader offers in one go; [`Chunks`] offers little at a
-//! time, so that its memory does not grow with the document.
+//! libyaml-safer panics on a text that ends within a line of a block scalar or after a backslash, so every text that
+//! it receives ends with a line break. The parser also decodes everything that a reader offers at once; [`Chunks`]
+//! offers small pieces, so that memory does not grow with the document.
 
 use std::io::{self, BufRead, Read};
 
@@ -20,7 +20,7 @@ pub(super) fn parser(text: &str) -> Parser<Chunks<'_>> {
     parser
 }
 
-/// A text as a reader that offers it in pieces of whole characters, and always ends with a line break.
+/// A reader for a text that returns pieces of whole characters and always ends with a line break.
 pub(super) struct Chunks<'a> {
     rest: &'a str,
     end: &'static str,
@@ -63,7 +63,7 @@ fn ends_with_break(text: &str) -> bool {
     text.ends_with(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
 }
 
-/// Takes back the line break that [`Chunks`] added, where it became part of a block scalar that ends with the text.
+/// Removes the line break that [`Chunks`] added, if it became part of a block scalar at the end of the text.
 pub(super) fn trim_added_break(text: &str, start: usize, end: usize, value: &mut String) {
     if end < text.len() || ends_with_break(text) || !value.ends_with('\n') {
         return;
@@ -71,7 +71,7 @@ pub(super) fn trim_added_break(text: &str, start: usize, end: usize, value: &mut
     let blank = |line: &str| line.bytes().all(|byte| byte == b' ');
     let last_text_line = text.rsplit('\n').next().unwrap_or_default();
     let last_value_line = value[..value.len() - 1].rsplit('\n').next().unwrap_or_default();
-    // A last line of nothing but spaces is content only where it is longer than the indentation.
+    // A last line of spaces is content only if it is longer than the indentation.
     let last_line_is_content = !blank(last_text_line) || (!last_value_line.is_empty() && blank(last_value_line));
     let indicator = text.get(start..end).unwrap_or_default().lines().find_map(|line| {
         let line = line.split(" #").next().unwrap_or_default();
@@ -88,17 +88,17 @@ pub(super) fn place(event: &Event) -> Place {
     Place { line: mark.line as u32, column: mark.column as u32, start: mark.index as u32 }
 }
 
-/// The parser's error at the place where a person would look for the cause.
+/// The parser's error, at the position where a user would look for the cause.
 pub(super) fn explain(error: &libyaml_safer::Error, text: &str) -> Error {
     if error.kind() == ErrorKind::Reader {
         return control_character(text);
     }
     let context = error.context().unwrap_or_default();
-    // The scanner notices an open quote or a missing colon far behind the place where it began.
+    // The scanner detects an open quote or a missing colon long after the position where it began.
     let began = matches!(context, "while scanning a simple key" | "while scanning a quoted scalar");
     let mark = error.context_mark().filter(|_| began).or(error.problem_mark()).unwrap_or_default();
     let mut message = match error.problem() {
-        "did not find expected <document start>" => "there is text behind the end of the document's value",
+        "did not find expected <document start>" => "there is text after the end of the document's value",
         problem => problem,
     }
     .to_owned();
@@ -112,7 +112,7 @@ pub(super) fn explain(error: &libyaml_safer::Error, text: &str) -> Error {
     Error { line, column, message }
 }
 
-/// The first character that YAML does not allow.
+/// The error for the first character that YAML does not allow.
 fn control_character(text: &str) -> Error {
     let (mut line, mut column) = (1, 1);
     for character in text.chars() {

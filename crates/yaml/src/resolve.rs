@@ -1,8 +1,8 @@
-//! What a scalar means.
+//! The meaning of a scalar.
 //!
-//! YAML leaves the meaning of `yes`, `0777` or `1_000` to the reader. The one that counts here is the reader inside
-//! kubectl: go-yaml v2 turned into JSON by `sigs.k8s.io/yaml`. Its rules are a mixture of YAML 1.1, YAML 1.2 and Go's
-//! own number syntax; this file states them as they are, oddities included.
+//! YAML leaves the meaning of `yes`, `0777` or `1_000` to the reader. The relevant reader is the one in kubectl:
+//! go-yaml v2, converted to JSON by `sigs.k8s.io/yaml`. Its rules are a mixture of YAML 1.1, YAML 1.2 and Go's number
+//! syntax; this file implements them exactly, including their quirks.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -28,13 +28,14 @@ pub(super) enum Scalar<'a> {
     Null,
     Bool(bool),
     Int(i64),
-    /// Only what is too large for `Int`.
+    /// Only for values that are too large for `Int`.
     Uint(u64),
     Float(f64),
     Str(Cow<'a, str>),
 }
 
-/// The value of `text` as written with `tag`. `plain` says that nothing (quotes, a block style) makes it a string.
+/// The value of `text` with the tag `tag`. `plain` is whether the scalar is neither quoted nor in a block style, which
+/// would make it a string.
 pub(super) fn resolve<'a>(tag: Option<&str>, plain: bool, text: &'a str) -> Result<Scalar<'a>, String> {
     let string = Scalar::Str(Cow::Borrowed(text));
     let tag = match tag {
@@ -48,11 +49,11 @@ pub(super) fn resolve<'a>(tag: Option<&str>, plain: bool, text: &'a str) -> Resu
             Scalar::Int(number) => Scalar::Float(number as f64),
             other => other,
         },
-        // A timestamp stays the text that it is, but it has to be one.
+        // A timestamp keeps its text, but it must be valid.
         TIMESTAMP if is_timestamp(text) => return Ok(string),
         TIMESTAMP => untagged(text, false),
         BINARY => return decode_base64(text).map(|text| Scalar::Str(Cow::Owned(text))),
-        // `!!str`, `!`, and whatever tag we do not know: Go drops the tag and keeps the text.
+        // For `!!str`, `!` and unknown tags, Go drops the tag and keeps the text.
         _ => return Ok(string),
     };
     match (tag, &value) {
@@ -60,12 +61,12 @@ pub(super) fn resolve<'a>(tag: Option<&str>, plain: bool, text: &'a str) -> Resu
         (FLOAT, Scalar::Float(_)) | (NULL, Scalar::Null) => Ok(value),
         _ => {
             let wanted = tag.rsplit(':').next().unwrap_or(tag);
-            Err(format!("the tag !!{wanted} does not fit this value, which reads as {}", value.type_name()))
+            Err(format!("the tag !!{wanted} does not match this value, which is {}", value.type_name()))
         }
     }
 }
 
-/// Resolution by the text alone. The first byte decides what is tried, as in go-yaml's table.
+/// Resolves a scalar by its text alone. The first byte selects the attempts, as in go-yaml's table.
 fn untagged(text: &str, timestamps: bool) -> Scalar<'_> {
     let string = Scalar::Str(Cow::Borrowed(text));
     let Some(first) = text.bytes().next() else {
@@ -99,7 +100,7 @@ fn word(text: &str) -> Option<Scalar<'static>> {
     })
 }
 
-/// Integers with Go's prefixes, then decimal floats; underscores are ignored wherever they are.
+/// Parses integers with Go's prefixes, then decimal floats; underscores are ignored everywhere.
 fn number(text: &str) -> Option<Scalar<'static>> {
     let plain: Cow<str> = if text.contains('_') { text.replace('_', "").into() } else { text.into() };
     let (negative, digits) = match plain.as_bytes().first()? {
@@ -122,7 +123,7 @@ fn number(text: &str) -> Option<Scalar<'static>> {
     {
         return Some(Scalar::Float(float));
     }
-    // go-yaml then tries the digits after `0b` alone, which lets a second sign through.
+    // go-yaml then parses the digits after `0b` separately, which allows a second sign.
     let rest = plain.strip_prefix("0b")?;
     let (negative, body) = match rest.as_bytes().first()? {
         b'-' => (true, &rest[1..]),
@@ -132,7 +133,7 @@ fn number(text: &str) -> Option<Scalar<'static>> {
     with_sign(negative, parse_digits(body, 2)?).map(Scalar::Int)
 }
 
-/// Go's integer prefixes: `0x`, `0b`, `0o`, and the plain `0` of C's octal numbers.
+/// The radix for Go's integer prefixes: `0x`, `0b`, `0o`, and the plain `0` of C's octal numbers.
 fn radix(digits: &str) -> (u32, &str) {
     match digits.as_bytes() {
         [b'0', b'x' | b'X', _, ..] => (16, &digits[2..]),
@@ -144,7 +145,7 @@ fn radix(digits: &str) -> (u32, &str) {
 }
 
 fn parse_digits(digits: &str, radix: u32) -> Option<u64> {
-    // `from_str_radix` would take a sign of its own.
+    // `from_str_radix` would accept another sign.
     if digits.starts_with(['+', '-']) {
         return None;
     }
@@ -155,7 +156,7 @@ fn with_sign(negative: bool, magnitude: u64) -> Option<i64> {
     if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+/// Whether the text matches `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`.
 fn is_decimal_float(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
@@ -171,7 +172,7 @@ fn is_decimal_float(text: &str) -> bool {
     mantissa_fits && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)))
 }
 
-/// Go's `ParseFloat` for the decimal syntax; a number out of range is no number.
+/// Go's `ParseFloat` for the decimal syntax; a value out of range is not a number.
 fn parse_float(text: &str) -> Option<f64> {
     if !is_decimal_float(text) {
         return None;
@@ -179,7 +180,7 @@ fn parse_float(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|float| float.is_finite())
 }
 
-/// A number that starts with its point. Here, unlike elsewhere, an underscore must be between two digits.
+/// Parses a number that starts with its decimal point. Only here, an underscore must be between two digits.
 fn fraction(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -187,7 +188,7 @@ fn fraction(text: &str) -> Option<f64> {
     if stray { None } else { parse_float(&text.replace('_', "")) }
 }
 
-/// The forms that go-yaml takes for a time: a date with or without a time of day.
+/// Whether go-yaml accepts the text as a time: a date with or without a time of day.
 fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() < 8 || !bytes[..4].iter().all(u8::is_ascii_digit) || bytes[4] != b'-' {
@@ -242,12 +243,12 @@ fn small<T: FromStr>(digits: &str, most: usize) -> Option<T> {
     if fits { digits.parse().ok() } else { None }
 }
 
-/// Go minds no bits behind the last byte.
+/// Go ignores leftover bits after the last byte.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
-/// `!!binary`: padded standard base64, line breaks allowed. JSON has only text, so bytes that are no UTF-8 become
-/// U+FFFD one by one, as Go writes them.
+/// Decodes `!!binary`: padded standard base64, with optional line breaks. JSON has only strings, so each invalid UTF-8
+/// byte becomes U+FFFD, as in Go.
 fn decode_base64(text: &str) -> Result<String, String> {
     let bytes = BASE64.decode(text.replace(['\r', '\n'], "")).map_err(|_| "a !!binary value must be base64")?;
     let mut out = String::with_capacity(bytes.len());
@@ -269,7 +270,7 @@ impl Scalar<'_> {
         }
     }
 
-    /// The value in JSON, where `1.0` and `1` are one number and infinity is none.
+    /// The JSON value: `1.0` and `1` are the same number, and infinity is an error.
     pub(super) fn to_value(&self) -> Result<Value, String> {
         Ok(match self {
             Scalar::Null => Value::Null,
@@ -281,21 +282,21 @@ impl Scalar<'_> {
         })
     }
 
-    /// The text that this scalar becomes as a mapping's key.
+    /// The string for this scalar as a mapping key.
     pub(super) fn to_key(&self) -> Result<Cow<'_, str>, String> {
         match self {
             Scalar::Str(text) => Ok(Cow::Borrowed(text)),
             Scalar::Bool(value) => Ok(Cow::Borrowed(if *value { "true" } else { "false" })),
             Scalar::Int(value) => Ok(Cow::Owned(value.to_string())),
             Scalar::Float(value) => Ok(Cow::Owned(float_key(*value))),
-            Scalar::Null => Err("a mapping's key is null; write a string".into()),
-            Scalar::Uint(_) => Err("a mapping's key is an integer above 9223372036854775807; put it in quotes".into()),
+            Scalar::Null => Err("a mapping key is null; use a string".into()),
+            Scalar::Uint(_) => Err("a mapping key is an integer above 9223372036854775807; put it in quotes".into()),
         }
     }
 }
 
-/// Go writes a float without a fraction as an integer, with its shortest digits and zeros behind them; what reads that
-/// JSON then sees an integer, as far as it fits.
+/// Go writes a float without a fraction as an integer: its shortest digits padded with zeros. A reader of that JSON
+/// gets an integer if it is in range.
 fn json_number(float: f64) -> Result<Number, String> {
     let minus_zero = float == 0.0 && float.is_sign_negative();
     if float.fract() == 0.0 && !minus_zero && float.abs() < 1e20 {
@@ -307,7 +308,7 @@ fn json_number(float: f64) -> Result<Number, String> {
             return Ok(Number::from(number));
         }
     }
-    Number::from_f64(float).ok_or_else(|| "infinity and NaN have no place in JSON; put the value in quotes".to_owned())
+    Number::from_f64(float).ok_or_else(|| "JSON has no infinity or NaN; put the value in quotes".to_owned())
 }
 
 /// Go's `FormatFloat(value, 'g', -1, 32)`: the shortest digits of the single-precision number.

@@ -1,4 +1,4 @@
-//! What kubectl's reader makes of YAML: each expectation here is what `sigs.k8s.io/yaml` v1.6.0 gave for that text.
+//! How kubectl's reader reads YAML: each expectation is the result of `sigs.k8s.io/yaml` v1.6.0 for that text.
 
 /// Scalars as the value of a key, with their JSON.
 pub const SCALARS: &[(&str, &str)] = &[
@@ -107,7 +107,7 @@ pub const SCALARS: &[(&str, &str)] = &[
     ("100000000000000000000", "100000000000000000000"),
     ("0.1", "0.1"),
     ("3.141592653589793238", "3.141592653589793"),
-    // Rounded once, to the nearest: two floats that differ in the last bit are a change of the object.
+    // Rounded only once, to the nearest float: a difference in the last bit would be a change of the object.
     (
         "33333333333333333333333333333333333333333333333333333333333333333333333333333333333333333333333333333333333333333333333333322",
         "3.3333333333333334e+124",
@@ -348,7 +348,7 @@ pub const DOCUMENTS: &[(&str, &str)] = &[
     ("a:\n ---\n", "{\"a\":\"---\"}"),
 ];
 
-/// Documents that it refuses.
+/// Documents that it rejects.
 pub const REFUSED: &[&str] = &[
     "a: -",
     "a: .inf",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::table::{DOCUMENTS, REFUSED, SCALARS};
 use super::*;
 
-/// The value by way of the tree and of the JSON text, which must agree.
+/// The value from the tree and from the JSON text, which must be equal.
 fn value(text: &str) -> Result<Value, Error> {
     let tree = parse(text).map(|node| node.map_or(Value::Null, |node| node.to_value()));
     let json = to_json(text).map(|json| json.map_or(Value::Null, |json| serde_json::from_str(&json.text).unwrap()));
@@ -37,7 +37,8 @@ fn what_kubectl_refuses_is_refused() {
     }
 }
 
-/// Where we read on purpose what the YAML half of kubectl's reader does not: its JSON half takes it, or it drops text.
+/// Texts that are accepted here on purpose although the YAML part of kubectl's reader rejects them or drops text: they
+/// are valid for its JSON part.
 #[test]
 fn json_that_is_no_yaml_is_read_as_json() {
     assert_eq!(value(r#"{"a":"\ud83d\ude00"}"#), Ok(json!({"a": "😀"})));
@@ -54,7 +55,7 @@ fn the_last_of_two_equal_keys_counts_and_both_places_are_known() {
     assert_eq!(json.text, r#"{"a":3,"b":2}"#);
     let [duplicate] = &json.duplicates[..] else { panic!("{:?}", json.duplicates) };
     assert_eq!((&*duplicate.key, duplicate.first.line, duplicate.again.line), ("a", 1, 3));
-    // A key that overrides a merged one is what merge keys are for.
+    // Overriding a merged key is the purpose of merge keys.
     assert_eq!(to_json("b: &b {x: 1}\nc: {<<: *b, x: 2}").unwrap().unwrap().duplicates, []);
 }
 
@@ -104,7 +105,7 @@ fn errors_stand_where_the_cause_is() {
     assert!(value("a:\n\tb: 1").unwrap_err().message.contains("a tab; YAML is indented with spaces"));
 }
 
-/// As deep as the limit, in a thread with half of the usual stack: nothing that recurses may come near its end.
+/// The maximum depth, in a thread with half the usual stack: no recursive function may come close to overflowing it.
 #[test]
 fn the_deepest_document_fits_a_small_stack() {
     let read = || {
@@ -144,9 +145,9 @@ fn aliases_expand_under_a_budget() {
         let before = format!("*a{}, ", level - 1).repeat(10);
         bomb.push_str(&format!("a{level}: &a{level} [{before}]\n"));
     }
-    let refused = |text: &str| parse(text).is_err_and(|error| error.message.contains("far more than is written"));
+    let refused = |text: &str| parse(text).is_err_and(|error| error.message.contains("expand to too much data"));
     assert!(refused(&bomb));
-    // The same with one long text, with merge keys, and with aliases as keys.
+    // The same with one long string, with merge keys, and with aliases as keys.
     let long = format!("a: &a {}\nb: [{}]", "x".repeat(1 << 20), "*a, ".repeat(1000));
     assert!(refused(&long));
     let keys: String = (0..1000).map(|key| format!("k{key}: 1, ")).collect();
@@ -154,7 +155,7 @@ fn aliases_expand_under_a_budget() {
     assert!(refused(&merges));
     let aliased = format!("a: &a {}\nb: [{}]", "x".repeat(1 << 20), "{*a : 1}, ".repeat(1000));
     assert!(refused(&aliased));
-    // What people write stays far below.
+    // Realistic documents are far below the limit.
     let used = format!("a: &a {{{keys}}}\nb: [{}]", "{<<: *a}, ".repeat(100));
     assert!(value(&used).is_ok());
 }

@@ -1,7 +1,7 @@
-//! The syntax tree of an expression, with macros as nodes of their own.
+//! The syntax tree of an expression, in which macros are separate nodes.
 //!
-//! Chains that a rule may repeat without nesting (`a.b.c`, `a + b + c`, `a || b || c`, `a ? b : c ? d : e`) are flat
-//! lists, so that neither parsing nor evaluating a long rule needs a deep stack.
+//! Chains that a rule can repeat without nesting (`a.b.c`, `a + b + c`, `a || b || c`, `a ? b : c ? d : e`) are flat
+//! lists, so neither parsing nor evaluating a long rule needs a deep stack.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,16 +18,16 @@ pub enum Expr {
     Variable(String),
     /// The name of a type, as in `type(x) == int`.
     TypeName(&'static str),
-    /// `root.a[b].?c`: selections that are made one after the other.
+    /// `root.a[b].?c`: a sequence of selections.
     Path {
-        /// What is selected from.
+        /// The value that the first selection applies to.
         root: Box<Expr>,
-        /// The selections, the first one first.
+        /// The selections, in order.
         steps: Vec<Step>,
     },
     /// `has(operand.field)`.
     Has {
-        /// What may have the field.
+        /// The value that is tested for the field.
         operand: Box<Expr>,
         /// The field, unescaped.
         field: String,
@@ -40,23 +40,23 @@ pub enum Expr {
     And(Vec<Expr>),
     /// `a || b || …`
     Or(Vec<Expr>),
-    /// `condition ? value : …`, tried in order, and the last `else`.
+    /// `condition ? value : …`: cases in order, followed by the last `else`.
     Conditional {
-        /// Conditions, and what is taken where they hold.
+        /// The conditions and their values.
         cases: Vec<(Expr, Expr)>,
-        /// What is taken where none of them holds.
+        /// The value if no condition holds.
         otherwise: Box<Expr>,
     },
-    /// Operators of one precedence, applied from left to right.
+    /// Operators of the same precedence, applied from left to right.
     Binary {
         /// The leftmost operand.
         first: Box<Expr>,
-        /// Operators, and their right operands.
+        /// The operators and their right operands.
         rest: Vec<(Operator, Expr)>,
     },
-    /// A list and which of its elements are optional (`[?x]`).
+    /// A list, with a flag for each element that says whether it is optional (`[?x]`).
     List(Vec<(Expr, bool)>),
-    /// A map and which of its entries are optional (`{?k: v}`).
+    /// A map, with a flag for each entry that says whether it is optional (`{?k: v}`).
     Map(Vec<(Expr, Expr, bool)>),
     /// A function call.
     Call(Call),
@@ -78,33 +78,33 @@ pub enum Literal {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// Such as `-1` or `0x1F`.
+    /// An int, such as `-1` or `0x1F`.
     Int(i64),
-    /// Such as `1u`.
+    /// A uint, such as `1u`.
     Uint(u64),
-    /// Such as `1.5`.
+    /// A double, such as `1.5`.
     Double(f64),
     /// A string, unescaped.
     String(String),
-    /// Such as `b"abc"`.
+    /// Bytes, such as `b"abc"`.
     Bytes(Vec<u8>),
 }
 
-/// One selection of a path.
+/// One selection in a path.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// `.field` or `.?field`
     Field {
         /// The name, unescaped.
         name: String,
-        /// Whether it is written `.?`.
+        /// Whether it is written with `.?`.
         optional: bool,
     },
     /// `[index]` or `[?index]`
     Index {
-        /// What is between the brackets.
+        /// The expression in the brackets.
         index: Expr,
-        /// Whether it is written `[?`.
+        /// Whether it is written with `[?`.
         optional: bool,
     },
 }
@@ -139,7 +139,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// The name of the function that it stands for.
+    /// The name of the function that implements the operator.
     pub fn function(self) -> &'static str {
         match self {
             Operator::Add => "_+_",
@@ -161,45 +161,45 @@ impl Operator {
 /// A function call. The target of `a.f(b)` is the first argument.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The name of the function, with its namespace.
+    /// The name of the function, including its namespace.
     pub function: String,
-    /// Whether it is called on a target: `a.f(b)`.
+    /// Whether it has a target: `a.f(b)`.
     pub member: bool,
     /// The arguments.
     pub args: Vec<Expr>,
-    /// What the name stands for.
+    /// The library functions that the name refers to.
     pub resolved: Resolved,
-    /// The pattern argument of `matches`, `find` and `findAll`, compiled once where it is a literal.
+    /// The pattern argument of `matches`, `find` and `findAll`, compiled once if it is a literal.
     pub pattern: Option<Arc<Pattern>>,
 }
 
-/// The functions of the library that a call stands for, known once the expression is resolved and its types are checked.
+/// The library functions that a call refers to; set by name resolution and type checking.
 #[derive(Debug, Clone, Default)]
 pub struct Resolved {
-    /// What the name and number of arguments allow; filled in when the expression is resolved.
+    /// The candidates for the name and number of arguments; set by name resolution.
     pub(crate) overloads: Vec<&'static Function>,
-    /// The overload that is meant, where the type checker finds just one.
+    /// The selected overload, if the type checker finds exactly one.
     pub(crate) signature: OnceLock<&'static Signature>,
 }
 
-/// A macro: a call whose arguments are evaluated with variables of its own.
+/// A macro: a call that evaluates its arguments with variables of its own.
 #[derive(Debug, Clone)]
 pub struct Macro {
-    /// Which macro it is.
+    /// The macro.
     pub kind: MacroKind,
-    /// The list or map that is gone through.
+    /// The list, map or optional that the macro iterates over.
     pub target: Expr,
     /// One variable (element or key), or two (index and element, or key and value).
     pub variables: Vec<String>,
     /// The condition of a `map` with three arguments.
     pub filter: Option<Expr>,
-    /// What is evaluated for each element.
+    /// The expression that is evaluated for each element.
     pub body: Expr,
-    /// What `sortBy` stands for.
+    /// The library functions that `sortBy` refers to.
     pub resolved: Resolved,
 }
 
-/// Which macro.
+/// The kind of a macro.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MacroKind {
     /// `all`

@@ -1,15 +1,15 @@
 //! The step limit of rule evaluation.
 //!
-//! CEL always ends, but a few nested loops over a large object can take hours to do so. The API server counts an
-//! abstract cost and gives up at a limit; the same idea is used here with plain steps. What does not end within the
-//! budget is undecided, it is never taken for a rule that holds.
+//! Every CEL expression terminates, but a few nested loops over a large object can take hours. The API server counts
+//! an abstract cost and stops at a limit; this does the same with steps. A rule that does not finish within the budget
+//! is undecided, never assumed to hold.
 
-/// Steps that one rule may take on one value: the server's own limit per call.
+/// The step limit for one rule on one value: the server's limit per call.
 const STEPS_PER_RULE: u64 = 1_000_000;
-/// Steps that all rules of one object may take together: the server's own limit per object.
+/// The step limit for all rules of one object: the server's limit per object.
 const STEPS_PER_OBJECT: u64 = 10_000_000;
 
-/// What is left to spend on the rules of one object.
+/// The remaining steps for the rules of one object.
 #[derive(Debug, Clone)]
 pub struct Budget {
     object: u64,
@@ -23,22 +23,22 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget of `steps` for all rules of one object; no single rule gets more than a million of them.
+    /// A budget of `steps` for all rules of one object; a single rule gets at most a million of them.
     pub fn new(steps: u64) -> Self {
         Budget { object: steps, rule: STEPS_PER_RULE.min(steps) }
     }
 
-    /// What is left for the rules of the object.
+    /// The remaining steps for the rules of the object.
     pub fn remaining(&self) -> u64 {
         self.object
     }
 
-    /// Starts the account of the next rule.
+    /// Resets the limit for the next rule.
     pub(crate) fn next_rule(&mut self) {
         self.rule = STEPS_PER_RULE.min(self.object);
     }
 
-    /// Takes `steps`, or says that nothing is left.
+    /// Consumes `steps`; an error if not enough steps are left.
     pub(crate) fn take(&mut self, steps: u64) -> Result<(), super::fault::Fault> {
         match self.rule.checked_sub(steps) {
             Some(rest) => {
@@ -47,7 +47,7 @@ impl Budget {
                 Ok(())
             }
             None => {
-                // Nothing may be gained by swallowing the fault: whatever comes next faults as well.
+                // Swallowing the fault must gain nothing: every later step fails as well.
                 self.object -= self.rule;
                 self.rule = 0;
                 Err(super::fault::Fault::Undecided("the rule takes more steps than its budget allows".to_owned()))
@@ -55,12 +55,12 @@ impl Budget {
         }
     }
 
-    /// Takes what of `steps` was not taken since `before` remained.
+    /// Consumes `steps` minus those already consumed since `before` steps remained.
     pub(crate) fn take_up_to(&mut self, before: u64, steps: u64) -> Result<(), super::fault::Fault> {
         self.take(steps.saturating_sub(before.saturating_sub(self.object)))
     }
 
-    /// Whether the rule at hand has used up all it had.
+    /// Whether the current rule has used up its steps.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.rule == 0
     }

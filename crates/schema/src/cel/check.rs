@@ -1,7 +1,7 @@
-//! The type checker: what the server refuses when a CRD is written, no rule here evaluates.
+//! The type checker: no rule is evaluated that the server rejects when a CRD is written.
 //!
-//! It follows cel-go's checker, macros included: those are typed as what they expand to. Objects are typed by their
-//! schema; int-or-string and what `dyn` makes of a value is left to the evaluation.
+//! It follows cel-go's checker, including macros, which are typed as their expansions. Objects are typed by their
+//! schema; the types of int-or-string values and of the results of `dyn` are checked during evaluation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::signature::{Signature, signatures};
 use super::types::{self, Kind};
 use super::typing::{BOOL, Bindings, INT, STRING, Ty};
 
-/// A part of an expression that was checked.
+/// A checked subexpression.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub ty: Ty,
@@ -25,8 +25,8 @@ pub(super) struct Part {
 
 pub(super) type Checked = Result<Part, String>;
 
-/// The type of `expr`, whose names are resolved; the error is why the server refuses it. `optional_old` says that
-/// `oldSelf` is an optional.
+/// The type of `expr`, whose names are already resolved; the error is the reason why the server rejects it.
+/// `optional_old` is whether `oldSelf` is an optional.
 pub(crate) fn check(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Parsed<Ty> {
     check_in(expr, variables(of, optional_old))
 }
@@ -37,30 +37,30 @@ fn variables(of: &Arc<types::Type>, optional_old: bool) -> Vec<(&'static str, Ty
     vec![("self", this), ("oldSelf", old)]
 }
 
-/// The type of `expr`, whose names are resolved, with these variables in scope.
+/// The type of `expr`, whose names are already resolved, with these variables in scope.
 pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> Parsed<Ty> {
     let (ty, checker) = run(expr, scope, false)?;
-    match checker.broken {
+    match checker.program_error {
         Some(problem) => Err(problem.into()),
         None => Ok(ty),
     }
 }
 
-/// What there is to know of an expression of which the types are right.
+/// The result of checking a well-typed expression.
 #[derive(Debug)]
-pub(crate) struct Checkup {
+pub(crate) struct Analysis {
     pub ty: Ty,
-    /// Why no program can be made of it, if so.
-    pub broken: Option<String>,
-    /// What it may cost at most, as the server estimates it.
+    /// The reason why the server cannot compile it to a program, if any.
+    pub program_error: Option<String>,
+    /// The server's estimate of its maximum cost.
     pub cost: Parsed<u64>,
 }
 
-/// The same as [`check`], and more.
-pub(crate) fn check_up(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Parsed<Checkup> {
+/// [`check`] with additional results.
+pub(crate) fn analyze(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Parsed<Analysis> {
     let (ty, checker) = run(expr, variables(of, optional_old), true)?;
     let cost = estimate(&checker.sketch, &checker.bindings, of);
-    Ok(Checkup { ty, broken: checker.broken, cost })
+    Ok(Analysis { ty, program_error: checker.program_error, cost })
 }
 
 fn run<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>, is_sketched: bool) -> Parsed<(Ty, Checker<'e>)> {
@@ -68,7 +68,7 @@ fn run<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>, is_sketched: bool) -> Pars
         scope,
         bindings: Bindings::default(),
         sketch: Sketch::new(is_sketched),
-        broken: None,
+        program_error: None,
         literals: Vec::new(),
         in_format: 0,
         formats: Vec::new(),
@@ -83,22 +83,22 @@ fn run<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>, is_sketched: bool) -> Pars
 }
 
 pub(super) struct Checker<'e> {
-    /// The variables in scope, the innermost last.
+    /// The variables in scope, innermost last.
     pub scope: Vec<(&'e str, Ty)>,
     pub bindings: Bindings,
-    /// What the estimate of the cost is made from.
+    /// The basis of the cost estimate.
     pub sketch: Sketch<'e>,
-    /// The first constant of which the server can make no program.
-    broken: Option<String>,
-    /// The types of the elements of each literal list or map: they have to be the same.
+    /// The first constant that prevents the server from compiling a program.
+    program_error: Option<String>,
+    /// The element types of each literal list or map, which must be equal.
     literals: Vec<Vec<Ty>>,
-    /// How many calls of `format` are around: inside of them elements may differ.
+    /// The number of enclosing `format` calls: inside them, element types can differ.
     in_format: usize,
-    /// The literal texts of calls of `format`, with their literal arguments.
+    /// The literal templates of `format` calls, with their literal arguments.
     formats: Vec<(&'e str, &'e [(Expr, bool)])>,
-    /// The types of what is in literals inside of calls of `format`.
+    /// The types of the elements of literals inside `format` calls.
     formatted: BTreeMap<*const Expr, Ty>,
-    /// Variables whose type is not known yet where they are used.
+    /// Variables whose type was still unknown when they were used.
     pub named: Vec<(&'e str, Ty)>,
 }
 
@@ -111,7 +111,7 @@ impl<'e> Checker<'e> {
         Ok(self.bindings.close(&ty))
     }
 
-    /// Notes a part of that type.
+    /// Records a subexpression of type `ty`.
     pub fn part(&mut self, ty: Ty, of: impl FnOnce() -> Of<'e>) -> Part {
         let id = self.sketch.add(&ty, of);
         Part { ty, id }
@@ -196,7 +196,7 @@ impl<'e> Checker<'e> {
         Part { ty, id }
     }
 
-    /// The type that all elements of a literal have. In the end they have to be equal.
+    /// The common type of the elements of a literal. At the end of the check all must be equal.
     fn elements(&mut self, types: Vec<Ty>) -> Ty {
         let mut joined: Option<Ty> = None;
         for ty in &types {
@@ -211,7 +211,7 @@ impl<'e> Checker<'e> {
         joined.unwrap_or_else(|| self.bindings.fresh())
     }
 
-    /// Literal texts with clauses that the types of the arguments do not allow are refused.
+    /// Rejects literal templates with clauses that the types of the arguments do not allow.
     fn formats(&mut self) -> Result<(), String> {
         for (template, items) in std::mem::take(&mut self.formats) {
             let formatted = &self.formatted;
@@ -223,7 +223,7 @@ impl<'e> Checker<'e> {
         Ok(())
     }
 
-    /// The server takes a variable that holds a type for the name of one, and does not find it.
+    /// The server takes a variable that holds a type for the name of a type, and does not find that type.
     fn named(&mut self) -> Result<(), String> {
         for (name, ty) in std::mem::take(&mut self.named) {
             if matches!(self.bindings.close(&ty), Ty::Of("type", _)) {
@@ -258,7 +258,7 @@ impl<'e> Checker<'e> {
         Ok(self.part(ty, || Of::Map(ids)))
     }
 
-    /// An element of a literal, or what is in it if it is an optional one (`[?x]`).
+    /// An element of a literal, or the value inside it if it is an optional element (`[?x]`).
     fn element(&mut self, expr: &'e Expr, optional: bool) -> Checked {
         let Part { ty, id } = self.expr(expr)?;
         if self.in_format > 0 {
@@ -267,12 +267,12 @@ impl<'e> Checker<'e> {
         match (optional, ty.in_optional()) {
             (false, _) => Ok(Part { ty, id }),
             (true, Some(inner)) => Ok(Part { ty: inner.clone(), id }),
-            // That what is no more than dynamic is refused is an error of the server's own.
+            // The server requires an optional here and, inconsistently, rejects a dynamic value too.
             (true, None) => Err(mismatch(&Ty::optional(ty.clone()), &ty)),
         }
     }
 
-    /// Whether all elements of a literal are of the same type, what is known only at the end taken into account.
+    /// Checks that the elements of each literal have the same type, after all type variables are bound.
     fn literals(&mut self) -> Result<(), String> {
         for types in std::mem::take(&mut self.literals) {
             let mut closed = types.iter().map(|ty| self.bindings.close(ty)).collect::<Vec<_>>().into_iter();
@@ -299,7 +299,7 @@ impl<'e> Checker<'e> {
             Step::Index { index: expr, optional } => {
                 let index = self.expr(expr)?;
                 if let Some(name) = unfit_index(expr) {
-                    self.broken.get_or_insert_with(|| format!("invalid qualifier type: {name}"));
+                    self.program_error.get_or_insert_with(|| format!("invalid qualifier type: {name}"));
                 }
                 self.overload(if *optional { "_[?_]" } else { "_[_]" }, false, vec![operand, index])
             }
@@ -358,18 +358,18 @@ impl<'e> Checker<'e> {
         if let Err(problem) = literal_argument(call) {
             match is_validated(call) {
                 true => return Err(problem),
-                false => _ = self.broken.get_or_insert(problem),
+                false => _ = self.program_error.get_or_insert(problem),
             }
         }
         Ok(part)
     }
 
-    /// The result of a function. Of several overloads that fit the result is that of the first, or `dyn`.
+    /// The result type of a function. If several overloads match, it is their common result type, or `dyn`.
     pub fn overload(&mut self, name: &str, member: bool, args: Vec<Part>) -> Checked {
         self.resolved(name, member, args).map(|(result, _)| result)
     }
 
-    /// The same, and the overload if only one fits.
+    /// [`Checker::overload`], which also returns the overload if exactly one matches.
     pub fn resolved(
         &mut self,
         name: &str,
@@ -415,7 +415,7 @@ fn mismatch(wanted: &Ty, found: &Ty) -> String {
     format!("expected type '{wanted}' but found '{found}'")
 }
 
-/// A type of a signature with the variables of one call.
+/// A type in a signature, instantiated with the variables of one call.
 fn instance(ty: &Ty, variables: &[Ty]) -> Ty {
     match ty {
         Ty::Variable(number) => variables.get(*number).cloned().unwrap_or(Ty::Dyn),
@@ -424,11 +424,11 @@ fn instance(ty: &Ty, variables: &[Ty]) -> Ty {
     }
 }
 
-/// The type of the property that rules call `name`.
+/// The type of the property with the identifier `name`.
 fn property(of: &types::Type, name: &str) -> Option<Ty> {
     let Kind::Object(properties) = &of.kind else { return None };
     let unescaped = types::unescape(name)?;
     let found = properties.get(&unescaped).filter(|of| of.is_declared())?;
-    // A reserved word can be written as it is, too.
+    // A reserved word can also be written without escaping.
     (types::escape(&unescaped)? == name || types::RESERVED.contains(&name)).then(|| Ty::of_schema(found))
 }

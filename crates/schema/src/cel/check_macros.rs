@@ -1,14 +1,14 @@
-//! The types of macros: those of what the server expands them to.
+//! The types of macros, which are the types of their expansions in the server.
 
 use super::ast::{Literal, Macro, MacroKind};
 use super::check::{Checked, Checker, Part};
 use super::estimate::{ACCUMULATOR, Id, Loop, Of};
 use super::typing::{BOOL, INT, Ty};
 
-/// The variable in which `sortBy` has the list that it sorts.
+/// The variable that holds the list to be sorted in `sortBy`.
 const SORTED: &str = "@__sortBy_input__";
 
-/// What a loop begins with, when it goes on and what it ends with.
+/// The start value, the condition for continuing, and the result of a loop.
 struct Frame {
     start: Part,
     condition: Id,
@@ -67,7 +67,7 @@ impl<'e> Checker<'e> {
         if of.kind == MacroKind::Exists {
             goes_on = self.overload("!_", false, vec![goes_on])?;
         }
-        // Whether it is worth to go on.
+        // The condition for continuing.
         let of_that = vec![goes_on.id];
         let condition = self.part(BOOL, || Of::Call { args: of_that, is_member: false, overloads: Vec::new() }).id;
         let so_far = self.accumulator(&BOOL).id;
@@ -91,7 +91,7 @@ impl<'e> Checker<'e> {
         Ok(Frame { start, condition, step, result })
     }
 
-    /// The macros that make a list or a map. `first` is the type of their first variable.
+    /// The macros that build a list or a map. `first` is the type of their first variable.
     fn collected(&mut self, of: &'e Macro, first: Ty) -> Result<Frame, String> {
         let start = match of.kind {
             MacroKind::Map | MacroKind::MapEntry => {
@@ -105,11 +105,11 @@ impl<'e> Checker<'e> {
         };
         let goes_on = self.literal(&Literal::Bool(true)).id;
         let name = of.variables.first().map(String::as_str).unwrap_or_default();
-        // What these macros expand to names the variable besides.
+        // The expansion of these macros also names the variable.
         if let MacroKind::Filter | MacroKind::Map = of.kind {
             self.named.push((name, first.clone()));
         }
-        // A filter has its condition for a body.
+        // The body of a filter is its condition.
         let condition = match of.kind {
             MacroKind::Filter => Some(self.expr(&of.body)?),
             _ => of.filter.as_ref().map(|filter| self.expr(filter)).transpose()?,
@@ -169,7 +169,7 @@ impl<'e> Checker<'e> {
         })
     }
 
-    /// `sortBy`: the list has a name, and is sorted by the keys that are made of it.
+    /// `sortBy`: the list is bound to a variable and sorted by the keys computed from it.
     fn sorted(&mut self, of: &'e Macro, list: Part) -> Checked {
         let input = self.part(list.ty.clone(), || Of::Name(SORTED));
         let keys = self.in_loop(of, input)?;
@@ -186,7 +186,7 @@ impl<'e> Checker<'e> {
         let condition = self.overload("hasValue", true, vec![target])?;
         let value = self.overload("value", true, vec![copy])?;
         let name = of.variables.first().map(String::as_str).unwrap_or_default();
-        // What the macro expands to names the variable besides.
+        // The expansion of the macro also names the variable.
         self.named.push((name, value.ty.clone()));
         self.scope.push((name, value.ty));
         let body = self.expr(&of.body);

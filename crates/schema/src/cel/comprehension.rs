@@ -11,12 +11,12 @@ use super::fault::{Fault, Result};
 use super::lib_list::sort_by_keys;
 use super::value::{List, Map, Value};
 
-/// An element of what a macro runs over: the values of its one or two variables. What does not fit its schema is a fault
-/// only once it is looked at.
+/// The values of a macro's one or two variables for one element. A value that does not match its schema is a fault
+/// only when it is used.
 type Element<'a> = (Result<Value<'a>>, Option<Result<Value<'a>>>);
 
 impl<'a> Evaluation<'a, '_> {
-    /// The value of a macro.
+    /// Evaluates a macro.
     pub(super) fn run_macro(&mut self, of: &'a Macro) -> Result<Value<'a>> {
         if matches!(of.kind, MacroKind::OptMap | MacroKind::OptFlatMap) {
             return self.optional(of);
@@ -49,7 +49,7 @@ impl<'a> Evaluation<'a, '_> {
         let measured = |fault| if is_measured { past_cost("sortBy", 0, fault) } else { fault };
         let target = self.eval(&of.target).map_err(measured)?;
         let is_list = matches!(target, Value::List(_));
-        // The keys are made of the elements, in the same order.
+        // The keys are computed from the elements, in the same order.
         let elements = elements(target, false).map_err(measured)?.collect::<Vec<_>>();
         let values = elements.iter().map(|element| element.0.clone()).collect();
         let keys = self.transform(of, elements.into_iter()).map_err(measured)?;
@@ -61,7 +61,7 @@ impl<'a> Evaluation<'a, '_> {
 
     /// Evaluates `expr` with the macro's variables bound to `element`.
     fn bound(&mut self, of: &'a Macro, expr: &'a Expr, element: Element<'a>) -> Result<Value<'a>> {
-        self.budget.take(round_cost(of.kind))?;
+        self.budget.take(iteration_cost(of.kind))?;
         let depth = self.scope.len();
         let (first, second) = element;
         if let Some(name) = of.variables.first() {
@@ -82,7 +82,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// `all` and `exists`: one decisive element decides, whatever is wrong with the others.
+    /// `all` and `exists`: a decisive element determines the result, regardless of faults in other elements.
     fn quantifier(
         &mut self,
         of: &'a Macro,
@@ -109,7 +109,8 @@ impl<'a> Evaluation<'a, '_> {
         fault.map_or(Ok(Value::Bool(!decisive)), Err)
     }
 
-    /// The elements for which `filter` holds. A fault ends nothing: what is reported is the last one, as on the server.
+    /// The elements for which `filter` holds. A fault does not stop the loop; like the server, this reports the last
+    /// fault.
     fn kept(
         &mut self,
         of: &'a Macro,
@@ -129,7 +130,7 @@ impl<'a> Evaluation<'a, '_> {
         fault.map_or(Ok(kept), Err)
     }
 
-    /// The elements that the macro's own filter lets through, if it has one.
+    /// The elements that pass the macro's filter, if it has one.
     fn filtered(&mut self, of: &'a Macro, elements: impl Iterator<Item = Element<'a>>) -> Result<Vec<Element<'a>>> {
         match &of.filter {
             Some(filter) => self.kept(of, filter, elements),
@@ -154,7 +155,7 @@ impl<'a> Evaluation<'a, '_> {
                 (MacroKind::Map, value) => insert(&mut map, key, value)?,
                 (_, Value::Map(entries)) => {
                     for key in entries.keys() {
-                        // What does not fit its schema goes along.
+                        // A value that does not match its schema is copied as it is.
                         let value = misfit(find(&entries, &key).map(|value| value.unwrap_or(Value::Null)))?;
                         insert(&mut map, key, value)?;
                     }
@@ -175,10 +176,10 @@ impl<'a> Evaluation<'a, '_> {
         match self.eval(&of.target)? {
             Value::Optional(None) => Ok(Value::Optional(None)),
             Value::Optional(Some(value)) => {
-                // The server evaluates it twice: is there a value, and which.
+                // The server evaluates the target twice: for the test and for the value.
                 self.budget.take(before - self.budget.remaining())?;
                 let value = self.bound(of, &of.body, (opened(&value), None))?;
-                // The macro is a choice between this and nothing.
+                // The expansion of the macro is a conditional between this value and none.
                 self.attribute(if of.kind == MacroKind::OptMap { Value::some(value) } else { value })
             }
             other => Err(Fault::error(format!("no such overload: hasValue({})", other.type_name()))),
@@ -186,8 +187,8 @@ impl<'a> Evaluation<'a, '_> {
     }
 }
 
-/// What the server counts for one round of a macro's loop besides the body: macros are loops that grow a list or map.
-fn round_cost(kind: MacroKind) -> u64 {
+/// The server's cost of one iteration of a macro without the body: macros are loops that extend a list or a map.
+fn iteration_cost(kind: MacroKind) -> u64 {
     match kind {
         MacroKind::Filter | MacroKind::List | MacroKind::SortBy => 4 + LIST_COST,
         MacroKind::Map | MacroKind::MapEntry => 4 + MAP_COST,
@@ -195,8 +196,8 @@ fn round_cost(kind: MacroKind) -> u64 {
     }
 }
 
-/// What a macro runs over: elements of a list or keys of a map, or with two variables both index and element, key and
-/// value.
+/// The elements that a macro iterates over: list elements or map keys. With two variables, pairs of index and element
+/// or of key and value.
 fn elements<'a>(target: Value<'a>, two: bool) -> Result<Box<dyn Iterator<Item = Element<'a>> + 'a>> {
     Ok(match target {
         Value::List(list) => Box::new((0..list.len()).map(move |index| match two {

@@ -1,5 +1,5 @@
-//! What the server finds out about constants when it compiles a rule: it converts them, builds lists and maps of them, and
-//! refuses the rule where that goes wrong, even if nothing would ever come to evaluate them.
+//! The server's handling of constants when it compiles a rule: it converts them and builds lists and maps of them, and
+//! rejects the rule if that fails, even if the constant would never be evaluated.
 
 use super::ast::{Call, Expr, Literal};
 use super::budget::Budget;
@@ -8,10 +8,11 @@ use super::fault::Fault;
 use super::value::{List, Value};
 use crate::re2;
 
-/// The server converts literals when it compiles a rule, and refuses those that it cannot convert.
+/// Checks a literal argument: the server converts literals when it compiles a rule, and rejects those that it cannot
+/// convert.
 pub(super) fn literal_argument(call: &Call) -> Result<(), String> {
     match call.args.as_slice() {
-        // The server takes the text for the pattern here, although it is the second argument that is one.
+        // The server checks the target string as a pattern here, although the pattern is the second argument.
         [Expr::Literal(Literal::String(text)), _] if call.function == "matches" && !call.member => re2::check(text),
         _ => match converted(call) {
             Some(Err(Fault::Error(why))) => Err(why),
@@ -20,7 +21,7 @@ pub(super) fn literal_argument(call: &Call) -> Result<(), String> {
     }
 }
 
-/// Whether the server looks at the literal while it checks types; at others it looks when it makes a program of the rule.
+/// Whether the server checks the literal during type checking; it checks other literals when it compiles the program.
 pub(super) fn is_validated(call: &Call) -> bool {
     match call.function.as_str() {
         "matches" => true,
@@ -29,17 +30,17 @@ pub(super) fn is_validated(call: &Call) -> bool {
     }
 }
 
-/// The functions that the server evaluates when it compiles a rule, where their argument is a constant.
+/// The functions that the server evaluates at compile time if the argument is a constant.
 const CONVERSIONS: &[&str] =
     &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
-/// The value of a conversion of a constant.
+/// The result of converting a constant.
 fn converted(call: &Call) -> Option<super::fault::Result<Value<'_>>> {
     let ([arg], [overload]) = (call.args.as_slice(), call.resolved.overloads.as_slice()) else { return None };
     let value = match arg {
         Expr::Literal(literal) => literal_value(literal),
         Expr::TypeName(name) => Value::Type(name),
-        // What is in it makes no difference to conversions.
+        // The elements do not affect conversions.
         Expr::List(_) | Expr::Map(_) if is_constant(arg) => Value::List(List::new(Vec::new())),
         Expr::Call(inner) => converted(inner)?.ok()?,
         _ => return None,
@@ -49,8 +50,8 @@ fn converted(call: &Call) -> Option<super::fault::Result<Value<'_>>> {
         .then(|| (overload.call)(&[value], &mut Budget::default()).unwrap_or_else(|| Err(Fault::no_such_overload())))
 }
 
-/// The Go type of a constant in brackets, if nothing can be looked up by one of it. The server builds constants when it
-/// compiles a rule.
+/// The Go type of a constant index if it cannot be used for a lookup. The server evaluates constants when it compiles
+/// a rule.
 pub(super) fn unfit_index(expr: &Expr) -> Option<&'static str> {
     match expr {
         Expr::Literal(Literal::Null) => Some("types.Null"),

@@ -1,4 +1,4 @@
-//! Gives a piece of an object the type that its schema says it has.
+//! Converts parts of an object to the types that their schema declares.
 
 use std::fmt::Display;
 
@@ -16,7 +16,7 @@ use crate::golang::{Timestamp, duration};
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&URL_SAFE, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
-/// `json` as a value of the type `of`.
+/// `json` as a value of type `of`.
 pub(crate) fn typed<'a>(json: &'a Json, of: &'a Type) -> Result<Value<'a>> {
     match of.kind {
         _ if json.is_null() && of.nullable => Ok(Value::Null),
@@ -26,14 +26,14 @@ pub(crate) fn typed<'a>(json: &'a Json, of: &'a Type) -> Result<Value<'a>> {
     }
 }
 
-/// Data that a list holds (see [`data`]) as a value of the type `of`.
+/// Data in a list (see [`data`]) as a value of type `of`.
 pub(crate) fn read<'a>(data: Value<'a>, of: &'a Type) -> Result<Value<'a>> {
     let unexpected = |wanted: &str, data: &Value| {
         Err(Fault::error(format!("invalid data, expected {wanted}, got {}", go_type(data))))
     };
     match (&of.kind, data) {
         (_, Value::Unknown(json)) => typed(json, of),
-        (Kind::Unknown | Kind::Untyped, _) => Err(Fault::Undecided("the schema gives the value no type".to_owned())),
+        (Kind::Unknown | Kind::Untyped, _) => Err(Fault::Undecided("the schema does not specify a type".to_owned())),
         (Kind::IntOrString, data @ (Value::String(_) | Value::Int(_))) => Ok(data),
         (Kind::IntOrString, _) => {
             Err(Fault::error("invalid data, expected XIntOrString value to be either a string or integer"))
@@ -68,7 +68,7 @@ fn string<'a>(text: Text<'a>, kind: &Kind) -> Result<Value<'a>> {
         _ => &*text,
     };
     match kind {
-        // The server reads the alphabet for URLs here, although the format is checked with the other one.
+        // The server decodes the URL-safe alphabet here, although it validates the format with the standard one.
         Kind::Bytes => BASE64
             .decode(text.replace(['\r', '\n'], ""))
             .map(|bytes| Value::Bytes(bytes.into()))
@@ -85,8 +85,8 @@ fn string<'a>(text: Text<'a>, kind: &Kind) -> Result<Value<'a>> {
     }
 }
 
-/// A value without what the schema says of it, under the names as they are written: what the server puts into a list,
-/// and what it looks at to find out whether a set or a list of type `map` has it.
+/// A value without its schema, with the field names as written: the form in which the server puts it into a list, and
+/// in which it looks it up in a set or in a list of type `map`.
 pub(crate) fn data<'a>(value: &Value<'a>) -> Value<'a> {
     match value {
         Value::Map(Map::Json { fields, .. }) => Value::Map(Map::Plain(fields)),
@@ -95,10 +95,9 @@ pub(crate) fn data<'a>(value: &Value<'a>) -> Value<'a> {
     }
 }
 
-/// What an optional holds, as the server leaves it there where the optional goes through a variable, a selection or a
-/// choice: it takes the Go value out of it and makes a value of that. Data loses what the schema says of it, an optional
-/// in the optional is no more, types become their names, and of much else it can make nothing: there is a value still,
-/// but it cannot be taken out.
+/// The value inside an optional after the optional passes through a variable, a selection or a conditional: the server
+/// extracts the Go value and wraps it again. Data loses its schema, a nested optional is flattened, and types become
+/// their names. Many other values cannot be wrapped again: the optional still has a value, but reading it fails.
 pub(crate) fn unwrapped<'a>(value: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>> {
     let lost = |of: &str, text: &dyn Display| Value::Misfit(format!("{UNCONVERTIBLE}: ({of}){text}").into());
     Ok(match value {
@@ -124,7 +123,7 @@ pub(crate) fn unwrapped<'a>(value: &Value<'a>, budget: &mut Budget) -> Result<Va
             };
             Value::List(List::taken(items.iter().map(element).collect()))
         }
-        // A list of the server's own remembers what it was made of.
+        // A concatenated list in the server keeps references to its parts.
         Value::List(List { items: Items::Joined(items), .. }) => {
             budget.take(items.len() as u64)?;
             let mut out = Vec::with_capacity(items.len());
@@ -147,7 +146,7 @@ pub(crate) fn unwrapped<'a>(value: &Value<'a>, budget: &mut Budget) -> Result<Va
 
 const UNCONVERTIBLE: &str = "unsupported conversion to ref.Val";
 
-/// What an optional can hold though it does not fit its schema.
+/// Keeps a schema mismatch as a value, which an optional can contain.
 pub(crate) fn misfit(value: Result<Value<'_>>) -> Result<Value<'_>> {
     match value {
         Err(Fault::Error(text)) => Ok(Value::Misfit(text.into())),
@@ -155,7 +154,7 @@ pub(crate) fn misfit(value: Result<Value<'_>>) -> Result<Value<'_>> {
     }
 }
 
-/// A value of the wrong type is an error for any expression that does more than pass it on.
+/// A value of the wrong type is an error in any expression that does more than pass it on.
 pub(crate) fn opened_misfit(value: Value<'_>) -> Result<Value<'_>> {
     match value {
         Value::Misfit(text) => Err(Fault::error(&*text)),
@@ -163,7 +162,8 @@ pub(crate) fn opened_misfit(value: Value<'_>) -> Result<Value<'_>> {
     }
 }
 
-/// What is taken out of an optional. One can hold what does not fit its schema, but that cannot be taken out.
+/// Reads the value of an optional. An optional can contain a value that does not match its schema, but reading it
+/// fails.
 pub(crate) fn opened<'a>(value: &Value<'a>) -> Result<Value<'a>> {
     match value {
         Value::Unknown(_) => Err(Fault::error(UNCONVERTIBLE)),
@@ -172,7 +172,7 @@ pub(crate) fn opened<'a>(value: &Value<'a>) -> Result<Value<'a>> {
     }
 }
 
-/// Plain data, of which no schema is known.
+/// Plain data without a schema.
 pub(crate) fn native<'a>(json: &'a Json) -> Value<'a> {
     match json {
         Json::Null => Value::Null,
@@ -191,7 +191,7 @@ fn native_list<'a>(items: &'a [Json]) -> Value<'a> {
     Value::List(List { items: Items::Plain(items), kind: None })
 }
 
-/// How the server's messages name the type of a piece of data.
+/// The name of a value's type in the server's messages.
 fn go_type(data: &Value) -> &'static str {
     match data {
         Value::Null => "structpb.NullValue",

@@ -1,14 +1,15 @@
-//! What the server counts for calls: rules that it gives up as too expensive must not pass here.
+//! The server's cost of calls: a rule that the server stops as too expensive must not pass here.
 //!
-//! The numbers are those of cel-go and of Kubernetes' libraries, or more: texts are measured in bytes where the server
-//! counts characters.
+//! The numbers are those of cel-go and of Kubernetes' libraries, or higher: strings are measured in bytes where the
+//! server counts characters.
 
 use super::ast::Operator;
 use super::equal::find;
 use super::fault::Result;
 use super::value::Value;
 
-/// The cost of a call with these arguments; of what takes more than `most` steps to find out, no less than that.
+/// The cost of a call with these arguments. If computing it takes more than `most` steps, the result is at least
+/// `most`.
 pub(super) fn of_call(function: &str, args: &[Value], result: &Result<Value>, most: u64) -> u64 {
     let length = |index: usize| args.get(index).map_or(1, size);
     match function {
@@ -57,7 +58,7 @@ fn size(value: &Value) -> u64 {
     }
 }
 
-/// The cost of looking at all of a value, in which there may be `left` more values.
+/// The cost of traversing a value, limited to `left` nested values.
 fn traversal(value: &Value, left: &mut u64) -> u64 {
     if *left == 0 {
         return 0;

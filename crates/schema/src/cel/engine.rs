@@ -1,4 +1,4 @@
-//! The engine as the validator asks for it.
+//! The CEL engine behind the validator's interface.
 
 use serde_json::Value as Json;
 
@@ -12,7 +12,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine whose rules share their patterns with others.
+    /// An engine whose rules share compiled patterns with others.
     pub fn sharing(patterns: &Patterns) -> Self {
         Engine { patterns: patterns.clone() }
     }

@@ -1,7 +1,7 @@
 //! Equality and order of values.
 //!
-//! Numbers are equal by value whatever their type. Values of different types are not equal, with one exception that
-//! the server makes: a list or an object of the validated object compared with something else is an error.
+//! Numbers are equal by value regardless of type. Values of different types are not equal, with one exception made by
+//! the server: comparing a list or an object of the validated object with another type is an error.
 
 use std::cmp::Ordering;
 
@@ -49,7 +49,7 @@ pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget
     })
 }
 
-/// The order of two numbers of any type; none if one is not a number.
+/// The order of two numbers of any type; `None` if either is not a number.
 fn numbers(left: &Value, right: &Value) -> Option<Ordering> {
     let integer = |value: &Value| match value {
         Value::Int(value) => Some(i128::from(*value)),
@@ -66,12 +66,12 @@ fn numbers(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// The integer is rounded first, as the server does.
+/// The integer is first rounded to a double, as the server does.
 fn double_and_integer(double: f64, integer: i128) -> Option<Ordering> {
     double.partial_cmp(&(integer as f64))
 }
 
-/// Whether values of this type have an order at all.
+/// Whether values of this type are ordered.
 pub(crate) fn is_ordered(value: &Value) -> bool {
     matches!(
         value,
@@ -86,7 +86,7 @@ pub(crate) fn is_ordered(value: &Value) -> bool {
     )
 }
 
-/// The order of `left` and `right`, for `<` and its kin.
+/// The order of `left` and `right`, for `<`, `<=`, `>` and `>=`.
 pub(crate) fn compare(left: &Value, right: &Value) -> Result<Ordering> {
     let nan = |value: &Value| matches!(value, Value::Double(value) if value.is_nan());
     Ok(match (left, right) {
@@ -115,7 +115,7 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
             left_data(left).try_for_each(|item| hashable(&item))?;
             for value in right.iter() {
                 let value = match value {
-                    // What does not fit its schema is in no set.
+                    // A value that does not match its schema is not in any set.
                     Err(Fault::Error(_)) => return Ok(false),
                     value => value?,
                 };
@@ -143,7 +143,7 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
                     Ok(true) => {}
                     Ok(false) => return Ok(false),
                     Err(problem) if problem.is_final() => return Err(problem),
-                    // The server takes what it cannot compare for equal in a list that a rule made.
+                    // In a list that a rule built, the server treats elements that cannot be compared as equal.
                     Err(problem) => fault = fault.or(matches!(items, Items::Joined(_)).then_some(problem)),
                 }
             }
@@ -152,8 +152,8 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
     }
 }
 
-/// Equality of what containers hold: what does not fit its schema is a fault on the left, and on the right no more than
-/// different from a scalar.
+/// Equality of elements in lists and maps. An element that does not match its schema is a fault on the left; on the
+/// right it is merely unequal to a scalar.
 fn elements<'a>(left: Result<Value<'a>>, right: Result<Value<'a>>, budget: &mut Budget) -> Result<bool> {
     let left = left?;
     let is_of_object =
@@ -166,7 +166,7 @@ fn elements<'a>(left: Result<Value<'a>>, right: Result<Value<'a>>, budget: &mut 
     }
 }
 
-/// Whether `value` is the piece of data, whatever the schema makes of either.
+/// Whether `value` equals the data, ignoring the schema of both.
 fn is_data(json: &Json, value: &Value) -> bool {
     match (json, value) {
         (json, Value::Unknown(value)) => json_equal(json, value),
@@ -184,7 +184,7 @@ fn is_data(json: &Json, value: &Value) -> bool {
     }
 }
 
-/// Whether two pieces of data that sets hold are the same.
+/// Whether two elements of sets are the same data.
 pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Unknown(left), right) => is_data(left, right),
@@ -198,7 +198,7 @@ pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// The elements of a list of the validated object as they were written.
+/// The elements of a list in the validated object, as written.
 fn left_data<'l, 'a>(list: &'l List<'a>) -> impl Iterator<Item = Value<'a>> + 'l {
     let item = |index: usize| match &list.items {
         Items::Json(items, _) => Value::Unknown(&items[index]),
@@ -208,8 +208,8 @@ fn left_data<'l, 'a>(list: &'l List<'a>) -> impl Iterator<Item = Value<'a>> + 'l
     (0..list.len()).map(item)
 }
 
-/// The server keeps the elements of sets, and the keys of those of lists of type `map`, in a map of Go, which has no place
-/// for lists and maps: that ends the evaluation.
+/// The server keeps the elements of sets, and the keys of elements in lists of type `map`, in a Go map. Lists and maps
+/// cannot be keys of a Go map, and abort the evaluation.
 pub(crate) fn hashable(data: &Value) -> Result<()> {
     let of = match data {
         Value::List(_) | Value::Unknown(Json::Array(_)) => "[]interface {}",
@@ -219,7 +219,7 @@ pub(crate) fn hashable(data: &Value) -> Result<()> {
     Err(Fault::Abort(format!("internal error: runtime error: hash of unhashable type {of}")))
 }
 
-/// The values of an element's keys, by which elements of a list of type `map` are the same.
+/// The key values of an element, which identify it in a list of type `map`.
 pub(crate) fn element_key<'a>(element: &Value<'a>, keys: &[String]) -> Result<Option<Vec<Option<&'a Json>>>> {
     let fields = match element {
         Value::Map(Map::Json { fields, .. } | Map::Plain(fields)) => fields,
@@ -227,7 +227,7 @@ pub(crate) fn element_key<'a>(element: &Value<'a>, keys: &[String]) -> Result<Op
         _ => return Ok(None),
     };
     let key: Vec<_> = keys.iter().map(|key| fields.get(key)).collect();
-    // More than these become a text.
+    // The server joins more than three keys as text.
     if keys.len() <= 3 {
         key.iter().flatten().try_for_each(|value| hashable(&Value::Unknown(value)))?;
     }
@@ -235,7 +235,7 @@ pub(crate) fn element_key<'a>(element: &Value<'a>, keys: &[String]) -> Result<Op
 }
 
 fn keyed_lists<'a>(left: &List<'a>, right: &List<'a>, keys: &[String], budget: &mut Budget) -> Result<bool> {
-    // What an element does not fit in does not keep it from being found.
+    // An element can be found even if parts of it do not match the schema.
     let known = left_data(left).map(|item| element_key(&item, keys)).collect::<Result<Vec<_>>>()?;
     for element in right.iter() {
         let element = match element {
@@ -244,7 +244,7 @@ fn keyed_lists<'a>(left: &List<'a>, right: &List<'a>, keys: &[String], budget: &
         };
         let key = element_key(&element, keys)?;
         budget.take(left.len() as u64)?;
-        // The last of several elements with the same key counts.
+        // The last of several elements with the same key wins.
         match known.iter().rposition(|known| key.is_some() && *known == key) {
             Some(index) if elements(left.get(index), Ok(element), budget)? => {}
             _ => return Ok(false),
@@ -265,7 +265,7 @@ fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bo
             for key in left.keys() {
                 let value = find(left, &key)?.unwrap_or(Value::Null);
                 let Some(other) = find(right, &key).transpose() else { return Ok(false) };
-                // The server takes what it cannot compare for equal in a map that a rule wrote down.
+                // In a map that a rule built, the server treats values that cannot be compared as equal.
                 match elements(Ok(value), other, budget) {
                     Ok(false) => return Ok(false),
                     Err(fault) if fault.is_final() => return Err(fault),
@@ -277,7 +277,7 @@ fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bo
             for (name, json) in *fields {
                 budget.take(1)?;
                 if of.property(name).is_none() {
-                    // What the schema does not declare is compared as it is.
+                    // Undeclared fields are compared as plain data.
                     let Map::Json { fields: others, .. } = right else { return Err(Fault::no_such_overload()) };
                     if others.get(name).is_some_and(|other| !json_equal(json, other)) {
                         return Ok(false);
@@ -300,7 +300,7 @@ fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bo
     Ok(true)
 }
 
-/// The value at `key`, if there is one. A null field of an object counts as absent.
+/// The value at `key`, if there is one. A null field of an object counts as missing.
 pub(crate) fn find<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Option<Value<'a>>> {
     match map {
         Map::Plain(fields) => Ok(match key {
@@ -318,14 +318,14 @@ pub(crate) fn find<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Option<Value<'a
     }
 }
 
-/// The field of an object that rules call `name`.
+/// The field with the identifier `name`.
 pub(crate) fn field<'a>(
     fields: &'a serde_json::Map<String, Json>,
     of: &'a super::types::Type,
     name: &str,
 ) -> Result<Option<Value<'a>>> {
     let found = match &of.kind {
-        // Only names with two underscores are escaped ones.
+        // Only names with two underscores can be escaped.
         Kind::Object(properties) if !properties.is_empty() && name.contains("__") => {
             super::types::unescape(name).and_then(|name| fields.get_key_value(&name))
         }
@@ -338,7 +338,7 @@ pub(crate) fn field<'a>(
     of.property(name).map(|of| typed(json, of)).transpose()
 }
 
-/// Equality of untyped data: absent, null and empty are different things, numbers are equal by type and value.
+/// Equality of untyped data: missing, null and empty values differ, and numbers are compared by type and value.
 fn json_equal(left: &Json, right: &Json) -> bool {
     match (left, right) {
         (Json::Number(left), Json::Number(right)) => {

@@ -14,24 +14,24 @@ use super::typing::Ty;
 use super::value::{Items, Key, List, Map, Text, Value};
 use super::{lib_regex, ops};
 
-/// What the server counts for making a list or a map.
+/// The server's cost of creating a list or a map.
 pub(super) const LIST_COST: u64 = 10;
 pub(super) const MAP_COST: u64 = 30;
 
 /// An evaluation in progress.
 pub(crate) struct Evaluation<'a, 'b> {
-    /// The variables in scope, the innermost last. One whose value is a fault hurts only where it is used.
+    /// The variables in scope, innermost last. A fault in a variable only matters if the variable is used.
     pub(super) scope: Vec<(&'a str, Result<Value<'a>>)>,
     pub(super) budget: &'b mut Budget,
 }
 
 impl<'a, 'b> Evaluation<'a, 'b> {
-    /// An evaluation with `variables` in scope.
+    /// Creates an evaluation with `variables` in scope.
     pub(crate) fn new(variables: Vec<(&'a str, Result<Value<'a>>)>, budget: &'b mut Budget) -> Self {
         Evaluation { scope: variables, budget }
     }
 
-    /// The value of `expr`.
+    /// Evaluates `expr`.
     pub(crate) fn eval(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
         self.budget.take(1)?;
         match expr {
@@ -66,7 +66,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         }
     }
 
-    /// A value as the server gets it by way of what it calls an attribute: there an optional holds plain data.
+    /// A value read through what cel-go calls an attribute: inside an optional, it becomes plain data.
     pub(super) fn attribute(&mut self, value: Value<'a>) -> Result<Value<'a>> {
         match value {
             Value::Optional(Some(value)) => unwrapped(&value, self.budget).map(Value::some),
@@ -74,8 +74,8 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         }
     }
 
-    /// `operands` joined by `||` (`decisive` true) or `&&` (`decisive` false). One decisive operand decides, whatever
-    /// is wrong with the others.
+    /// Evaluates `operands` joined by `||` (`decisive` is true) or `&&` (`decisive` is false). A decisive operand
+    /// determines the result, regardless of faults in the others.
     fn logic(&mut self, operands: &'a [Expr], decisive: bool) -> Result<Value<'a>> {
         let mut fault: Option<Fault> = None;
         for operand in operands {
@@ -107,7 +107,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         self.chosen(otherwise)
     }
 
-    /// One of the operands of a choice, which is an attribute whatever the operands are.
+    /// Evaluates the chosen operand of a conditional, which the server always treats as an attribute.
     fn chosen(&mut self, operand: &'a Expr) -> Result<Value<'a>> {
         let value = self.eval(operand)?;
         match operand {
@@ -123,11 +123,11 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             if let (Operator::In, Expr::List(items)) = (operator, operand)
                 && items.is_empty()
             {
-                // The server does not evaluate what is looked for in nothing.
+                // The server does not evaluate the left operand if the list is empty.
                 value = Ok(Value::Bool(false));
                 continue;
             }
-            // Both operands are evaluated before the first fault is reported: only so is an undecided one noticed.
+            // Evaluate both operands before reporting the first fault, so that an undecided operand is noticed.
             let operand = self.eval(operand);
             value = match (value, operand) {
                 (Ok(left), Ok(right)) => {
@@ -171,10 +171,10 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 }
                 (value, false) => value,
             };
-            // Of several entries with the same key the last one counts.
+            // The last of several entries with the same key wins.
             match Key::of(&key) {
                 Some(slot) => map.insert(slot, (key, value)),
-                None => return Err(no_key(&key)),
+                None => return Err(invalid_key(&key)),
             };
         }
         Ok(Value::Map(Map::Values(Rc::new(map))))
@@ -190,8 +190,8 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         select(&operand, name).map(|found| Value::Bool(found.is_some()))
     }
 
-    /// Selections one after the other. After the first optional one the rest is optional too. What does not fit its
-    /// schema is a misfit if it is an element of a list and nothing is selected of it.
+    /// Evaluates a chain of selections. After the first optional selection, the rest is optional too. A value that
+    /// does not match its schema becomes a misfit if it is a list element and the last in the chain.
     fn path(&mut self, root: &'a Expr, steps: &'a [Step]) -> Result<Value<'a>> {
         let mut value = self.eval(root)?;
         let mut is_optional = false;
@@ -209,7 +209,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 Step::Index { index, optional } => {
                     let index = self.index(index)?;
                     let found = match at(&value, &index) {
-                        // There is an element even where it does not fit its schema.
+                        // The element exists even if it does not match its schema.
                         Err(Fault::Error(text)) if nth + 1 == steps.len() && is_element(&value, &index) => {
                             Some(Value::Misfit(text.into()))
                         }
@@ -228,7 +228,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         Ok(if is_optional { Value::some(value) } else { value })
     }
 
-    /// What is in brackets, which has to be of a type that the server looks something up by.
+    /// Evaluates an index, which must have a type that the server can look up.
     fn index(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
         let value = match expr {
             Expr::Path { root, steps } => {
@@ -245,7 +245,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
 
     fn call(&mut self, call: &'a Call) -> Result<Value<'a>> {
         if let ("or" | "orValue", [target, other]) = (call.function.as_str(), call.args.as_slice()) {
-            // The alternative is evaluated only when it is needed.
+            // The alternative is evaluated only if needed.
             return match self.eval(target)? {
                 Value::Optional(None) => self.eval(other),
                 Value::Optional(Some(value)) if call.function == "orValue" => opened(&value),
@@ -258,7 +258,8 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         for (index, arg) in call.args.iter().enumerate() {
             match self.eval(arg) {
                 Ok(value) => args.push(value),
-                // The server stops there if there are more than two; else all are evaluated.
+                // With more than two arguments the server stops at the first fault; otherwise it evaluates all of
+                // them.
                 Err(problem @ (Fault::Error(_) | Fault::Abort(_))) if call.args.len() > 2 && fault.is_none() => {
                     return Err(problem);
                 }
@@ -279,7 +280,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         result
     }
 
-    /// The value of a function for these arguments.
+    /// Calls a function with these arguments.
     fn apply(&mut self, call: &'a Call, args: &[Value<'a>]) -> Result<Value<'a>> {
         if let Some(pattern) = &call.pattern {
             let pattern = pattern.regex().map_err(|problem| Fault::Undecided(problem.to_owned()))?;
@@ -288,7 +289,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         if let Some(signature) = call.resolved.signature.get()
             && !signature.fits(args)
         {
-            // What an optional held, or what is in a list, is not always what the type checker takes it for.
+            // The value of an optional or a list element does not always have the type that the type checker inferred.
             return Err(no_such_function(&call.function, args));
         }
         if let ("sum", Some(signature), [Value::List(list)]) =
@@ -306,8 +307,8 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     }
 }
 
-/// The fault of an argument of an overload that is known beforehand, as the server takes it. It measures what a function cost even if an argument is a fault,
-/// and where the measure looks into the argument, that is the end.
+/// Adjusts a fault in an argument of a call whose overload is known at compile time. The server computes the cost of
+/// the call even if an argument is a fault, and panics if the cost depends on that argument.
 pub(super) fn past_cost(function: &str, index: usize, fault: Fault) -> Fault {
     match (function, index, &fault) {
         ("sort" | "sortBy" | "distinct", _, Fault::Error(_)) => Fault::Abort(
@@ -320,7 +321,7 @@ pub(super) fn past_cost(function: &str, index: usize, fault: Fault) -> Fault {
     }
 }
 
-/// What the server says of a function that is not defined for the types of these arguments.
+/// The server's error for a function that is not defined for the types of these arguments.
 fn no_such_function(name: &str, args: &[Value]) -> Fault {
     match (name, args.first()) {
         ("distinct", Some(target)) => {
@@ -378,8 +379,8 @@ fn not_optional(what: &str, value: &Value) -> Fault {
     Fault::error(format!("cannot initialize optional {what} from non-optional value {value}"))
 }
 
-/// The server takes values of nearly any type for keys, and finds some of them again.
-fn no_key(key: &Value) -> Fault {
+/// The error for an invalid map key. The server accepts nearly any type as a key, but can look up only some of them.
+fn invalid_key(key: &Value) -> Fault {
     if matches!(key, Value::Bytes(_) | Value::Semver(_) | Value::Format(_)) {
         let name = go_type(key);
         return Fault::Abort(format!("internal error: runtime error: hash of unhashable type {name}"));
@@ -387,13 +388,13 @@ fn no_key(key: &Value) -> Fault {
     Fault::Undecided(format!("a key of type {} is not supported", key.type_name()))
 }
 
-/// Puts an entry into a map under construction.
+/// Inserts an entry into a map under construction.
 pub(super) fn insert<'a>(
     map: &mut BTreeMap<Key, (Value<'a>, Value<'a>)>,
     key: Value<'a>,
     value: Value<'a>,
 ) -> Result<()> {
-    let Some(slot) = Key::of(&key) else { return Err(no_key(&key)) };
+    let Some(slot) = Key::of(&key) else { return Err(invalid_key(&key)) };
     match map.insert(slot, (key, value)) {
         None => Ok(()),
         Some((key, _)) => {
@@ -402,18 +403,18 @@ pub(super) fn insert<'a>(
     }
 }
 
-/// The field `name` of `value`, if it is there.
+/// The field `name` of `value`, if it exists.
 fn select<'a>(value: &Value<'a>, name: &str) -> Result<Option<Value<'a>>> {
     match value {
         Value::Map(Map::Json { fields, of }) => field(fields, of, name),
         Value::Map(map) => find(map, &Value::from(name)),
-        // Only a value of unknown type gets here.
+        // Only a value of unknown type can be a list here.
         Value::List(_) => Err(Fault::error("unsupported index type 'string' in list")),
         _ => Ok(None),
     }
 }
 
-/// The element of `value` at `index`, if it is there.
+/// The element of `value` at `index`, if it exists.
 fn at<'a>(value: &Value<'a>, index: &Value<'a>) -> Result<Option<Value<'a>>> {
     match value {
         Value::Map(map) => find(map, index),
@@ -445,7 +446,7 @@ fn at<'a>(value: &Value<'a>, index: &Value<'a>) -> Result<Option<Value<'a>>> {
     }
 }
 
-/// Whether `index` is one of a list, whatever the element.
+/// Whether `value` is a list and `index` is of a type that can index it, regardless of the element.
 fn is_element(value: &Value, index: &Value) -> bool {
     let is_whole = match index {
         Value::Int(_) | Value::Uint(_) => true,
@@ -455,7 +456,7 @@ fn is_element(value: &Value, index: &Value) -> bool {
     is_whole && matches!(value, Value::List(_))
 }
 
-/// What nothing adds up to.
+/// The sum of an empty list.
 fn zero<'a>(of: &Ty) -> Value<'a> {
     match of {
         Ty::Scalar("uint") => Value::Uint(0),
@@ -465,7 +466,7 @@ fn zero<'a>(of: &Ty) -> Value<'a> {
     }
 }
 
-/// How the server's messages name the Go type of a value.
+/// The Go type of a value in the server's messages.
 pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "types.Null",
@@ -499,7 +500,7 @@ pub(super) fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// What to say when `index` is not there.
+/// The error for a missing `index`.
 fn missing(value: &Value, index: &Value) -> Fault {
     let index = super::lib_convert::display(index);
     match value {

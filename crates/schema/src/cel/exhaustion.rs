@@ -1,11 +1,11 @@
-//! Rules that would take forever, or all memory, or all of the stack: they end, and are undecided.
+//! Rules that would exhaust time, memory or the stack: they must terminate and be undecided.
 
 use serde_json::{Value, json};
 
 use super::super::{Outcome, Schema};
 
-/// What validation says of an object with a list of 500 texts of 20 bytes each and a text of 2,000.
-fn judge(rules: &[&str]) -> Outcome {
+/// Validates an object that contains a list of 500 strings of 20 bytes and a string of 2,000 bytes.
+fn validate(rules: &[&str]) -> Outcome {
     let rules: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
     let schema = json!({"type": "object", "x-kubernetes-validations": rules, "properties": {
         "list": {"type": "array", "items": {"type": "string"}}, "text": {"type": "string"}}});
@@ -17,7 +17,7 @@ fn judge(rules: &[&str]) -> Outcome {
 #[test]
 fn what_takes_too_long_is_undecided() {
     for rule in [
-        // 500 to the power of four, and of eight.
+        // 500 to the power of four and of eight.
         "self.list.all(a, self.list.all(b, self.list.all(c, self.list.all(d, a == b || c == d || a < d))))",
         "self.list.map(a, self.list.map(b, self.list.map(c, self.list))).size() > 0",
         "[self.list].map(l, l + l).map(l, l + l).map(l, l + l).map(l, l + l).map(l, l + l).map(l, l + l).map(l, l + l)\
@@ -26,19 +26,19 @@ fn what_takes_too_long_is_undecided() {
         "lists.range(9223372036854775807).size() > 0",
         "lists.range(100000).distinct().size() > 0",
         "lists.range(100000).map(i, 100000 - i).sort().size() > 0",
-        // Texts that grow to the square, again and again.
+        // Strings whose length is squared repeatedly.
         "[self.text].map(a, a.replace('a', a)).map(a, a.replace('a', a)).all(a, a.size() > 0)",
         "[self.text].map(a, a.replace('', a)).map(a, a.replace('', a)).all(a, a.size() > 0)",
         "[self.text].map(a, a.split('').map(i, a).join(a)).map(a, a.split('').map(i, a).join(a)).all(a, a.size() > 0)",
         "[self.text].map(a, a + a).map(a, '%s%s%s%s'.format([a, a, a, a])).map(a, a.split('')).map(l, l.map(i, l.map(j, l)))\
          .all(l, l.size() > 0)",
         "'%.2000000000f'.format([1.5]).size() > 0",
-        // Patterns whose machines would be large.
+        // Patterns with large automata.
         "self.list.all(a, a.matches('((((a{100}){100}){100}){100}){100}'))",
         "self.text.matches('(((((a*)*)*)*)*)*(((((b?){50}){50}){50}){50})$')",
     ] {
-        let outcome = judge(&[rule]);
-        // What the server refuses in words of its own is no pass, either.
+        let outcome = validate(&[rule]);
+        // An error that the server reports must not count as accepted either.
         assert!(!outcome.is_accepted(), "{rule}");
         if outcome.errors.is_empty() {
             assert_eq!(outcome.undecided[0].rule, rule);
@@ -49,14 +49,14 @@ fn what_takes_too_long_is_undecided() {
 #[test]
 fn a_budget_is_for_all_rules_of_an_object_and_none_hides_that_it_is_spent() {
     let endless = "self.list.all(a, self.list.all(b, self.list.all(c, a != '')))";
-    // Neither a decisive operand nor the other branch makes up for steps that were not taken.
+    // Neither a decisive operand nor another branch may hide that the budget is exhausted.
     for rule in [format!("({endless}) || true"), format!("!({endless} && false)"), format!("[{endless}].size() == 1")] {
-        assert_eq!(judge(&[&rule]).undecided.len(), 1, "{rule}");
+        assert_eq!(validate(&[&rule]).undecided.len(), 1, "{rule}");
     }
     let mut rules = vec![endless; 12];
     rules.push("self.list.size() == 500");
-    assert_eq!(judge(&rules).undecided.len(), 13);
-    assert_eq!(judge(&rules[11..]).undecided.len(), 1);
+    assert_eq!(validate(&rules).undecided.len(), 13);
+    assert_eq!(validate(&rules[11..]).undecided.len(), 1);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn what_nests_or_goes_on_and_on_does_not_exhaust_the_stack() {
     let nested =
         |open: &str, inner: &str, close: &str| format!("{}{inner}{} == 1", open.repeat(100_000), close.repeat(100_000));
     for rule in [nested("(", "1", ")"), nested("[", "1", "]"), nested("size(", "'a'", ")"), nested("-(", "1", ")")] {
-        assert_eq!(judge(&[&rule]).undecided.len(), 1, "{}", &rule[..20]);
+        assert_eq!(validate(&[&rule]).undecided.len(), 1, "{}", &rule[..20]);
     }
     for (rule, holds) in [
         (format!("{}true", "!".repeat(100_000)), true),
@@ -75,7 +75,7 @@ fn what_nests_or_goes_on_and_on_does_not_exhaust_the_stack() {
         (format!("{}false", "false ? true : ".repeat(100_000)), false),
         (format!("self{} == 1", ".a".repeat(100_000)), false),
     ] {
-        let outcome = judge(&[&rule]);
+        let outcome = validate(&[&rule]);
         assert!(outcome.undecided.len() == 1 || outcome.errors.is_empty() == holds, "{}", &rule[..20]);
     }
 }

@@ -1,5 +1,5 @@
-//! An expression over whole objects of which no schema is known, as those of a ValidatingAdmissionPolicy: its variables
-//! are plain data, and what types they have is found out as it is evaluated.
+//! An expression over whole objects without a schema, such as those of a ValidatingAdmissionPolicy: its variables are
+//! plain data, whose types are determined during evaluation.
 
 use serde_json::Value as Json;
 
@@ -23,18 +23,18 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// An expression that is true or false, over these variables.
+    /// Compiles a boolean expression over `variables`.
     ///
     /// # Errors
-    /// Why the API server would not take it.
+    /// The reason why the API server would reject it.
     pub fn condition(source: &str, variables: &[&'static str]) -> Result<Self, String> {
         Self::compile(source, variables, &BOOL)
     }
 
-    /// An expression that makes a text.
+    /// Compiles an expression that returns a string.
     ///
     /// # Errors
-    /// As [`Expression::condition`].
+    /// See [`Expression::condition`].
     pub fn message(source: &str, variables: &[&'static str]) -> Result<Self, String> {
         Self::compile(source, variables, &STRING)
     }
@@ -48,16 +48,16 @@ impl Expression {
         };
         let (expr, ty) = compiled(source).map_err(|problem| problem.text)?;
         match ty {
-            // As with a policy: what may be anything may not be what is wanted.
+            // As in a policy, `dyn` is not accepted in place of the wanted type.
             ty if ty == *wanted => Ok(Expression { expr }),
             ty => Err(format!("the expression must evaluate to {wanted}, not {ty}")),
         }
     }
 
-    /// Whether the condition holds.
+    /// Evaluates a condition.
     ///
     /// # Errors
-    /// Why it has no value, for example a field that is not there.
+    /// The reason why it has no value, such as a missing field.
     pub fn holds(&self, variables: &[(&'static str, &Json)], budget: &mut Budget) -> Result<bool, String> {
         match self.evaluate(variables, budget)? {
             Value::Bool(value) => Ok(value),
@@ -65,10 +65,10 @@ impl Expression {
         }
     }
 
-    /// The text that the expression makes.
+    /// Evaluates an expression that returns a string.
     ///
     /// # Errors
-    /// As [`Expression::holds`].
+    /// See [`Expression::holds`].
     pub fn text(&self, variables: &[(&'static str, &Json)], budget: &mut Budget) -> Result<String, String> {
         match self.evaluate(variables, budget)? {
             Value::String(text) => Ok(text.to_string()),

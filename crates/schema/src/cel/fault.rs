@@ -1,17 +1,17 @@
-//! Why an expression has no value.
+//! The reasons why an expression has no value.
 
-/// Why an expression has no value.
+/// The reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A runtime error that the API server meets as well, in its words.
+    /// A runtime error that the API server reports too, with its text.
     Error(String),
-    /// An internal error that ends the evaluation on the server: no `||` and no macro gets over it.
+    /// An internal error that aborts the evaluation in the server: neither `||` nor a macro recovers from it.
     Abort(String),
-    /// Something that only we cannot evaluate: nothing may be concluded from it.
+    /// A limitation of this implementation: the result is unknown.
     Undecided(String),
 }
 
-/// The value of an expression, or why it has none.
+/// The value of an expression, or the reason why it has none.
 pub(crate) type Result<T> = std::result::Result<T, Fault>;
 
 impl Fault {
@@ -20,13 +20,13 @@ impl Fault {
         Fault::Error(text.into())
     }
 
-    /// The operator or function is not defined for the types of its arguments.
+    /// The error for an operator or function that is not defined for the types of its arguments.
     pub(crate) fn no_such_overload() -> Fault {
         Fault::error("no such overload")
     }
 
-    /// The one of two faults to report when neither operand of `&&` or `||` decides: what the server reports is the
-    /// first, unless the second is one that it does not get over or that we do not know.
+    /// The fault to report if neither operand of `&&` or `||` is decisive: the first, as in the server, unless the
+    /// second aborts the evaluation or is undecided.
     pub(crate) fn of_both(first: Fault, second: Fault) -> Fault {
         match (&first, &second) {
             (Fault::Error(_), Fault::Undecided(_) | Fault::Abort(_)) => second,
@@ -34,7 +34,8 @@ impl Fault {
         }
     }
 
-    /// Whether nothing that follows can change the result, a decisive operand of `||` excepted where we do not know.
+    /// Whether nothing that follows can change the result, except that a decisive operand of `||` overrides an
+    /// undecided one.
     pub(crate) fn is_final(&self) -> bool {
         !matches!(self, Fault::Error(_))
     }

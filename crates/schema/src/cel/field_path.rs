@@ -1,17 +1,17 @@
-//! The `fieldPath` of a rule: the field that a failure is about.
+//! The `fieldPath` of a rule: the field that a failure is attributed to.
 
 use serde_json::Value as Json;
 
-/// A field below the value that a rule is about.
+/// A field below the value that a rule validates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPath {
-    /// As the server prints it, without the dot before it: `a.b` or `[key]`.
+    /// The path as the server prints it, without a leading dot: `a.b` or `[key]`.
     pub text: String,
-    /// The names on the way.
+    /// The names in the path.
     pub steps: Vec<String>,
 }
 
-/// The path below the rule's own; none if it is not valid for the schema.
+/// The path relative to the rule's value; `None` if it is not valid for the schema.
 pub(crate) fn normalized(path: &str, schema: &Json) -> Option<FieldPath> {
     let mut out = String::new();
     let mut steps = Vec::new();
@@ -44,7 +44,7 @@ pub(crate) fn normalized(path: &str, schema: &Json) -> Option<FieldPath> {
     (!out.is_empty()).then_some(FieldPath { text: out, steps })
 }
 
-/// The text up to the closing quote, and what follows it.
+/// The text up to the closing quote, and the text after it.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut out = String::new();
     let mut chars = text.char_indices();

@@ -2,32 +2,32 @@
 
 use super::ast::Literal;
 
-/// A token with the byte where it starts.
+/// A token with its byte offset.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Token {
     pub at: usize,
     pub kind: Kind,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Ident(String),
-    /// A number without its sign, a string or bytes.
+    /// An unsigned number, a string or bytes.
     Literal(Literal),
-    /// `9223372036854775808`, which is a number only with a minus sign before it.
+    /// `9223372036854775808`, which is valid only after a minus sign.
     MinInt,
     /// An operator or a bracket.
     Mark(&'static str),
 }
 
-/// Longer marks first: the first that fits is taken.
+/// Longer marks come first, because the first match is used.
 const MARKS: &[&str] = &[
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "!", "+", "-", "*", "/", "%", "?", ":", ".", ",", "(", ")", "[", "]",
     "{", "}",
 ];
 
-/// Splits `source`; the error names the byte offset.
+/// Splits `source`; the error includes the byte offset.
 pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, String> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -110,7 +110,7 @@ fn integer(value: u64, end: usize, bytes: &[u8]) -> Result<(Kind, usize), String
     }
 }
 
-/// The length of the prefix before the quotes, and whether the literal is raw and whether it is of bytes.
+/// The length of the prefix before the quotes, whether the literal is raw, and whether it is a bytes literal.
 fn string_prefix(bytes: &[u8]) -> Option<(usize, bool, bool)> {
     let is_quote = |at: usize| matches!(bytes.get(at), Some(b'"' | b'\''));
     let lower = |at: usize| bytes.get(at).map(u8::to_ascii_lowercase);
@@ -141,7 +141,7 @@ fn string(rest: &str, prefix: usize, raw: bool, is_bytes: bool) -> Result<(Kind,
         let Some(c) = tail.chars().next() else { return Err("unterminated string".to_owned()) };
         match c {
             '\n' | '\r' if !triple => return Err("newline in string".to_owned()),
-            // Line ends are normalised, as they would be in a text file.
+            // Line endings are normalized, as in a text file.
             '\r' => {
                 out.push(b'\n');
                 at += if tail.starts_with("\r\n") { 2 } else { 1 };
@@ -161,7 +161,7 @@ fn string(rest: &str, prefix: usize, raw: bool, is_bytes: bool) -> Result<(Kind,
     Ok((Kind::Literal(literal), prefix + at))
 }
 
-/// Appends what the escape at the start of `tail` stands for, and returns its length.
+/// Appends the value of the escape at the start of `tail`, and returns the length of the escape.
 fn escape(tail: &str, is_bytes: bool, out: &mut Vec<u8>) -> Result<usize, String> {
     let invalid = || "invalid escape in string".to_owned();
     let bytes = tail.as_bytes();

@@ -1,4 +1,4 @@
-//! Conversions between types, and how values are written.
+//! Conversions between types, and the text form of values.
 
 use super::budget::Budget;
 use super::fault::{Fault, Result};
@@ -26,7 +26,7 @@ type Answer<'a> = Option<Result<Value<'a>>>;
 const INT: &str = "integer overflow";
 const UINT: &str = "unsigned integer overflow";
 
-/// A conversion that a string does not allow.
+/// The error for a string that cannot be converted.
 fn unconvertible(to: &str) -> Fault {
     Fault::error(format!("type conversion error from 'string' to '{to}'"))
 }
@@ -76,7 +76,7 @@ fn double<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
             }
             let Some(text) = without_underscores(text) else { return Some(Err(unconvertible("double"))) };
             match text.parse::<f64>() {
-                // A number that is too large is not infinity, which can only be written out.
+                // A number that is too large does not become infinity, which must be spelled out.
                 Ok(value) if value.is_finite() || !text.contains(|c: char| c.is_ascii_digit()) => {
                     Ok(Value::Double(value))
                 }
@@ -87,7 +87,7 @@ fn double<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     })
 }
 
-/// Underscores are allowed between digits.
+/// Removes underscores, which are allowed between digits.
 fn without_underscores(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -120,7 +120,7 @@ fn string<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     }
 }
 
-/// A scalar as `string()` writes it.
+/// A scalar as `string()` formats it.
 pub(crate) fn text(value: &Value) -> Option<String> {
     Some(match value {
         Value::Bool(value) => value.to_string(),
@@ -136,7 +136,7 @@ pub(crate) fn text(value: &Value) -> Option<String> {
     })
 }
 
-/// A value as the server's error messages show it.
+/// A value as the server's error messages print it.
 pub(crate) fn display(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -146,7 +146,7 @@ pub(crate) fn display(value: &Value) -> String {
     }
 }
 
-/// A double in the shortest form, with an exponent where that is large or small.
+/// A double in its shortest form, with an exponent if it is large or small.
 pub(crate) fn go_double(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -170,7 +170,7 @@ fn bytes<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 fn duration<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     Some(match args {
         [Value::Duration(nanos)] => Ok(Value::Duration(*nanos)),
-        // Declared, but not there.
+        // Declared in the server, but not implemented.
         [Value::Int(_)] => Err(Fault::error("type conversion error from 'int' to 'google.protobuf.Duration'")),
         [Value::String(text)] => {
             duration::parse(text).map(Value::Duration).ok_or_else(|| unconvertible("google.protobuf.Duration"))

@@ -54,13 +54,13 @@ fn too_long(limit: usize) -> String {
     format!("must be no more than {limit} characters")
 }
 
-/// What the server says of a text that a pattern does not match.
+/// The server's message for a text that does not match a pattern.
 fn mismatch(what: &str, examples: &[&str], pattern: &str) -> String {
     let examples: Vec<_> = examples.iter().map(|example| format!("'{example}', ")).collect();
     format!("{what} (e.g. {}regex used for validation is '{pattern}')", examples.join(" or "))
 }
 
-/// Whether `text` begins and ends with what `edge` allows and consists of that and `inner`.
+/// Whether `text` begins and ends with bytes that `edge` accepts, and contains only those and `inner` bytes.
 fn is_framed(text: &str, edge: fn(u8) -> bool, inner: &[u8]) -> bool {
     let bytes = text.as_bytes();
     let at_edge = |b: Option<&u8>| b.is_some_and(|b| edge(*b));
@@ -130,7 +130,7 @@ fn label_1035(text: &str) -> Vec<String> {
     problems
 }
 
-/// What a text would be if something were appended to it: a dash at the end is no problem then.
+/// The text with a trailing dash masked: a dash is allowed if something is appended to it.
 fn masked(text: &str) -> String {
     match text.len() > 1 && text.ends_with('-') {
         true => {
@@ -236,7 +236,7 @@ fn named<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
 
 fn validate<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::Format(format), Value::String(text)] = args else { return None };
-    // The server counts the size of the pattern times that of the text; this is as much or more.
+    // The server multiplies the sizes of the pattern and of the text; this is at least as much.
     let (base, factor) = if *format == NamedFormat::Uri { (300, 28) } else { (30, 3) };
     Some(budget.take(base + factor * text.len() as u64).map(|()| match format.problems(text) {
         problems if problems.is_empty() => Value::Optional(None),

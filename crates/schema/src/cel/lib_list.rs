@@ -34,7 +34,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 
 type Answer<'a> = Option<Result<Value<'a>>>;
 
-/// Runs `work` with the elements of the list that is the only argument.
+/// Calls `work` with the elements of the only argument, a list.
 fn with<'a>(
     args: &[Value<'a>],
     budget: &mut Budget,
@@ -45,8 +45,8 @@ fn with<'a>(
     Some(values.and_then(|values| work(values, budget)))
 }
 
-/// Runs `each` over the elements in order until it gives an answer, for a function that is defined by the type of the
-/// elements: the first one has to be of a type that `fits`, or there is no such function.
+/// Calls `each` for the elements in order until it returns a value, for a function that is selected by the type of the
+/// elements: if the type of the first element does not satisfy `fits`, there is no such function.
 fn in_order<'a>(
     list: &List<'a>,
     (name, fits): (&str, fn(&Value) -> bool),
@@ -72,7 +72,7 @@ fn is_sorted<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let [Value::List(list)] = args else { return None };
     let mut previous: Option<Value> = None;
     let falls = in_order(list, ("isSorted", is_ordered), budget, |value, _| {
-        // What cannot be compared is not out of order: the server looks at nothing but "greater".
+        // Elements that cannot be compared count as sorted: the server only tests for "greater".
         let falls = previous.as_ref().is_some_and(|last| matches!(compare(last, &value), Ok(Ordering::Greater)));
         previous = Some(value);
         Ok(falls.then_some(Value::Bool(false)))
@@ -93,7 +93,7 @@ fn sum<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let mut sum: Option<Value> = None;
     let done = in_order(list, ("sum", is_summable), budget, |value, budget| {
         sum = Some(match sum.take() {
-            // So that no sum is a negative zero.
+            // Avoids a negative zero as the sum.
             None => match value {
                 Value::Double(value) => Value::Double(0.0 + value),
                 value => value,
@@ -219,7 +219,7 @@ fn sort<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
 const NOT_COMPARABLE: &str = "list elements must be comparable";
 const NOT_THE_SAME: &str = "list elements must have the same type";
 
-/// `values` in the order of `keys`.
+/// Sorts `values` by `keys`.
 pub(crate) fn sort_by_keys<'a>(
     values: Vec<Result<Value<'a>>>,
     keys: Vec<Value<'a>>,
@@ -245,7 +245,7 @@ fn reverse<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     Some(taken.map(List::taken).map(Value::List))
 }
 
-/// What the server counts at most for comparing the elements of a list with each other.
+/// The server's maximum cost of comparing the elements of a list with each other.
 fn quadratic(length: usize) -> u64 {
     12 + (length as u64).saturating_mul(21 * length as u64).div_ceil(10)
 }
@@ -259,7 +259,7 @@ fn distinct<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
         }
         let mut unique: Vec<Result<Value<'a>>> = Vec::new();
         'next: for value in list.iter() {
-            // What does not fit its schema equals nothing.
+            // A value that does not match its schema is unequal to every other value.
             if let Ok(value) = &value {
                 for known in unique.iter().flatten() {
                     match equal(value, known, budget) {

@@ -30,7 +30,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 ];
 
 impl Ip {
-    /// The address as a number, and how many bits it has.
+    /// The address as a number, and its width in bits.
     fn bits(self) -> (u128, u32) {
         match self {
             Ip::V4(address) => (address.to_bits().into(), 32),
@@ -95,7 +95,7 @@ impl Ip {
     }
 }
 
-/// A network.
+/// A network, written as an address and a prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cidr {
     address: Ip,
@@ -170,7 +170,7 @@ fn to_cidr(text: &str) -> Result<Cidr> {
 
 type Answer<'a> = Option<Result<Value<'a>>>;
 
-/// What reading a text costs.
+/// Charges the cost of parsing a text.
 fn read(budget: &mut Budget, text: &str) -> Result<()> {
     budget.take(2 + text.len() as u64 / 5)
 }
@@ -242,7 +242,7 @@ fn contains_ip<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     }
     Some(match args {
         [Value::Cidr(cidr), Value::Ip(ip)] => Ok(Value::Bool(cidr.contains(*ip))),
-        // The server does not say what is wrong with the address.
+        // The server does not report the error in the address.
         [Value::Cidr(cidr), Value::String(text)] => {
             parse_ip(text).map(|ip| Value::Bool(cidr.contains(ip))).map_err(|_| Fault::no_such_overload())
         }

@@ -1,5 +1,5 @@
-//! Optional values. `or`, `orValue`, `optMap` and `optFlatMap` are evaluated elsewhere: they do not evaluate all their
-//! arguments.
+//! Optional values. `or`, `orValue`, `optMap` and `optFlatMap` are evaluated elsewhere, because they do not evaluate
+//! all their arguments.
 
 use super::budget::Budget;
 use super::convert::opened;
@@ -19,7 +19,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 
 type Answer<'a> = Option<Result<Value<'a>>>;
 
-/// Stands for a function that is evaluated where its name is met.
+/// A placeholder for a function that the evaluation handles by name.
 fn lazy<'a>(_: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
     None
 }
@@ -41,7 +41,7 @@ fn of_non_zero<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
         Value::Bytes(value) => value.is_empty(),
         Value::Duration(value) => *value == 0,
         Value::Timestamp(value) => value.is_zero(),
-        // Lists and objects of the validated object never count as empty, on the server neither.
+        // As in the server, lists and objects of the validated object never count as zero values.
         Value::List(List { kind: None, .. }) | Value::Map(Map::Values(_) | Map::Plain(_)) => match value {
             Value::List(list) => list.len() == 0,
             Value::Map(map) => map.len() == 0,

@@ -23,11 +23,12 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("compareTo", 2, compare_to),
 ];
 
-/// A quantity as a value of CEL.
+/// A quantity as a CEL value.
 #[derive(Debug, Clone)]
 pub(crate) struct Quantity {
     exact: quantity::Quantity,
-    /// Whether the quantity is the result of a calculation. The server cannot compare such a one on the right of `==`.
+    /// Whether the quantity is the result of a calculation. The server cannot compare such a value on the right of
+    /// `==`.
     pub computed: bool,
 }
 

@@ -18,11 +18,11 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 
 type Answer<'a> = Option<Result<Value<'a>>>;
 
-/// Calls a function of this library with a pattern that is compiled already.
+/// Calls a function of this library with a compiled pattern.
 pub(crate) fn call<'a>(function: &str, pattern: &Regex, args: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>> {
     let [target, Value::String(source), ..] = args else { return Err(Fault::no_such_overload()) };
     let text = text(target).ok_or_else(Fault::no_such_overload)?;
-    // As the server counts, in bytes instead of characters.
+    // The server's cost, in bytes instead of characters.
     let machine = source.len().div_ceil(4) as u64;
     budget.take(1 + ((1 + text.len()).div_ceil(10) as u64).saturating_mul(machine))?;
     let found = |most: usize| pattern.find_iter(text).take(most).map(|found| found.as_str().to_owned());
@@ -30,13 +30,14 @@ pub(crate) fn call<'a>(function: &str, pattern: &Regex, args: &[Value<'a>], budg
         ("matches", None) => Ok(Value::Bool(pattern.is_match(text))),
         ("find", None) => Ok(Value::from(found(1).next().unwrap_or_default())),
         ("findAll", None) => Ok(Value::strings(found(usize::MAX))),
-        // A negative limit is none.
+        // A negative limit means no limit.
         ("findAll", Some(Value::Int(most))) => Ok(Value::strings(found(usize::try_from(*most).unwrap_or(usize::MAX)))),
         _ => Err(Fault::no_such_overload()),
     }
 }
 
-/// What the server matches where the pattern is a literal: any value that is a text in Go, be it in an optional.
+/// The strings that the server matches against a literal pattern: any value that is a string in Go, even inside an
+/// optional.
 fn text<'v>(target: &'v Value) -> Option<&'v str> {
     match target {
         Value::String(text) => Some(text),
@@ -48,11 +49,11 @@ fn text<'v>(target: &'v Value) -> Option<&'v str> {
 
 fn dynamic<'a>(function: &str, args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let Some(Value::String(pattern)) = args.get(1) else { return None };
-    // Compiling costs more than matching.
+    // Compiling is more expensive than matching.
     if let Err(fault) = budget.take(100 + pattern.len() as u64) {
         return Some(Err(fault));
     }
-    // What is built here is gone with the call.
+    // The compiled pattern is dropped after the call, so every call pays for it.
     if let Ok(weight) = re2::weight(pattern)
         && let Err(fault) = budget.take(weight)
     {

@@ -22,7 +22,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("compareTo", 2, compare_to),
 ];
 
-/// Makes a version of what people write: `v1.2`, `01.2.3`.
+/// Converts common spellings such as `v1.2` and `01.2.3` to a semantic version.
 fn normalize(text: &str) -> std::result::Result<String, String> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let mut parts: Vec<String> = text

@@ -1,4 +1,4 @@
-//! Lists taken as sets.
+//! Lists used as sets.
 
 use super::ast::Operator;
 use super::budget::Budget;
@@ -23,7 +23,7 @@ fn has<'a>(list: &List<'a>, item: Value<'a>, budget: &mut Budget) -> Result<bool
 fn covers<'a>(list: &List<'a>, part: &List<'a>, budget: &mut Budget) -> Result<bool> {
     for item in part.iter() {
         let found = match item {
-            // A list that a rule made holds nothing that does not fit its schema.
+            // A list built by a rule never contains a value that does not match its schema.
             Err(Fault::Error(_)) if list.kind.is_none() => false,
             item => has(list, item?, budget)?,
         };
@@ -50,7 +50,7 @@ fn intersects<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
         match item.and_then(|item| has(right, item, budget)) {
             Ok(true) => return Some(Ok(Value::Bool(true))),
             Err(fault) if fault.is_final() => return Some(Err(fault)),
-            // The server takes what cannot be compared as not being there.
+            // The server treats elements that cannot be compared as missing.
             _ => {}
         }
     }

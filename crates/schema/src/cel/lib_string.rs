@@ -34,7 +34,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 
 type Answer<'a> = Option<Result<Value<'a>>>;
 
-/// What reading a string costs.
+/// Charges the cost of reading a string.
 fn cost(budget: &mut Budget, text: &str) -> Result<()> {
     budget.take(text.len() as u64 / 10)
 }
@@ -121,7 +121,7 @@ fn last_index_of<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
         if last >= chars {
             return Ok(Value::Int(-1));
         }
-        // The match may begin at the character `last` at the latest.
+        // The match must begin at character `last` or earlier.
         let starts = text.char_indices().take(last + 1).map(|(at, _)| at);
         let found = starts.collect::<Vec<_>>().into_iter().rposition(|at| text[at..].starts_with(&**part));
         Ok(found.map_or(Value::Int(-1), length))
@@ -151,13 +151,13 @@ fn replace<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
         [Value::String(text), Value::String(old), Value::String(new), Value::Int(times)] => (text, old, new, *times),
         _ => return None,
     };
-    // An empty `old` matches around every character.
+    // An empty `old` matches before every character and at the end.
     let longest = (text.len() as u64).saturating_mul(new.len() as u64 + 1);
     Some(budget.take(text.len() as u64 / 10).and_then(|()| {
         if old.is_empty() {
             budget.take(longest / 10)?;
         } else {
-            // A few of these in a row make a text that fits into no memory: it is paid for before it is made.
+            // A few replacements in a row can exceed all memory, so the result is charged before it is built.
             let added = (text.matches(&**old).count() as u64).saturating_mul(new.len() as u64);
             budget.take(added / 10)?;
         }
@@ -182,7 +182,7 @@ fn split<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
         if !separator.is_empty() {
             return Ok(Value::strings(text.splitn(most, &**separator).map(str::to_owned)));
         }
-        // Without a separator the parts are the characters, and the last part is the rest.
+        // Without a separator, the parts are the characters, and the last part is the rest.
         budget.take(text.len() as u64)?;
         let cut = text.char_indices().nth(most - 1).map_or(text.len(), |(at, _)| at);
         let (head, tail) = text.split_at(cut);
@@ -201,7 +201,7 @@ fn substring<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
         if let Some(end) = end.filter(|end| start > *end) {
             return Err(Fault::error(format!("invalid substring range. start: {start}, end: {end}")));
         }
-        // The byte of each position, the end included.
+        // The byte offset of each position, including the end.
         let at = |position: i64| {
             let index = usize::try_from(position).ok()?;
             text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(index)
@@ -221,7 +221,7 @@ fn join<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
         [Value::List(list), Value::String(separator)] => (list, &**separator),
         _ => return None,
     };
-    // The list is known by its first element.
+    // The type of the list is determined by its first element.
     if list.len() > 0 && matches!(list.get(0), Ok(first) if !matches!(first, Value::String(_))) {
         return None;
     }

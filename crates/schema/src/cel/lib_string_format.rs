@@ -1,4 +1,4 @@
-//! The function `format` on strings.
+//! The `format` function on strings.
 
 use super::ast::Expr;
 use super::budget::Budget;
@@ -9,7 +9,7 @@ use super::value::{List, Map, Value};
 use crate::gotext::quote;
 
 const DEFAULT_PRECISION: usize = 6;
-/// No number has more digits than this.
+/// No number has more digits.
 const MAX_PRECISION: usize = 1_000;
 
 /// `'…%s…'.format([…])`
@@ -61,8 +61,8 @@ fn fill(template: &str, list: &List, budget: &mut Budget) -> Result<String> {
     Ok(out)
 }
 
-/// What the server finds out about a literal text and its literal arguments as it compiles a rule. `ty` returns the type
-/// of an argument, or of what is in one.
+/// The server's compile-time check of a literal template and its literal arguments. `ty` returns the type of an
+/// argument, or of an element in one.
 pub(crate) fn check(
     template: &str,
     args: &[(Expr, bool)],
@@ -81,7 +81,7 @@ pub(crate) fn check(
             Err(Fault::Error(why) | Fault::Abort(why) | Fault::Undecided(why)) => return Err(why),
         };
         let Some((arg, _)) = args.get(next) else { return Err(format!("index {next} out of range")) };
-        if !takes(letter, arg, ty) {
+        if !can_format(letter, arg, ty) {
             return Err(format!("error during formatting: %{letter} cannot be used on {}", ty(arg)));
         }
         rest = tail;
@@ -93,8 +93,8 @@ pub(crate) fn check(
     }
 }
 
-/// Whether a clause can write the argument, as far as its type shows.
-fn takes(clause: char, arg: &Expr, ty: &mut impl FnMut(&Expr) -> Ty) -> bool {
+/// Whether a clause can format the argument, as far as its type is known.
+fn can_format(clause: char, arg: &Expr, ty: &mut impl FnMut(&Expr) -> Ty) -> bool {
     let name = match ty(arg) {
         Ty::Dyn => "dyn",
         Ty::Null => "null",
@@ -124,21 +124,21 @@ fn takes(clause: char, arg: &Expr, ty: &mut impl FnMut(&Expr) -> Ty) -> bool {
     let takes_it = name == "dyn" || names.contains(&name);
     takes_it
         && match arg {
-            Expr::List(items) if clause == 's' => items.iter().all(|(item, _)| takes(clause, item, ty)),
+            Expr::List(items) if clause == 's' => items.iter().all(|(item, _)| can_format(clause, item, ty)),
             Expr::Map(entries) if clause == 's' => {
-                entries.iter().all(|(key, value, _)| takes(clause, key, ty) && takes(clause, value, ty))
+                entries.iter().all(|(key, value, _)| can_format(clause, key, ty) && can_format(clause, value, ty))
             }
             _ => true,
         }
 }
 
-/// The precision and the letter of a clause, and what follows.
+/// The precision and letter of a clause, and the rest of the text.
 fn clause(rest: &str) -> Result<(usize, char, &str)> {
     let (precision, tail) = precision(rest)?;
     let mut chars = tail.chars();
     match chars.next() {
         Some(clause @ ('s' | 'd' | 'f' | 'e' | 'b' | 'x' | 'X' | 'o')) => Ok((precision, clause, chars.as_str())),
-        // The server looks at bytes.
+        // The server reads bytes, not characters.
         Some(_) => Err(unparsable(&format!("unrecognized formatting clause \"{}\"", char::from(tail.as_bytes()[0])))),
         None => Err(unparsable("unexpected end of string")),
     }
@@ -148,7 +148,7 @@ fn unparsable(why: &str) -> Fault {
     Fault::error(format!("could not parse formatting clause: {why}"))
 }
 
-/// The precision before a clause, `.2` for instance, and what follows it.
+/// The precision before a clause, such as `.2`, and the rest of the text.
 fn precision(rest: &str) -> Result<(usize, &str)> {
     let Some(tail) = rest.strip_prefix('.') else { return Ok((DEFAULT_PRECISION, rest)) };
     let digits = tail.bytes().take_while(u8::is_ascii_digit).count();
@@ -197,7 +197,7 @@ fn whole(value: &Value) -> Result<String> {
 }
 
 fn bytes_text(bytes: &[u8]) -> Result<String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Fault::Undecided("bytes that are no text".to_owned()))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| Fault::Undecided("the bytes are not valid UTF-8".to_owned()))?;
     Ok(text.to_owned())
 }
 
@@ -252,7 +252,7 @@ fn decimal(value: &Value) -> Result<String> {
     }
 }
 
-/// The number that `%f` and `%e` write: a double, or a string that stands for one without digits.
+/// The number that `%f` and `%e` format: a double, or a string that represents infinity or NaN.
 fn number(value: &Value, clause: &str) -> Result<f64> {
     match value {
         Value::Double(value) => Ok(*value),
@@ -272,7 +272,7 @@ fn not_finite(value: f64) -> Option<String> {
     }
 }
 
-/// `%f`, as it is written in English: thousands are grouped.
+/// `%f` with English formatting: thousands are grouped.
 fn fixed(value: &Value, precision: usize) -> Result<String> {
     let value = number(value, "fixed-point")?;
     if let Some(text) = not_finite(value) {
@@ -294,7 +294,7 @@ fn fixed(value: &Value, precision: usize) -> Result<String> {
     Ok(out)
 }
 
-/// `%e`, as it is written in print: `1.5×10⁰³`. The server takes what should be the precision for the least width.
+/// `%e` in scientific notation: `1.5×10⁰³`. The server uses the precision as a minimum width.
 fn scientific(value: &Value, width: usize) -> Result<String> {
     let value = number(value, "scientific")?;
     if let Some(text) = not_finite(value) {

@@ -51,7 +51,7 @@ fn units<'a>(args: &[Value<'a>], unit: i64) -> Answer<'a> {
     }
 }
 
-/// The seconds east of UTC of a zone such as `+02:00`.
+/// The offset from UTC, in seconds east, of a zone such as `+02:00`.
 fn offset(zone: &str) -> Result<i64> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return match zone {
@@ -60,7 +60,7 @@ fn offset(zone: &str) -> Result<i64> {
                 Err(Fault::error("time: invalid location name"))
             }
             _ if zone.contains('\0') => Err(Fault::error("invalid argument")),
-            _ if may_be_zone(zone) => Err(Fault::Undecided(format!("the time zone {} is not known here", quote(zone)))),
+            _ if may_be_zone(zone) => Err(Fault::Undecided(format!("the time zone {} is not supported", quote(zone)))),
             _ => Err(Fault::error(format!("unknown time zone {zone}"))),
         };
     };
@@ -77,7 +77,7 @@ fn offset(zone: &str) -> Result<i64> {
     Ok(60 * if zone.starts_with('-') { hours * 60 - minutes } else { hours * 60 + minutes })
 }
 
-/// Whether there may be a time zone of that name where the server runs.
+/// Whether the server could have a time zone with that name.
 fn may_be_zone(name: &str) -> bool {
     name.len() > 1
         && name.starts_with(|c: char| c.is_ascii_alphabetic())

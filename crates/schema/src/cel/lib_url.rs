@@ -67,7 +67,7 @@ fn query<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        // What cannot be decoded is left out.
+        // Parts that cannot be decoded are omitted.
         if let (Ok(name), Ok(value)) = (unescape(name, Part::Query), unescape(value, Part::Query)) {
             values.entry(name).or_default().push(value);
         }

@@ -1,7 +1,7 @@
 //! The functions that rules can call.
 //!
-//! Each library is a table of its own. A name may occur in several tables: what applies is decided by the types of the
-//! arguments when the function is called.
+//! Each library is a table of its own. A name can occur in several tables: the types of the arguments decide at run
+//! time.
 
 use super::budget::Budget;
 use super::fault::Result;
@@ -11,7 +11,7 @@ use super::{
     lib_string, lib_time, lib_url,
 };
 
-/// Calls a function; none if it is not defined for the types of these arguments.
+/// Calls a function; `None` if it is not defined for the types of these arguments.
 pub(crate) type Implementation = for<'a> fn(&[Value<'a>], &mut Budget) -> Option<Result<Value<'a>>>;
 
 /// A function.
@@ -20,7 +20,7 @@ pub(crate) struct Function {
     pub name: &'static str,
     /// Whether it is called as `target.name(…)`; the target is the first argument.
     pub member: bool,
-    /// The number of arguments, the target included.
+    /// The number of arguments, including the target.
     pub arity: usize,
     pub call: Implementation,
 }
@@ -56,12 +56,12 @@ fn all() -> impl Iterator<Item = &'static Function> {
     LIBRARIES.iter().flat_map(|library| library.iter())
 }
 
-/// Whether there is a function called `name`.
+/// Whether a function with this name exists.
 pub(crate) fn is_known(name: &str) -> bool {
     all().any(|function| function.name == name)
 }
 
-/// The functions that a call may mean.
+/// The functions that a call can refer to.
 pub(crate) fn overloads(name: &str, member: bool, arity: usize) -> Vec<&'static Function> {
     all().filter(|function| function.name == name && function.member == member && function.arity == arity).collect()
 }

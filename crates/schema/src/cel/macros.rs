@@ -1,9 +1,9 @@
-//! Recognises macros: calls whose arguments are not values but expressions with variables of their own.
+//! Recognizes macros: calls whose arguments are not values but expressions with their own variables.
 
 use super::ast::{Expr, Macro, MacroKind, Resolved, Step};
 use super::problem::{Parsed, Problem};
 
-/// Namespaces of functions such as `sets.contains`: what looks like a selection on a variable is part of the name.
+/// Namespaces of functions such as `sets.contains`: the apparent selection on a variable is part of the name.
 const NAMESPACES: &[&str] = &["format", "ip", "lists", "optional", "sets", "strings"];
 
 /// `name(args)`
@@ -55,7 +55,7 @@ pub(crate) fn member_call(target: Expr, name: String, args: Vec<Expr>) -> Parsed
     Ok(Expr::Macro(Box::new(Macro { kind, target, variables, filter, body, resolved: Resolved::default() })))
 }
 
-/// Which macro a call is, how many variables it binds, and whether it has a filter before its body.
+/// The macro that a call refers to, its number of variables, and whether it has a filter before its body.
 fn shape(name: &str, args: usize) -> Option<(MacroKind, usize, bool)> {
     Some(match (name, args) {
         ("all", 2 | 3) => (MacroKind::All, args - 1, false),

@@ -1,4 +1,4 @@
-//! CEL rules (`x-kubernetes-validations`), evaluated as the API server does.
+//! CEL rules (`x-kubernetes-validations`), evaluated as the API server does it.
 //!
 //! ```text
 //! rule text ─► lexer ─► parser, macros ─► resolve ─► check ─► eval, comprehension ─► rule: message, reason, field
@@ -6,18 +6,19 @@
 //!                 └──► convert: data as typed values ─┘
 //! ```
 //!
-//! All of this is our own. The language is small; what decides a verdict are Kubernetes' types, libraries and error
-//! semantics, down to what the server evaluates lazily, folds at compile time or reads without its schema, and that
-//! nothing in a CRD may bring the process down: nesting is limited and steps are counted. The crates there are have
-//! neither a type checker nor a limit of steps, and a parser alone would save three files of forty. What holds this one
-//! to the server are tables of expressions with the results of the server's own packages, and generated rules and
-//! objects that a real server judges as well (docs/testing.md).
+//! This is an implementation of its own, for two reasons. First, the language is small, and results mainly depend on
+//! Kubernetes' types, libraries and error semantics, including what the server evaluates lazily, folds at compile time
+//! or reads without its schema. Second, no CRD may crash or block the process: nesting is limited and steps are
+//! counted. Existing crates have neither a type checker nor a step limit, and a parser alone would replace only three
+//! of forty files. Two kinds of tests compare this implementation with the server: tables of expressions with the
+//! results of the server's own packages, and generated rules and objects that a real server evaluates too
+//! (docs/testing.md).
 //!
-//! Steps are counted so that a rule takes at least as many as the server counts in cost: one that is too expensive there
-//! is undecided here, and so are some that are cheap enough there.
+//! A rule takes at least as many steps as the server counts in cost. A rule that is too expensive for the server is
+//! therefore undecided here, and so are some that are cheap enough for the server.
 //!
-//! What cannot be parsed, checked or evaluated here is [`Answer::Undecided`], never a rule that holds. The server refuses
-//! a CRD with a rule that does not check.
+//! Whatever cannot be parsed, checked or evaluated here is [`Answer::Undecided`], never a rule that holds. The server
+//! rejects a CRD with a rule that does not type-check.
 
 pub mod ast;
 mod budget;

@@ -1,4 +1,4 @@
-//! Arithmetic.
+//! Arithmetic and the other binary operators.
 
 use super::ast::Operator;
 use super::budget::Budget;
@@ -33,7 +33,7 @@ pub(crate) fn apply<'a>(
     }
     match operator {
         Operator::Equal => equal(&left, &right, budget).map(Value::Bool),
-        // What cannot be compared is not equal.
+        // Values that cannot be compared are unequal.
         Operator::NotEqual => match equal(&left, &right, budget) {
             Err(Fault::Error(_)) => Ok(Value::Bool(true)),
             equal => equal.map(|equal| Value::Bool(!equal)),
@@ -67,8 +67,9 @@ pub(crate) fn apply<'a>(
     }
 }
 
-/// Whether there is no such arithmetic for the left operand, whatever the right one is. The server has another error for
-/// operands that do not go together, but not where values of the type have functions of their own.
+/// Whether the arithmetic operator is undefined for the left operand, regardless of the right one. The server reports
+/// a different error if only the combination is undefined, except for types with their own implementation of the
+/// operator.
 fn is_undefined(operator: Operator, left: &Value) -> bool {
     let is_number = matches!(left, Value::Int(_) | Value::Uint(_) | Value::Double(_));
     let is_receiver = matches!(left, Value::String(_) | Value::Duration(_) | Value::Timestamp(_));
@@ -133,7 +134,7 @@ fn subtract<'a>(left: Value<'a>, right: Value<'a>) -> Result<Value<'a>> {
     }
 }
 
-/// `left + right` of lists: a union where the left is a set, a merge by key where it is a list of type `map`.
+/// `left + right` for lists: a union if the left list is a set, a merge by key if it is of type `map`.
 fn concat<'a>(left: List<'a>, right: List<'a>, budget: &mut Budget) -> Result<List<'a>> {
     if left.kind.is_none() && left.len() == 0 {
         return Ok(right);
@@ -171,7 +172,7 @@ fn concat<'a>(left: List<'a>, right: List<'a>, budget: &mut Budget) -> Result<Li
                 }
             }
             Some(ListKind::Map(keys)) => {
-                // What is added finds only what was there before it.
+                // New elements are matched only with the original elements.
                 let key = element_key(&value, keys)?;
                 match known_keys.iter().rposition(|known| key.is_some() && *known == key) {
                     Some(at) => items[at] = value,
@@ -199,7 +200,8 @@ fn contains<'a>(value: &Value<'a>, container: &Value<'a>, budget: &mut Budget) -
                     Ok(true) => return Ok(true),
                     Ok(false) => {}
                     Err(problem) if problem.is_final() => return Err(problem),
-                    // A list of the object reports what cannot be compared, others take it as different.
+                    // A list of the validated object reports elements that cannot be compared; other lists treat them
+                    // as unequal.
                     Err(problem) if is_of_object => fault = fault.or(Some(problem)),
                     Err(_) => {}
                 }

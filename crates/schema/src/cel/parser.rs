@@ -1,7 +1,7 @@
 //! Parses an expression.
 //!
-//! The grammar is small and the parser is our own on purpose: it must not bring the process down. The depth of nesting
-//! is limited, and what can be repeated without nesting is parsed in a loop.
+//! The grammar is small, and this parser exists because it must not crash the process: the nesting depth is limited,
+//! and anything that can be repeated without nesting is parsed in a loop.
 
 use super::ast::{Expr, Literal, Operator, Step};
 use super::lexer::{Kind, Token, tokens};
@@ -9,14 +9,14 @@ use super::macros;
 use super::problem::{Parsed, Problem};
 use super::types::RESERVED;
 
-/// Nesting of brackets, calls and macros. The rules of real CRDs stay below twenty.
+/// The maximum nesting of brackets, calls and macros. The rules of real CRDs stay below twenty.
 const MAX_DEPTH: usize = 64;
-/// Selections in one path.
+/// The maximum number of selections in one path.
 const MAX_STEPS: usize = 256;
-/// The API server's own limit on the length of an expression.
+/// The API server's limit on the length of an expression.
 const MAX_CHARS: usize = 100_000;
 
-/// Precedences below unary operators, the tightest last.
+/// The precedences below the unary operators, from loosest to tightest.
 const BINARY: &[&[(&str, Operator)]] = &[
     &[
         ("==", Operator::Equal),
@@ -31,7 +31,7 @@ const BINARY: &[&[(&str, Operator)]] = &[
     &[("*", Operator::Multiply), ("/", Operator::Divide), ("%", Operator::Modulo)],
 ];
 
-/// Parses `source`; the error says what is wrong and where.
+/// Parses `source`; the error includes the position.
 pub(crate) fn parse(source: &str) -> Parsed<Expr> {
     if source.chars().count() > MAX_CHARS {
         return Err(Problem::limit(format!("the expression is longer than {MAX_CHARS} characters")));
@@ -80,7 +80,7 @@ impl Parser {
     fn unexpected(&self, wanted: &str) -> String {
         match self.tokens.get(self.at) {
             Some(token) => format!("expected {wanted}, found {} at byte {}", describe(&token.kind), token.at),
-            None => format!("expected {wanted}, found the end"),
+            None => format!("expected {wanted}, found the end of the expression"),
         }
     }
 
@@ -176,7 +176,8 @@ impl Parser {
         if minuses == 0 {
             return self.postfix();
         }
-        // The sign belongs to the literal: only so can the smallest integer be written. Of several signs none does.
+        // A single sign belongs to the literal: otherwise the smallest integer could not be written. Repeated signs do
+        // not.
         let negative = match self.peek() {
             _ if minuses > 1 => None,
             Some(Kind::MinInt) => Some(Literal::Int(i64::MIN)),
@@ -204,7 +205,7 @@ impl Parser {
                 let optional = self.accept("?");
                 let name = self.identifier()?;
                 if !optional && self.is("(") {
-                    // Each call nests what comes before it.
+                    // Each call nests the chain before it.
                     self.depth += 1;
                     if self.depth > MAX_DEPTH {
                         return Err(Problem::limit(format!("more than {MAX_DEPTH} calls in one chain")));
@@ -228,7 +229,7 @@ impl Parser {
 
     fn identifier(&mut self) -> Parsed<String> {
         match self.peek() {
-            // These four are never identifiers, the other reserved words may name a field.
+            // These four are never identifiers; other reserved words can be field names.
             Some(Kind::Ident(name)) if !matches!(name.as_str(), "in" | "true" | "false" | "null") => {
                 let name = name.clone();
                 self.at += 1;
@@ -265,7 +266,7 @@ impl Parser {
         if self.accept("{") {
             return self.map();
         }
-        // A leading dot makes a name absolute, which it is anyway.
+        // A leading dot makes a name absolute, but every name is absolute anyway.
         let absolute = self.accept(".");
         match self.peek().cloned() {
             Some(Kind::Literal(literal)) if !absolute => {
@@ -292,7 +293,7 @@ impl Parser {
                     return macros::global_call(name, args);
                 }
                 if self.is("{") {
-                    return Err(Problem::limit(format!("messages such as {name}{{}} are not supported")));
+                    return Err(Problem::limit(format!("message literals such as {name}{{}} are not supported")));
                 }
                 Ok(Expr::Variable(name))
             }
@@ -327,7 +328,7 @@ impl Parser {
     }
 }
 
-/// Appends a selection to the path that `expr` is, or begins one.
+/// Appends a selection to `expr` if it is a path, or begins a path.
 fn extend(expr: Expr, step: Step) -> Parsed<Expr> {
     match expr {
         Expr::Path { steps, .. } if steps.len() == MAX_STEPS => {

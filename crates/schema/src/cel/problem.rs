@@ -1,12 +1,13 @@
-//! Why an expression cannot be compiled.
+//! The reasons why an expression cannot be compiled.
 
 use std::fmt;
 
-/// What is wrong with an expression.
+/// An error in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub text: String,
-    /// It is beyond this implementation, and the server may well take it. Otherwise the server refuses it.
+    /// Whether the expression exceeds this implementation, although the server might accept it. Otherwise the server
+    /// rejects it.
     pub is_limit: bool,
 }
 

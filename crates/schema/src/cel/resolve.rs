@@ -1,6 +1,6 @@
-//! Looks up what an expression names: variables, types and functions.
+//! Resolves the names in an expression: variables, types and functions.
 //!
-//! An expression that names something that does not exist is refused by the server when the CRD is written.
+//! The server rejects a CRD with an expression that contains an unknown name.
 
 use super::ast::{Expr, Literal, Step};
 use super::library;
@@ -8,7 +8,7 @@ use super::problem::{Parsed, Problem};
 use crate::Patterns;
 use crate::re2::{self, syntax};
 
-/// The names of types. The dotted ones are written as selections.
+/// The names of types. Those with dots are parsed as selections.
 const TYPES: &[&str] = &[
     "bool",
     "bytes",
@@ -27,21 +27,21 @@ const TYPES: &[&str] = &[
     "uint",
 ];
 
-/// What was found on the way.
+/// The results of name resolution.
 #[derive(Debug)]
 pub(crate) struct Names<'v> {
     /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
-    /// The first pattern of which the server can make no program.
-    pub broken: Option<String>,
-    /// The variables that there are.
+    /// The first pattern that prevents the server from compiling a program.
+    pub program_error: Option<String>,
+    /// The declared variables.
     variables: &'v [&'static str],
     scope: Vec<String>,
-    /// Where literal patterns are looked up.
+    /// The cache for literal patterns.
     patterns: Patterns,
 }
 
-/// The variables of a rule in a schema.
+/// The variables of a schema's rule.
 const OF_A_RULE: &[&str] = &["self", OLD];
 const OLD: &str = "oldSelf";
 
@@ -50,17 +50,18 @@ pub(crate) fn resolve(expr: &mut Expr, patterns: &Patterns) -> Parsed<Names<'sta
     resolve_in(expr, OF_A_RULE, patterns)
 }
 
-/// Resolves the names in `expr`, in which these variables can be named.
+/// Resolves the names in `expr`, which can use these variables.
 pub(crate) fn resolve_in<'v>(expr: &mut Expr, variables: &'v [&'static str], patterns: &Patterns) -> Parsed<Names<'v>> {
-    let mut names = Names { uses_old: false, broken: None, variables, scope: Vec::new(), patterns: patterns.clone() };
+    let mut names =
+        Names { uses_old: false, program_error: None, variables, scope: Vec::new(), patterns: patterns.clone() };
     names.visit(expr)?;
     Ok(names)
 }
 
 impl Names<'_> {
-    /// The same, or why the server can make no program of the expression.
+    /// `self`, or the reason why the server cannot compile the expression to a program.
     pub(crate) fn working(self) -> Parsed<Self> {
-        match self.broken {
+        match self.program_error {
             Some(problem) => Err(problem.into()),
             None => Ok(self),
         }
@@ -129,11 +130,11 @@ impl Names<'_> {
                     (call.function.as_str(), call.args.get(1))
                 {
                     if let Err(syntax::Problem::Refused(text)) = syntax::check(pattern) {
-                        // The patterns of the language itself are looked at before any program is made.
+                        // The server checks the patterns of `matches` before it compiles the program.
                         if call.function == "matches" {
                             return Err(text.into());
                         }
-                        self.broken.get_or_insert(text);
+                        self.program_error.get_or_insert(text);
                         return Ok(());
                     }
                     re2::check(pattern).map_err(Problem::limit)?;
@@ -153,7 +154,7 @@ impl Names<'_> {
         }
     }
 
-    /// The type that a path of plain selections names, such as `google.protobuf.Duration`.
+    /// The type that a path of plain selections refers to, such as `google.protobuf.Duration`.
     fn type_name(&self, root: &Expr, steps: &[Step]) -> Option<&'static str> {
         let Expr::Variable(first) = root else { return None };
         if self.scope.contains(first) {

@@ -1,4 +1,4 @@
-//! A rule of `x-kubernetes-validations`: what it says of a value, and in which words.
+//! A rule of `x-kubernetes-validations`: its result for a value, and its message.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::ast::Expr;
 use super::budget::Budget;
-use super::check::{Checkup, check, check_up};
+use super::check::{Analysis, analyze, check};
 use super::convert::{misfit, typed};
 use super::eval::Evaluation;
 use super::fault::Fault;
@@ -19,37 +19,37 @@ use super::typing::{BOOL, STRING, Ty};
 use super::value::Value;
 use crate::Patterns;
 
-/// The longest message that a `messageExpression` may make.
+/// The maximum length of a message from a `messageExpression`.
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 
-/// What a rule says of a value.
+/// The result of a rule for a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The rule is true.
     Holds,
-    /// The rule is false, or ends in an error.
+    /// The rule is false, or its evaluation fails.
     Fails(Failure),
-    /// A transition rule, and there is no old value.
+    /// The rule is a transition rule, and there is no old value.
     NotApplicable,
-    /// We do not know, and why.
+    /// The result is unknown; the string is the reason.
     Undecided(String),
 }
 
-/// How the server reports that a rule fails.
+/// The server's report of a failing rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The message of the rule, or of the error.
     pub message: String,
-    /// The reason that the rule names.
+    /// The reason that the rule declares.
     pub reason: Reason,
-    /// The field that the failure is about.
+    /// The field that the failure is attributed to.
     pub field_path: Option<FieldPath>,
-    /// Whether the rule could not be evaluated, on the server neither. Then what is printed as the bad value is the
-    /// name of the value's type, the failure has no reason of its own, and an unchanged value does not excuse it.
+    /// Whether the evaluation failed, which it does in the server too. Then the server prints the name of the value's
+    /// type as the bad value, the failure has no declared reason, and it is not tolerated for unchanged values.
     pub is_error: bool,
 }
 
-/// The kind of error that a failure is.
+/// The kind of error that a failure is reported as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// `FieldValueInvalid`, which is the default.
@@ -67,7 +67,7 @@ pub enum Reason {
 pub struct Rule {
     source: String,
     node: Arc<Node>,
-    /// None: the rule is empty and holds. An error: why it cannot be evaluated.
+    /// `Ok(None)` for an empty rule, which holds. The error is the reason why the rule cannot be evaluated.
     expr: Result<Option<Expr>, String>,
     uses_old: bool,
     optional_old: bool,
@@ -77,22 +77,22 @@ pub struct Rule {
     field_path: Option<FieldPath>,
 }
 
-/// What the rules of one schema node share.
+/// The data shared by all rules of one schema node.
 #[derive(Debug)]
 struct Node {
     of: Arc<Type>,
-    /// Whether one of the rules uses `oldSelf`: only then message expressions can.
+    /// Whether one of the rules uses `oldSelf`: otherwise message expressions cannot use it either.
     uses_old: bool,
 }
 
-/// Compiles the rules of a schema node. `resource` says that the node is the root of a custom resource.
+/// Compiles the rules of a schema node. `resource` is whether the node is the root of a custom resource.
 ///
-/// A rule that cannot be compiled is among the result: its answer is always undecided.
+/// The result includes rules that cannot be compiled: their result is always [`Answer::Undecided`].
 pub fn compile_rules(schema: &Json, validations: &[Json], resource: bool) -> Vec<Rule> {
     compile_rules_sharing(schema, validations, resource, &Patterns::default())
 }
 
-/// [`compile_rules`] with literal patterns that others have, too: each is compiled when it is first needed, once for all.
+/// [`compile_rules`] with literal patterns shared with others: each is compiled once, on first use.
 pub fn compile_rules_sharing(schema: &Json, validations: &[Json], resource: bool, patterns: &Patterns) -> Vec<Rule> {
     let of = Type::compile(schema, resource);
     let mut rules: Vec<Rule> = Vec::with_capacity(validations.len());
@@ -115,7 +115,7 @@ fn compile(schema: &Json, validation: &Json, node: Arc<Node>, patterns: &Pattern
     let expr = if source.trim().is_empty() {
         Ok(None)
     } else if !node.of.is_declared() {
-        Err("the schema gives the value no type that rules could be about".to_owned())
+        Err("the schema does not specify a type, so it cannot have rules".to_owned())
     } else {
         expression(source, &node.of, optional_old, &BOOL, patterns).map(|(expr, uses)| {
             uses_old = uses;
@@ -144,7 +144,7 @@ fn compile(schema: &Json, validation: &Json, node: Arc<Node>, patterns: &Pattern
     }
 }
 
-/// The expression of a rule, its names resolved; none for an empty rule, which holds.
+/// The expression of a rule with resolved names; `None` for an empty rule, which holds.
 pub fn parse_rule(source: &str) -> Result<Option<Expr>, String> {
     if source.trim().is_empty() {
         return Ok(None);
@@ -157,37 +157,37 @@ pub fn parse_rule(source: &str) -> Result<Option<Expr>, String> {
     resolved(source).map(Some).map_err(|problem| problem.text)
 }
 
-/// An expression of which the types are right, as the server finds it when a CRD is written.
+/// A well-typed expression, with the results that the server computes when a CRD is written.
 pub(crate) struct Compiled {
     ty: Ty,
     pub uses_old: bool,
-    /// Why the server can make no program of it, if so.
-    pub broken: Option<String>,
-    /// What it may cost at most, as the server estimates it.
+    /// The reason why the server cannot compile it to a program, if any.
+    pub program_error: Option<String>,
+    /// The server's estimate of its maximum cost.
     pub cost: Parsed<u64>,
 }
 
 impl Compiled {
-    /// Whether it is true or false, as a rule has to be.
+    /// Whether it is boolean, as required for a rule.
     pub(crate) fn is_condition(&self) -> bool {
         self.ty == BOOL
     }
 
-    /// Whether it makes a text, as a message has to.
+    /// Whether it returns a string, as required for a message.
     pub(crate) fn is_text(&self) -> bool {
         self.ty == STRING
     }
 }
 
-/// Compiles an expression about a value of that type. `optional_old` says that `oldSelf` is an optional.
+/// Compiles an expression for a value of type `of`. `optional_old` is whether `oldSelf` is an optional.
 pub(crate) fn compile_expression(source: &str, of: &Arc<Type>, optional_old: bool) -> Parsed<Compiled> {
     let mut expr = parse(source)?;
     let names = resolve(&mut expr, &Patterns::default())?;
-    let Checkup { ty, broken, cost } = check_up(&expr, of, optional_old)?;
-    Ok(Compiled { ty, uses_old: names.uses_old, broken: names.broken.or(broken), cost })
+    let Analysis { ty, program_error, cost } = analyze(&expr, of, optional_old)?;
+    Ok(Compiled { ty, uses_old: names.uses_old, program_error: names.program_error.or(program_error), cost })
 }
 
-/// The expression, which has to be of the type `wanted`, and whether it uses `oldSelf`.
+/// Compiles an expression that must have the type `wanted`; also returns whether it uses `oldSelf`.
 fn expression(
     source: &str,
     of: &Arc<Type>,
@@ -214,29 +214,29 @@ impl Rule {
         &self.source
     }
 
-    /// Whether the rule compares with the old value. The failure of such a rule is never tolerated on update.
+    /// Whether the rule uses the old value. The failure of such a rule is never tolerated on update.
     pub fn is_transition(&self) -> bool {
         self.uses_old
     }
 
-    /// The `type` of the rule's schema node: what is printed as the bad value where the rule cannot be evaluated.
+    /// The `type` of the rule's schema node, which is printed as the bad value if the evaluation fails.
     pub fn type_name(&self) -> &str {
         &self.node.of.name
     }
 
-    /// Why the rule cannot be evaluated at all, if so.
+    /// The reason why the rule cannot be evaluated at all, if any.
     pub fn problem(&self) -> Option<&str> {
         self.expr.as_ref().err().map(String::as_str)
     }
 
-    /// What the rule says of `this`, a value of the node's schema. `old` is the value that it replaces.
+    /// Evaluates the rule for `this`, a value of the node's schema. `old` is the value that it replaces.
     pub fn evaluate(&self, this: &Json, old: Option<&Json>, budget: &mut Budget) -> Answer {
         let expr = match &self.expr {
             Ok(Some(expr)) => expr,
             Ok(None) => return Answer::Holds,
             Err(reason) => return Answer::Undecided(reason.clone()),
         };
-        // Null values have no rules: the rules of their parent can look at them.
+        // Rules do not apply to null values; only the rules of a parent can access them.
         if this.is_null() {
             return Answer::Holds;
         }
@@ -279,7 +279,7 @@ impl Rule {
         variables.push(("self", typed(this, of)));
         if self.node.uses_old {
             match (old, self.optional_old) {
-                // There is a value even where it does not fit the schema.
+                // The optional has a value even if that does not match the schema.
                 (Some(old), true) => variables.push(("oldSelf", misfit(typed(old, of)).map(Value::some))),
                 (Some(old), false) => variables.push(("oldSelf", typed(old, of))),
                 (None, true) => variables.push(("oldSelf", Ok(Value::Optional(None)))),
@@ -289,7 +289,7 @@ impl Rule {
         Evaluation::new(variables, budget).eval(expr)
     }
 
-    /// How the server names the rule in messages.
+    /// The text that identifies the rule in messages.
     fn name(&self) -> &str {
         self.message.as_deref().unwrap_or_else(|| self.source.trim())
     }
@@ -307,7 +307,7 @@ impl Rule {
     fn failure_message(&self, this: &Json, old: Option<&Json>, budget: &mut Budget) -> String {
         if let Some(expr) = &self.message_expr {
             budget.next_rule();
-            // An expression that makes no message, or one that is not fit to print, leaves it to the fixed one.
+            // If the expression fails or returns an unprintable message, the fixed message is used.
             if let Ok(Value::String(text)) = self.run(expr, this, old, budget) {
                 let text = text.trim();
                 if !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains('\n') {

@@ -1,4 +1,4 @@
-//! What the functions and operators take and give: the declarations of the API server's own environment.
+//! The parameter and result types of functions and operators: the declarations of the API server's CEL environment.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -7,27 +7,27 @@ use super::equal::find;
 use super::typing::Ty;
 use super::value::Value;
 
-/// Made from the server's packages; docs/testing.md says how.
+/// Generated from the server's packages; see docs/testing.md.
 const TEXT: &str = include_str!("signatures.txt");
 
 /// One overload of a function.
 #[derive(Debug)]
 pub(crate) struct Signature {
     pub name: &'static str,
-    /// The types of the arguments, the target first. Type variables are numbered from 0.
+    /// The types of the parameters, the target first. Type variables are numbered from 0.
     pub args: Vec<Ty>,
     pub result: Ty,
-    /// How many type variables there are.
+    /// The number of type variables.
     pub variables: usize,
-    /// Whether the server looks at the arguments before it calls the overload.
+    /// Whether the server checks the types of the arguments before it calls the overload.
     pub is_guarded: bool,
 }
 
-/// The functions that are called whatever their arguments are.
+/// The functions that are called without checking their arguments.
 const UNGUARDED: &[&str] = &["contains", "dyn", "endsWith", "flatten", "matches", "size", "sort", "startsWith", "type"];
 
 impl Signature {
-    /// Whether the server calls the overload with these arguments. Of lists and maps it looks at no more than the first
+    /// Whether the server calls the overload with these arguments. For lists and maps it checks only the first
     /// element.
     pub(crate) fn fits(&self, args: &[Value]) -> bool {
         !self.is_guarded
@@ -35,7 +35,8 @@ impl Signature {
     }
 }
 
-/// Whether a value passes for one of the type; what does not fit its schema does only for one of any type.
+/// Whether a value is accepted for a type. A value that does not match its schema is accepted only for `dyn` and type
+/// variables.
 fn fits(ty: &Ty, value: Option<&Value>) -> bool {
     let of = match ty {
         Ty::Dyn | Ty::Variable(_) => return true,
@@ -54,7 +55,7 @@ fn fits(ty: &Ty, value: Option<&Value>) -> bool {
     }
 }
 
-/// The overloads of each function by its name: those called as `name(…)`, and as `target.name(…)`.
+/// The overloads of each function by name: global ones (`name(…)`), and members (`target.name(…)`).
 static SIGNATURES: LazyLock<BTreeMap<&str, [Vec<Signature>; 2]>> = LazyLock::new(|| {
     let mut all: BTreeMap<&str, [Vec<Signature>; 2]> = BTreeMap::new();
     for (name, member, signature) in TEXT.lines().filter_map(signature) {
@@ -68,7 +69,7 @@ pub(crate) fn signatures(name: &str, member: bool) -> &'static [Signature] {
     SIGNATURES.get(name).map_or(&[], |styles| &styles[usize::from(member)])
 }
 
-/// Reads `name(args) result` or `target.name(args) result`.
+/// Parses `name(args) result` or `target.name(args) result`.
 fn signature(line: &'static str) -> Option<(&'static str, bool, Signature)> {
     let (call, result) = line.rsplit_once(") ")?;
     let (function, args) = call.split_once('(')?;
@@ -99,7 +100,7 @@ fn signature(line: &'static str) -> Option<(&'static str, bool, Signature)> {
     Some((name, member, Signature { name, args: types, result, variables: variables.len(), is_guarded }))
 }
 
-/// The types that functions are members of, those with parameters left out.
+/// The types that have member functions, except those with parameters.
 const TYPES: &[&str] = &[
     "bytes",
     "google.protobuf.Duration",

@@ -1,9 +1,9 @@
-//! Holds this implementation to what the server's packages say of the expressions in `tests/fixtures/cel`.
+//! Compares this implementation with the results of the server's packages for the expressions in `tests/fixtures/cel`.
 
 use serde_json::Value as Json;
 
 use super::budget::Budget;
-use super::check::{Checkup, check_up};
+use super::check::{Analysis, analyze};
 use super::convert::typed;
 use super::eval::Evaluation;
 use super::fault::Fault;
@@ -14,7 +14,7 @@ use super::types::Type;
 use super::value::Value;
 use crate::Patterns;
 
-/// What is not evaluated, and says so.
+/// Expressions that are undecided here.
 const UNDECIDED: &[&str] = &["double('0x1p-2')"];
 
 const STEPS: u64 = 1_000_000;
@@ -24,7 +24,7 @@ fn read(folder: &str, name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The value in the form of the tables.
+/// A value in the format of the tables.
 fn show(value: &Value) -> Result<String, Fault> {
     Ok(match value {
         Value::Uint(value) => format!("{value}u"),
@@ -56,7 +56,7 @@ fn show(value: &Value) -> Result<String, Fault> {
     })
 }
 
-/// What a list or map holds: a fault is one only where it is looked at.
+/// An element of a list or map: it can be a fault without making the whole value a fault.
 fn part(value: Result<Value, Fault>) -> Result<String, Fault> {
     match value {
         Err(Fault::Error(_)) => Ok("error".to_owned()),
@@ -64,7 +64,7 @@ fn part(value: Result<Value, Fault>) -> Result<String, Fault> {
     }
 }
 
-/// JSON as Go writes it.
+/// A JSON string as Go writes it.
 fn go_quote(text: &str) -> String {
     let json = Json::from(text).to_string();
     json.replace('<', "\\u003c")
@@ -74,14 +74,14 @@ fn go_quote(text: &str) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// What we say of an expression, the steps that it took, and what it may cost at most.
+/// Our result for an expression, the number of steps, and the estimated maximum cost.
 fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (String, u64, String) {
     let of = Type::compile(schema, false);
     let parsed = parse(source).and_then(|mut expr| resolve(&mut expr, &Patterns::default())?.working().map(|_| expr));
-    let checked = parsed.and_then(|expr| check_up(&expr, &of, optional_old).map(|checkup| (expr, checkup)));
+    let checked = parsed.and_then(|expr| analyze(&expr, &of, optional_old).map(|analysis| (expr, analysis)));
     let (expr, estimate) = match checked {
-        Ok((_, Checkup { broken: Some(why), .. })) => return (format!("refused: {why}"), 0, String::new()),
-        Ok((expr, checkup)) => (expr, checkup.cost),
+        Ok((_, Analysis { program_error: Some(why), .. })) => return (format!("refused: {why}"), 0, String::new()),
+        Ok((expr, analysis)) => (expr, analysis.cost),
         Err(why) => return (format!("refused: {why}"), 0, String::new()),
     };
     let estimate = estimate.map_or_else(|problem| problem.text, |cost| cost.to_string());
@@ -101,7 +101,7 @@ fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (
     (said, STEPS - budget.remaining(), estimate)
 }
 
-/// How many expressions the tables of a folder hold, and where we differ from them.
+/// The number of expressions in the tables of a folder, and our differences from them.
 fn differences(folder: &str) -> (usize, Vec<String>) {
     let json = |name: &str| serde_json::from_str::<Json>(&read(folder, name)).expect("JSON");
     let (schema, object) = (json("schema.json"), json("object.json"));
@@ -119,17 +119,17 @@ fn differences(folder: &str) -> (usize, Vec<String>) {
             let (value, cost) = wanted.rsplit_once(" · ").unwrap_or((wanted, "0"));
             let (ours, steps, estimate) = evaluate(source, &schema, &object, name == "optional.txt");
             let agrees = match value.starts_with("refused: ") {
-                // Why is said in other words.
+                // The reasons are worded differently.
                 true => ours.starts_with("refused: "),
                 false => ours == value || ours.starts_with("undecided: ") && UNDECIDED.contains(&source),
             };
             if !agrees {
                 wrong.push(format!("{name}: {source}\n  server {value}\n  ours   {ours}"));
             } else if steps < cost.parse::<u64>().expect("a cost") {
-                // A rule that is too expensive for the server may not pass here.
+                // A rule that is too expensive for the server must not pass here.
                 wrong.push(format!("{name}: {source}\n  {steps} steps, the server counts {cost}"));
             } else if estimate != wanted_estimate {
-                wrong.push(format!("{name}: {source}\n  at most {estimate}, the server says {wanted_estimate}"));
+                wrong.push(format!("{name}: {source}\n  we estimate {estimate}, the server {wanted_estimate}"));
             }
         }
     }
@@ -139,17 +139,17 @@ fn differences(folder: &str) -> (usize, Vec<String>) {
 #[test]
 fn expressions_are_what_the_server_makes_of_them() {
     let (all, wrong) = differences(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cel"));
-    assert!(all > 1_000, "the tables are there");
+    assert!(all > 1_000, "the tables exist");
     assert!(wrong.is_empty(), "{} of {all} differ\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The same for tables made elsewhere: `GANTRY_CEL` names a folder like the one of the fixtures, filled in.
+/// The same test for other tables: `GANTRY_CEL` names a folder with the structure of the fixtures.
 #[test]
 #[ignore = "reads the tables that GANTRY_CEL names"]
 fn given_tables() {
     let folder = std::env::var("GANTRY_CEL").expect("GANTRY_CEL names a folder");
     let (all, wrong) = differences(&folder);
-    assert!(all > 0, "the tables are there");
+    assert!(all > 0, "the tables exist");
     println!("{all} expressions");
     assert!(wrong.is_empty(), "{} of {all} differ\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -1,7 +1,7 @@
-//! What a rule sees of a schema: the type of each value, and which fields exist at all.
+//! A schema as rules see it: the type of each value, and the accessible fields.
 //!
 //! CEL is typed by the structural schema. A string with `format: date-time` is a timestamp, a field without a type is
-//! not visible, and property names that are no identifiers are escaped.
+//! inaccessible, and property names that are not identifiers are escaped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use serde_json::{Value as Json, json};
 
 use super::estimate::Extent;
 
-/// The type of a schema node as rules see it.
+/// The type of a schema node in CEL.
 #[derive(Debug, Clone)]
 pub(crate) struct Type {
     pub(crate) kind: Kind,
     pub(crate) nullable: bool,
-    /// The node's `type`, as the server names it in messages; empty where there is none.
+    /// The node's `type`, which the server prints in messages; empty if it has none.
     pub(crate) name: String,
-    /// How large values can be, as the server estimates it.
+    /// The server's estimate of the size of the values.
     pub(crate) extent: Extent,
 }
 
@@ -36,13 +36,13 @@ pub(crate) enum Kind {
         items: Arc<Type>,
         kind: ListKind,
     },
-    /// An object with declared properties, by their unescaped names.
+    /// An object with declared properties, keyed by unescaped name.
     Object(BTreeMap<String, Arc<Type>>),
     /// An object with `additionalProperties`.
     Map(Arc<Type>),
-    /// `x-kubernetes-preserve-unknown-fields` without a type: can be compared, nothing else.
+    /// `x-kubernetes-preserve-unknown-fields` without a type: only comparison is possible.
     Unknown,
-    /// A node that CEL has no type for.
+    /// A node without a CEL type.
     Untyped,
 }
 
@@ -58,8 +58,8 @@ pub(crate) enum ListKind {
 }
 
 impl Type {
-    /// The type of a schema node. `resource` says that the node is the root of a custom resource; embedded resources
-    /// are found by themselves.
+    /// The type of a schema node. `resource` is whether the node is the root of a custom resource; embedded resources
+    /// are detected automatically.
     pub(crate) fn compile(schema: &Json, resource: bool) -> Arc<Type> {
         let flag = |key: &str| schema.get(key) == Some(&Json::Bool(true));
         let name = schema.get("type").and_then(Json::as_str).unwrap_or_default().to_owned();
@@ -86,12 +86,12 @@ impl Type {
         Arc::new(Type { kind, nullable: flag("nullable"), name, extent })
     }
 
-    /// A text of which the schema says nothing.
+    /// A string without further keywords.
     fn text() -> Arc<Type> {
         Type::compile(&json!({"type": "string"}), false)
     }
 
-    /// Whether rules can name a value of this type. Fields of other types do not exist for them.
+    /// Whether rules can access values of this type. Fields of other types do not exist for them.
     pub(crate) fn is_declared(&self) -> bool {
         match &self.kind {
             Kind::List { items, .. } => items.is_declared(),
@@ -149,7 +149,7 @@ fn object(schema: &Json, resource: bool, implied: bool) -> Kind {
         .map(|(name, property)| (name.clone(), Type::compile(property, false)))
         .collect();
     if implied {
-        // Whatever the schema says of metadata, rules see these two of its fields.
+        // Rules see only these two fields of the metadata, regardless of the schema.
         let metadata = json!({"type": "object", "properties":
             {"name": {"type": "string"}, "generateName": {"type": "string"}}});
         types.insert("apiVersion".to_owned(), Type::text());
@@ -159,10 +159,10 @@ fn object(schema: &Json, resource: bool, implied: bool) -> Kind {
     Kind::Object(types)
 }
 
-/// What rules see of every resource.
+/// The fields of every resource that rules can access.
 const IMPLIED: &[&str] = &["apiVersion", "kind", "metadata"];
 
-/// Whether a resource declares all of that itself: then its own declarations are what rules see.
+/// Whether a resource declares these fields itself: then rules use its own declarations.
 fn declares_metadata(schema: &Json) -> bool {
     let is = |pointer: &str, wanted: &str| schema.pointer(pointer).is_some_and(|of| of["type"] == wanted);
     is("/properties/kind", "string")
@@ -172,7 +172,7 @@ fn declares_metadata(schema: &Json) -> bool {
         && is("/properties/metadata/properties/generateName", "string")
 }
 
-/// Words that may name a field, but neither a variable nor a function.
+/// Words that can name a field, but neither a variable nor a function.
 pub(crate) const RESERVED: &[&str] = &[
     "as",
     "break",
@@ -197,7 +197,7 @@ pub(crate) const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// The identifier by which rules call the property `name`, if there is one.
+/// The identifier for the property `name` in rules, if there is one.
 pub(crate) fn escape(name: &str) -> Option<String> {
     if RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
@@ -225,12 +225,12 @@ pub(crate) fn escape(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// The property that rules call `identifier`, if it is one that [`escape`] could have made.
+/// The property for `identifier`, if [`escape`] could have returned that identifier.
 pub fn unescape(identifier: &str) -> Option<String> {
     let mut out = String::with_capacity(identifier.len());
     let mut rest = identifier;
     while !rest.is_empty() {
-        // An escape is two underscores, a word without any, two underscores.
+        // An escape is two underscores, a word without underscores, and two underscores.
         if let Some(tail) = rest.strip_prefix("__")
             && let Some(end) = tail.find('_').filter(|end| *end > 0 && tail[*end..].starts_with("__"))
         {

@@ -1,27 +1,27 @@
-//! The types that the type checker reasons with, and when one may stand for another.
+//! The types of the type checker, and which type is assignable to another.
 //!
-//! The rules are those of cel-go's checker, whose decisions are what a CRD is accepted or refused by; so are the order
-//! in which type variables are bound and which of two types is kept as the more general one.
+//! The rules are those of cel-go's checker, because its decisions determine whether a CRD is accepted. That includes
+//! the order in which type variables are bound, and which of two types is kept as the more general one.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::types;
 
-/// What a type checker's work may cost; more is a type that doubles with each step of an expression.
+/// The step limit of the type checker. It is exceeded only by types that double with each step of an expression.
 const MAX_STEPS: usize = 1_000_000;
 
 /// A type.
 #[derive(Debug, Clone)]
 pub(crate) enum Ty {
-    /// Not known before the expression is evaluated.
+    /// Unknown before the expression is evaluated.
     Dyn,
     Null,
     /// `bool`, `int`, `uint`, `double`, `string`, `bytes`.
     Scalar(&'static str),
-    /// All other types of values, with their parameters: `list<int>`, `net.IP`, `google.protobuf.Duration`.
+    /// All other types, with their parameters: `list<int>`, `net.IP`, `google.protobuf.Duration`.
     Of(&'static str, Arc<[Ty]>),
-    /// An object with declared properties. Each place in a schema is a type of its own.
+    /// An object with declared properties. Each node of a schema is a type of its own.
     Object(Arc<types::Type>),
     /// A type variable.
     Variable(usize),
@@ -40,7 +40,7 @@ impl PartialEq for Ty {
     }
 }
 
-/// As the server's messages name it.
+/// The name in the server's messages.
 impl fmt::Display for Ty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -69,7 +69,7 @@ impl Ty {
         Ty::Of(name, Arc::new([]))
     }
 
-    /// The type of the type of that name.
+    /// The type of the type named `name`.
     pub(crate) fn of_type(name: &'static str) -> Ty {
         let of = match name {
             "bool" | "int" | "uint" | "double" | "string" | "bytes" => Ty::Scalar(name),
@@ -93,7 +93,7 @@ impl Ty {
         Ty::Of("optional_type", Arc::new([of]))
     }
 
-    /// What an optional holds.
+    /// The type of the value inside an optional.
     pub(crate) fn in_optional(&self) -> Option<&Ty> {
         match self {
             Ty::Of("optional_type", of) => of.first(),
@@ -101,7 +101,7 @@ impl Ty {
         }
     }
 
-    /// The type that a schema node gives its values.
+    /// The type of the values of a schema node.
     pub(crate) fn of_schema(of: &Arc<types::Type>) -> Ty {
         match &of.kind {
             types::Kind::Bool => BOOL,
@@ -114,12 +114,12 @@ impl Ty {
             types::Kind::List { items, .. } => Ty::list(Ty::of_schema(items)),
             types::Kind::Map(values) => Ty::map(STRING, Ty::of_schema(values)),
             types::Kind::Object(_) => Ty::Object(Arc::clone(of)),
-            // Rules cannot name what has no type.
+            // Rules cannot access untyped fields.
             types::Kind::IntOrString | types::Kind::Unknown | types::Kind::Untyped => Ty::Dyn,
         }
     }
 
-    fn takes_null(&self) -> bool {
+    fn accepts_null(&self) -> bool {
         match self {
             Ty::Null | Ty::Object(_) => true,
             Ty::Of(name, _) => !matches!(*name, "list" | "map" | "type"),
@@ -128,11 +128,11 @@ impl Ty {
     }
 }
 
-/// What type variables stand for.
+/// The values of type variables.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
     bound: Vec<Option<Ty>>,
-    /// What was bound before each change, to take changes back.
+    /// The previous value for each change, so that changes can be undone.
     journal: Vec<(usize, Option<Ty>)>,
     steps: usize,
 }
@@ -144,7 +144,7 @@ impl Bindings {
         Ty::Variable(self.bound.len() - 1)
     }
 
-    /// Whether the types have become too large to go on with.
+    /// Whether the types have become too large to continue.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.steps > MAX_STEPS
     }
@@ -159,7 +159,7 @@ impl Bindings {
         }
     }
 
-    /// Whether each of `given` may stand for the one of `wanted`; binds type variables if so.
+    /// Whether each type in `given` is assignable to the one in `wanted`; if so, binds type variables.
     pub(crate) fn assign(&mut self, given: &[Ty], wanted: &[Ty]) -> bool {
         self.journal.clear();
         let assignable = self.all(given, wanted);
@@ -189,14 +189,14 @@ impl Bindings {
         match (given, wanted) {
             (Ty::Variable(variable), wanted) => self.stands_for(wanted, *variable).0,
             (Ty::Dyn, _) | (_, Ty::Dyn) => true,
-            (Ty::Null, other) | (other, Ty::Null) => other.takes_null(),
+            (Ty::Null, other) | (other, Ty::Null) => other.accepts_null(),
             (Ty::Of("type", _), Ty::Of("type", _)) => true,
             (Ty::Of(given, of_given), Ty::Of(wanted, of_wanted)) => given == wanted && self.all(of_given, of_wanted),
             (given, wanted) => given == wanted,
         }
     }
 
-    /// Whether the variable may stand for `ty`, and whether it stood for something before.
+    /// Whether `ty` is assignable to the variable, and whether the variable was bound before.
     fn stands_for(&mut self, ty: &Ty, variable: usize) -> (bool, bool) {
         if *ty == Ty::Variable(variable) {
             return (true, true);
@@ -237,7 +237,7 @@ impl Bindings {
         }
     }
 
-    /// `ty` with its variables replaced by what they stand for.
+    /// `ty` with its variables replaced by their values.
     pub(crate) fn resolve(&mut self, ty: &Ty) -> Ty {
         self.steps += 1;
         if self.is_exhausted() {
@@ -253,7 +253,7 @@ impl Bindings {
         }
     }
 
-    /// The same, and what is still open is `dyn`.
+    /// [`Bindings::resolve`], with unbound variables replaced by `dyn`.
     pub(crate) fn close(&mut self, ty: &Ty) -> Ty {
         match self.resolve(ty) {
             Ty::Variable(_) => Ty::Dyn,
@@ -262,10 +262,10 @@ impl Bindings {
         }
     }
 
-    /// What the outermost of a type stands for.
+    /// The outermost part of a type, with variables replaced by their values.
     pub(crate) fn head<'t>(&'t self, ty: &'t Ty) -> &'t Ty {
         let mut at = ty;
-        // A variable never stands for itself.
+        // A variable is never bound to itself.
         while let Ty::Variable(variable) = at {
             match self.find(*variable) {
                 Some(bound) => at = bound,
@@ -275,7 +275,7 @@ impl Bindings {
         at
     }
 
-    /// The type that values of both types have, if there is one.
+    /// The most general of two types if one is assignable to the other.
     pub(crate) fn join(&mut self, one: Ty, other: Ty) -> Option<Ty> {
         let fits = self.assign(std::slice::from_ref(&one), std::slice::from_ref(&other));
         fits.then(|| if is_no_more_specific(&one, &other) { one } else { other })

@@ -1,8 +1,8 @@
-//! Values of an expression.
+//! The values of an expression.
 //!
-//! A value borrows from the object that is validated as long as it can: a rule that looks at one field of a large
-//! object touches nothing else of it. What is read from the object is given its type only when it is looked at, and a
-//! value that does not fit its schema is a fault at that moment, as it is on the server.
+//! A value borrows from the validated object as long as possible: a rule that reads one field of a large object
+//! accesses nothing else. Data of the object is converted to its type only when it is used, and data that does not
+//! match its schema is a fault at that moment, as in the server.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -31,12 +31,12 @@ pub(crate) enum Value<'a> {
     Double(f64),
     String(Text<'a>),
     Bytes(Rc<[u8]>),
-    /// Nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
     Timestamp(Timestamp),
     List(List<'a>),
     Map(Map<'a>),
-    /// A type, by its name.
+    /// A type, identified by its name.
     Type(&'static str),
     Optional(Option<Rc<Value<'a>>>),
     Quantity(Rc<Quantity>),
@@ -47,7 +47,7 @@ pub(crate) enum Value<'a> {
     Semver(Rc<Version>),
     /// Data without a type.
     Unknown(&'a Json),
-    /// What does not fit its schema, in an optional: an error for the expression that takes it out.
+    /// A value inside an optional that does not match its schema: an error for any expression that reads it.
     Misfit(Rc<str>),
 }
 
@@ -68,32 +68,33 @@ impl Deref for Text<'_> {
     }
 }
 
-/// A list: part of the object, or made by an expression.
+/// A list that is part of the object or built by an expression.
 #[derive(Debug, Clone)]
 pub(crate) struct List<'a> {
     pub items: Items<'a>,
-    /// The list semantics of the schema, where the list comes from the object.
+    /// The list semantics of the schema, if the list comes from the object.
     pub kind: Option<&'a ListKind>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Items<'a> {
     Json(&'a [Json], &'a Type),
-    /// The elements of lists of the object and of what was added to them, as data that is read as the type of the first.
+    /// The elements of a list of the object and of those added to it, as data that is read with the element type of
+    /// the first.
     Merged(Rc<Vec<Value<'a>>>, &'a Type),
     /// Data without a schema.
     Plain(&'a [Json]),
     Values(Rc<Vec<Value<'a>>>),
-    /// Elements of other lists, some of which may not fit their schema: that hurts only where they are looked at.
+    /// Elements of other lists. Some of them might not match their schema, which only matters if they are used.
     Taken(Rc<Vec<Result<Value<'a>>>>),
-    /// The same of two lists, one after the other, and for each whether it is of a list of the object.
+    /// The elements of two concatenated lists, each with a flag that says whether it comes from a list of the object.
     Joined(Rc<Vec<Joined<'a>>>),
 }
 
 type Joined<'a> = (Result<Value<'a>>, bool);
 
 impl<'a> List<'a> {
-    /// A list made by an expression.
+    /// A list built by an expression.
     pub(crate) fn new(items: Vec<Value<'a>>) -> Self {
         List { items: Items::Values(Rc::new(items)), kind: None }
     }
@@ -112,7 +113,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The element at `index`, which is there.
+    /// The element at `index`, which must exist.
     pub(crate) fn get(&self, index: usize) -> Result<Value<'a>> {
         match &self.items {
             Items::Json(items, of) => items.get(index).map_or(Ok(Value::Null), |item| typed(item, of)),
@@ -124,7 +125,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether the element at `index` is one of a list of the object, be it joined with others.
+    /// Whether the element at `index` comes from a list of the object, even after concatenation.
     pub(crate) fn is_of_object(&self, index: usize) -> bool {
         match &self.items {
             Items::Joined(items) => items.get(index).is_some_and(|(_, of_object)| *of_object),
@@ -136,13 +137,13 @@ impl<'a> List<'a> {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// All elements, or the fault of the first that has none.
+    /// All elements, or the first fault among them.
     pub(crate) fn values(&self) -> Result<Vec<Value<'a>>> {
         self.iter().collect()
     }
 }
 
-/// A map: part of the object, or made by an expression.
+/// A map that is part of the object or built by an expression.
 #[derive(Debug, Clone)]
 pub(crate) enum Map<'a> {
     Json {
@@ -154,7 +155,7 @@ pub(crate) enum Map<'a> {
     Values(Rc<BTreeMap<Key, (Value<'a>, Value<'a>)>>),
 }
 
-/// What keys of a map are looked up by.
+/// The key of a map entry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Bool(bool),
@@ -166,13 +167,13 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    /// The key under which `value` is kept.
+    /// The key for `value`, if its type can be a key.
     pub(crate) fn of(value: &Value) -> Option<Key> {
         Some(match value {
             Value::Bool(value) => Key::Bool(*value),
             Value::Int(value) => Key::Int(*value),
             Value::Uint(value) => Key::Uint(*value),
-            // Not even itself is what is no number.
+            // NaN differs from every key, including itself.
             Value::Double(value) if value.is_nan() => return None,
             Value::Double(value) => Key::Double((value + 0.0).to_bits()),
             Value::String(value) => Key::String(value.to_string()),
@@ -180,7 +181,7 @@ impl Key {
         })
     }
 
-    /// The other keys that a number finds, in this order: integers of the same value. No integer finds a double.
+    /// The other keys that match a number, in order: integers with the same value. An integer does not match a double.
     pub(crate) fn others(value: &Value) -> [Option<Key>; 2] {
         match value {
             Value::Int(value) => [u64::try_from(*value).ok().map(Key::Uint), None],
@@ -202,7 +203,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The keys to iterate over. Undeclared fields of an object are not among them.
+    /// The keys, without undeclared fields of an object.
     pub(crate) fn keys(&self) -> Vec<Value<'a>> {
         match self {
             Map::Json { fields, of } => fields
@@ -246,7 +247,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// An optional that holds `value`.
+    /// An optional that contains `value`.
     pub(crate) fn some(value: Value<'a>) -> Self {
         Value::Optional(Some(Rc::new(value)))
     }

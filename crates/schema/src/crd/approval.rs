@@ -1,4 +1,4 @@
-//! Groups of the Kubernetes community: their CRDs say who approved of the API.
+//! API groups of the Kubernetes community: their CRDs must be annotated with the approval of the API.
 
 use super::found::Errors;
 use super::model::Crd;

@@ -1,4 +1,4 @@
-//! `spec.conversion`: how objects get from one version to another.
+//! `spec.conversion`: how objects are converted between versions.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -11,7 +11,7 @@ use crate::golang::url::Url;
 use crate::names as texts;
 use crate::path::Path;
 
-/// The versions of ConversionReview that the server understands.
+/// The ConversionReview versions that the server supports.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 pub fn check(conversion: &Conversion, options: &Options, path: &Path, errors: &mut Errors) {
@@ -76,7 +76,7 @@ fn url(text: &str, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// The server looks at name and namespace in each other's place.
+/// The server checks the name and the namespace in swapped order.
 fn service(service: &Service, path: &Path, errors: &mut Errors) {
     if service.namespace.is_empty() {
         errors.required(&Path::Name(path, "name"), "");
@@ -96,7 +96,7 @@ fn service(service: &Service, path: &Path, errors: &mut Errors) {
     if !url_path.starts_with('/') {
         errors.invalid(path, url_path, "must start with a '/'");
     }
-    // The first character goes whatever it is.
+    // The server removes the first character, whatever it is.
     let mut characters = url_path.chars();
     characters.next();
     let steps = characters.as_str();
@@ -135,7 +135,7 @@ pub fn has_recognized(versions: &[&str]) -> bool {
     versions.iter().any(|version| REVIEW_VERSIONS.contains(version))
 }
 
-/// Why a bundle of certificates (PEM in base64) cannot be used.
+/// The reason why a CA bundle (base64-encoded PEM) cannot be used, if any.
 pub fn ca_problem(bundle: &str) -> Option<String> {
     let compact: String = bundle.split_whitespace().collect();
     let Ok(pem) = BASE64.decode(compact) else { return Some("illegal base64 data".to_owned()) };

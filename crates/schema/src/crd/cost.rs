@@ -1,18 +1,18 @@
-//! What the rules of a schema may cost together, and what the server says if that is too much.
+//! The total cost limit for the rules of a schema, and the server's errors if it is exceeded.
 
 use super::found::{self, Errors};
 use super::props::Props;
 use crate::error::{FieldError, Kind};
 use crate::path::Path;
 
-/// The most that one rule may cost.
+/// The cost limit of one rule.
 const RULE_LIMIT: u64 = 10_000_000;
-/// The most that all rules of a schema may cost.
+/// The cost limit of all rules in a schema.
 const SCHEMA_LIMIT: u64 = 100_000_000;
-/// How many rules are named if they cost too much together.
+/// The number of rules that are reported if the total exceeds the limit.
 const NAMED: usize = 4;
 
-/// How many values of the parts of a schema an object can hold for each value of the schema itself; none without a limit.
+/// The maximum number of child values for each value of the schema; `None` if it is unlimited.
 pub fn parts(schema: &Props) -> Option<u64> {
     let limit = |most: Option<i64>| most.map(|most| u64::try_from(most).unwrap_or_default());
     match schema.kind {
@@ -22,16 +22,17 @@ pub fn parts(schema: &Props) -> Option<u64> {
     }
 }
 
-/// What rules cost that were seen so far.
+/// The cost of the rules visited so far.
 #[derive(Debug, Default)]
 pub struct Costs {
     total: u64,
-    /// The most expensive ones, the most expensive first, with what is said of each if the total is too much.
+    /// The most expensive rules in descending order, each with the error that is reported if the total exceeds the
+    /// limit.
     most: Vec<(u64, FieldError)>,
 }
 
 impl Costs {
-    /// Counts a rule, or an expression that makes its message.
+    /// Adds the cost of a rule or message expression.
     pub fn count(&mut self, cost: u64, path: &Path) {
         self.total = self.total.saturating_add(cost);
         if cost < SCHEMA_LIMIT / 100 {
@@ -44,8 +45,8 @@ impl Costs {
         self.most.truncate(NAMED);
     }
 
-    /// What the server says of all of them together. `path` is that of the schema.
-    pub fn judge(self, path: &Path, errors: &mut Errors) {
+    /// Adds the server's errors if the total exceeds the limit. `path` is that of the schema.
+    pub fn check_total(self, path: &Path, errors: &mut Errors) {
         if self.total <= SCHEMA_LIMIT {
             return;
         }
@@ -55,7 +56,7 @@ impl Costs {
     }
 }
 
-/// Complains about a single expression that costs too much. `of` names its cost.
+/// Adds an error if the cost of a single expression exceeds the limit. `of` describes the cost.
 pub fn check(of: &str, cost: u64, path: &Path, errors: &mut Errors) {
     if cost > RULE_LIMIT {
         errors.forbidden(path, too_much(of, cost, RULE_LIMIT));

@@ -1,4 +1,5 @@
-//! Reading JSON into the structures of the API, as the server decodes it: null is absent, what is not known is passed over.
+//! Decodes JSON into the structures of the API as the server does: null counts as missing, and unknown fields are
+//! ignored.
 
 use std::fmt;
 
@@ -7,8 +8,7 @@ use serde_json::{Map, Value};
 use super::Undecodable;
 use crate::tree;
 
-/// A list or map that can be left out: the server takes an empty one for none where it compares, and not everywhere
-/// else.
+/// A list or map that can be omitted. The server treats an empty one as missing in comparisons, but not everywhere.
 #[derive(Clone, Debug)]
 pub struct Given<T> {
     pub items: T,
@@ -37,17 +37,17 @@ impl<T> std::ops::Deref for Given<T> {
 
 pub type Decoded<T> = Result<T, Undecodable>;
 
-/// An object that is being read.
+/// An object that is being decoded.
 #[derive(Clone, Copy)]
 pub struct Object<'v> {
     map: &'v Map<String, Value>,
 }
 
-pub fn misfit<T>(wanted: &str) -> Decoded<T> {
+pub fn wrong_type<T>(wanted: &str) -> Decoded<T> {
     Err(Undecodable { path: String::new(), reason: format!("must be {wanted}") })
 }
 
-/// Says where in a structure a misfit is.
+/// Prepends a step to the path of a decoding error.
 pub fn within<T>(step: impl fmt::Display, decoded: Decoded<T>) -> Decoded<T> {
     decoded.map_err(|error| {
         let separator = if error.path.is_empty() || error.path.starts_with('[') { "" } else { "." };
@@ -59,7 +59,7 @@ impl<'v> Object<'v> {
     pub fn of(value: &'v Value) -> Decoded<Self> {
         match value {
             Value::Object(map) => Ok(Self { map }),
-            _ => misfit("an object"),
+            _ => wrong_type("an object"),
         }
     }
 
@@ -87,7 +87,7 @@ impl<'v> Object<'v> {
         self.read(key, |value| read(Object::of(value)?))
     }
 
-    /// A list, each item read by itself.
+    /// Decodes a list item by item.
     pub fn list<T>(self, key: &str, read: impl Fn(&'v Value) -> Decoded<T>) -> Decoded<Given<Vec<T>>> {
         Ok(self.read(key, |value| list(value, read))?.unwrap_or_default())
     }
@@ -106,25 +106,25 @@ impl<'v> Object<'v> {
 }
 
 pub fn text(value: &Value) -> Decoded<&str> {
-    value.as_str().map_or_else(|| misfit("a string"), Ok)
+    value.as_str().map_or_else(|| wrong_type("a string"), Ok)
 }
 
 pub fn flag(value: &Value) -> Decoded<bool> {
-    value.as_bool().map_or_else(|| misfit("true or false"), Ok)
+    value.as_bool().map_or_else(|| wrong_type("true or false"), Ok)
 }
 
 pub fn integer(value: &Value) -> Decoded<i64> {
     let whole = || value.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 9.2e18).map(|f| f as i64);
-    value.as_i64().or_else(whole).map_or_else(|| misfit("an integer"), Ok)
+    value.as_i64().or_else(whole).map_or_else(|| wrong_type("an integer"), Ok)
 }
 
 pub fn number(value: &Value) -> Decoded<f64> {
-    value.as_f64().map_or_else(|| misfit("a number"), Ok)
+    value.as_f64().map_or_else(|| wrong_type("a number"), Ok)
 }
 
-/// A list, each item read by itself.
+/// Decodes a list item by item.
 pub fn list<'v, T>(value: &'v Value, read: impl Fn(&'v Value) -> Decoded<T>) -> Decoded<Given<Vec<T>>> {
-    let Value::Array(items) = value else { return misfit("a list") };
+    let Value::Array(items) = value else { return wrong_type("a list") };
     let items = items.iter().enumerate().map(|(at, item)| within(format_args!("[{at}]"), read(item)));
     Ok(Given { items: items.collect::<Decoded<_>>()?, is_given: true })
 }
@@ -132,8 +132,8 @@ pub fn list<'v, T>(value: &'v Value, read: impl Fn(&'v Value) -> Decoded<T>) -> 
 pub fn texts(value: &Value) -> Decoded<Given<Vec<&str>>> {
     list(value, |item| match item {
         Value::String(text) => Ok(text.as_str()),
-        // An item that is null is an empty one.
+        // A null item decodes to an empty string.
         Value::Null => Ok(""),
-        _ => misfit("a string"),
+        _ => wrong_type("a string"),
     })
 }

@@ -1,4 +1,4 @@
-//! Defaults: each has to be valid by the schema that it is in, and to have no fields that would be pruned.
+//! Defaults: each must be valid for its schema and must not contain fields that would be pruned.
 
 use serde_json::{Map, Value};
 
@@ -23,20 +23,20 @@ pub fn check(schema: &Props, options: &Options, path: &Path, errors: &mut Errors
         return;
     }
     let Some(raw) = schema.raw.0 else { return };
-    // A schema that cannot be compiled is refused for what is wrong with it.
+    // A schema that cannot be compiled is rejected for other errors.
     let patterns = Patterns::default();
     let engine = Engine::sharing(&patterns);
     let Ok(mut node) = Compiler::of_defaults(&engine, &patterns).root(raw) else {
         return;
     };
-    // The root of a resource is judged as an embedded one would be.
+    // The root of a resource is validated like an embedded resource.
     (node.embedded, node.has_embedded) = (true, true);
     let mut walk = Walk { require_pruned: options.require_pruned_defaults, errors };
-    let root = Resource { node: &node, way: Vec::new() };
+    let root = Resource { node: &node, path: Vec::new() };
     walk.node(schema, &node, &root, true, false, path);
 }
 
-/// Whether a default of a schema has fields that would be pruned.
+/// Whether a schema has a default with fields that would be pruned.
 pub fn has_unpruned(schema: &Props) -> bool {
     if !schema.has(&mut |schema| schema.default.is_some()) || !structural::is_structural(schema) {
         return false;
@@ -61,11 +61,11 @@ fn unpruned(schema: &Props, node: &Node) -> bool {
             .any(|(name, schema)| node.properties.get(name).is_some_and(|node| unpruned(schema, node)))
 }
 
-/// The nearest resource above, and the way from it.
+/// The closest enclosing resource, and the path from it.
 #[derive(Clone)]
 struct Resource<'n> {
     node: &'n Node,
-    way: Vec<Step<'n>>,
+    path: Vec<Step<'n>>,
 }
 
 #[derive(Clone, Copy)]
@@ -76,18 +76,18 @@ enum Step<'n> {
 
 impl<'n> Resource<'n> {
     fn below(&self, step: Step<'n>) -> Self {
-        let mut way = self.way.clone();
-        way.push(step);
-        Self { node: self.node, way }
+        let mut path = self.path.clone();
+        path.push(step);
+        Self { node: self.node, path }
     }
 
-    /// A resource that has just `value` at the end of the way.
+    /// A resource that contains only `value`, at the end of the path.
     fn around(&self, value: &Value) -> Value {
         let around = |value, step: &Step| match step {
             Step::Child(name) => Value::Object(Map::from_iter([((*name).to_owned(), value)])),
             Step::Index => Value::Array(vec![value]),
         };
-        let mut object = self.way.iter().rev().fold(value.clone(), around);
+        let mut object = self.path.iter().rev().fold(value.clone(), around);
         for (key, value) in [("kind", "Validation"), ("apiVersion", "validation/v1")] {
             if let Some(map) = object.as_object_mut() {
                 map.entry(key).or_insert_with(|| value.into());
@@ -113,7 +113,7 @@ impl Walk<'_> {
         path: &Path,
     ) {
         let is_resource = is_root || schema.embedded;
-        let own = Resource { node, way: Vec::new() };
+        let own = Resource { node, path: Vec::new() };
         let (above, in_metadata) = if is_resource { (&own, false) } else { (above, in_metadata) };
         if let Some(default) = schema.default {
             self.default(default, node, in_metadata.then_some(above), &Path::Name(path, "default"));
@@ -132,14 +132,14 @@ impl Walk<'_> {
     }
 
     fn default(&mut self, default: &Value, node: &Node, in_metadata_of: Option<&Resource>, path: &Path) {
-        let brought_into_form;
+        let normalized;
         let default = match in_metadata_of {
             Some(resource) if self.in_metadata(default, resource, path) => default,
             Some(_) => return,
-            None => match self.alone(default, node, path) {
+            None => match self.outside_metadata(default, node, path) {
                 Some(default) => {
-                    brought_into_form = default;
-                    &brought_into_form
+                    normalized = default;
+                    &normalized
                 }
                 None => return,
             },
@@ -158,7 +158,7 @@ impl Walk<'_> {
         if !node.has_rules {
             return;
         }
-        // As an update that leaves it alone, then as one that brings it.
+        // First as an update that keeps the default, then as one that adds it.
         for old in [Some(default), None] {
             let mut walk = RuleWalk::new();
             walk.object(node, default, old, None);
@@ -171,8 +171,9 @@ impl Walk<'_> {
         }
     }
 
-    /// A default that is not part of metadata, with what metadata is in it as the server understands it, if that is valid.
-    fn alone(&mut self, default: &Value, node: &Node, path: &Path) -> Option<Value> {
+    /// Validates a default that is not part of metadata. If its embedded metadata is valid, returns the default with
+    /// that metadata normalized.
+    fn outside_metadata(&mut self, default: &Value, node: &Node, path: &Path) -> Option<Value> {
         if self.require_pruned {
             let mut pruned = default.clone();
             prune::prune_part(&mut pruned, node);
@@ -191,7 +192,7 @@ impl Walk<'_> {
         is_valid.then_some(coerced)
     }
 
-    /// A default inside of the metadata of a resource.
+    /// Validates a default inside the metadata of a resource.
     fn in_metadata(&mut self, default: &Value, resource: &Resource, path: &Path) -> bool {
         let mut object = resource.around(default);
         let problem = match objectmeta::coerce(&mut object, resource.node, false, Malformed::Refused) {
@@ -203,7 +204,7 @@ impl Walk<'_> {
         false
     }
 
-    /// Errors about a part of the default at `path`.
+    /// Adds errors about parts of the default at `path`.
     fn extend(&mut self, found: Vec<FieldError>, path: &Path) {
         let base = path.field();
         for error in found {
@@ -212,7 +213,7 @@ impl Walk<'_> {
     }
 }
 
-/// The errors as one text; none where there are none.
+/// The errors joined into one text; `None` if there are none.
 fn aggregate(errors: &[FieldError]) -> Option<String> {
     let mut texts: Vec<String> = Vec::new();
     for error in errors {

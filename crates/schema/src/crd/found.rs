@@ -1,4 +1,4 @@
-//! Where the errors of a CRD are collected, and how their values are shown.
+//! Collects the errors of a CRD and formats their values.
 
 use serde_json::Value;
 
@@ -7,22 +7,22 @@ use crate::error::{FieldError, Kind, RefusedBy, Undecided};
 use crate::gotext;
 use crate::path::Path;
 
-/// An error about something at or below `path`, by the rules for CRDs. `at` is counted as the server counts: what is common
-/// to all versions is at the top.
+/// An error about a value at or below `path`, with a path as the server writes it: parts common to all versions are at
+/// the top level.
 pub(super) fn refusal(path: &Path, error: FieldError) -> FieldError {
     let mut at = Vec::new();
     steps(path, &mut at);
     FieldError { at, by: RefusedBy::Definition, ..error }
 }
 
-/// Refusals, in the order in which they are found.
+/// Errors in the order in which they are found.
 #[derive(Debug, Default)]
 pub struct Errors {
     pub list: Vec<FieldError>,
     pub undecided: Vec<Undecided>,
 }
 
-/// An error about what is at `path`.
+/// An error about the value at `path`.
 pub(super) fn error(path: &Path, kind: Kind, bad_value: Option<Value>, detail: String) -> FieldError {
     let at = Vec::new();
     refusal(path, FieldError { at, path: path.field(), by: RefusedBy::Definition, kind, bad_value, detail })
@@ -33,7 +33,7 @@ fn steps(path: &Path, out: &mut Vec<Step>) {
         Path::Root => {}
         Path::Name(parent, name) => {
             steps(parent, out);
-            // Some names are two steps at once.
+            // Some names stand for two steps.
             out.extend(name.split('.').map(|part| Step::Key(part.to_owned())));
         }
         Path::Key(parent, key) => {
@@ -53,7 +53,7 @@ impl Errors {
         self.list.push(error(path, kind, bad_value, detail.into()));
     }
 
-    /// An error about something at or below `path`.
+    /// Adds an error about a value at or below `path`.
     pub fn add(&mut self, path: &Path, error: FieldError) {
         self.list.push(refusal(path, error));
     }
@@ -63,7 +63,7 @@ impl Errors {
         self.undecided.extend(other.undecided);
     }
 
-    /// What nobody here can decide.
+    /// Records a question that cannot be decided here.
     pub fn open(&mut self, path: &Path, rule: &str, reason: &str) {
         let mut at = Vec::new();
         steps(path, &mut at);
@@ -82,7 +82,7 @@ impl Errors {
         self.push(path, Kind::Invalid, Some(value.into()), detail);
     }
 
-    /// An invalid value that the server shows as `shown`.
+    /// Adds an error for an invalid value that the server prints as `shown`.
     pub fn invalid_as(&mut self, path: &Path, shown: &str, detail: &str) {
         self.push(path, Kind::Invalid, None, format!("{shown}: {detail}"));
     }
@@ -99,14 +99,14 @@ impl Errors {
         self.push(path, Kind::Internal, None, detail);
     }
 
-    /// A value that is none of those that there are.
+    /// Adds an error for a value that is not in the list of supported values.
     pub fn unsupported(&mut self, path: &Path, value: &str, supported: &[&str]) {
         let supported: Vec<String> = supported.iter().map(|value| gotext::quote(value)).collect();
         let detail = format!("supported values: {}", supported.join(", "));
         self.push(path, Kind::NotSupported, Some(value.into()), detail);
     }
 
-    /// Complaints about one value, joined to one error.
+    /// Adds one error for all complaints about a value.
     pub fn complaints(&mut self, path: &Path, value: &str, complaints: &[String]) {
         if !complaints.is_empty() {
             self.invalid(path, value, complaints.join(","));

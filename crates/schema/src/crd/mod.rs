@@ -1,20 +1,22 @@
-//! The API server's judgement of a CustomResourceDefinition, without the API server: of a new one, and of one that is to
-//! replace another.
+//! Validates CustomResourceDefinitions like the API server, without an API server: new ones, and updates of existing
+//! ones.
 //!
 //! ```text
-//! JSON ─► decode ─► model, props      the structures of the API, defaults filled in, what is common moved to the top
-//! old ──► options                     what is asked: of an update nothing that was wrong before in the same way
+//! JSON ─► decode ─► model, props      the structures of the API, with defaults; common parts moved to the top
+//! old ──► options                     the requirements: an update can keep most errors that the old CRD has
 //! spec                                group, scope, names, versions, columns, subresources
 //!  ├─► conversion, selectable         webhooks; paths into a schema
 //!  └─► schema                         every keyword
-//!       ├─► structural                declared outside of what only validates
-//!       ├─► defaults                  valid, and pruned
-//!       └─► rules, cost               CEL compiles, and costs no more than it may
+//!       ├─► structural                fields are declared outside of value validations
+//!       ├─► defaults                  valid and pruned
+//!       └─► rules, cost               CEL compiles, within the cost limits
 //! ```
 //!
-//! Messages are the server's own, with these differences: the order of errors, which is fixed here and random there; the
-//! words for what is wrong with an expression of CEL, behind "compilation failed: "; the reason for which a certificate
-//! cannot be parsed.
+//! The messages are the server's, with these differences:
+//!
+//! - The order of errors is stable here and random in the server.
+//! - The description of an error in a CEL expression, after "compilation failed: ", is worded differently.
+//! - So is the reason why a certificate cannot be parsed.
 //!
 //! Whatever cannot be decided here is in [`Judgement::undecided`], never among the refusals.
 
@@ -45,12 +47,12 @@ use super::error::{FieldError, Undecided};
 use super::objectmeta;
 use super::path::Path;
 
-/// A CRD that the server cannot even read.
+/// A CRD that the server cannot decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable {
-    /// Such as `spec.versions[0].schema.openAPIV3Schema.maximum`.
+    /// The path of the faulty value, such as `spec.versions[0].schema.openAPIV3Schema.maximum`.
     pub path: String,
-    /// Why it cannot be read, in the words of the server.
+    /// The reason, with the server's text.
     pub reason: String,
 }
 
@@ -60,34 +62,35 @@ impl fmt::Display for Undecodable {
     }
 }
 
-/// What the server says of a CRD.
+/// The result of validating a CRD.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
-    /// In a stable order; the server's own order changes from one answer to the next. Their steps begin at the root of the
-    /// CRD and count as the server does: what is common to all versions is at the top.
+    /// The errors in a stable order; the server's order varies between responses. Their steps begin at the root of the
+    /// CRD and follow the server's model: parts common to all versions are at the top level.
     pub refusals: Vec<FieldError>,
-    /// What could not be decided. Where there is something, no errors do not mean that the server takes the CRD.
+    /// Questions that could not be decided. If there are any, an empty list of refusals does not mean that the server
+    /// accepts the CRD.
     pub undecided: Vec<Undecided>,
 }
 
-/// Judges a CRD (`apiextensions.k8s.io/v1`): a create, or with `old` an update of that one as it is live.
+/// Validates a CRD (`apiextensions.k8s.io/v1`): a create, or, with `old`, an update of that live CRD.
 ///
 /// # Errors
-/// A CRD that the server cannot read.
+/// The server cannot decode the CRD.
 pub fn judge(new: &Value, old: Option<&Value>) -> Result<Judgement, Undecodable> {
-    // A live CRD is one that the server could read.
-    judge_in_place(new, old.map(Crd::decode).transpose()?)
+    // The server could decode the live CRD.
+    validate(new, old.map(Crd::decode).transpose()?)
 }
 
-/// Judges an update that leaves `spec.versions` alone, which is most of a CRD: `old` need not say it.
+/// Validates an update that does not change `spec.versions`, which is most of a CRD: `old` can omit that field.
 ///
 /// # Errors
-/// A CRD that the server cannot read.
+/// The server cannot decode the CRD.
 pub fn judge_same_versions(new: &Value, old: &Value) -> Result<Judgement, Undecodable> {
-    judge_in_place(new, Some(Crd::decode_with(old, new["spec"].get("versions"))?))
+    validate(new, Some(Crd::decode_with(old, new["spec"].get("versions"))?))
 }
 
-fn judge_in_place(new: &Value, old_crd: Option<Crd<'_>>) -> Result<Judgement, Undecodable> {
+fn validate(new: &Value, old_crd: Option<Crd<'_>>) -> Result<Judgement, Undecodable> {
     let mut crd = Crd::decode(new)?;
     crd.take_status(old_crd.as_ref());
     let options = match &old_crd {
@@ -124,7 +127,7 @@ fn metadata(new: &Value, crd: &Crd, is_update: bool, errors: &mut Errors) {
     }
 }
 
-/// What an update may not change.
+/// Checks the fields that an update must not change.
 fn immutable(new: &Crd, old: &Crd, options: &Options, errors: &mut Errors) {
     let spec = &Path::Name(&Path::Root, "spec");
     let names = &Path::Name(spec, "names");
@@ -141,14 +144,14 @@ fn immutable(new: &Crd, old: &Crd, options: &Options, errors: &mut Errors) {
     same(Path::Name(names, "plural"), new.names.plural, old.names.plural);
 }
 
-/// Versions in which objects may be stored have to stay.
+/// Checks that the versions in which objects might be stored are still declared.
 fn stored_versions(crd: &Crd, path: &Path, errors: &mut Errors) {
     let stored = &crd.status.stored_versions;
     if stored.is_empty() {
         return errors.invalid_as(path, "null", "must have at least one stored version");
     }
     for (at, version) in crd.versions.iter().enumerate().filter(|(_, version)| version.storage) {
-        // A name that two versions have counts once.
+        // A name that two versions share counts once.
         let is_repeated = crd.versions[..at].iter().any(|before| before.name == version.name);
         if is_repeated || !stored.contains(&version.name) {
             let detail = format!("must have the storage version {}", version.name);

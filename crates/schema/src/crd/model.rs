@@ -1,5 +1,6 @@
-//! A CRD as the server validates it: decoded, its defaults filled in, and what all versions have in common moved to the
-//! top. That is why paths in its messages begin with `spec.validation` where all versions have the same schema.
+//! A CRD in the form that the server validates: decoded, with defaults applied, and with everything that all versions
+//! share moved to the top level. Therefore paths in its messages begin with `spec.validation` if all versions have the
+//! same schema.
 
 use serde_json::Value;
 
@@ -40,7 +41,7 @@ pub struct Subresources<'v> {
     pub scale: Option<Scale<'v>>,
 }
 
-/// `schema` of a version; it may hold none.
+/// The `schema` of a version; the schema inside can be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Validation<'v> {
     pub schema: Option<Props<'v>>,
@@ -71,7 +72,7 @@ pub struct Service<'v> {
 pub struct ClientConfig<'v> {
     pub url: Option<&'v str>,
     pub service: Option<Service<'v>>,
-    /// As it is written, in base64.
+    /// As written, in base64.
     pub ca_bundle: &'v str,
 }
 
@@ -113,7 +114,7 @@ impl<'v> Crd<'v> {
         Self::decode_with(value, value["spec"].get("versions"))
     }
 
-    /// The same with these versions.
+    /// [`Crd::decode`] with these versions instead of those in `value`.
     pub fn decode_with(value: &'v Value, versions: Option<&'v Value>) -> Decoded<Self> {
         let object = Object::of(value)?;
         let mut crd = object.object("spec", |spec| Self::spec(spec, versions))?.unwrap_or_default();
@@ -121,7 +122,7 @@ impl<'v> Crd<'v> {
         let name = |metadata: Object<'v>| metadata.text("name").map(Option::unwrap_or_default);
         crd.name = object.object("metadata", name)?.unwrap_or_default();
         crd.status = object.object("status", status)?.unwrap_or_default();
-        crd.fill_in();
+        crd.apply_defaults();
         crd.hoist();
         Ok(crd)
     }
@@ -140,7 +141,7 @@ impl<'v> Crd<'v> {
         })
     }
 
-    fn fill_in(&mut self) {
+    fn apply_defaults(&mut self) {
         let names = &mut self.names;
         if names.singular.is_empty() {
             names.singular = gotext::lower(names.kind);
@@ -153,12 +154,12 @@ impl<'v> Crd<'v> {
         }
     }
 
-    /// The name of the first version that is marked as stored.
+    /// The name of the first storage version.
     fn storage(&self) -> Option<&'v str> {
         self.versions.iter().find(|version| version.storage).map(|version| version.name)
     }
 
-    /// Moves what all versions have in common to the top.
+    /// Moves everything that all versions share to the top level.
     fn hoist(&mut self) {
         let Some((first, others)) = self.versions.split_first() else { return };
         self.version = first.name;
@@ -183,8 +184,8 @@ impl<'v> Crd<'v> {
         }
     }
 
-    /// What the server makes of the status before it validates: that of a new object is its own, an update keeps the old
-    /// one. A new storage version is noted.
+    /// Sets the status as the server does before validation: a create starts with an empty status, and an update keeps
+    /// the old one. A new storage version is added.
     pub fn take_status(&mut self, old: Option<&Crd<'v>>) {
         self.status = old.map_or_else(Status::default, |old| old.status.clone());
         if let Some(storage) = self.storage().filter(|name| !self.status.stored_versions.contains(name)) {
@@ -192,7 +193,7 @@ impl<'v> Crd<'v> {
         }
     }
 
-    /// Every schema, that of the top first.
+    /// Every schema, beginning with the top-level one.
     pub fn schemas(&self) -> impl Iterator<Item = &Props<'v>> {
         let versions = self.versions.iter().filter_map(|version| version.validation.as_ref());
         self.validation.iter().chain(versions).filter_map(|validation| validation.schema.as_ref())
@@ -202,8 +203,8 @@ impl<'v> Crd<'v> {
         self.schemas().any(|schema| schema.has(is_such))
     }
 
-    /// The schema of a version of that name. What is common to all versions counts for one that is not there, too. None
-    /// where there is nothing to say.
+    /// The schema of the named version. A schema common to all versions also applies to a version that does not exist;
+    /// otherwise the result is `None` for such a version.
     pub fn schema_of(&self, version: &str) -> Option<Option<&Validation<'v>>> {
         if !self.versions.iter().any(|version| version.validation.is_some()) {
             return Some(self.validation.as_ref());

@@ -1,30 +1,31 @@
-//! What is asked of a CRD: of a new one everything, of an update nothing that was wrong before in the same way.
+//! The requirements for a CRD. A new CRD must meet all of them; an update can keep most errors that the old CRD has.
 
 use std::collections::BTreeSet;
 
 use super::model::Crd;
 use super::{conversion, defaults, schema, structural};
 
-/// What the server asks for.
+/// The requirements of the server.
 #[derive(Clone, Debug)]
 pub struct Options<'o> {
     pub require_recognized_review: bool,
     pub require_immutable_names: bool,
-    /// Every version has to have a schema.
+    /// Whether every version must have a schema.
     pub require_schema: bool,
     pub require_valid_types: bool,
     pub require_structural: bool,
     pub require_pruned_defaults: bool,
-    /// Items of sets have to be atomic.
+    /// Whether the items of sets must be atomic.
     pub require_atomic_sets: bool,
-    /// Keys of list maps have to be there in each item.
+    /// Whether the keys of list maps must exist in each item.
     pub require_map_keys: bool,
     pub allow_invalid_ca: bool,
-    /// The versions whose schema an update leaves alone.
+    /// The versions whose schema is unchanged by the update.
     unchanged: BTreeSet<&'o str>,
-    /// Single rules may cost what they like.
+    /// Whether the cost of a single rule is unlimited.
     pub any_rule_cost: bool,
-    /// The versions that may keep too many selectable fields; the empty name is what they have in common.
+    /// The versions that can keep too many selectable fields; the empty name stands for the fields common to all
+    /// versions.
     many_selectable: BTreeSet<&'o str>,
 }
 
@@ -64,7 +65,7 @@ impl<'o> Options<'o> {
         }
     }
 
-    /// What is asked of one version.
+    /// The requirements for one version.
     pub fn of_version(&self, version: &str) -> Self {
         let any_rule_cost = self.any_rule_cost || self.unchanged.contains(version);
         Self { any_rule_cost, ..self.clone() }
@@ -91,7 +92,7 @@ fn allows_invalid_ca(old: &Crd) -> bool {
 }
 
 fn unchanged<'o>(new: &Crd<'o>, old: &Crd) -> BTreeSet<&'o str> {
-    // Whether schemas are unchanged matters for the cost of rules only, and they may be long.
+    // Unchanged schemas matter only for the cost of rules, and comparing long schemas is expensive.
     if !new.has_schema_with(&mut |schema| !schema.rules.is_empty()) {
         return BTreeSet::new();
     }

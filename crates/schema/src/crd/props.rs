@@ -1,4 +1,4 @@
-//! A schema of a CRD as the API has it: every keyword, also those that are refused.
+//! A CRD schema in the form of the API: every keyword, including those that are rejected.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::by_name::ByName;
 
-use super::decode::{Decoded, Given, Object, flag, integer, list, misfit, number, text, texts, within};
+use super::decode::{Decoded, Given, Object, flag, integer, list, number, text, texts, within, wrong_type};
 
-/// `JSONSchemaProps`. Members that most schemas lack are in [`Uncommon`] and read as if they were here, so that a
-/// schema without them takes a quarter of the memory.
+/// `JSONSchemaProps`. Members that most schemas lack are in [`Uncommon`] and are accessed through `Deref`, so a schema
+/// without them takes a quarter of the memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Props<'v> {
     pub description: &'v str,
@@ -28,11 +28,11 @@ pub struct Props<'v> {
     pub list_type: Option<&'v str>,
     pub map_type: Option<&'v str>,
     uncommon: Sparse<'v>,
-    /// The schema as it is written, for what reads it by itself.
+    /// The schema as written, for code that reads it directly.
     pub raw: Raw<'v>,
 }
 
-/// The members of a schema that most schemas lack.
+/// The members that most schemas lack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Uncommon<'v> {
     pub id: &'v str,
@@ -67,7 +67,7 @@ pub struct Uncommon<'v> {
     pub rules: Given<Vec<Rule<'v>>>,
 }
 
-/// [`Uncommon`] members, with no memory for those of a schema that has none.
+/// [`Uncommon`] members, which take no memory in a schema that has none.
 #[derive(Clone, Debug, Default)]
 struct Sparse<'v>(Option<Box<Uncommon<'v>>>);
 
@@ -80,7 +80,7 @@ impl<'v> Deref for Sparse<'v> {
     }
 }
 
-/// `exclusiveMaximum: false` is the same as nothing.
+/// `exclusiveMaximum: false` is equal to a missing keyword.
 impl PartialEq for Sparse<'_> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
@@ -101,7 +101,7 @@ impl DerefMut for Props<'_> {
     }
 }
 
-/// What two schemas are not compared by.
+/// Data that is ignored when schemas are compared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Raw<'v>(pub Option<&'v Value>);
 
@@ -111,7 +111,7 @@ impl PartialEq for Raw<'_> {
     }
 }
 
-/// `items`: a schema, or (which is refused) a list of schemas. Anything else is neither.
+/// `items`: a schema, or a list of schemas, which is rejected.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Items<'v> {
     pub schema: Option<Props<'v>>,
@@ -125,7 +125,7 @@ pub struct Additional<'v> {
     pub schema: Option<Props<'v>>,
 }
 
-/// What one entry of `dependencies` says.
+/// The value of one entry in `dependencies`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dependency<'v> {
     pub schema: Option<Props<'v>>,
@@ -145,12 +145,12 @@ pub struct Rule<'v> {
 
 impl<'v> Props<'v> {
     pub fn decode(value: &'v Value) -> Decoded<Self> {
-        // A schema in a list or map may be null, which is one that says nothing.
+        // A schema in a list or map can be null, which decodes to an empty schema.
         if value.is_null() {
             return Ok(Self::default());
         }
         let mut props = Self { raw: Raw(Some(value)), ..Self::default() };
-        // Each member is looked at once: there are more keywords than any schema has members.
+        // Iterate over the members, because there are more keywords than any schema has members.
         for (key, value) in Object::of(value)?.entries().filter(|(_, value)| !value.is_null()) {
             within(key, props.member(key, value))?;
         }
@@ -213,17 +213,17 @@ impl<'v> Props<'v> {
         Ok(())
     }
 
-    /// The schema of `items`, if it is one.
+    /// The schema in `items`, if it is a single schema.
     pub fn item(&self) -> Option<&Props<'v>> {
         self.items.as_ref()?.schema.as_ref()
     }
 
-    /// The schema of `additionalProperties`, if it is one.
+    /// The schema in `additionalProperties`, if it is a schema.
     pub fn entry(&self) -> Option<&Props<'v>> {
         self.additional.as_ref()?.schema.as_ref()
     }
 
-    /// Whether this schema or one anywhere in it is such.
+    /// Whether this schema or any schema inside it satisfies `is_such`.
     pub fn has(&self, is_such: &mut dyn FnMut(&Props<'v>) -> bool) -> bool {
         if is_such(self) {
             return true;
@@ -269,7 +269,7 @@ fn additional(value: &Value) -> Decoded<Box<Additional<'_>>> {
     Ok(Box::new(match value {
         Value::Bool(allows) => Additional { allows: *allows, schema: None },
         Value::Object(_) => Additional { allows: true, schema: Some(Props::decode(value)?) },
-        _ => return misfit("true, false or a schema"),
+        _ => return wrong_type("true, false or a schema"),
     }))
 }
 

@@ -1,4 +1,4 @@
-//! `x-kubernetes-validations`: whether each rule compiles, and what it may cost.
+//! `x-kubernetes-validations`: whether each rule compiles, and its estimated cost.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use super::show;
 use crate::cel::{Compiled, Kind, Problem, Type, compile_expression, escape};
 use crate::path::Path;
 
-/// What rules see of a node's values.
+/// The CEL type of a node's values.
 #[derive(Clone)]
 enum Seen {
-    /// There are no rules at the node or above.
+    /// Neither the node nor an ancestor has rules.
     Outside,
     Typed(Arc<Type>),
-    /// Rules cannot be about such values.
+    /// Values without a CEL type, which cannot have rules.
     Untyped,
-    /// The same, where the type was that of a list's items or a map's values.
+    /// The same for a node whose type came from list items or map values.
     UntypedPart,
 }
 
-/// A node as rules see it. None where no rules are compiled.
+/// The context for rules at a node; `None` where no rules are compiled.
 #[derive(Clone)]
 pub struct Scope(Option<Node>);
 
 #[derive(Clone)]
 struct Node {
     seen: Seen,
-    /// How many values of the node an object can hold, if there is a limit for that.
+    /// The maximum number of values of the node in an object, if it is limited.
     cardinality: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ impl Scope {
         })
     }
 
-    /// A part of a node, of which `schema` is the schema.
+    /// The scope of a child of the node with the schema `schema`.
     fn below(&self, schema: &Props, child: &Props, part: impl FnOnce(&Type) -> Option<Seen>) -> Self {
         let Some(Node { seen, cardinality }) = &self.0 else { return Scope(None) };
         let seen = match seen {
@@ -84,7 +84,7 @@ impl Scope {
     }
 }
 
-/// What rules see of a node by itself.
+/// The CEL type of a node without regard to its ancestors.
 fn own(schema: &Props, is_resource: bool) -> Seen {
     let of = Type::compile(schema.raw.0.unwrap_or(&Value::Null), is_resource);
     if of.is_declared() { Seen::Typed(of) } else { Seen::Untyped }
@@ -92,16 +92,16 @@ fn own(schema: &Props, is_resource: bool) -> Seen {
 
 /// Checks rules.
 pub struct Rules<'r> {
-    /// The topmost node above whose values before and after an update cannot be paired.
+    /// The path of the topmost ancestor whose old and new values cannot be correlated.
     pub uncorrelated: Option<&'r str>,
-    /// Whether a single rule may cost what it likes.
+    /// Whether the cost of a single rule is unlimited.
     pub any_cost: bool,
     pub costs: &'r mut Costs,
     pub errors: &'r mut Errors,
 }
 
 impl Rules<'_> {
-    /// Checks the rules of a node of which there are some.
+    /// Checks the rules of a node that has some.
     pub fn check(&mut self, schema: &Props, scope: &Scope, path: &Path) {
         let Some(node) = &scope.0 else { return };
         let of = match &node.seen {
@@ -116,7 +116,7 @@ impl Rules<'_> {
                 return self.errors.internal(path, problem);
             }
         };
-        // Without a limit, as many as fit into a request.
+        // Without a limit, assume as many values as fit into a request.
         let times = node.cardinality.unwrap_or_else(|| of.extent.max_cardinality());
         for (at, rule) in schema.rules.iter().enumerate() {
             self.rule(rule, of, times, &Path::Index(path, at));
@@ -138,7 +138,7 @@ impl Rules<'_> {
             Ok(compiled) if !compiled.is_condition() => {
                 self.errors.invalid_as(rule_path, &show::rule(rule), "cel expression must evaluate to a bool");
             }
-            Ok(Compiled { broken: Some(problem), uses_old: uses, .. }) => {
+            Ok(Compiled { program_error: Some(problem), uses_old: uses, .. }) => {
                 uses_old = uses;
                 let detail = format!("program instantiation failed: {problem}");
                 self.errors.invalid_as(rule_path, &show::rule(rule), &detail);
@@ -176,11 +176,11 @@ impl Rules<'_> {
             Ok(compiled) if !compiled.is_text() => {
                 self.errors.invalid_as(path, &show::rule(rule), "messageExpression must evaluate to a string");
             }
-            Ok(Compiled { broken: Some(problem), .. }) => {
+            Ok(Compiled { program_error: Some(problem), .. }) => {
                 let detail = format!("messageExpression instantiation failed: {problem}");
                 self.errors.invalid_as(path, &show::rule(rule), &detail);
             }
-            // Messages are made one at a time.
+            // The server does not multiply the cost of messages by the number of values.
             Ok(compiled) => self.cost("estimated messageExpression cost", compiled.cost, source, path),
         }
     }

@@ -1,4 +1,4 @@
-//! The schema of a version: every keyword, whether it is structural, its defaults and its rules.
+//! The schema of a version: all keywords, structural requirements, defaults and rules.
 
 use super::cost::Costs;
 use super::found::Errors;
@@ -49,10 +49,11 @@ pub fn check(validation: &Validation, has_status: bool, options: &Options, path:
     {
         errors.invalid(root, "", problem);
     }
-    costs.judge(root, errors);
+    costs.check_total(root, errors);
 }
 
-/// With a status subresource the root says little, so that the status can be judged by itself.
+/// With a status subresource, the root of the schema must be limited to a few keywords, because the status is
+/// validated separately.
 fn root_of_status(schema: &Props, path: &Path, errors: &mut Errors) {
     const ALLOWED: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
                            MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties \
@@ -94,7 +95,7 @@ pub fn has_valid_type(schema: &Props) -> bool {
     schema.kind.is_empty() || TYPES.contains(&schema.kind)
 }
 
-/// The keyword by which the items of a set are not atomic.
+/// The keyword that makes the items of a set non-atomic.
 pub fn non_atomic_set(schema: &Props) -> Option<&'static str> {
     let item = schema.item().filter(|_| schema.list_type == Some("set"))?;
     match item.kind {
@@ -136,14 +137,14 @@ fn map_keys(schema: &Props, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// What is known of a node from those above it.
+/// The context that a node inherits from its ancestors.
 #[derive(Clone, Default)]
 struct Place {
     allows_defaults: bool,
-    /// Why not.
+    /// The reason why defaults are not allowed.
     because: String,
     in_metadata: bool,
-    /// The topmost node above whose values before and after an update cannot be paired.
+    /// The path of the topmost ancestor whose old and new values cannot be correlated.
     uncorrelated: Option<String>,
 }
 
@@ -176,7 +177,7 @@ impl Walk<'_, '_> {
             let path = &Path::Index(&Path::Name(path, "x-kubernetes-validations"), at);
             rule_texts(rule, schema, path, self.errors);
         }
-        // Rules over a schema that is wrong would be refused for that.
+        // Rules are checked only if the schema is valid: otherwise its errors would be reported for them again.
         if self.errors.list.len() == before && !schema.rules.is_empty() && scope.is_some() {
             let path = &Path::Name(path, "x-kubernetes-validations");
             let mut rules = Rules {
@@ -290,7 +291,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The keywords of Kubernetes.
+    /// Checks the type and the `x-kubernetes-*` keywords.
     fn types(&mut self, schema: &Props, path: &Path) {
         let errors = &mut *self.errors;
         let at = |keyword| Path::Name(path, keyword);
@@ -317,7 +318,7 @@ impl Walk<'_, '_> {
         } else if let (true, Some(item), Some(keyword)) =
             (self.options.require_atomic_sets, schema.item(), non_atomic_set(schema))
         {
-            // The server shows the list type of the items for both keywords.
+            // The server prints the list type of the items for both keywords.
             let shown = item.list_type.map_or_else(|| "null".to_owned(), |of| format!("\"{of}\""));
             let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
             errors.invalid_as(&Path::Name(&at("items"), keyword), &shown, detail);
@@ -375,7 +376,7 @@ fn list_map(schema: &Props, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// What the texts of a rule have to be, whatever the rule says.
+/// Checks the strings of a rule without compiling it.
 fn rule_texts(rule: &super::props::Rule, schema: &Props, path: &Path, errors: &mut Errors) {
     let at = |field| Path::Name(path, field);
     let has_breaks = |text: &str| text.contains(['\n', '\r']);

@@ -7,9 +7,9 @@ use super::props::Props;
 use super::structural;
 use crate::path::Path;
 
-const MOST: usize = 8;
+const MAX_FIELDS: usize = 8;
 
-/// The schema if it can be a structural one; if not, the error is reported at `path`.
+/// The schema if it can be converted to a structural one; otherwise the error is reported at `path`.
 pub fn structural<'s, 'v>(schema: Option<&'s Props<'v>>, path: &Path, errors: &mut Errors) -> Option<&'s Props<'v>> {
     let schema = schema?;
     match structural::unsupported(schema) {
@@ -21,8 +21,8 @@ pub fn structural<'s, 'v>(schema: Option<&'s Props<'v>>, path: &Path, errors: &m
     }
 }
 
-/// Checks the paths of `selectableFields`. Without a schema the server does not come back from the first name of a path:
-/// what is wrong before is all that it says.
+/// Checks the paths of `selectableFields`. Without a schema, the server does not continue after the first name in a
+/// path, so only errors before it are reported.
 pub fn check(fields: &[&str], schema: Option<&Props>, many: bool, path: &Path, errors: &mut Errors) {
     let mut known = BTreeSet::new();
     for (at, field) in fields.iter().enumerate() {
@@ -56,20 +56,20 @@ pub fn check(fields: &[&str], schema: Option<&Props>, many: bool, path: &Path, e
             errors.duplicate(path, *field);
         }
     }
-    if known.len() > MOST && !many {
-        errors.too_many(path, known.len(), MOST);
+    if known.len() > MAX_FIELDS && !many {
+        errors.too_many(path, known.len(), MAX_FIELDS);
     }
 }
 
-/// What a path leads to.
+/// The target of a path.
 pub struct Followed<'s, 'v> {
     pub path: String,
     root: Option<String>,
-    /// None below `additionalProperties: true`.
+    /// `None` below `additionalProperties: true`.
     pub schema: Option<&'s Props<'v>>,
 }
 
-/// Follows a path such as `.spec.x` or `.spec['x']`. An error is in the server's words.
+/// Follows a path such as `.spec.x` or `.spec['x']`. The error is the server's text.
 pub fn follow<'s, 'v>(text: &str, schema: &'s Props<'v>, brackets: bool) -> Result<Followed<'s, 'v>, String> {
     let mut tokens = Tokens { rest: text };
     let mut found = Followed { path: String::new(), root: None, schema: Some(schema) };
@@ -108,7 +108,7 @@ fn step(found: &mut Followed, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Splits a path at `.`, `[` and `]`, outside of quotes.
+/// Splits a path at `.`, `[` and `]` outside quotes.
 struct Tokens<'t> {
     rest: &'t str,
 }
@@ -151,7 +151,8 @@ impl<'t> Iterator for Tokens<'t> {
                 None => bytes.len(),
             }
         };
-        // A quoted text without end is given back by the server's scanner only if it was cut at a delimiter: never.
+        // The server's scanner would return an unterminated quoted string only if it ended at a delimiter, which is
+        // impossible.
         let (token, rest) = self.rest.split_at(end);
         self.rest = rest;
         Some(token)

@@ -1,4 +1,4 @@
-//! How Go's `json.Marshal` writes the structures of the API: messages quote them whole.
+//! Formats the structures of the API like Go's `json.Marshal`: messages quote whole structures.
 
 use crate::by_name::ByName;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use super::model::{Column, Subresources, Validation, Version};
 use super::props::{Additional, Dependency, Items, Props, Rule};
 use crate::gotext;
 
-/// Writes the fields of a structure in their order.
+/// Writes the fields of a structure in order.
 struct Fields(String);
 
 impl Fields {
@@ -60,7 +60,7 @@ fn text(text: &&str) -> String {
     gotext::json(&Value::from(*text))
 }
 
-/// A list of texts; none is null.
+/// A list of strings; a missing list is written as null.
 pub fn texts(texts: &[&str], is_given: bool) -> String {
     given(texts, is_given, text)
 }

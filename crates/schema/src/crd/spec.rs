@@ -1,4 +1,4 @@
-//! Everything of a CRD but its schemas: group, scope, names, versions, columns, subresources.
+//! The parts of a CRD other than its schemas: group, scope, names, versions, columns, subresources.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ pub fn check(crd: &Crd, options: &Options, errors: &mut Errors) {
         let has_status = crd.subresources_of(version.name).is_some_and(|of| of.status);
         self::version(version, has_status, &options, path, errors);
     }
-    together(crd, path, errors);
+    check_versions(crd, path, errors);
     let names = &Path::Name(path, "names");
     for (name, value) in [
         ("plural", crd.names.plural),
@@ -166,12 +166,12 @@ fn deprecation_warning(version: &Version, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with the versions together.
-fn together(crd: &Crd, path: &Path, errors: &mut Errors) {
+/// Checks the versions as a whole.
+fn check_versions(crd: &Crd, path: &Path, errors: &mut Errors) {
     let versions = &crd.versions;
     let every = Path::Name(path, "versions");
     let shown = || show::versions(versions);
-    // What is common to all of several versions was moved to the top before.
+    // Fields common to several versions have already been moved to the top level.
     let names: BTreeSet<&str> = versions.iter().map(|version| version.name).collect();
     if names.len() != versions.len() {
         errors.invalid_as(&every, &shown(), "must contain unique version names");
@@ -184,7 +184,7 @@ fn together(crd: &Crd, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// The names of a kind, as far as they are there.
+/// Checks the names of a resource that are set.
 pub fn names(names: &Names, path: &Path, errors: &mut Errors) {
     let label = |name, value: &str, errors: &mut Errors| {
         if !value.is_empty() {
@@ -235,7 +235,7 @@ fn column(column: &Column, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// Whether a path has the form that columns and the scale subresource take.
+/// Whether a path has the form required for columns and the scale subresource.
 fn is_simple_path(text: &str, path: &Path, errors: &mut Errors) -> bool {
     let is_simple = text.starts_with('.');
     if !is_simple {

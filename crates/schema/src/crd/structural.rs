@@ -1,12 +1,12 @@
-//! Whether a schema is structural: every field is declared outside of `allOf` and its like, with a type, and these say
-//! nothing but what values are valid.
+//! Whether a schema is structural: every field is declared with a type outside `allOf`, `anyOf`, `oneOf` and `not`,
+//! and those only restrict values.
 
 use super::found::Errors;
 use super::props::Props;
 use crate::path::Path;
 use crate::re2::syntax::{self, Problem};
 
-/// Why no structural schema can be made of a schema at all: the first reason found.
+/// The reason why a schema cannot be converted to a structural one, if any: the first one found.
 pub fn unsupported(schema: &Props) -> Option<String> {
     convert(schema).err()
 }
@@ -42,7 +42,7 @@ fn convert(schema: &Props) -> Result<(), String> {
     schema.properties.values().chain(schema.entry()).try_for_each(convert)
 }
 
-/// Where in a structural schema a schema is.
+/// The position of a schema in a structural schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -50,7 +50,7 @@ enum Level {
     Field,
 }
 
-/// Whether a schema can be made a structural one and is it.
+/// Whether a schema can be converted to a structural one and meets the structural requirements.
 pub fn is_structural(schema: &Props) -> bool {
     let mut errors = Errors::default();
     if unsupported(schema).is_none() {
@@ -60,7 +60,7 @@ pub fn is_structural(schema: &Props) -> bool {
     false
 }
 
-/// Checks a schema of which a structural one can be made.
+/// Checks a schema that can be converted to a structural one.
 pub fn check(schema: &Props, path: &Path, errors: &mut Errors) {
     invariants(schema, Level::Root, path, errors);
     complete(schema, Some(schema), path, path, errors);
@@ -136,7 +136,7 @@ fn extensions(schema: &Props, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// What a schema of a resource may say of kind, version and metadata.
+/// Checks the schemas of kind, version and metadata in a resource.
 fn metadata(schema: &Props, level: Level, properties: &Path, errors: &mut Errors) {
     let is_resource = level == Level::Root || schema.embedded;
     for name in ["kind", "apiVersion"] {
@@ -149,30 +149,30 @@ fn metadata(schema: &Props, level: Level, properties: &Path, errors: &mut Errors
     if is_resource && metadata.kind != "object" {
         errors.invalid(&Path::Name(path, "type"), metadata.kind, "must be object");
     }
-    if level == Level::Root && !says_names_only(metadata) {
+    if level == Level::Root && !allows_only_names(metadata) {
         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
         errors.forbidden(path, detail);
     }
 }
 
-fn says_names_only(metadata: &Props) -> bool {
+fn allows_only_names(metadata: &Props) -> bool {
     let names_only = metadata.properties.keys().all(|name| matches!(name, "name" | "generateName"));
     let mut rest = metadata.clone();
     rest.kind = "";
     rest.default = None;
     rest.properties = Default::default();
-    names_only && says_nothing(&rest, false)
+    names_only && is_zero(&rest, false)
 }
 
-/// Whether a schema has nothing but zero values, as the server compares structures: an empty list that is there is
-/// something in some places.
-fn says_nothing(schema: &Props, nested: bool) -> bool {
+/// Whether a schema consists of zero values, as the server compares structures: in some fields an empty list differs
+/// from a missing one.
+fn is_zero(schema: &Props, nested: bool) -> bool {
     let given = schema.required.is_given || schema.map_keys.is_given || schema.rules.is_given;
     let is_object = schema.additional.as_ref().is_some_and(|of| !nested || of.allows);
     let mut plain = schema.clone();
     plain.additional = None;
     plain.items = None;
-    // A keyword of these that the server does not take over.
+    // The server does not copy these keywords.
     plain.reference = None;
     plain.dependencies = Default::default();
     plain == Props::default()
@@ -187,12 +187,12 @@ fn is_int_or_string(any_of: &[Props]) -> bool {
     let is_only = |schema: &Props, kind: &str| {
         let mut rest = schema.clone();
         rest.kind = "";
-        schema.kind == kind && says_nothing(&rest, true)
+        schema.kind == kind && is_zero(&rest, true)
     };
     matches!(any_of, [first, second] if is_only(first, "integer") && is_only(second, "string"))
 }
 
-/// What the schema says of values: itself, and what it combines.
+/// Checks the value validations of a schema, including combined schemas.
 fn values(schema: &Props, skip_any_of: bool, skip_in_all_of: bool, path: &Path, errors: &mut Errors) {
     let each = |keyword, schemas: &[Props], skip_first: bool, errors: &mut Errors| {
         for (at, schema) in schemas.iter().enumerate() {
@@ -251,7 +251,7 @@ fn nested(schema: &Props, skip_any_of: bool, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// What values are said to have has to be declared outside, at `declared_path`.
+/// Checks that everything with value validations is also declared outside, at `declared_path`.
 fn complete(schema: &Props, declared: Option<&Props>, declared_path: &Path, path: &Path, errors: &mut Errors) {
     let mut each = |keyword, schemas: &[Props]| {
         for (at, schema) in schemas.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! CRDs that the server refuses, with its words.
+//! CRDs that the server rejects, with its messages.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A CRD that is fine, with this schema for `spec`.
+/// A valid CRD with this schema for `spec`.
 fn crd(spec: Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -22,7 +22,7 @@ fn errors(new: &Value, old: Option<&Value>) -> Vec<String> {
     judgement.refusals.iter().map(ToString::to_string).collect()
 }
 
-/// The same of an update that changes no version, which is judged alike whether the old versions are there or not.
+/// The errors of an update that changes no version; they must not depend on whether `old` includes the versions.
 fn errors_of_same_versions(new: &Value, old: &Value) -> Vec<String> {
     let mut old = old.clone();
     old["spec"]["versions"] = new["spec"]["versions"].clone();
@@ -67,7 +67,7 @@ fn what_is_not_structural_is_refused_where_it_stands() {
     }
 }
 
-/// The server looks for undeclared fields at the root, and nowhere else.
+/// The server checks for undeclared fields only at the root.
 #[test]
 fn what_the_root_validates_has_to_be_declared() {
     let mut new = crd(json!({"type": "object"}));
@@ -98,7 +98,7 @@ fn rules_that_do_not_compile_are_refused() {
 const TOO_MUCH: &str = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, \
                         and strings are declared)";
 
-/// A list of texts, with this rule.
+/// A list of strings with this rule.
 fn listed(rule: &str, max_items: u64, max_length: u64) -> Value {
     json!({"type": "array", "maxItems": max_items, "items": {"type": "string", "maxLength": max_length},
         "x-kubernetes-validations": [{"rule": rule}]})
@@ -129,7 +129,7 @@ fn a_rule_that_may_cost_too_much_is_refused() {
     assert_eq!(errors_of(unbounded), [with("more than 100x"), named, total]);
 }
 
-/// `optMap` copies what it is called on, so that a chain of them doubles with each link.
+/// `optMap` copies its target, so the cost of a chain doubles with each link.
 #[test]
 fn a_cost_of_more_than_can_be_estimated_is_left_open() {
     let optional = |of: &str, links: usize| format!("optional.of({of}){}.hasValue()", ".optMap(x, x)".repeat(links));
@@ -138,9 +138,9 @@ fn a_cost_of_more_than_can_be_estimated_is_left_open() {
     });
     for (schema, rule, reason) in [
         (json!({"type": "string"}), optional("self", 6), None),
-        (json!({"type": "string"}), optional("self", 60), Some("too large to estimate its cost")),
+        (json!({"type": "string"}), optional("self", 60), Some("too large for a cost estimate")),
         (deep.clone(), optional(&path, 11), None),
-        (deep, optional(&path, 12), Some("too large to estimate its cost")),
+        (deep, optional(&path, 12), Some("too large for a cost estimate")),
     ] {
         let mut schema = schema;
         schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
@@ -167,7 +167,7 @@ fn the_cost_of_a_message_counts_once_and_that_of_a_rule_for_each_value() {
     assert!(found.len() == 1 && found[0].contains("items.x-kubernetes-validations[0].rule: Forbidden: estimated rule"));
 }
 
-/// Rules that are cheap enough one by one; of more than four only the most expensive ones are named.
+/// Each rule alone is cheap enough. If there are more than four, only the most expensive ones are reported.
 #[test]
 fn what_all_rules_cost_together_is_limited_and_the_most_expensive_ones_are_named() {
     let rule = "self.all(x, self.all(y, x == y))";
@@ -187,13 +187,13 @@ fn what_all_rules_cost_together_is_limited_and_the_most_expensive_ones_are_named
     );
 }
 
-/// The server excuses single rules of a schema that stays as it is, but not what they cost together.
+/// The server tolerates an expensive rule in an unchanged schema, but not an excessive total cost.
 #[test]
 fn an_unchanged_schema_may_keep_a_rule_that_costs_too_much() {
     let with = |max_items, max_length| {
         let list = listed("self.all(x, self.all(y, x == y))", max_items, max_length);
         let mut crd = crd(json!({"type": "object", "properties": {"x": list}}));
-        // Another version, so that each has a schema of its own.
+        // Adds another version so that each version has its own schema.
         let mut other = crd["spec"]["versions"][0].clone();
         (other["name"], other["storage"]) = ("v2".into(), false.into());
         other["schema"]["openAPIV3Schema"]["properties"]["spec"] = json!({"type": "object"});
@@ -235,7 +235,7 @@ fn defaults_have_to_be_valid_and_pruned() {
     );
 }
 
-/// The server leaves empty names out of metadata before it looks at a default.
+/// The server removes empty names from metadata before it validates a default.
 #[test]
 fn defaults_are_judged_with_their_metadata_as_the_server_understands_it() {
     let embedded = |default: Value| {
@@ -251,7 +251,7 @@ fn defaults_are_judged_with_their_metadata_as_the_server_understands_it() {
         properties["kind"] = json!({"type": "string", "default": default});
         errors(&crd, None)
     };
-    assert_eq!(with_kind("A").len(), 1, "no defaults there");
+    assert_eq!(with_kind("A").len(), 1, "defaults are not allowed there");
     assert!(with_kind("a b")[0].contains("must result in valid metadata: kind: Invalid value"));
 }
 
@@ -279,7 +279,7 @@ fn a_stored_version_has_to_stay() {
     assert!(found[0].starts_with("status.storedVersions[0]: Invalid value: \"v1alpha1\": missing from spec.versions;"));
 }
 
-/// Without a structural schema the server says of a path only what is wrong before its first name.
+/// Without a structural schema the server reports only errors before the first name of a path.
 #[test]
 fn paths_into_no_schema_are_read_as_far_as_the_server_reads_them() {
     let of = |path: &str| {
@@ -299,9 +299,9 @@ fn versions_that_stay_are_judged_as_an_update_of_them() {
     let string =
         |pattern: &str| crd(json!({"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}}));
     assert_eq!(errors_of_same_versions(&string("^a+$"), &string("^a+$")), [""; 0]);
-    // What was wrong before and is asked of every update.
+    // An error that is reported on every update, even if it existed before.
     assert!(!errors_of_same_versions(&string("("), &string("(")).is_empty());
-    // What was wrong before in the same way and is let pass.
+    // An error that is tolerated on update because it existed before.
     let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}});
     let set = crd(json!({"type": "object", "properties": {"x": set}}));
     assert!(!errors(&set, None).is_empty());

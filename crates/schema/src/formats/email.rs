@@ -1,4 +1,4 @@
-//! E-mail addresses as in a message's header: `a@b`, `Name <a@b>`, comments, quoted parts, and a group of one.
+//! E-mail addresses as in a message header: `a@b`, `Name <a@b>`, comments, quoted parts, and groups with one member.
 
 use super::net;
 
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One address or group; the number of addresses.
+    /// Reads one address or group and returns the number of addresses.
     fn address(&mut self, may_be_group: bool) -> Option<usize> {
         self.skip_space();
         if self.rest.is_empty() {
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         if self.take('[') { self.domain_literal() } else { self.atom(false).is_some() }
     }
 
-    /// Words before an angle bracket. Whatever follows the first word may be odd.
+    /// The words before an angle bracket. Unlike the first word, later ones can be malformed.
     fn phrase(&mut self) -> Option<()> {
         let mut words = 0;
         loop {
@@ -118,11 +118,11 @@ impl<'a> Reader<'a> {
             }
             words += 1;
         }
-        // An empty text yields a phrase of no words.
+        // An empty text yields an empty phrase.
         (words > 0 || self.rest.is_empty()).then_some(())
     }
 
-    /// A quoted string; whether it is empty. The reader moves only if there is one.
+    /// Reads a quoted string and returns whether it is empty. The reader moves only if there is one.
     fn quoted(&mut self) -> Option<bool> {
         let inner = self.rest.strip_prefix('"')?;
         let (mut escaped, mut is_empty) = (false, true);
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Letters and dots. A lax one may have its dots anywhere.
+    /// Letters and dots. In a `lax` atom, dots can be anywhere.
     fn atom(&mut self, lax: bool) -> Option<&'a str> {
         let end = self.rest.find(|c| !is_atom(c)).unwrap_or(self.rest.len());
         let (atom, rest) = self.rest.split_at(end);
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
         net::is_strict_ip(address)
     }
 
-    /// A comment that stands for the name; its words may be encoded.
+    /// A comment that serves as the name; its words can be encoded.
     fn name_comment(&mut self) -> bool {
         let before = self.rest;
         if !self.take('(') || !self.comment() {
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// The rest of a comment, its parenthesis already taken.
+    /// The rest of a comment whose opening parenthesis is already consumed.
     fn comment(&mut self) -> bool {
         let mut depth = 1;
         let mut characters = self.rest.char_indices();
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `=?charset?b|q?text?=` in a charset other than UTF-8, ISO-8859-1 and ASCII.
+/// Whether `word` is `=?charset?b|q?text?=` with a charset other than UTF-8, ISO-8859-1 and ASCII.
 fn has_unknown_charset(word: &str) -> bool {
     let Some(inner) = word.strip_prefix("=?").and_then(|w| w.strip_suffix("?=")) else { return false };
     let mut parts = inner.splitn(3, '?');

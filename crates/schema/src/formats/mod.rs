@@ -1,7 +1,8 @@
 //! The formats that the server enforces, and only those.
 //!
-//! Any other name is ignored, and so is a name that does not fit the schema's type. Several are laxer or stricter than
-//! their name promises (`date-time` does not know its years' days, `ssn` wants eleven characters); the server decides.
+//! Any other name is ignored, and so is a name that does not apply to the schema's type. Several formats are laxer or
+//! stricter than their names suggest (`date-time` ignores anything after a second `t`, `ssn` requires eleven
+//! characters); the server's behavior is reproduced.
 
 mod email;
 mod net;
@@ -15,10 +16,10 @@ pub use time::{is_date, is_date_time};
 use super::golang::{duration, url};
 use super::node::{Type, Types};
 
-/// A format that has an effect.
+/// An enforced format.
 #[derive(Clone, Debug)]
 pub struct Format {
-    /// As the schema spells it, since messages quote it: `date-time` and `datetime` are one format.
+    /// As spelled in the schema, because messages quote it: `date-time` and `datetime` are the same format.
     name: Box<str>,
     check: Option<fn(&str) -> bool>,
 }
@@ -27,7 +28,7 @@ impl Format {
     /// The format `name` on a schema of these types, if the server enforces it there.
     pub fn of(name: &str, types: Types) -> Option<Self> {
         let check = match types {
-            Types::Any | Types::Unheard | Types::IntOrString | Types::One(Type::String) => {
+            Types::Any | Types::Unknown | Types::IntOrString | Types::One(Type::String) => {
                 Some(check_of(&name.replace('-', ""))?)
             }
             Types::One(Type::Integer) if matches!(name, "int32" | "int64") => None,
@@ -37,7 +38,7 @@ impl Format {
         Some(Self { name: name.into(), check })
     }
 
-    /// The same for a default of a schema: there the server looks at names, too, that it ignores for objects.
+    /// The format for a default in a schema: here the server also considers names that it ignores for objects.
     pub fn of_default(name: &str, types: Types) -> Option<Self> {
         let kept = || Self { name: name.into(), check: check_of(&name.replace('-', "")) };
         (!name.is_empty()).then(|| Self::of(name, types).unwrap_or_else(kept))
@@ -47,7 +48,8 @@ impl Format {
         &self.name
     }
 
-    /// Whether it judges strings. The formats of numbers are ranges, and checked with the other bounds.
+    /// Whether the format applies to strings. The formats of numbers are ranges, which are checked with the other
+    /// bounds.
     pub fn is_of_strings(&self) -> bool {
         self.check.is_some()
     }
@@ -89,7 +91,7 @@ fn check_of(name: &str) -> Option<fn(&str) -> bool> {
     })
 }
 
-/// Patterns of this module are constants; the table test uses each.
+/// A regex that is compiled on first use. All of them are constants, and the table test uses each.
 type Lazy = LazyLock<Option<Regex>>;
 
 fn matches(pattern: &Lazy, text: &str) -> bool {
@@ -109,12 +111,12 @@ static CARD: Lazy = LazyLock::new(|| {
     .ok()
 });
 static HOSTNAME: Lazy = LazyLock::new(|| {
-    // A single label; or labels with dots and a last one of letters.
+    // A single label, or labels with dots of which the last is all letters.
     let c = r"[a-zA-Z0-9\p{S}\p{L}]";
     let inner = r"[a-zA-Z0-9\-\p{S}\p{L}]";
     let single = format!("^{c}(?:-?{c}{{0,62}})?");
     let dotted = format!(r"(?:{c}(?:{inner}{{0,61}}{c})?\.)+[a-zA-Z\p{{L}}]{{2,63}}$");
-    // The alternatives are inside one group: both are anchored on both sides.
+    // Both alternatives are anchored at both ends.
     Regex::new(&format!(r"{single}$|^{dotted}")).ok()
 });
 
@@ -122,14 +124,14 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 255 && matches(&HOSTNAME, text) && text.split('.').all(|label| label.len() <= 63)
 }
 
-/// A DNS label in lower case.
+/// A lowercase DNS label.
 pub fn is_label(text: &str) -> bool {
     let bytes = text.as_bytes();
     let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     bytes.first().is_some_and(inner) && bytes.last().is_some_and(inner) && bytes.iter().all(|b| inner(b) || *b == b'-')
 }
 
-/// Hexadecimal groups of 8-4-4-4-12 with optional dashes; a version fixes the third group's first digit.
+/// Hexadecimal groups of 8-4-4-4-12 digits with optional dashes; `version` fixes the first digit of the third group.
 pub fn is_uuid(text: &str, version: Option<u8>) -> bool {
     let mut rest = text.as_bytes();
     for (group, size) in [8usize, 4, 4, 4, 12].into_iter().enumerate() {
@@ -197,7 +199,7 @@ fn is_hex_color(text: &str) -> bool {
     matches!(digits.len(), 3 | 6) && digits.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Standard base64 with its padding; the empty string is none.
+/// Standard base64 with padding; the empty string is not accepted.
 pub fn is_base64(text: &str) -> bool {
     let body = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
     !body.is_empty()

@@ -1,6 +1,6 @@
 //! Addresses: IPv4 with leading zeros, as older servers read them; IPv6 without zones; CIDR; hardware addresses.
 
-/// Dotted decimal of four parts, each at most 255, leading zeros allowed.
+/// Dotted decimal: four parts, each at most 255, leading zeros allowed.
 fn parse_ipv4(text: &str) -> bool {
     let mut parts = 0;
     for part in text.split('.') {
@@ -22,7 +22,7 @@ fn parse_ipv6(text: &str, lax: bool) -> bool {
         && v4.contains('.')
         && lax
     {
-        // The last four bytes stand for two groups.
+        // The last four bytes make up two groups.
         return parse_ipv4(v4) && format!("{before}:0:0").parse::<std::net::Ipv6Addr>().is_ok();
     }
     text.parse::<std::net::Ipv6Addr>().is_ok()
@@ -36,17 +36,17 @@ fn parse_ip(text: &str) -> bool {
     }
 }
 
-/// Any address with a dot in it, so that an IPv4 address in IPv6 form passes too.
+/// Any address that contains a dot, including an IPv4 address in IPv6 form.
 pub fn is_ipv4(text: &str) -> bool {
     text.contains('.') && parse_ip(text)
 }
 
-/// Read by a stricter parser than the other three: no leading zeros.
+/// Unlike the others, the server parses this format strictly: no leading zeros.
 pub fn is_ipv6(text: &str) -> bool {
     text.contains(':') && parse_ipv6(text, false)
 }
 
-/// An address in brackets of an e-mail's domain: either family, no leading zeros.
+/// The bracketed address in the domain of an e-mail address: either family, no leading zeros.
 pub fn is_strict_ip(text: &str) -> bool {
     text.parse::<std::net::IpAddr>().is_ok()
 }
@@ -65,7 +65,7 @@ pub fn is_cidr(text: &str) -> bool {
         && bits.parse::<u32>().is_ok_and(|bits| bits <= largest)
 }
 
-/// 6, 8 or 20 bytes: in pairs with colons or dashes, in fours with dots, or without any.
+/// 6, 8 or 20 bytes: in pairs with colons or dashes, in groups of four digits with dots, or without separators.
 pub fn is_mac(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() < 12 {

@@ -6,7 +6,7 @@ use regex::Regex;
 
 use crate::golang::Timestamp;
 
-/// `2006-01-02`, a day that exists.
+/// `2006-01-02`, an existing day.
 pub fn is_date(text: &str) -> bool {
     Timestamp::from_date(text).is_some()
 }
@@ -14,7 +14,7 @@ pub fn is_date(text: &str) -> bool {
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})$").ok());
 
-/// A date and a time with a zone. What follows a second `t` is not looked at.
+/// A date and a time with a zone. Anything after a second `t` is ignored.
 pub fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');

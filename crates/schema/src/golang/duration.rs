@@ -1,4 +1,4 @@
-//! Durations, read and written as Go does, and as the server reads a field with `format: duration`.
+//! Durations: parsed and formatted as Go does it, and as the server parses a field with `format: duration`.
 
 /// The nanoseconds of a duration such as `1h30m`, as `time.ParseDuration` reads it.
 pub fn parse(text: &str) -> Option<i64> {
@@ -43,12 +43,12 @@ pub fn parse(text: &str) -> Option<i64> {
     }
 }
 
-/// `0.digits` of a unit.
+/// The value of `0.digits` units.
 fn fraction_of(digits: &str, unit: u64) -> u64 {
     let mut value: u64 = 0;
     let mut scale = 1f64;
     for digit in digits.bytes() {
-        // Digits beyond the precision are dropped.
+        // Digits beyond the precision are ignored.
         let Some(next) = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit - b'0'))) else { break };
         if next > 1 << 63 {
             break;
@@ -71,9 +71,9 @@ fn go_unit(unit: &str) -> Option<u64> {
     })
 }
 
-/// The same of a field with `format: duration`, in which days, weeks and words are allowed too.
+/// Parses a field with `format: duration`, which also allows days, weeks and words.
 ///
-/// Any other text may be between them, and a minus sign before a word is ignored.
+/// Any other text can be between them, and a minus sign before a word is ignored.
 pub(crate) fn parse_worded(text: &str) -> Option<i64> {
     if let Some(nanos) = parse(text) {
         return Some(nanos);
@@ -98,7 +98,7 @@ pub(crate) fn parse_worded(text: &str) -> Option<i64> {
 }
 
 fn worded_unit(word: &str) -> Option<i64> {
-    // The last name of each unit is one that longer words may begin with.
+    // Longer words can begin with the last name of each unit.
     const SECOND: i64 = 1_000_000_000;
     const UNITS: &[(&[&str], i64)] = &[
         (&["ns", "nano"], 1),
@@ -116,7 +116,7 @@ fn worded_unit(word: &str) -> Option<i64> {
         .map(|(_, nanos)| *nanos)
 }
 
-/// A duration in seconds, as `string()` writes it.
+/// A duration in seconds, as the CEL function `string()` formats it.
 pub(crate) fn in_seconds(nanos: i64) -> String {
     let seconds = (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9;
     format!("{seconds}s")
@@ -126,7 +126,7 @@ pub(crate) fn in_seconds(nanos: i64) -> String {
 mod tests {
     use super::*;
 
-    /// What `time.ParseDuration` and `strfmt.ParseDuration` answer.
+    /// The results of `time.ParseDuration` and `strfmt.ParseDuration`.
     #[test]
     fn durations_are_go_s_or_worded() {
         const SECOND: i64 = 1_000_000_000;
@@ -146,7 +146,7 @@ mod tests {
             ("1us", Some(1_000), Some(1_000)),
             ("1\u{b5}s", Some(1_000), Some(1_000)),
             ("1\u{3bc}s", Some(1_000), Some(1_000)),
-            // Of the two letters that look alike, words know one.
+            // Words accept only one of the two look-alike letters.
             ("1 \u{b5}s", None, Some(1_000)),
             ("1 \u{3bc}s", None, None),
             ("1 \u{17f}", None, None),
@@ -160,7 +160,7 @@ mod tests {
             ("5 parsecs", None, None),
             ("9223372036854775807ns", Some(i64::MAX), Some(i64::MAX)),
             ("-9223372036854775808ns", Some(i64::MIN), Some(i64::MIN)),
-            // Words wrap around, and so does what is too long for Go.
+            // `strfmt` wraps around on overflow, including for durations that are too long for Go.
             ("9223372036854775808ns", None, None),
             ("2562048h", None, Some(2_562_048i64.wrapping_mul(3_600 * SECOND))),
             ("99999999999999999999 days", None, None),

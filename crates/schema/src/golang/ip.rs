@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::gotext::quote;
 
-/// An address.
+/// An IP address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ip {
     V4(Ipv4Addr),
@@ -22,7 +22,7 @@ impl fmt::Display for Ip {
 }
 
 impl Ip {
-    /// Parses an address without a zone; the error is why it is none, as Go says it.
+    /// Parses an address without a zone; the error is Go's text.
     pub(crate) fn parse(text: &str) -> Result<Ip, String> {
         match text.find(['.', ':', '%']).map(|at| text.as_bytes()[at]) {
             Some(b'.') => parse_v4(text).map(Ip::V4),
@@ -32,7 +32,7 @@ impl Ip {
                     text.split_once('%').map_or((text, None), |(address, zone)| (address, Some(zone)));
                 match (address.parse(), zone) {
                     (Ok(address), None) => Ok(Ip::V6(address)),
-                    // Addresses with zones are nothing that a function takes.
+                    // No CEL function accepts an address with a zone.
                     (Ok(_), Some(_)) => Err("zones are not allowed".to_owned()),
                     (Err(_), _) => Err(problem_of_v6(address)),
                 }
@@ -61,7 +61,7 @@ fn parse_v4(text: &str) -> Result<Ipv4Addr, String> {
             }
         }
         if field.is_empty() {
-            // The dot that is one too many: the one after the gap, or the last.
+            // The position of the superfluous dot: the one after the gap, or the last one.
             let dot = if start == text.len() || index > 0 && start > text.len() - 1 { start - 1 } else { start };
             return Err(at(dot, "IPv4 field must have at least one digit"));
         }
@@ -75,7 +75,7 @@ fn parse_v4(text: &str) -> Result<Ipv4Addr, String> {
     if count < 4 { Err("IPv4 address too short".to_owned()) } else { Ok(Ipv4Addr::from(octets)) }
 }
 
-/// Why `text`, which has a colon, is no IPv6 address.
+/// Go's reason why `text`, which contains a colon, is not an IPv6 address.
 fn problem_of_v6(text: &str) -> String {
     let at = |rest: &str, problem: &str| format!("{problem} (at {})", quote(rest));
     let mut rest = text;

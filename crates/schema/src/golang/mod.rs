@@ -1,4 +1,5 @@
-//! What the server leaves to Go's libraries: durations, points in time, addresses, URLs and semantic versions, with their quirks.
+//! What the server delegates to Go libraries: durations, timestamps, addresses, URLs and semantic versions, with their
+//! quirks.
 
 pub mod duration;
 pub(crate) mod ip;

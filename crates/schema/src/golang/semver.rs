@@ -1,26 +1,27 @@
-//! Semantic versions as blang/semver reads and orders them, which takes whole versions only: OLM and the rules of CRDs use it.
+//! Semantic versions, parsed and ordered as blang/semver does it, which accepts complete versions only. OLM and the
+//! CEL rules of CRDs use it.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use crate::gotext::quote;
 
-/// A semantic version. Equality is of the text; [`Version::precedence`] ignores build metadata.
+/// A semantic version. Equality compares the text; [`Version::precedence`] ignores build metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Version {
-    /// The first number.
+    /// The major version.
     pub major: u64,
-    /// The second number.
+    /// The minor version.
     pub minor: u64,
-    /// The third number.
+    /// The patch version.
     pub patch: u64,
-    /// What follows `-`; empty for a release.
+    /// The pre-release identifiers after `-`; empty for a release.
     pub pre: Vec<Identifier>,
-    /// What follows `+`. It is ignored in comparisons.
+    /// The build metadata after `+`. Comparisons ignore it.
     pub build: Vec<String>,
 }
 
-/// One part of a pre-release, between its dots. Numbers come before words.
+/// One dot-separated identifier of a pre-release. Numbers sort before words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identifier {
     /// Digits only.
@@ -30,10 +31,10 @@ pub enum Identifier {
 }
 
 impl Version {
-    /// Reads a version.
+    /// Parses a version.
     ///
     /// # Errors
-    /// It is not a whole one; the library's text.
+    /// The text is not a complete version; the error is the library's text.
     pub fn parse(text: &str) -> Result<Version, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());
@@ -51,21 +52,21 @@ impl Version {
         Ok(Version { major, minor, patch, pre, build })
     }
 
-    /// The order of two versions: a pre-release comes before its release, and build metadata does not count.
+    /// The order of two versions: a pre-release sorts before its release, and build metadata is ignored.
     pub fn precedence(&self, other: &Version) -> Ordering {
         [self.major, self.minor, self.patch]
             .cmp(&[other.major, other.minor, other.patch])
-            // The one that is a release comes last.
+            // A release sorts last.
             .then_with(|| self.pre.is_empty().cmp(&other.pre.is_empty()))
             .then_with(|| self.pre.cmp(&other.pre))
     }
 
-    /// Whether it is one.
+    /// Whether this is a pre-release.
     pub fn is_pre_release(&self) -> bool {
         !self.pre.is_empty()
     }
 
-    /// The pre-release as text, without its `-`.
+    /// The pre-release identifiers as text, without the leading `-`.
     pub fn pre_text(&self) -> String {
         join(&self.pre)
     }
@@ -85,10 +86,10 @@ impl fmt::Display for Version {
 }
 
 impl Identifier {
-    /// Reads one part of a pre-release.
+    /// Parses one identifier of a pre-release.
     ///
     /// # Errors
-    /// It is empty, has other characters, or is a number with leading zeroes.
+    /// The identifier is empty, contains other characters, or is a number with leading zeroes.
     pub fn parse(text: &str) -> Result<Identifier, String> {
         if text.is_empty() {
             return Err("Prerelease is empty".to_owned());
@@ -133,10 +134,10 @@ fn core(text: &str, name: &str, in_lower_case: &str) -> Result<u64, String> {
     number(text)
 }
 
-/// The number that a text of digits is, or the text of Go's `strconv`.
+/// Parses a string of digits.
 ///
 /// # Errors
-/// It has no digits, or too many.
+/// The string is empty or the number is too large; the error is the text of Go's `strconv`.
 pub fn number(text: &str) -> Result<u64, String> {
     let why = if text.is_empty() { "invalid syntax" } else { "value out of range" };
     text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
@@ -156,7 +157,7 @@ fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Whether there is nothing but digits.
+/// Whether the text contains only digits.
 pub fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }

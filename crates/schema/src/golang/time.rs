@@ -1,4 +1,4 @@
-//! Points in time, read and written as Go does.
+//! Timestamps, parsed and formatted as Go does it.
 
 use jiff::SignedDuration;
 use jiff::civil::{Date, date};
@@ -6,33 +6,33 @@ use jiff::civil::{Date, date};
 const EPOCH: Date = date(1970, 1, 1);
 const DAYS_OF_400_YEARS: i64 = 146_097;
 
-/// A point in time, with the offset from UTC that it was written with.
+/// A timestamp with the UTC offset that it was written with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timestamp {
     /// Seconds since 1970.
     pub seconds: i64,
-    /// Nanoseconds beyond the second.
+    /// Nanoseconds within the second.
     pub nanos: u32,
-    /// Seconds east of UTC, for printing only.
+    /// Seconds east of UTC; used only for formatting.
     pub offset: i32,
 }
 
-/// The first second of the year 1 and the last of the year 9999: what a timestamp can hold.
+/// The first second of the year 1 and the last second of the year 9999: the range of a timestamp.
 pub(crate) const MIN_SECONDS: i64 = -62_135_596_800;
 pub(crate) const MAX_SECONDS: i64 = 253_402_300_799;
 const NANOS: i128 = 1_000_000_000;
 
-/// The parts of a point in time that rules can ask for.
+/// The parts of a timestamp that rules can access.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts {
     pub year: i64,
-    /// From 1.
+    /// 1 to 12.
     pub month: i64,
-    /// From 1.
+    /// Starts at 1.
     pub day: i64,
-    /// From 0.
+    /// Starts at 0.
     pub day_of_year: i64,
-    /// From Sunday, 0.
+    /// Sunday is 0.
     pub weekday: i64,
     pub hour: i64,
     pub minute: i64,
@@ -40,19 +40,19 @@ pub(crate) struct Parts {
 }
 
 impl Timestamp {
-    /// Reads `2006-01-02`.
+    /// Parses `2006-01-02`.
     pub(crate) fn from_date(text: &str) -> Option<Timestamp> {
         let mut scan = Scan(text);
         let days = scan.date()?;
         scan.0.is_empty().then_some(Timestamp { seconds: days * 86_400, nanos: 0, offset: 0 })
     }
 
-    /// Reads RFC 3339, as the function `timestamp` does.
+    /// Parses RFC 3339, as the CEL function `timestamp` does.
     pub fn from_rfc3339(text: &str) -> Option<Timestamp> {
         Self::read(text, false)
     }
 
-    /// Reads a field with `format: date-time`, where the zone may be missing.
+    /// Parses a field with `format: date-time`; the zone can be missing.
     pub(crate) fn from_date_time(text: &str) -> Option<Timestamp> {
         if text.is_empty() {
             return Some(Timestamp { seconds: 0, nanos: 0, offset: 0 });
@@ -77,7 +77,7 @@ impl Timestamp {
                 let sign = if scan.mark("+").is_some() { 1 } else { scan.mark("-").map(|()| -1)? };
                 let hours = scan.number(2, 2).filter(|hours| *hours <= 24)?;
                 scan.mark(":")?;
-                // Some write the last hour of an offset as sixty minutes.
+                // An offset can have 60 minutes.
                 let minutes = scan.number(2, 2).filter(|minutes| *minutes <= 60)?;
                 if !scan.0.is_empty() {
                     return None;
@@ -89,12 +89,12 @@ impl Timestamp {
         Some(Timestamp { seconds, nanos, offset: i32::try_from(offset).ok()? })
     }
 
-    /// The same moment in UTC, to the second.
+    /// The same timestamp in UTC, truncated to the second.
     pub(crate) fn to_the_second(self) -> Timestamp {
         Timestamp { seconds: self.seconds, nanos: 0, offset: 0 }
     }
 
-    /// Whether it is the first moment of the year 1, which Go takes for no time at all.
+    /// Whether this is the first moment of the year 1, Go's zero time.
     pub(crate) fn is_zero(self) -> bool {
         (self.seconds, self.nanos) == (MIN_SECONDS, 0)
     }
@@ -104,7 +104,7 @@ impl Timestamp {
         i128::from(self.seconds) * NANOS + i128::from(self.nanos)
     }
 
-    /// The point in time `nanos` later, if it is in the range of timestamps.
+    /// The timestamp `nanos` later, if it is within the range of timestamps.
     pub(crate) fn plus(self, nanos: i128) -> Option<Timestamp> {
         let total = self.total_nanos() + nanos;
         let seconds = i64::try_from(total.div_euclid(NANOS)).ok()?;
@@ -112,11 +112,11 @@ impl Timestamp {
         (MIN_SECONDS..=MAX_SECONDS).contains(&seconds).then_some(Timestamp { seconds, nanos, ..self })
     }
 
-    /// The parts as a clock `offset` seconds east of UTC shows them.
+    /// The parts as shown by a clock `offset` seconds east of UTC.
     pub(crate) fn parts(self, offset: i64) -> Parts {
         let local = self.seconds + offset;
         let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
-        // The calendar repeats itself every 400 years; a clock east of UTC may be in the year 10000 already.
+        // The calendar repeats every 400 years; the local time can already be in the year 10000.
         let date = EPOCH + SignedDuration::from_hours(days.rem_euclid(DAYS_OF_400_YEARS) * 24);
         Parts {
             year: i64::from(date.year()) + days.div_euclid(DAYS_OF_400_YEARS) * 400,
@@ -147,7 +147,7 @@ impl std::fmt::Display for Timestamp {
     }
 }
 
-/// What is left to read of a text.
+/// The remaining text.
 struct Scan<'a>(&'a str);
 
 impl Scan<'_> {
@@ -156,7 +156,7 @@ impl Scan<'_> {
         Some(())
     }
 
-    /// A number of `least` to `most` digits.
+    /// Reads a number of `least` to `most` digits.
     fn number(&mut self, least: usize, most: usize) -> Option<i64> {
         let digits = self.0.bytes().take(most).take_while(u8::is_ascii_digit).count();
         if digits < least {
@@ -167,7 +167,7 @@ impl Scan<'_> {
         number.parse().ok()
     }
 
-    /// A date, as days since 1970.
+    /// Reads a date and returns the days since 1970.
     fn date(&mut self) -> Option<i64> {
         let year = self.number(4, 4)?;
         self.mark("-")?;
@@ -178,7 +178,7 @@ impl Scan<'_> {
         Some(date.duration_since(EPOCH).as_hours() / 24)
     }
 
-    /// A fraction of a second, if there is one, in nanoseconds.
+    /// Reads an optional fraction of a second and returns it in nanoseconds.
     fn fraction(&mut self) -> u32 {
         let Some(rest) = self.0.strip_prefix(['.', ',']) else { return 0 };
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();

@@ -5,14 +5,14 @@ use std::fmt;
 use super::ip::Ip;
 use crate::gotext::quote;
 
-/// The parts of a URL that rules can ask for, and those that distinguish two URLs.
+/// The parts of a URL that rules can access, and those that distinguish two URLs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Url {
     pub scheme: String,
     opaque: String,
     pub user: Option<String>,
     pub host: String,
-    /// Whether the path begins where the host would.
+    /// Whether the path begins where the host would be.
     omits_host: bool,
     /// With its escapes.
     pub path: String,
@@ -21,7 +21,7 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// As `net/url` parses it; the error is in its words.
+    /// Parses a URL as `net/url` does; the error is its text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = parse(rest, false).map_err(|why| format!("parse {}: {why}", quote(rest)))?;
@@ -56,12 +56,12 @@ impl fmt::Display for Url {
     }
 }
 
-/// Checks what a request may ask for: an absolute URL or path, without a fragment.
+/// Checks that the text can be the target of a request: an absolute URL or path, without a fragment.
 pub(crate) fn check_request(text: &str) -> Result<(), String> {
     parse(text, true).map(|_| ()).map_err(|why| format!("parse {}: {why}", quote(text)))
 }
 
-/// Whether a text is a URL with a scheme and a host.
+/// Whether the text is a URL with a scheme and a host.
 pub(crate) fn is_absolute_url(text: &str) -> bool {
     parse(text, true).is_ok_and(|url| !url.scheme.is_empty() && !url.host.is_empty())
 }
@@ -156,7 +156,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
                 Some(at) => unescape(&name[..at], Part::Host)? + &unescape(&name[at..], Part::Zone)?,
                 None => unescape(name, Part::Host)?,
             };
-            // The zone does not belong to the address.
+            // The zone is not part of the address.
             match Ip::parse(name.split('%').next().unwrap_or_default()) {
                 Ok(Ip::V6(_)) if !name.ends_with('%') => {}
                 Ok(Ip::V6(_)) => {
@@ -170,7 +170,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
         Some(_) => return Err("invalid IP-literal".to_owned()),
         None => {}
     }
-    // Only for the web is the first colon the one before the port.
+    // For `http` and `https` the port begins at the first colon, for other schemes at the last.
     let colon = if matches!(scheme, "http" | "https") { host.find(':') } else { host.rfind(':') };
     if let Some(colon) = colon {
         check_port(&host[colon..])?;
@@ -178,7 +178,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
     unescape(host, Part::Host)
 }
 
-/// Where in a URL a text is found: what it may contain differs.
+/// The part of a URL that a text belongs to: the allowed characters differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Host,
@@ -187,12 +187,12 @@ pub(crate) enum Part {
     Other,
 }
 
-/// Bytes that stand for themselves in a host.
+/// Bytes that need no escape in a host.
 fn is_host_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:[]<>\"".contains(&b)
 }
 
-/// Replaces `%41` by what it stands for. Bytes that are no text are replaced.
+/// Decodes escapes such as `%41`. Invalid UTF-8 is replaced.
 pub(crate) fn unescape(text: &str, part: Part) -> Result<String, String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -233,7 +233,7 @@ pub(crate) fn unescape(text: &str, part: Part) -> Result<String, String> {
     Ok(String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// A path as `getEscapedPath` shows it: as written if that is a valid way to write it, else escaped again.
+/// A path as `getEscapedPath` returns it: unchanged if it is validly escaped, otherwise escaped again.
 fn escape_path(path: &str) -> Result<String, String> {
     unescape(path, Part::Other)?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&b);
@@ -243,7 +243,7 @@ fn escape_path(path: &str) -> Result<String, String> {
     Ok(escape(path, plain))
 }
 
-/// A name and password with escapes only where they have to be.
+/// A name and password, escaped only where required.
 fn escape_user(user: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~$&+,;=".contains(&b);
     match user.split_once(':') {
@@ -252,7 +252,7 @@ fn escape_user(user: &str) -> String {
     }
 }
 
-/// `text` with escapes for all bytes that are not `plain`.
+/// `text` with every byte escaped that is not `plain`.
 fn escape(text: &str, plain: impl Fn(u8) -> bool) -> String {
     let mut out = String::new();
     let mut bytes = text.bytes();

@@ -1,4 +1,4 @@
-//! What the server refuses in metadata that it could decode.
+//! The server's validation of metadata that could be decoded.
 
 use std::borrow::Cow;
 
@@ -10,14 +10,14 @@ use super::super::path::Path;
 use super::super::{gotext, names};
 use super::invalid;
 
-/// The metadata of the object itself. The namespace is the request's affair; the generation and the managed fields are
-/// the server's own.
+/// Validates the metadata of the object itself. The namespace depends on the request, and the server sets the
+/// generation and the managed fields itself.
 pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let path = Path::Name(&Path::Root, "metadata");
     let text = |field: &str| object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or("");
     let (name, generate_name) = (text("name"), text("generateName"));
-    // An update neither changes the name nor makes one.
+    // An update neither changes nor generates the name.
     let complaints = |text: &str, is_prefix: bool| match (is_update, is_prefix) {
         (true, _) => names::path_segment(text, is_prefix),
         (false, true) => names::subdomain(names::without_trailing_dash(text).as_ref()),
@@ -46,7 +46,7 @@ pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
     errors
 }
 
-/// The kind, version and metadata of each embedded resource.
+/// Validates the kind, version and metadata of each embedded resource.
 pub fn check_embedded(object: &Value, node: &Node) -> Vec<FieldError> {
     let mut errors = Vec::new();
     walk(object, node, &Path::Root, &mut errors);
@@ -93,7 +93,7 @@ fn resource(map: &Map<String, Value>, path: &Path, errors: &mut Vec<FieldError>)
             Some(Value::String(text)) if key == "apiVersion" => {
                 if text.matches('/').count() > 1 {
                     let error = invalid(&path, json!(text), &format!("unexpected GroupVersion string: {text}"));
-                    errors.push(said(error, "unexpected GroupVersion string"));
+                    errors.push(without_values(error, "unexpected GroupVersion string"));
                 }
             }
             Some(Value::String(text)) => {
@@ -126,7 +126,7 @@ fn resource(map: &Map<String, Value>, path: &Path, errors: &mut Vec<FieldError>)
     managed_fields(metadata, &Path::Name(&path, "managedFields"), errors);
 }
 
-/// Labels, annotations, owners and finalizers.
+/// Validates labels, annotations, owners and finalizers.
 fn common(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     let entries = |field: &str| {
         let map = metadata.get(field).and_then(Value::as_object);
@@ -183,7 +183,7 @@ fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let (group, version) = match api_version.split_once('/') {
             None => ("", api_version),
-            // No more than one slash can be read.
+            // A version with more than one slash cannot be parsed.
             Some((_, version)) if version.contains('/') => ("", ""),
             Some((group, version)) => (group, version),
         };
@@ -198,7 +198,7 @@ fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
         if (group, version, kind) == ("", "v1", "Event") {
             let detail = format!("{}: /v1, Kind=Event is disallowed from being an owner", owner_text(owner));
             let error = FieldError::object_meta(path, Kind::Invalid, None, detail);
-            errors.push(said(error, "an Event is disallowed from being an owner"));
+            errors.push(without_values(error, "an Event is disallowed from being an owner"));
         }
         if owner.get("controller") == Some(&json!(true)) {
             let name = format!("{kind}/{}", text("name"));
@@ -213,17 +213,17 @@ fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
                 all.join(",")
             );
             let error = FieldError::object_meta(path, Kind::Invalid, None, detail);
-            errors.push(said(error, "Only one reference can have Controller set to true"));
+            errors.push(without_values(error, "Only one reference can have Controller set to true"));
         }
     }
 }
 
-/// The error with words for what shows no value of the object, where the server's show one.
-fn said(error: FieldError, words: &str) -> FieldError {
+/// The error with words that contain no value of the object, in place of the server's words.
+fn without_values(error: FieldError, words: &str) -> FieldError {
     FieldError { by: RefusedBy::ObjectMeta(words.to_owned()), ..error }
 }
 
-/// An owner as the server prints it: in the order of its own declaration, not sorted as other objects are.
+/// An owner as the server prints it: the fields are in declaration order, not sorted.
 fn owner_text(owner: &Value) -> String {
     let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
     let parts: Vec<String> =
@@ -253,7 +253,7 @@ fn managed_fields(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
         }
         for (position, c) in manager.char_indices().filter(|(_, c)| !gotext::is_printable(*c)) {
             let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(c));
-            errors.push(said(invalid(&manager_path, json!(manager), &detail), "invalid character"));
+            errors.push(without_values(invalid(&manager_path, json!(manager), &detail), "invalid character"));
         }
         if text("subresource").len() > 256 {
             errors.push(too_long(&Path::Name(&path, "subresource"), 256));

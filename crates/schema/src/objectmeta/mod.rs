@@ -1,7 +1,7 @@
-//! Metadata: of the object itself, and of the resources embedded in it.
+//! Metadata: of the object itself and of embedded resources.
 //!
-//! The server decodes metadata into a fixed structure and writes it out again: what does not fit is an error, what it does
-//! not know is dropped, what is empty goes, and points in time come out in UTC.
+//! The server decodes metadata into a fixed structure and encodes it again: malformed fields are errors, unknown and
+//! empty fields are dropped, and timestamps are converted to UTC.
 
 mod check;
 
@@ -16,18 +16,18 @@ use super::node::Node;
 use super::path::Path;
 use super::prune::Pruned;
 
-/// What a field of metadata must be.
+/// The type of a metadata field.
 #[derive(Clone, Copy)]
 enum Shape {
     Text,
-    /// A text that is there even where it is empty.
+    /// A string that is written even if it is empty.
     Always,
     Integer,
-    /// An integer of which zero is something else than none.
+    /// An integer for which zero differs from a missing value.
     Optional,
     Flag,
     Time,
-    /// Anything: field sets are not looked into.
+    /// Any value: field sets are not inspected.
     Opaque,
     Texts,
     TextMap,
@@ -74,16 +74,16 @@ const METADATA: Shapes = &[
     ("uid", Shape::Text),
 ];
 
-/// What to do with a field of metadata that cannot be decoded.
+/// How to handle a metadata field that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// A request with it is refused.
+    /// The request is rejected.
     Refused,
-    /// What is in storage is read without it.
+    /// The field is dropped when the object is read from storage.
     Dropped,
 }
 
-/// What is found on the way through an object.
+/// The state of a walk through an object.
 struct Coercion {
     malformed: Malformed,
     dropped: Vec<Pruned>,
@@ -91,10 +91,9 @@ struct Coercion {
 
 type Coerced<T = ()> = Result<T, Box<FieldError>>;
 
-/// Brings the metadata of the object and of embedded resources into its fixed form.
+/// Normalizes the metadata of embedded resources and, with `own`, of the object itself.
 ///
-/// That of the object itself only with `own`. Returns the fields that were dropped; an error means that the server
-/// cannot decode the object at all.
+/// Returns the dropped fields. An error means that the server cannot decode the object at all.
 pub fn coerce(object: &mut Value, node: &Node, own: bool, malformed: Malformed) -> Coerced<Vec<Pruned>> {
     let mut coercion = Coercion { malformed, dropped: Vec::new() };
     if let Some(map) = object.as_object_mut().filter(|_| own) {
@@ -107,7 +106,7 @@ pub fn coerce(object: &mut Value, node: &Node, own: bool, malformed: Malformed) 
     Ok(coercion.dropped)
 }
 
-/// Of owners that are the same a request has but one.
+/// Removes repeated owners, as the server does for a request.
 fn drop_repeated_owners(map: &mut Map<String, Value>) {
     if let Some(owners) = map.get_mut("metadata").and_then(|metadata| metadata.get_mut("ownerReferences"))
         && let Some(owners) = owners.as_array_mut()
@@ -123,9 +122,9 @@ fn drop_repeated_owners(map: &mut Map<String, Value>) {
     }
 }
 
-/// The same for a value that is not the whole object, such as a default.
+/// [`coerce`] for a value that is not the whole object, such as a default.
 pub fn coerce_part(value: &mut Value, node: &Node) {
-    // A default that does not fit was refused with the CRD.
+    // The server rejects a CRD whose defaults do not decode.
     let _ = coerce(value, node, false, Malformed::Dropped);
 }
 
@@ -192,7 +191,7 @@ impl Coercion {
             match self.field(value, *shape, &path) {
                 Ok(keep) => keep,
                 Err(_) if malformed == Malformed::Dropped => {
-                    // The field goes as a whole, with what was dropped inside of it.
+                    // The whole field is dropped, which includes what was dropped inside it.
                     self.dropped.truncate(dropped);
                     self.dropped.push(Pruned::new(&path, value.take()));
                     false
@@ -211,7 +210,7 @@ impl Coercion {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Whether the field stays: what is empty is as good as absent.
+    /// Normalizes a field and returns whether it is kept: an empty field is equivalent to a missing one.
     fn field(&mut self, value: &mut Value, shape: Shape, path: &Path) -> Coerced<bool> {
         if value.is_null() {
             return Ok(false);
@@ -224,13 +223,13 @@ impl Coercion {
             (Shape::Always, Value::String(_)) => Ok(true),
             (Shape::Flag, Value::Bool(_)) => Ok(true),
             (Shape::Integer | Shape::Optional, Value::Number(_)) => {
-                // It goes through JSON once more: 1.0 is written as 1.
+                // The server encodes it as JSON once more: 1.0 becomes 1.
                 let Ok(integer) = gotext::json(value).parse::<i64>() else { return wrong(value, "an integer") };
                 *value = json!(integer);
                 Ok(integer != 0 || matches!(shape, Shape::Optional))
             }
             (Shape::Time, Value::String(text)) => match Timestamp::from_rfc3339(text).map(Timestamp::to_the_second) {
-                // In UTC it may be in a year that cannot be written.
+                // Conversion to UTC can lead to a year that cannot be written.
                 Some(time) if (0..=9999).contains(&time.parts(0).year) => {
                     *text = time.to_string();
                     Ok(!time.is_zero())
@@ -296,7 +295,7 @@ mod tests {
         json!({"metadata": {"name": "x"}, "pod": {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}})
     }
 
-    /// Each as a server made it.
+    /// Each result comes from a real server.
     #[test]
     fn metadata_is_read_and_written_out_again() {
         for (given, made) in [
@@ -348,8 +347,8 @@ mod tests {
         let lost: Vec<&str> = pruned.iter().map(|pruned| pruned.path.as_str()).collect();
         assert_eq!(lost, ["pod.kind", "pod.metadata.labels"]);
         assert_eq!(stored["pod"], json!({"apiVersion": "v1", "metadata": {"name": "x", "annotations": {"k": "v"}}}));
-        assert!(schema().prepare_stored(&mut with(json!("x"))).is_err(), "a text is no metadata at all");
-        // So an update may leave out or correct what was wrong.
+        assert!(schema().prepare_stored(&mut with(json!("x"))).is_err(), "a string is not metadata");
+        // Therefore an update can remove or fix the malformed field.
         let mut new = with(json!({"labels": {"a": "1"}}));
         assert!(schema().process(&mut new, Some(&with(json!({"labels": {"a": 1}})))).outcome.is_accepted());
     }
@@ -409,7 +408,7 @@ mod tests {
         };
         let theirs = json!({"name": "x", "generation": -1, "managedFields": [{"operation": "Foo"}]});
         assert_eq!((errors(theirs.clone(), false), errors(theirs, true)), (0, 0));
-        // What is generated has to be a name, too; and of a prefix two characters are not looked at.
+        // A generated name must be valid too, but the last two characters of a prefix are not checked.
         for (prefix, alone, beside_a_name) in [("ab-", 0, 0), ("a.-", 1, 0), ("A-", 1, 0), ("A", 2, 1), ("-", 2, 1)] {
             let with_name = json!({"name": "x", "generateName": prefix});
             assert_eq!(errors(json!({"generateName": prefix}), false), alone, "{prefix}");

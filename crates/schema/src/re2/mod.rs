@@ -1,9 +1,9 @@
-//! RE2 patterns, as Go reads them, on the `regex` crate.
+//! RE2 patterns, parsed as Go does it, matched by the `regex` crate.
 //!
-//! The two speak dialects of one language. Go takes `{` and `[[]` literally where `regex` refuses them, its `\d`, `\w`,
-//! `\s` and `\b` are ASCII, it knows `\Q…\E` and octal escapes, and has no set operations in classes. So a pattern is
-//! read by Go's rules and written out again with nothing left to interpretation: every literal as a code point, every
-//! class item by itself. What Go would refuse, or `regex` cannot do, is left undecided.
+//! The two dialects differ. Go takes `{` and `[[]` literally where `regex` rejects them; its `\d`, `\w`, `\s` and `\b`
+//! are ASCII; it supports `\Q…\E` and octal escapes, and it has no set operations in classes. Therefore a pattern is
+//! parsed by Go's rules and written out again without ambiguity: every literal as a code point, every class item
+//! separately. Patterns that Go rejects or `regex` does not support are undecided.
 
 pub(crate) mod syntax;
 mod translate;
@@ -18,34 +18,34 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 pub use translate::translate;
 
-/// A pattern of a schema, compiled when it is first asked.
+/// A pattern of a schema, compiled on first use.
 pub struct Pattern {
     source: Box<str>,
     compiled: OnceLock<Result<Regex, String>>,
-    /// What all patterns that are compiled together may still weigh.
+    /// The remaining weight budget, shared by all patterns that are compiled together.
     left: Arc<AtomicU64>,
 }
 
-/// The patterns of one use, such as a schema: each is compiled once, and together they are bounded.
+/// A shared set of patterns, such as those of one schema: each is compiled once, and their total weight is bounded.
 #[derive(Clone)]
 pub struct Patterns {
     known: Arc<Mutex<HashMap<Box<str>, Arc<Pattern>>>>,
     left: Arc<AtomicU64>,
 }
 
-/// The largest pattern that is compiled, in states of its machine, as far as is known before it is built. A thousand
-/// of them take about a millisecond and 32 KiB.
+/// The maximum weight of one pattern: the number of states of its automaton, estimated before it is built. A thousand
+/// states take about a millisecond and 32 KiB.
 const MAX_WEIGHT: u64 = 500_000;
-/// What a pattern weighs beside its states.
+/// The fixed weight of each pattern, in addition to its states.
 const BASE: u64 = 500;
-/// What the patterns of one use may weigh together.
-const MAX_TOGETHER: u64 = 2_000_000;
-/// A second limit, in case the weights underestimate a pattern.
+/// The default for the total weight of a set of patterns.
+const MAX_TOTAL_WEIGHT: u64 = 2_000_000;
+/// A second limit, in bytes, in case the weight of a pattern is underestimated.
 const SIZE_LIMIT: usize = 32 << 20;
 
 impl Default for Patterns {
     fn default() -> Self {
-        Self::within(MAX_TOGETHER)
+        Self::within(MAX_TOTAL_WEIGHT)
     }
 }
 
@@ -56,12 +56,12 @@ impl fmt::Debug for Patterns {
 }
 
 impl Patterns {
-    /// Patterns that may weigh so much together: about a microsecond and 32 bytes each.
+    /// A set of patterns with this total weight limit; a unit takes about a microsecond and 32 bytes.
     pub fn within(weight: u64) -> Self {
         Self { known: Arc::default(), left: Arc::new(AtomicU64::new(weight)) }
     }
 
-    /// The pattern with this source, the same one each time.
+    /// The pattern with this source. The same source always returns the same pattern.
     pub fn get(&self, source: &str) -> Arc<Pattern> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pattern) = known.get(source) {
@@ -75,7 +75,7 @@ impl Patterns {
 }
 
 impl fmt::Debug for Pattern {
-    /// The same whether or not the pattern was asked already.
+    /// The output does not depend on whether the pattern is already compiled.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Pattern").field(&self.source).finish()
     }
@@ -87,12 +87,12 @@ impl Pattern {
         &self.source
     }
 
-    /// The compiled pattern; an error says why there is none.
+    /// The compiled pattern; the error is the reason why it could not be compiled.
     pub fn regex(&self) -> Result<&Regex, &str> {
         self.compiled.get_or_init(|| compile_within(&self.source, &self.left)).as_ref().map_err(String::as_str)
     }
 
-    /// Whether the pattern occurs anywhere in `text`; an error says why that is undecided.
+    /// Whether the pattern occurs anywhere in `text`; the error is the reason why that is undecided.
     pub fn is_match(&self, text: &str) -> Result<bool, &str> {
         self.regex().map(|regex| regex.is_match(text))
     }
@@ -102,22 +102,22 @@ fn compile_within(pattern: &str, left: &AtomicU64) -> Result<Regex, String> {
     let (translated, weight) = weighed(pattern)?;
     let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(weight + BASE));
     if taken.is_err() {
-        return Err("the patterns are too large together".to_owned());
+        return Err("the patterns together are too large".to_owned());
     }
     built(&translated)
 }
 
-/// Compiles an RE2 pattern. For text, not bytes: there a `\B` alone would match inside of a character, too.
+/// Compiles an RE2 pattern for text, not bytes: on bytes, a lone `\B` would also match inside a character.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
     built(&weighed(pattern)?.0)
 }
 
-/// Whether the pattern is one that can be compiled, as far as can be known without doing it.
+/// Whether the pattern can be compiled, as far as that is known without compiling it.
 pub fn check(pattern: &str) -> Result<(), String> {
     weighed(pattern).map(|_| ())
 }
 
-/// How many states the machine of a pattern has, about.
+/// The approximate number of states in the automaton of a pattern.
 pub fn weight(pattern: &str) -> Result<u64, String> {
     weighed(pattern).map(|(_, weight)| weight)
 }
@@ -131,7 +131,7 @@ fn built(translated: &str) -> Result<Regex, String> {
 
 const TOO_LARGE: &str = "the pattern is too large to compile";
 
-/// The pattern as `regex` writes it, and its weight.
+/// The pattern in the syntax of `regex`, and its weight.
 fn weighed(pattern: &str) -> Result<(String, u64), String> {
     let translated = translate(pattern)?;
     let parsed = regex_syntax::Parser::new().parse(&translated).map_err(|error| last_line(&error))?;
@@ -143,7 +143,7 @@ fn last_line(error: &dyn fmt::Display) -> String {
     error.to_string().lines().last().unwrap_or_default().to_owned()
 }
 
-/// The machine works on bytes: a range of characters is a state for each length of their encoding, and each of its bytes.
+/// The automaton works on bytes: a range of characters needs a state for each byte of each encoded length.
 fn weight_of(pattern: &Hir) -> u64 {
     let sum = |parts: &[Hir]| parts.iter().fold(0, |sum: u64, part| sum.saturating_add(1 + weight_of(part)));
     match pattern.kind() {
@@ -220,7 +220,7 @@ mod tests {
             (r"^a{1000}?$", &"a".repeat(1000), "a"),
             (r"^(a{10}){0}(b{500}){2}$", &"b".repeat(1000), "b"),
             (r"^(a{500}|b){2}$", "bb", "a"),
-            // Not between the bytes of a character.
+            // `\B` does not match between the bytes of a character.
             (r"\B", "-é", "aéa"),
             (r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", "a-b.c", "-a"),
         ] {
@@ -281,8 +281,8 @@ mod tests {
         let of = |n: usize| format!("^[a-z]{{{n}}}$");
         let patterns = Patterns::within((weight(&of(100)).unwrap() + BASE) * 3 / 2);
         assert_eq!(patterns.get(&of(100)).is_match("a"), Ok(false));
-        assert_eq!(patterns.get(&of(99)).is_match("a"), Err("the patterns are too large together"));
-        // The first one is there still.
+        assert_eq!(patterns.get(&of(99)).is_match("a"), Err("the patterns together are too large"));
+        // The first one is still available.
         assert_eq!(patterns.get(&of(100)).is_match(&"a".repeat(100)), Ok(true));
     }
 }

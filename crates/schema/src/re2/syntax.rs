@@ -1,24 +1,25 @@
-//! Whether Go takes a pattern, and if not, in which words it refuses it: its parser, without the tree.
+//! Whether Go accepts a pattern, and otherwise its error: Go's parser without the tree.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// The names of Unicode classes that Go knows, in their plain form.
+/// The normalized names of the Unicode classes that Go supports.
 static CLASSES: LazyLock<BTreeSet<&'static str>> =
     LazyLock::new(|| include_str!("classes.txt").split_ascii_whitespace().collect());
 
-/// The highest bound of a counted repetition, and how many times those inside of each other may repeat anything.
+/// The largest bound of a counted repetition, and the largest product of nested bounds.
 const MAX_REPEATS: u64 = 1_000;
-/// Go gives up on patterns that are too large or nest too deeply. What is well below is not counted exactly.
+/// Go rejects patterns that are too large or too deeply nested. Patterns well below its limits are not measured
+/// exactly.
 const SURE_HEIGHT: usize = 400;
 const SURE_SIZE: u64 = 1_000_000;
 
-/// Why a pattern is refused.
+/// The reason a pattern is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// In Go's words.
+    /// Go rejects the pattern with this text.
     Refused(String),
-    /// So large that nobody knows without counting as Go does.
+    /// The pattern is so large that only counting exactly like Go could decide.
     Undecided,
 }
 
@@ -36,13 +37,13 @@ const MISSING_ARGUMENT: &str = "missing argument to repetition operator";
 enum Part {
     Open,
     Bar,
-    /// An expression, and what is known of it.
+    /// An expression and its measure.
     Whole(Measure),
 }
 
 #[derive(Clone, Copy)]
 struct Measure {
-    /// How many times counted repetitions repeat something in it at most.
+    /// The maximum product of nested counted repetitions in the expression.
     repeats: u64,
     height: usize,
     size: u64,
@@ -62,7 +63,7 @@ struct Parser<'p> {
     stack: Vec<Part>,
 }
 
-/// The text from `from` up to where `rest`, a tail of it, begins.
+/// The part of `from` before `rest`, which is a suffix of it.
 fn until<'t>(from: &'t str, rest: &str) -> &'t str {
     &from[..from.len() - rest.len()]
 }
@@ -143,12 +144,12 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Makes one of the expressions that are above the last `(` or `|`.
+    /// Merges the expressions above the last `(` or `|` into one.
     fn concatenate(&mut self) {
         self.gather(|part| matches!(part, Part::Whole(_)));
     }
 
-    /// Makes one of the alternatives that are above the last `(`.
+    /// Merges the alternatives above the last `(` into one.
     fn alternate(&mut self) {
         self.gather(|part| !matches!(part, Part::Open));
     }
@@ -184,7 +185,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A repetition operator; `bounds` are those of a counted one.
+    /// Parses a repetition operator; `bounds` are those of a counted one.
     fn repeat(
         &mut self,
         times: u64,
@@ -211,7 +212,7 @@ impl Parser<'_> {
         self.push(measure)
     }
 
-    /// `(?…`: a named group, flags, or a group that is not captured.
+    /// Parses `(?…`: a named group, flags, or a non-capturing group.
     fn perl_group(&mut self) -> Parsed<()> {
         let all = self.rest;
         let name = (all.len() > 4).then(|| all.strip_prefix("(?P<")).flatten();
@@ -247,7 +248,7 @@ impl Parser<'_> {
         refused("invalid or unsupported Perl syntax", until(all, rest))
     }
 
-    /// An escape outside of a class.
+    /// Parses an escape outside a class.
     fn escape(&mut self) -> Parsed<()> {
         let all = self.rest;
         match all.as_bytes().get(1) {
@@ -269,7 +270,7 @@ impl Parser<'_> {
         self.push(LEAF)
     }
 
-    /// A class in brackets.
+    /// Parses a class in brackets.
     fn class(&mut self) -> Parsed<()> {
         let all = self.rest;
         let mut rest = &all[1..];
@@ -305,7 +306,7 @@ impl Parser<'_> {
     }
 }
 
-/// `{2}`, `{2,}` or `{2,3}`, with what follows; a bound that is too large is as good as any other such.
+/// Parses `{2}`, `{2,}` or `{2,3}` and returns the rest. Bounds that are too large are all equivalent.
 fn counted(text: &str) -> Option<(u64, Option<u64>, &str)> {
     let (low, rest) = integer(text.strip_prefix('{')?)?;
     if let Some(rest) = rest.strip_prefix('}') {
@@ -336,7 +337,7 @@ fn is_posix_class(name: &str) -> bool {
     NAMES.contains(&name.strip_prefix('^').unwrap_or(name))
 }
 
-/// `\d`, `\pN` and the like, consumed. False where it is another escape or none.
+/// Consumes a class escape such as `\d` or `\pN`. False if there is none.
 fn class_escape(rest: &mut &str) -> Parsed<bool> {
     let all = *rest;
     match all.strip_prefix('\\').and_then(|after| after.chars().next()) {
@@ -374,7 +375,7 @@ fn class_character(rest: &mut &str, class: &str) -> Parsed<char> {
     next(rest).map_or_else(|| refused("missing closing ]", class), Ok)
 }
 
-/// An escape that stands for one character.
+/// Parses an escape for a single character.
 fn character_escape(rest: &mut &str) -> Parsed<char> {
     let all = *rest;
     *rest = &all[1..];
@@ -409,11 +410,11 @@ fn character_escape(rest: &mut &str) -> Parsed<char> {
     refused(INVALID_ESCAPE, until(all, rest))
 }
 
-/// The digits after `\x`. None where they are wrong; what was looked at is consumed.
+/// Parses the digits after `\x`. `None` if they are invalid; the inspected characters are consumed.
 fn hexadecimal(rest: &mut &str) -> Parsed<Option<char>> {
     let Some(first) = next(rest) else { return Ok(None) };
     if first != '{' {
-        // Go reads two characters before it looks at them.
+        // Go reads two characters before it validates them.
         let second = next(rest);
         let value = first.to_digit(16).zip(second.and_then(|c| c.to_digit(16))).map(|(high, low)| high * 16 + low);
         return Ok(value.and_then(char::from_u32));
@@ -433,7 +434,7 @@ fn hexadecimal(rest: &mut &str) -> Parsed<Option<char>> {
             None => return Ok(None),
         }
     }
-    // A surrogate is no character here and one for Go.
+    // Go accepts a surrogate as a character; Rust does not.
     Ok(Some(char::from_u32(value).unwrap_or('\u{fffd}')))
 }
 

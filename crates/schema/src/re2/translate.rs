@@ -1,11 +1,11 @@
-//! From RE2 to the syntax of the `regex` crate, character by character.
+//! Translates RE2 patterns to the syntax of the `regex` crate, character by character.
 
 use std::fmt::Write;
 
-/// The longest pattern that is read.
+/// The maximum length of a pattern in bytes.
 pub(super) const MAX_LENGTH: usize = 64 << 10;
 
-/// Writes the RE2 pattern `pattern` in the syntax of the `regex` crate.
+/// Translates the RE2 pattern `pattern` to the syntax of the `regex` crate.
 pub fn translate(pattern: &str) -> Result<String, String> {
     if pattern.len() > MAX_LENGTH {
         return Err("the pattern is too long".to_owned());
@@ -19,18 +19,18 @@ pub fn translate(pattern: &str) -> Result<String, String> {
 struct Translator<'a> {
     rest: &'a str,
     out: String,
-    /// The groups that are open, the innermost last; the first is the pattern itself.
+    /// The open groups, innermost last; the first is the pattern itself.
     groups: Vec<Repeats>,
 }
 
-/// How many times counted repetitions repeat something in a group at most: those inside of each other are multiplied.
+/// The maximum product of nested counted repetitions in a group.
 struct Repeats {
     most: u64,
-    /// The same of what comes last, which a repetition would be about.
+    /// The same for the last item only, to which a repetition would apply.
     last: u64,
 }
 
-/// How many times Go lets counted repetitions repeat anything.
+/// Go's limit for that product.
 const MAX_REPEATS: u64 = 1_000;
 
 const DIGITS: &str = "0-9";
@@ -69,7 +69,7 @@ impl<'a> Translator<'a> {
         while !self.rest.is_empty() {
             if let Some(repetition) = self.repetition()? {
                 if std::mem::replace(&mut is_repeated, true) {
-                    return Err(format!("the repetition {repetition} of a repetition"));
+                    return Err(format!("the repetition {repetition} follows another repetition"));
                 }
                 self.out.push_str(repetition);
                 continue;
@@ -95,18 +95,18 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// `*`, `+`, `?` or a counted repetition, with the `?` that makes it lazy, consumed.
+    /// Consumes `*`, `+`, `?` or a counted repetition, with an optional `?` that makes it lazy.
     fn repetition(&mut self) -> Result<Option<&'a str>, String> {
         let before = self.rest;
         if self.rest.starts_with('{') {
             let Some((low, high)) = self.counted() else { return Ok(None) };
-            // The higher bound counts; without it the lower one does.
+            // The upper bound counts; without one, the lower bound does.
             let (low, high) = (times(low), high.map(|high| if high.is_empty() { times(low) } else { times(high) }));
             let times = high.unwrap_or(low);
             if let Some(group) = self.groups.last_mut() {
                 group.last = if times == 0 { 1 } else { group.last.saturating_mul(times) };
                 if group.last.max(low) > MAX_REPEATS {
-                    return Err(format!("something is repeated more than {MAX_REPEATS} times"));
+                    return Err(format!("a repetition count exceeds {MAX_REPEATS}"));
                 }
             }
         } else if !(self.take("*") || self.take("+") || self.take("?")) {
@@ -116,7 +116,7 @@ impl<'a> Translator<'a> {
         Ok(Some(&before[..before.len() - self.rest.len()]))
     }
 
-    /// The bounds of `{2}`, `{2,}` or `{2,3}`, consumed. Anything else that begins with a brace is literal.
+    /// Consumes `{2}`, `{2,}` or `{2,3}` and returns the bounds. Any other text that begins with a brace is literal.
     fn counted(&mut self) -> Option<(&'a str, Option<&'a str>)> {
         let end = self.rest.find('}')?;
         let (low, high) = match self.rest[1..end].split_once(',') {
@@ -134,10 +134,10 @@ impl<'a> Translator<'a> {
     }
 
     fn group(&mut self) -> Result<(), String> {
-        // The parenthesis itself is consumed.
+        // The parenthesis is already consumed.
         if self.take("?P<") || self.take("?<") {
             let Some((name, rest)) = self.rest.split_once('>') else {
-                return Err("a group name without end".to_owned());
+                return Err("unterminated group name".to_owned());
             };
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
                 return Err(format!("the group name {name:?} is not allowed"));
@@ -145,12 +145,12 @@ impl<'a> Translator<'a> {
             self.rest = rest;
             self.out.push_str("(?:");
         } else if self.take("?") {
-            let Some(end) = self.rest.find([':', ')']) else { return Err("a group without end".to_owned()) };
+            let Some(end) = self.rest.find([':', ')']) else { return Err("unterminated group".to_owned()) };
             let flags = &self.rest[..=end];
             let (on, off) = flags[..end].split_once('-').map_or((&flags[..end], None), |(on, off)| (on, Some(off)));
             let are_flags = |flags: &str| flags.chars().all(|c| "imsU".contains(c));
             if !are_flags(on) || off.is_some_and(|off| off.is_empty() || !are_flags(off)) {
-                return Err(format!("(?{} is no group", &flags[..end]));
+                return Err(format!("(?{} is not a valid group", &flags[..end]));
             }
             self.flags(on, off.unwrap_or_default(), flags.ends_with(':'));
             self.rest = &self.rest[end + 1..];
@@ -164,7 +164,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// Flags for a group that is opened, or for what follows: each once, and none of them if none is set.
+    /// Writes flags for a new group or for the rest of the current one: each flag once, and nothing if none is set.
     fn flags(&mut self, on: &str, off: &str, opens: bool) {
         let set = |flags: &str, but: &str| -> String {
             "imsU".chars().filter(|c| flags.contains(*c) && !but.contains(*c)).collect()
@@ -177,7 +177,7 @@ impl<'a> Translator<'a> {
         let _ = write!(self.out, "(?{on}{dash}{off}{}", if opens { ':' } else { ')' });
     }
 
-    /// An escape outside of a class; the backslash is consumed.
+    /// Translates an escape outside a class; the backslash is already consumed.
     fn escape(&mut self) -> Result<(), String> {
         if self.take("Q") {
             let (quoted, rest) = self.rest.split_once("\\E").unwrap_or((self.rest, ""));
@@ -185,7 +185,7 @@ impl<'a> Translator<'a> {
             quoted.chars().for_each(|c| self.literal(c));
             return Ok(());
         }
-        // A lone `\E` ends nothing.
+        // A lone `\E` has no matching `\Q`.
         if self.take("E") {
             return Err("\\E without \\Q".to_owned());
         }
@@ -203,7 +203,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// `\d`, `\pN` and the like, written between `open` and `close`. False where it is another escape.
+    /// Translates a class escape such as `\d` or `\pN`, written between `open` and `close`. False if there is none.
     fn class_escape(&mut self, open: &str, close: &str) -> Result<bool, String> {
         for (letter, set) in [("d", DIGITS), ("s", SPACES), ("w", WORDS)] {
             if self.take(letter) {
@@ -223,7 +223,7 @@ impl<'a> Translator<'a> {
             return Ok(false);
         };
         let name = if self.take("{") {
-            let Some((name, rest)) = self.rest.split_once('}') else { return Err("\\p{ without end".to_owned()) };
+            let Some((name, rest)) = self.rest.split_once('}') else { return Err("unterminated \\p{".to_owned()) };
             self.rest = rest;
             name
         } else {
@@ -240,15 +240,15 @@ impl<'a> Translator<'a> {
             None => name,
         };
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return Err(format!("\\p{{{name}}} is no Unicode class"));
+            return Err(format!("\\p{{{name}}} is not a Unicode class"));
         }
         let _ = write!(self.out, "\\{}{{{name}}}", if negated { 'P' } else { 'p' });
         Ok(true)
     }
 
-    /// The character that an escape stands for; the backslash is consumed.
+    /// The character that an escape represents; the backslash is already consumed.
     fn escaped_character(&mut self) -> Result<char, String> {
-        let Some(c) = self.next() else { return Err("a backslash at the end".to_owned()) };
+        let Some(c) = self.next() else { return Err("trailing backslash".to_owned()) };
         match c {
             'a' => Ok('\u{7}'),
             'f' => Ok('\u{c}'),
@@ -260,7 +260,7 @@ impl<'a> Translator<'a> {
             '0'..='7' => {
                 let is_octal = |c: char| ('0'..='7').contains(&c);
                 if c != '0' && !self.rest.starts_with(is_octal) {
-                    return Err(format!("\\{c} is a back-reference"));
+                    return Err(format!("\\{c} is a backreference, which RE2 does not support"));
                 }
                 let mut value = c.to_digit(8).unwrap_or(0);
                 for _ in 0..2 {
@@ -271,13 +271,13 @@ impl<'a> Translator<'a> {
                 char::from_u32(value).ok_or_else(|| "an octal escape beyond Unicode".to_owned())
             }
             c if c.is_ascii() && !c.is_ascii_alphanumeric() => Ok(c),
-            c => Err(format!("\\{c} is no escape")),
+            c => Err(format!("\\{c} is not a valid escape")),
         }
     }
 
     fn hexadecimal(&mut self) -> Result<char, String> {
         let digits = if self.take("{") {
-            let Some((digits, rest)) = self.rest.split_once('}') else { return Err("\\x{ without end".to_owned()) };
+            let Some((digits, rest)) = self.rest.split_once('}') else { return Err("unterminated \\x{".to_owned()) };
             self.rest = rest;
             digits
         } else {
@@ -287,10 +287,10 @@ impl<'a> Translator<'a> {
         };
         let code =
             digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok()).flatten();
-        code.and_then(char::from_u32).ok_or_else(|| format!("\\x{{{digits}}} is no character"))
+        code.and_then(char::from_u32).ok_or_else(|| format!("\\x{{{digits}}} is not a character"))
     }
 
-    /// A class; the opening bracket is consumed.
+    /// Translates a class; the opening bracket is already consumed.
     fn class(&mut self) -> Result<(), String> {
         self.out.push('[');
         if self.take("^") {
@@ -299,9 +299,9 @@ impl<'a> Translator<'a> {
         let mut is_first = true;
         loop {
             if self.rest.is_empty() {
-                return Err("a class without end".to_owned());
+                return Err("unterminated character class".to_owned());
             }
-            // A bracket that comes first is literal.
+            // A closing bracket in first position is literal.
             if !is_first && self.take("]") {
                 break;
             }
@@ -324,7 +324,7 @@ impl<'a> Translator<'a> {
                 self.next();
                 high = self.class_character()?;
                 if high < low {
-                    return Err("a range from high to low".to_owned());
+                    return Err("the bounds of a character range are in the wrong order".to_owned());
                 }
             }
             let _ = write!(self.out, "\\x{{{:X}}}-\\x{{{:X}}}", u32::from(low), u32::from(high));
@@ -337,11 +337,11 @@ impl<'a> Translator<'a> {
         match self.next() {
             Some('\\') => self.escaped_character(),
             Some(c) => Ok(c),
-            None => Err("a class without end".to_owned()),
+            None => Err("unterminated character class".to_owned()),
         }
     }
 
-    /// `[:alpha:]` inside a class. False where the bracket is literal.
+    /// Translates `[:alpha:]` inside a class. False if the bracket is literal.
     fn posix_class(&mut self) -> Result<bool, String> {
         const NAMES: [&str; 14] = [
             "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper",
@@ -350,7 +350,7 @@ impl<'a> Translator<'a> {
         let Some(end) = self.rest.find(":]") else { return Ok(false) };
         let name = self.rest.get(2..end).unwrap_or_default();
         if !NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
-            return Err(format!("[:{name}:] is no class"));
+            return Err(format!("[:{name}:] is not a POSIX class"));
         }
         self.out.push_str(&self.rest[..end + 2]);
         self.rest = &self.rest[end + 2..];
@@ -358,7 +358,7 @@ impl<'a> Translator<'a> {
     }
 }
 
-/// A bound of a counted repetition, a number without leading zeros.
+/// Parses a bound of a counted repetition, a number without leading zeros.
 fn times(bound: &str) -> u64 {
     bound.parse().unwrap_or(u64::MAX)
 }

@@ -1,11 +1,11 @@
-// Prints when Kubernetes' own kinds are deprecated and removed, a line for each kind at each version that has an end:
-// group/version, kind, the release that deprecates it, the release that no longer serves it, and the apiVersion and kind
-// to use instead. A dash stands for what there is not, or is not on record.
+// Prints when Kubernetes' own kinds are deprecated and removed, with one line for each kind and version that has an
+// end of life: group/version, kind, the release that deprecates it, the first release that no longer serves it, and
+// the apiVersion and kind to use instead. A dash stands for a value that does not exist or is not recorded.
 //
 //	go run ./api-lifecycle > ../../../src/preflight/api_availability/lifecycle.txt
 //
-// The releases are those that the API server's own warnings are made of. Kinds that only exist in requests (reviews,
-// evictions) are left out: nobody deploys them.
+// The releases are the source of the API server's own warnings. Kinds that exist only in requests (reviews, evictions)
+// are omitted, because they are never deployed.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	apiregistrationv1beta1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1beta1"
 )
 
-// Kinds whose types are gone from the source.
+// Kinds whose types have been removed from the source.
 // Source: https://kubernetes.io/docs/reference/using-api/deprecation-guide/
 var gone = []string{
 	"auditregistration.k8s.io/v1alpha1 AuditSink - 1.19 -",
@@ -76,7 +76,7 @@ func main() {
 	fmt.Println(strings.Join(lines, "\n"))
 }
 
-// The replacement on record, else the best version of the same kind; followed to one that has no end itself.
+// The recorded replacement, or else the best version of the same kind; followed until it has no end of life itself.
 func successor(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	object, err := types.New(kind)
 	if err != nil {

@@ -1,16 +1,15 @@
-// Fills in what CEL expressions evaluate to, with the very packages that the API server uses.
+// Evaluates CEL expressions with the packages that the API server uses.
 //
 //	go run ./cel-oracle ../../schema/tests/fixtures/cel
 //
-// rewrites each *.txt of the folder: every line `EXPRESSION ⇒ …` gets the result that the API server's environment
-// gives for the object in object.json under the schema in schema.json, `self` and `oldSelf` both, what it cost, and behind
-// `≤` what the server estimates that it may cost for any object.
-// In optional.txt `oldSelf` is an optional, as it is for rules with `optionalOldSelf`. Lines without an expression
-// (empty, or a comment) stay.
+// rewrites each *.txt in the folder: every line `EXPRESSION ⇒ …` gets the result in the API server's environment, the
+// cost and, after `≤`, the server's estimate of the maximum cost for any object. Both `self` and `oldSelf` are the
+// object in object.json with the schema in schema.json. In optional.txt `oldSelf` is an optional, as it is for rules
+// with `optionalOldSelf`. Lines without an expression (empty lines and comments) are kept.
 //
 //	go run ./cel-oracle -signatures > ../../schema/src/cel/signatures.txt
 //
-// lists the functions that rules can call, as the type checker knows them.
+// lists the functions that rules can call, as declared to the type checker.
 package main
 
 import (
@@ -75,12 +74,12 @@ func main() {
 	}
 }
 
-// One line for each overload: `name(args) result`, or `target.name(args) result`. The order of a function's overloads
-// is the order in which they are tried.
+// Prints one line for each overload: `name(args) result`, or `target.name(args) result`. The overloads of a function
+// are in the order in which they are tried.
 func signatures() {
 	env := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).NewExpressionsEnv()
 	for _, name := range slices.Sorted(maps.Keys(env.Functions())) {
-		// Parts of macros, and older names of operators.
+		// Internal functions of macros, and old names of operators.
 		if strings.Contains(name, "strictly_false") || name == "in" || name == "_in_" {
 			continue
 		}
@@ -122,7 +121,7 @@ type oracle struct {
 	of            *apiservercel.DeclType
 }
 
-// How large the values of the schema can be, as the server tells the estimator of cel-go.
+// The size limits of the schema's values, as the server passes them to cel-go's estimator.
 type sizes struct {
 	of *apiservercel.DeclType
 }
@@ -180,7 +179,7 @@ func newOracle(folder string, isOptional bool) oracle {
 }
 
 func (o oracle) evaluate(expression string) (said string) {
-	// The server's handler of the request does not end at that, either.
+	// The server's request handler recovers from a panic too.
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			said = "refused: panic: " + oneLine(fmt.Sprint(panicked))
@@ -219,7 +218,7 @@ func quote(text string) string {
 	return string(quoted)
 }
 
-// The value in a form that the test can make as well.
+// Formats the value in a way that the test can reproduce.
 func show(value ref.Val) string {
 	switch v := value.(type) {
 	case nil:
@@ -257,7 +256,7 @@ func show(value ref.Val) string {
 		entries := []string{}
 		for it := v.Iterator(); it.HasNext() == types.True; {
 			key := it.Next()
-			// The keys of an object are those of the data, also where the schema does not declare them.
+			// The keys of an object are those of the data, including those that the schema does not declare.
 			if value, found := v.Find(key); found && value != nil {
 				entries = append(entries, show(key)+": "+show(value))
 			}

@@ -1,10 +1,11 @@
-// Says what the API server would answer to CustomResourceDefinitions, with the server's own packages and without a server.
+// Computes the API server's response to CustomResourceDefinitions with the server's own packages, without a server.
 //
 //	go run ./crd-oracle < requests > answers
 //
-// Each line of the input is `{"new": CRD}`, a create, or `{"new": CRD, "old": CRD}`, an update. The line of the answer is a
-// Status as the server's, without what is fixed: `{"code": 200}`, `{"code": 422, "details": {"causes": […]}}`, 400 where the
-// CRD cannot be decoded, and 500 with the place where the server's own code gives up on the CRD.
+// Each line of the input is `{"new": CRD}` for a create, or `{"new": CRD, "old": CRD}` for an update. The
+// corresponding line of the output is a Status like the server's, without its constant fields: `{"code": 200}`,
+// `{"code": 422, "details": {"causes": […]}}`, 400 if the CRD cannot be decoded, and 500 with the location if the
+// server's code panics.
 package main
 
 import (
@@ -115,7 +116,7 @@ func decode(text []byte) (runtime.Object, error) {
 	return decoded, err
 }
 
-// The first place in the server's packages below the panic.
+// Returns the first location in the server's packages below the panic.
 func place() string {
 	var found string
 	lines := strings.Split(string(debug.Stack()), "\n")

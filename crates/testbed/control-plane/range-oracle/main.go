@@ -1,16 +1,17 @@
-// Says what the libraries that OLM is built on make of version ranges.
+// Evaluates version ranges with the libraries that OLM uses.
 //
 //	go run ./range-oracle < requests > answers
 //
-// Each line of the input is `{"language": "masterminds" | "blang", "range": "…", "versions": ["…"]}`. The line of the
-// answer is `{"error": "…"}` where the range is none, else `{"matches": [true, …]}`, with `null` for what is no version and
-// where the library panics.
-// With `"language": "version"` it is how the library reads and orders versions: `{"read": [{"text": "…"} | {"error":
-// "…"}], "order": [-1 | 0 | 1, …]}`, each compared with the one before it, 0 where one of the two is none.
+// Each line of the input is `{"language": "masterminds" | "blang", "range": "…", "versions": ["…"]}`. The
+// corresponding line of the output is `{"error": "…"}` if the range is invalid, otherwise `{"matches": [true, …]}`,
+// with `null` for an invalid version or if the library panics.
+// With `"language": "version"` the output shows how the library parses and orders versions: `{"read": [{"text": "…"} |
+// {"error": "…"}], "order": [-1 | 0 | 1, …]}`. Each version is compared with the previous one; the order is 0 if
+// either is invalid.
 //
 //	go run ./range-oracle -table ../../catalog/src/ranges.jsonl
 //
-// rewrites a file of such questions: each line gets its answer.
+// rewrites a file of such inputs: each line gets its output.
 package main
 
 import (
@@ -24,7 +25,7 @@ import (
 	blang "github.com/blang/semver/v4"
 )
 
-// A line of a table: a question with its answer.
+// A line of a table: an input with its output.
 type row struct {
 	question
 	answer
@@ -64,7 +65,7 @@ func main() {
 			check(err)
 			_, err = out.Write(append(text, '\n'))
 			check(err)
-			// Who asks line by line waits for the answer.
+			// A client that writes one line at a time waits for the answer.
 			if lines.Buffered() == 0 {
 				check(out.Flush())
 			}
@@ -130,7 +131,7 @@ func (q question) answer() answer {
 	return found
 }
 
-// The library makes a nil function of an empty group of comparisons.
+// The library returns a nil function for an empty group of comparisons, so the call can panic.
 func called(accepts blang.Range, version blang.Version) (found *bool) {
 	defer func() { _ = recover() }()
 	result := accepts(version)

@@ -1,36 +1,37 @@
-//! The block style, read without a YAML parser.
+//! Reads block-style YAML without a YAML parser.
 //!
-//! Nearly every manifest is what a program wrote, or looks like it: block mappings and lists, scalars that are plain,
-//! quoted, literal or folded, `{}`, `[]` and comments. This reader takes just that, line by line, and gives up (`None`)
-//! at the first thing beyond it: anchors, aliases, tags, other flow collections, explicit keys, tabs that indent,
-//! whatever is wrong. Then libyaml reads the text, and has the words for what is wrong with it. So nothing is decided
-//! here: of what both read they make the same nodes, and the tests compare them.
+//! Nearly every manifest is written by a program, or looks like it: block mappings and lists, scalars that are plain,
+//! quoted, literal or folded, `{}`, `[]` and comments. This reader accepts only that, line by line, and gives up
+//! (`None`) at anything else: anchors, aliases, tags, other flow collections, explicit keys, tabs as indentation, and
+//! errors. Then libyaml reads the text and reports any errors. Both must produce the same nodes for every text that
+//! this reader accepts, and the tests compare them.
 //!
-//! It is here for its speed: CRDs are read about five times as fast as through libyaml (`cargo bench --bench yaml`), and
-//! `gantry check` on 600 of them takes 0.66 s rather than 1.11 s (`docs/benchmarks.md`).
+//! This reader exists for speed: it reads CRDs about five times as fast as libyaml (`cargo bench --bench yaml`), and
+//! `gantry check` on 600 of them takes 0.66 s instead of 1.11 s (`docs/benchmarks.md`).
 
 use std::borrow::Cow;
 
 use super::document::{Document, Kind, Place, Raw};
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
 
-/// libyaml looks for the colon of a key in 1,024 bytes.
+/// libyaml searches for the colon of a key within 1,024 bytes.
 pub(super) const LONGEST_KEY: usize = 1000;
 
-/// Reads a document of the block style; `None` for everything else, an empty document included.
+/// Reads a block-style document; `None` for everything else, including an empty document.
 pub(super) fn compose(text: &str) -> Option<Document<'_>> {
     if text.len() > MAX_BYTES || !text.ends_with('\n') || !is_ordinary(text) {
         return None;
     }
     let nodes = Vec::with_capacity(text.len() / 32);
     let reader =
-        Reader { text, bytes: text.as_bytes(), at: 0, line: 0, nodes, open: Vec::new(), awaited: None, end: 0 };
+        Reader { text, bytes: text.as_bytes(), at: 0, line: 0, nodes, open: Vec::new(), pending_value: None, end: 0 };
     reader.run()
 }
 
-/// Whether every character is an ordinary one: no control characters, no line breaks besides `\n`, no byte order mark.
+/// Whether the text has only ordinary characters: no control characters, no line breaks other than `\n`, no byte order
+/// mark.
 pub(super) fn is_ordinary(text: &str) -> bool {
-    // In chunks without a branch, which a processor compares many at a time.
+    // In branch-free chunks, which the compiler can vectorize.
     let plain = |chunk: &[u8]| chunk.iter().fold(true, |plain, b| plain & (matches!(b, b' '..=b'~' | b'\n' | b'\t')));
     if text.as_bytes().chunks(64).all(plain) {
         return true;
@@ -45,32 +46,32 @@ pub(super) fn is_ordinary(text: &str) -> bool {
 struct Reader<'t> {
     text: &'t str,
     bytes: &'t [u8],
-    /// Where the line starts that is read now, and its number from 0.
+    /// The start of the current line, and its number from 0.
     at: usize,
     line: u32,
     nodes: Vec<Raw<'t>>,
     open: Vec<Open>,
-    /// After a key or a dash whose value has not been read yet: where it is if there is none.
-    awaited: Option<Place>,
-    /// Where the last scalar or bracket ended.
+    /// After a key or a dash whose value has not been read yet: the position of the value if it is missing.
+    pending_value: Option<Place>,
+    /// The end of the last scalar or bracket.
     end: usize,
 }
 
-/// A collection that is not closed yet.
+/// A collection that is still open.
 struct Open {
     node: u32,
     column: usize,
     is_list: bool,
 }
 
-/// A scalar that was read, and the byte after it.
+/// A scalar and the offset after it.
 struct Scalar<'t> {
     value: Cow<'t, str>,
     plain: bool,
     end: usize,
 }
 
-/// Where the part of a plain scalar that is on one line ends.
+/// The end of a plain scalar's part on one line.
 struct PlainLine {
     end: usize,
     stop: Stop,
@@ -78,7 +79,7 @@ struct PlainLine {
 
 #[derive(PartialEq, Eq)]
 enum Stop {
-    /// A colon that makes a key of it, directly behind it or not.
+    /// A colon after the text, which makes it a key, with the offset of the colon.
     Colon(usize),
     Comment,
     LineBreak,
@@ -88,38 +89,38 @@ impl<'t> Reader<'t> {
     fn run(mut self) -> Option<Document<'t>> {
         if self.bytes.starts_with(b"---") {
             (self.bytes[3] == b'\n').then_some(())?;
-            self.go_to(4);
+            self.start_line(4);
         }
         while self.at < self.bytes.len() {
             let column = self.spaces(self.at);
             match self.bytes[self.at + column] {
-                b'\n' => self.go_to(self.at + column + 1),
+                b'\n' => self.start_line(self.at + column + 1),
                 b'#' => self.skip_line(self.at),
                 b'%' | b'-' | b'.' if column == 0 && self.is_special(self.at) => return None,
                 _ => self.line(self.at + column, column)?,
             }
         }
-        self.settle();
+        self.finish_value();
         while self.close() {}
         Document::of(self.nodes)
     }
 
-    /// Goes on at the line that starts at `start`, the next one.
-    fn go_to(&mut self, start: usize) {
+    /// Continues at the next line, which starts at `start`.
+    fn start_line(&mut self, start: usize) {
         self.at = start;
         self.line += 1;
     }
 
     fn skip_line(&mut self, from: usize) {
         let length = self.bytes[from..].iter().position(|byte| *byte == b'\n').unwrap_or_default();
-        self.go_to(from + length + 1);
+        self.start_line(from + length + 1);
     }
 
     fn spaces(&self, from: usize) -> usize {
         self.bytes[from..].iter().take_while(|byte| **byte == b' ').count()
     }
 
-    /// Whether a line starts with a mark of documents, or a directive.
+    /// Whether a line starts with a document marker or a directive.
     fn is_special(&self, start: usize) -> bool {
         let line = &self.bytes[start..];
         line.starts_with(b"%") || line.starts_with(b"---") || line.starts_with(b"...")
@@ -133,10 +134,10 @@ impl<'t> Reader<'t> {
         Place { line: self.line, column: (start - self.at) as u32, start: start as u32 }
     }
 
-    /// Reads what begins with this line, whose text starts at `start`.
+    /// Reads the content that begins on this line; its text starts at `start`.
     fn line(&mut self, start: usize, column: usize) -> Option<()> {
         let is_dash = self.is_dash(start);
-        if let (Some(_), Some(parent)) = (self.awaited, self.open.last())
+        if let (Some(_), Some(parent)) = (self.pending_value, self.open.last())
             && (column > parent.column || (column == parent.column && is_dash && !parent.is_list))
         {
             return self.node(start);
@@ -144,8 +145,8 @@ impl<'t> Reader<'t> {
         if self.nodes.is_empty() {
             return self.node(start);
         }
-        self.settle();
-        // A list may begin at the column of its key. It ends with the next key.
+        self.finish_value();
+        // A list can begin at the column of its key. It ends with the next key.
         while self.open.last().is_some_and(|o| o.column > column || (o.column == column && o.is_list && !is_dash)) {
             self.close();
         }
@@ -160,9 +161,9 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The node that starts at `start`, the first text of its line or behind a dash.
+    /// Reads the node at `start`, which is the first text on its line or follows a dash.
     fn node(&mut self, start: usize) -> Option<()> {
-        self.awaited = None;
+        self.pending_value = None;
         if self.is_dash(start) {
             self.open(start, true)?;
             return self.item(start);
@@ -174,38 +175,38 @@ impl<'t> Reader<'t> {
         self.value(start)
     }
 
-    /// The item behind the dash at `start`.
+    /// Reads the item after the dash at `start`.
     fn item(&mut self, start: usize) -> Option<()> {
         let next = start + 1 + self.spaces(start + 1);
         match self.bytes[next] {
-            b'\n' | b'#' => self.wait(start + 1, next),
+            b'\n' | b'#' => self.expect_value(start + 1, next),
             _ => return self.node(next),
         }
         Some(())
     }
 
-    /// A key and what follows it on its line.
+    /// Reads the rest of an entry after its key.
     fn entry(&mut self, start: usize, key: Scalar<'t>) -> Option<()> {
         let after = key.end + 1;
         let place = self.place(start);
         self.scalar(place, key)?;
         let next = after + self.spaces(after);
         match self.bytes[next] {
-            b'\n' | b'#' => self.wait(after, next),
+            b'\n' | b'#' => self.expect_value(after, next),
             _ if self.is_dash(next) => return None,
             _ => return self.value(next),
         }
         Some(())
     }
 
-    fn wait(&mut self, after: usize, rest: usize) {
-        self.awaited = Some(self.place(after));
+    fn expect_value(&mut self, after: usize, rest: usize) {
+        self.pending_value = Some(self.place(after));
         self.skip_line(rest);
     }
 
-    /// Gives the value that is still awaited, which is none.
-    fn settle(&mut self) {
-        if let Some(at) = self.awaited.take() {
+    /// Adds a null for a value that is missing.
+    fn finish_value(&mut self) {
+        if let Some(at) = self.pending_value.take() {
             self.end = at.start as usize;
             self.nodes.push(Raw::scalar(Cow::Borrowed(""), true, at, at.start));
         }
@@ -219,7 +220,7 @@ impl<'t> Reader<'t> {
         (self.open.len() <= MAX_DEPTH && self.nodes.len() < MAX_NODES).then_some(())
     }
 
-    /// Closes the innermost collection, if there is one.
+    /// Closes the innermost collection, if any.
     fn close(&mut self) -> bool {
         let Some(Open { node, .. }) = self.open.pop() else { return false };
         let following = self.nodes.len() as u32;
@@ -237,8 +238,8 @@ impl<'t> Reader<'t> {
         (self.nodes.len() < MAX_NODES).then_some(())
     }
 
-    /// The key at `start`; `None` where there is something else. A key is on one line, and is ASCII, so that the
-    /// column of its value is that of its byte.
+    /// Reads the key at `start`; `None` if there is no key. A key must be on one line and be ASCII, so that the column
+    /// of its value can be computed from bytes.
     fn key(&self, start: usize) -> Option<Scalar<'t>> {
         let quote = self.bytes[start];
         let (from, end) = if matches!(quote, b'"' | b'\'') {
@@ -257,7 +258,7 @@ impl<'t> Reader<'t> {
         Some(Scalar { value: Cow::Borrowed(text), plain: from == start, end: after })
     }
 
-    /// A scalar or an empty collection, and the rest of its last line.
+    /// Reads a scalar or an empty collection, and the rest of its last line.
     fn value(&mut self, start: usize) -> Option<()> {
         let place = self.place(start);
         let parent = self.open.last()?.column;
@@ -283,7 +284,7 @@ impl<'t> Reader<'t> {
         self.rest(self.end)
     }
 
-    /// Whatever follows a value on its line: nothing, or a comment.
+    /// Reads the rest of a line after a value: nothing, or a comment.
     fn rest(&mut self, from: usize) -> Option<()> {
         let next = from + self.spaces(from);
         let is_over = match self.bytes[next] {
@@ -318,7 +319,7 @@ impl<'t> Reader<'t> {
         )
     }
 
-    /// `None` where there is a tab.
+    /// `None` if there is a tab.
     fn plain_line(&self, start: usize) -> Option<PlainLine> {
         let mut at = start;
         let stop = loop {
@@ -334,7 +335,7 @@ impl<'t> Reader<'t> {
         Some(PlainLine { end: start + length, stop })
     }
 
-    /// A plain scalar, which goes on as long as the lines below are further right than what holds it.
+    /// Reads a plain scalar, which continues as long as the following lines are indented more than its parent.
     fn plain(&mut self, start: usize, parent: usize) -> Option<Scalar<'t>> {
         if !self.starts_plain(start) {
             return None;
@@ -388,7 +389,7 @@ impl<'t> Reader<'t> {
                 b'\n' => {
                     let out = out.get_or_insert_default();
                     out.push_str(run.trim_end_matches(' '));
-                    let blank_lines = self.go_on(&mut at)?;
+                    let blank_lines = self.skip_to_text(&mut at)?;
                     fold(blank_lines, out);
                 }
                 b'\\' => {
@@ -396,7 +397,7 @@ impl<'t> Reader<'t> {
                     out.push_str(run);
                     if next == b'\n' {
                         at += 1;
-                        let blank_lines = self.go_on(&mut at)?;
+                        let blank_lines = self.skip_to_text(&mut at)?;
                         out.extend((0..blank_lines).map(|_| '\n'));
                     } else {
                         out.push(unescaped(next)?);
@@ -421,14 +422,14 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// From a line break inside quotes, at `at`, to the next text. Gives the number of empty lines between.
-    fn go_on(&mut self, at: &mut usize) -> Option<u32> {
-        self.go_to(*at + 1);
+    /// Skips from a line break inside quotes, at `at`, to the next text. Returns the number of empty lines between.
+    fn skip_to_text(&mut self, at: &mut usize) -> Option<u32> {
+        self.start_line(*at + 1);
         let mut blank_lines = 0;
         loop {
             let next = self.at + self.spaces(self.at);
             match self.bytes.get(next)? {
-                b'\n' => self.go_to(next + 1),
+                b'\n' => self.start_line(next + 1),
                 _ if self.is_special(self.at) => return None,
                 _ => {
                     *at = next;
@@ -439,7 +440,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A literal or folded text, whose header is at `start`; its lines are further right than `parent`.
+    /// Reads a literal or folded scalar whose header is at `start`; its lines are indented more than `parent`.
     fn block(&mut self, start: usize, parent: usize) -> Option<Scalar<'t>> {
         let is_literal = self.bytes[start] == b'|';
         let chomping = match self.bytes[start + 1] {
@@ -449,13 +450,13 @@ impl<'t> Reader<'t> {
         let header = start + if chomping == b' ' { 1 } else { 2 };
         let line_break = header + self.spaces(header);
         (self.bytes[line_break] == b'\n').then_some(())?;
-        self.go_to(line_break + 1);
+        self.start_line(line_break + 1);
 
         let (mut blank_lines, mut widest) = (0, 0);
         let indent = loop {
             let column = self.spaces(self.at);
             match self.bytes.get(self.at + column)? {
-                b'\n' => self.go_to(self.at + column + 1),
+                b'\n' => self.start_line(self.at + column + 1),
                 b'\t' => return None,
                 _ => break column,
             }
@@ -479,12 +480,12 @@ impl<'t> Reader<'t> {
                 (false, false) => fold(blank_lines, &mut out),
             }
             out.push_str(&self.text[from..from + length]);
-            self.go_to(from + length + 1);
+            self.start_line(from + length + 1);
             (is_first, before_is_blank, blank_lines) = (false, is_blank, 0);
             let goes_on = loop {
                 let column = self.spaces(self.at).min(indent);
                 match self.bytes.get(self.at + column) {
-                    Some(b'\n') => self.go_to(self.at + column + 1),
+                    Some(b'\n') => self.start_line(self.at + column + 1),
                     Some(b'\t') if column < indent => return None,
                     next => break next.is_some() && column == indent,
                 }
@@ -504,7 +505,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What a line break and so many empty lines amount to inside a text that is folded.
+/// Appends what a line break and `blank_lines` empty lines become in folded text.
 fn fold(blank_lines: u32, out: &mut String) {
     match blank_lines {
         0 => out.push(' '),
@@ -512,7 +513,7 @@ fn fold(blank_lines: u32, out: &mut String) {
     }
 }
 
-/// The usual escapes of a double-quoted text.
+/// The common escapes in double-quoted text.
 fn unescaped(byte: u8) -> Option<char> {
     Some(match byte {
         b'n' => '\n',

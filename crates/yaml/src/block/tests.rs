@@ -1,4 +1,4 @@
-//! Compared with libyaml, on tables and on generated texts.
+//! Compares the reader with libyaml, on tables and on generated texts.
 
 use proptest::prelude::*;
 
@@ -6,17 +6,17 @@ use super::super::table::{DOCUMENTS, REFUSED, SCALARS};
 use super::*;
 use crate::compose::compose_any;
 
-/// Whether the text was read here. If so, libyaml made the same of it.
+/// Whether this reader accepts the text. If so, libyaml must produce the same document.
 fn is_read(text: &str) -> bool {
     let Some(own) = compose(text) else { return false };
     match compose_any(text) {
         Ok(Some(theirs)) => assert_eq!(own.nodes, theirs.nodes, "{text:?}"),
-        other => panic!("{text:?} is read, but {:?}", other.map(|_| "empty")),
+        other => panic!("{text:?} is accepted here, but libyaml returns {:?}", other.map(|_| "empty")),
     }
     true
 }
 
-/// The shapes that programs write; each has to be read here, or the way round libyaml is none.
+/// The shapes that programs write. Each must be accepted here: falling back to libyaml would be slow.
 const READ: &[&str] = &[
     "a: 1\n",
     "---\na: b\n",
@@ -69,7 +69,7 @@ proptest! {
         is_read(&format!("{}\n", parts.concat()));
     }
 
-    /// A good text with something put into it, or taken out.
+    /// A valid text with something inserted or removed.
     #[test]
     fn a_text_with_a_flaw_is_read_as_libyaml_reads_it(
         text in prop::sample::select(READ), at in 0usize..200, length in 0usize..4, part in prop::sample::select(PARTS),
@@ -82,7 +82,7 @@ proptest! {
     }
 }
 
-/// The manifests of a folder that is named: `GANTRY_YAML=FOLDER cargo test --lib given_files -- --ignored --nocapture`
+/// Reads the manifests of a folder: `GANTRY_YAML=FOLDER cargo test --lib given_files -- --ignored --nocapture`
 #[test]
 #[ignore = "needs a folder"]
 fn given_files_are_read_as_libyaml_reads_them() {

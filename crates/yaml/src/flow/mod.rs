@@ -1,11 +1,11 @@
-//! JSON, read without a YAML parser.
+//! Reads JSON without a YAML parser.
 //!
-//! What a program writes as JSON is YAML of the flow style, which libyaml reads a character at a time. This reader takes JSON
-//! alone, and of that only what YAML has, too: it gives up (`None`) at a comment or at whatever is wrong. Then libyaml reads
-//! the text, and has the words for what is wrong with it. So nothing is decided here: of what both read they make the same
-//! nodes, and the tests compare them. Surrogate pairs alone, which many programs write for emoji, libyaml does not read.
+//! JSON written by a program is flow-style YAML, which libyaml reads one character at a time. This reader accepts JSON
+//! only, and only if it is also YAML: it gives up (`None`) at comments and errors. Then libyaml reads the text and
+//! reports any errors. Both must produce the same nodes for every text that this reader accepts, and the tests compare
+//! them. The only exception is surrogate pairs, which many programs write for emoji, and which libyaml cannot read.
 //!
-//! It is here for its speed: `cargo bench --bench yaml`.
+//! This reader exists for speed: see `cargo bench --bench yaml`.
 
 use std::borrow::Cow;
 
@@ -31,16 +31,16 @@ struct Reader<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
-    /// From 0.
+    /// The number of the current line, from 0.
     line: u32,
     line_start: usize,
-    /// Bytes of the line so far that begin no character: columns count characters.
+    /// The number of bytes so far in the line that do not begin a character: columns count characters.
     wide: usize,
     nodes: Vec<Raw<'t>>,
     open: Vec<Open>,
 }
 
-/// A collection that is not closed yet.
+/// A collection that is still open.
 struct Open {
     node: u32,
     is_list: bool,
@@ -50,7 +50,7 @@ impl<'t> Reader<'t> {
     fn run(&mut self) -> Option<()> {
         self.blanks();
         loop {
-            // A value.
+            // Read a value.
             match *self.bytes.get(self.at)? {
                 bracket @ (b'{' | b'[') => {
                     let is_list = bracket == b'[';
@@ -72,7 +72,7 @@ impl<'t> Reader<'t> {
                 b'"' => self.string()?,
                 _ => self.literal()?,
             }
-            // What follows it.
+            // Read what follows the value.
             loop {
                 self.blanks();
                 let Some(&byte) = self.bytes.get(self.at) else { return self.open.is_empty().then_some(()) };
@@ -106,12 +106,12 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    /// A key, its colon, and what is before the value.
+    /// Reads a key, its colon, and the space before the value.
     fn key(&mut self) -> Option<()> {
         (*self.bytes.get(self.at)? == b'"').then_some(())?;
         let start = self.at;
         self.string()?;
-        // For YAML the colon has to be on the line of the key.
+        // YAML requires the colon on the same line as the key.
         while *self.bytes.get(self.at)? == b' ' {
             self.at += 1;
         }
@@ -127,7 +127,7 @@ impl<'t> Reader<'t> {
         let mut run = start + 1;
         let mut at = run;
         loop {
-            // Inside of a string a line break or a tab is no JSON.
+            // JSON does not allow a line break or a tab in a string.
             let length = self.bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\' | b'\n' | b'\t'))?;
             at += length;
             match self.bytes[at] {
@@ -153,7 +153,7 @@ impl<'t> Reader<'t> {
         self.push(Kind::Scalar { value, tag: None, plain: false }, place, self.at)
     }
 
-    /// A number, `true`, `false` or `null`.
+    /// Reads a number, `true`, `false` or `null`.
     fn literal(&mut self) -> Option<()> {
         let (place, start) = (self.place(), self.at);
         let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
@@ -184,12 +184,12 @@ impl<'t> Reader<'t> {
     }
 
     fn place(&self) -> Place {
-        // The length of the text was looked at, so that no number is cut.
+        // The length of the text has been checked, so the casts do not truncate.
         Place { line: self.line, column: (self.at - self.line_start - self.wide) as u32, start: self.at as u32 }
     }
 }
 
-/// What follows a backslash, and how many bytes that takes.
+/// The character for the escape after a backslash, and the length of the escape in bytes.
 fn escaped(bytes: &[u8]) -> Option<(char, usize)> {
     let character = match bytes.first()? {
         b'n' => '\n',
@@ -203,7 +203,7 @@ fn escaped(bytes: &[u8]) -> Option<(char, usize)> {
             if let Some(character) = char::from_u32(u32::from(first)) {
                 return Some((character, 5));
             }
-            // Two of them make one character; YAML knows no such pairs.
+            // Two surrogates form one character; YAML does not have such pairs.
             let second = code_unit(bytes.get(5..)?.strip_prefix(b"\\")?)?;
             return Some((char::decode_utf16([first, second]).next()?.ok()?, 11));
         }
@@ -212,13 +212,13 @@ fn escaped(bytes: &[u8]) -> Option<(char, usize)> {
     Some((character, 1))
 }
 
-/// `u` and four digits.
+/// Reads `u` and four hexadecimal digits.
 fn code_unit(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"u")?.get(..4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// As JSON has it: `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`
+/// Whether the text is a JSON number: `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`
 fn is_number(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let text = text.strip_prefix(b"-").unwrap_or(text);

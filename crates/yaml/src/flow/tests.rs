@@ -1,4 +1,4 @@
-//! Compared with libyaml, on a table and on generated texts.
+//! Compares the reader with libyaml, on a table and on generated texts.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::*;
 use crate::compose::compose_any;
 
-/// Whether the text was read here. If so, libyaml made the same of it.
+/// Whether this reader accepts the text. If so, libyaml must produce the same document.
 fn is_read(text: &str) -> bool {
     let Some(own) = compose(text) else { return false };
     match compose_any(text) {
         Ok(Some(theirs)) => assert_eq!(own.nodes, theirs.nodes, "{text:?}"),
-        other => panic!("{text:?} is read, but {:?}", other.map(|_| "empty")),
+        other => panic!("{text:?} is accepted here, but libyaml returns {:?}", other.map(|_| "empty")),
     }
     true
 }
@@ -116,7 +116,7 @@ proptest! {
     fn whatever_is_json_is_read(value in value()) {
         let value = Value::from(vec![value]);
         for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
-            // serde_json writes as they are the few characters that YAML has not.
+            // serde_json does not escape the few characters that YAML does not allow.
             let is_yaml = !text.contains('\u{7f}');
             prop_assert_eq!(is_read(&text), is_yaml, "{}", text);
         }

@@ -1,4 +1,5 @@
-//! What a call costs, and how large what it makes can be: of the language, of Kubernetes' libraries and of its extensions.
+//! The cost of calls and the size of their results: for the language, the Kubernetes libraries and the cel-go
+//! extensions.
 
 use super::place::{ITEMS, VALUES};
 use super::size::{Size, scaled};
@@ -7,22 +8,22 @@ use super::walk::{Entries, Seen, Walk};
 use crate::cel::signature::Signature;
 use crate::cel::typing::Ty;
 
-/// Of a character, to go through a text.
+/// The cost per character of traversing a string.
 const PER_CHARACTER: f64 = 0.1;
-/// Of a character of a pattern, times what it takes to go through the text.
+/// The cost per character of a pattern, multiplied by the cost of traversing the string.
 const PER_PATTERN_CHARACTER: f64 = 0.25;
-/// How long the pattern of a named format is taken to be, and its name.
+/// The assumed lengths of the pattern of a named format, and of its name.
 const FORMAT_PATTERN: f64 = 128.0;
 const FORMAT_NAME: u64 = 64;
-/// The bytes of an address.
+/// The size of an address in bytes.
 const ADDRESS: u64 = 16;
-/// To make a list, and the call that does.
+/// The cost of creating a list, including the call.
 const MAKE_LIST: u64 = 11;
 
-/// A call: its own cost without that of its arguments, and the size of its result.
+/// The cost of a call without its arguments, and the size of its result.
 type Estimate = (u64, Option<Size>);
 
-/// The cost of the call `id`, its arguments included. It is that of the overload that may cost the most.
+/// The cost of the call `id`, including its arguments. The most expensive overload counts.
 pub(super) fn cost<'e>(
     walk: &mut Walk<'_, 'e>,
     id: Id,
@@ -36,7 +37,7 @@ pub(super) fn cost<'e>(
     let mut size = None;
     for overload in overloads {
         if overload.name == "dyn" {
-            // No more than a way around the type checker.
+            // `dyn` only bypasses the type checker.
             let (size, entries) = args.first().map_or((None, None), |arg| (walk.size(arg.id), walk.entries(arg.id)));
             walk.set_size(id, size);
             walk.set_entries(id, entries);
@@ -75,7 +76,7 @@ pub(super) fn cost<'e>(
     own.saturating_add(of_target)
 }
 
-/// Either the one value or the other.
+/// The estimate for a conditional, which has one of two values.
 fn conditional(walk: &mut Walk, id: Id, condition: &Seen, one: &Seen, other: &Seen) -> Estimate {
     let known = |seen: &Seen| seen.size.unwrap_or(Size::UNKNOWN);
     let entries = Entries::or(walk.entries(one.id), walk.entries(other.id));
@@ -84,7 +85,7 @@ fn conditional(walk: &mut Walk, id: Id, condition: &Seen, one: &Seen, other: &Se
     (cost, Some(known(one).or(known(other))))
 }
 
-/// One overload of a call.
+/// A call of one overload.
 struct Call<'w, 's, 'e> {
     walk: &'w mut Walk<'s, 'e>,
     id: Id,
@@ -93,13 +94,13 @@ struct Call<'w, 's, 'e> {
     args: &'w [Seen<'e>],
 }
 
-/// A function that makes a list.
+/// The estimate for a function that creates a list.
 fn list(count: Size, cost: f64) -> Option<Estimate> {
     Some((scaled(count.max, cost).saturating_add(MAKE_LIST), Some(count)))
 }
 
-/// What the overload takes in that place.
-fn takes(overload: &'static Signature, at: usize) -> Option<&'static Ty> {
+/// The type of a parameter.
+fn parameter(overload: &'static Signature, at: usize) -> Option<&'static Ty> {
     overload.args.get(at)
 }
 
@@ -116,12 +117,12 @@ impl<'e> Call<'_, '_, 'e> {
         self.extension().or_else(|| self.kubernetes()).or_else(|| self.language()).unwrap_or((1, None))
     }
 
-    /// How large an argument is, as libraries ask for it.
+    /// The size of an argument, as libraries compute it.
     fn size(&mut self, seen: &Seen<'e>) -> Size {
         seen.size.or_else(|| self.walk.size_at(seen.place.as_ref())).unwrap_or(Size::UNKNOWN)
     }
 
-    /// The same as the language itself asks.
+    /// The size of an argument, as the language itself computes it.
     fn known(seen: &Seen) -> Size {
         seen.size.unwrap_or(Size::UNKNOWN)
     }
@@ -133,7 +134,7 @@ impl<'e> Call<'_, '_, 'e> {
         }
     }
 
-    /// The functions of sets and lists that cel-go adds.
+    /// The functions on sets and lists that cel-go adds.
     fn extension(&mut self) -> Option<Estimate> {
         let name = self.overload.name;
         match (name, self.target, self.args) {
@@ -157,8 +158,8 @@ impl<'e> Call<'_, '_, 'e> {
                 let size = self.size(target);
                 list(size.times(size), 2.0)
             }
-            ("sort", Some(target), []) => self.sorted(target, takes(self.overload, 0)),
-            ("@sortByAssociatedKeys", Some(_), [keys]) => self.sorted(keys, takes(self.overload, 1)),
+            ("sort", Some(target), []) => self.sorted(target, parameter(self.overload, 0)),
+            ("@sortByAssociatedKeys", Some(_), [keys]) => self.sorted(keys, parameter(self.overload, 1)),
             _ => None,
         }
     }
@@ -168,7 +169,7 @@ impl<'e> Call<'_, '_, 'e> {
         list(size.times(size), if is_list_of_texts(ty) { 2.0 + PER_CHARACTER } else { 2.0 })
     }
 
-    /// The elements of a list, if it is known to be one: how large they are, if they are texts.
+    /// Whether the elements of a list are strings, and their size; `None` if the value is not known to be a list.
     fn elements(&mut self, of: &Seen<'e>) -> Option<(bool, Size)> {
         let Ty::Of(_, params) = self.walk.ty(of.id) else { return None };
         let element = params.first()?;
@@ -178,7 +179,7 @@ impl<'e> Call<'_, '_, 'e> {
         Some((is_text, size.unwrap_or(Size::UNKNOWN)))
     }
 
-    /// The functions whose cost Kubernetes says.
+    /// The functions whose cost Kubernetes defines.
     fn kubernetes(&mut self) -> Option<Estimate> {
         let name = self.overload.name;
         let through = |size: Size, times: f64| scaled(size.max, times * PER_CHARACTER);
@@ -240,7 +241,7 @@ impl<'e> Call<'_, '_, 'e> {
                 if name == "containsCIDR" {
                     cost += scaled(ADDRESS, PER_CHARACTER) + 1;
                 }
-                if is_text(takes(self.overload, 1)) {
+                if is_text(parameter(self.overload, 1)) {
                     cost = cost.saturating_add(through(self.size(of), 1.0));
                 }
                 Some((cost, None))
@@ -254,7 +255,7 @@ impl<'e> Call<'_, '_, 'e> {
         }
     }
 
-    /// Two values of a type that Kubernetes adds.
+    /// Equality of two values of a type that Kubernetes adds.
     fn equal(&mut self, left: &Seen<'e>, right: &Seen<'e>) -> Option<Estimate> {
         let (Ty::Of(one, _), Ty::Of(other, _)) = (self.walk.ty(left.id), self.walk.ty(right.id)) else { return None };
         let cost = match *one {
@@ -267,16 +268,16 @@ impl<'e> Call<'_, '_, 'e> {
         Some((cost, None))
     }
 
-    /// What belongs to the language itself.
+    /// The functions of the language itself.
     fn language(&mut self) -> Option<Estimate> {
-        let first = takes(self.overload, 0);
+        let first = parameter(self.overload, 0);
         let is_text = is_text(first);
         let through = |size: Size| scaled(size.max, PER_CHARACTER);
         match (self.overload.name, self.target, self.args) {
             ("format", Some(target), _) => Some((through(Self::known(target)), None)),
             ("bytes", _, [text]) if first == Some(&Ty::Scalar("string")) => {
                 let size = Self::known(text);
-                // Four bytes for each character. This does overflow.
+                // Up to four bytes per character. As in the server, this can overflow.
                 Some((through(size), Some(Size { min: size.min, max: size.max.wrapping_mul(4) })))
             }
             ("string", _, [bytes]) if first == Some(&Ty::Scalar("bytes")) => {
@@ -289,7 +290,7 @@ impl<'e> Call<'_, '_, 'e> {
                 Some((through(size), Some(Size { min: quoted(size.min, 1), max: quoted(size.max, 2) })))
             }
             ("startsWith" | "endsWith", _, [part]) => Some((through(Self::known(part)), None)),
-            ("@in", _, [_, list]) if matches!(takes(self.overload, 1), Some(Ty::Of("list", _))) => {
+            ("@in", _, [_, list]) if matches!(parameter(self.overload, 1), Some(Ty::Of("list", _))) => {
                 Some((Self::known(list).max, None))
             }
             ("matches", Some(target), [pattern]) => {
@@ -316,12 +317,12 @@ impl<'e> Call<'_, '_, 'e> {
     }
 }
 
-/// How large a text is in which one part is replaced by another wherever it occurs.
+/// The size of a string after replacing every occurrence of a substring.
 fn replaced(text: Size, old: Size, new: Size) -> Size {
-    // How often something is replaced, and how much of the text stays.
+    // The number of replacements, and the length of the text that is kept.
     let times = |text: u64, old: u64| (text as f64 / old as f64).ceil() as u64;
     let (most, kept_at_most) = match old.min {
-        // Before each character, and at the end.
+        // Before each character and at the end.
         0 => (text.max.saturating_add(1), text.max),
         _ if new.max <= old.min => (0, text.max),
         old => (times(text.max, old), 0),

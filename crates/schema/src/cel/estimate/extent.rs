@@ -1,30 +1,30 @@
-//! How large the values of a schema can be: from its keywords, or else from what fits into a request.
+//! The maximum size of the values of a schema: from its keywords, or otherwise from the size limit of a request.
 
 use serde_json::Value as Json;
 
 use crate::cel::types::Kind;
 
-/// The size of the largest request that the server reads.
+/// The maximum size of a request, in bytes.
 const MAX_REQUEST_BYTES: i64 = 3 * 1024 * 1024;
-/// The longest durations and times, in JSON.
+/// The maximum lengths of durations and times in JSON.
 const MAX_TIME_BYTES: i64 = 32;
 const DATE_BYTES: i64 = 12;
 
-/// How large the values of a schema can be.
+/// The size limits of the values of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// The most elements, entries, characters or bytes; none for what has no size.
+    /// The maximum number of elements, entries, characters or bytes; 0 for values without a size.
     pub(super) max_elements: u64,
-    /// The bytes that the smallest value takes in JSON.
+    /// The size of the smallest value in JSON, in bytes.
     min_bytes: i64,
 }
 
 impl Extent {
-    /// `implied` are the properties that values have whatever the schema says of them.
+    /// `implied` are the properties that exist regardless of the schema.
     pub(crate) fn of(kind: &Kind, schema: &Json, implied: &[&str]) -> Self {
         let limit = |keyword: &str| schema.get(keyword).and_then(Json::as_i64).map(|limit| limit.max(0));
         let text = MAX_REQUEST_BYTES - 2;
-        // A character may take four bytes.
+        // A character can take four bytes.
         let length = || limit("maxLength").map(|limit| limit.wrapping_mul(4));
         let (max_elements, min_bytes) = match kind {
             Kind::IntOrString => (length().unwrap_or(text), 1),
@@ -44,7 +44,7 @@ impl Extent {
                     let declared = schema.get("properties").and_then(|properties| properties.get(name));
                     let default = declared.and_then(|declared| declared.get("default"));
                     let has_default = default.is_some_and(|default| !default.is_null()) && !implied.contains(&name);
-                    // Quotes, a colon and a comma. What has a default need not be in a request.
+                    // Quotes, a colon and a comma. A field with a default can be missing from a request.
                     (!has_default).then_some(name.len() as i64 + property.extent.min_bytes + 4)
                 };
                 let mut required: Vec<&str> = schema
@@ -63,13 +63,13 @@ impl Extent {
         Extent { max_elements: max_elements as u64, min_bytes }
     }
 
-    /// How many such values an object can hold, if nothing above says how many there may be.
+    /// The maximum number of such values in an object, unless a parent limits it.
     pub(crate) fn max_cardinality(self) -> u64 {
         MAX_REQUEST_BYTES.checked_div(self.min_bytes.saturating_add(1)).unwrap_or_default() as u64
     }
 }
 
-/// How many values of so many bytes fit into a request.
+/// The number of values of this size that fit into a request.
 fn fitting(bytes: i64) -> i64 {
     (MAX_REQUEST_BYTES - 2).checked_div(bytes).unwrap_or_default()
 }

@@ -1,15 +1,16 @@
-//! What a rule may cost at most, as the server estimates it when a CRD is written.
+//! The maximum cost of a rule, as the server estimates it when a CRD is written.
 //!
 //! ```text
-//! check ──► sketch: every node, typed; macros as loops ─┐
-//! schema ─► extent: how large values can be ────────────┴─► walk ─► call: what each function costs
+//! check ──► sketch: every node with its type; macros as loops ─┐
+//! schema ─► extent: size limits of values ─────────────────────┴─► walk ─► call: the cost of each function
 //! ```
 //!
-//! The arithmetic is that of the server, down to where it overflows and to which sizes it does not know, as the result
-//! decides whether a CRD is taken. The tables of `tests/fixtures/cel` hold it to what the server's own packages estimate.
+//! The arithmetic matches the server's, including its overflows and the sizes that it does not know, because the
+//! result decides whether a CRD is accepted. Tests compare it with the estimates of the server's own packages in the
+//! tables of `tests/fixtures/cel`.
 //!
-//! Only the most that a rule may cost is of interest. Of sizes there is a least one, too: what `replace` makes is the
-//! larger, the less it replaces at a time.
+//! Only the maximum cost of a rule is relevant. Sizes have a minimum too, because the result of `replace` is larger if
+//! the replaced parts are shorter.
 
 mod call;
 mod extent;

@@ -1,4 +1,4 @@
-//! Where a value of an expression is in the schema: `self`, a property, the items of a list.
+//! The position of a value in the schema: `self`, a property, the items of a list.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,22 +6,22 @@ use std::rc::Rc;
 use super::size::Size;
 use crate::cel::types::{self, Kind, Type};
 
-/// The names of what is no property.
+/// The steps that are not properties.
 pub(super) const ITEMS: &str = "@items";
 pub(super) const VALUES: &str = "@values";
 pub(super) const KEYS: &str = "@keys";
 pub(super) const INDICES: &str = "@indices";
 
-/// A path from a variable into the schema, as the server keeps it: as a slice.
+/// A path from a variable into the schema, stored like a Go slice.
 ///
-/// Paths that were made from one path share what they are made of, and with that share the server's estimates what looks
-/// like an accident: of `v.a` and `v.b` both may come to mean `v.b`, where there was room behind the path of `v`. It
-/// decides which CRDs are taken, so it is the same here.
+/// The server derives longer paths by appending to slices, and paths that share a backing array can overwrite each
+/// other: both `v.a` and `v.b` can end up as `v.b` if the path of `v` had spare capacity. This is probably accidental,
+/// but it decides which CRDs are accepted, so it is reproduced here.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Place<'e> {
     steps: Rc<RefCell<Vec<&'e str>>>,
     length: usize,
-    /// How many steps there is room for before a longer path is a copy.
+    /// The capacity: the number of steps up to which a longer path is not a copy.
     room: usize,
 }
 
@@ -30,7 +30,7 @@ impl<'e> Place<'e> {
         Place { steps: Rc::new(RefCell::new(vec![name])), length: 1, room: 1 }
     }
 
-    /// The same path and one step more.
+    /// This path with an additional step.
     pub fn then(&self, step: &'e str) -> Self {
         if self.length < self.room {
             let mut steps = self.steps.borrow_mut();
@@ -50,7 +50,7 @@ impl<'e> Place<'e> {
         Place { steps: Rc::new(RefCell::new(steps)), length: self.length + 1, room }
     }
 
-    /// The same path, of which longer ones are always copies.
+    /// This path without spare capacity: longer paths are always copies.
     pub fn apart(&self) -> Self {
         Place { room: self.length, ..self.clone() }
     }
@@ -59,10 +59,10 @@ impl<'e> Place<'e> {
         self.length
     }
 
-    /// How large the schema lets the value be.
+    /// The maximum size that the schema allows for the value.
     pub fn size_in(&self, root: &Type) -> Option<Size> {
         let steps = self.steps.borrow();
-        // Whatever the variable is, it is taken for the value that the rule is about.
+        // The server takes every variable for the validated value.
         let (_, below) = steps[..self.length].split_first()?;
         let end = below.iter().try_fold(At::Node(root), |at, step| at.step(step))?;
         Some(Size::up_to(match end {
@@ -74,7 +74,7 @@ impl<'e> Place<'e> {
 
 enum At<'t> {
     Node(&'t Type),
-    /// A key of a map, of which nothing is known.
+    /// A key of a map, about which nothing is known.
     Key,
 }
 

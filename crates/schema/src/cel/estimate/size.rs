@@ -1,6 +1,6 @@
-//! How large a value can be, and the arithmetic of estimates: nothing overflows, what is too large stays the largest.
+//! The size of a value, and the saturating arithmetic of estimates.
 
-/// Between how many and how many characters, bytes, elements or entries a value has.
+/// The minimum and maximum number of characters, bytes, elements or entries of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     pub min: u64,
@@ -9,7 +9,7 @@ pub(super) struct Size {
 
 impl Size {
     pub const UNKNOWN: Size = Size { min: 0, max: u64::MAX };
-    /// Before there is anything to be the smallest or the largest.
+    /// The neutral element of [`Size::or`].
     pub const NOTHING: Size = Size { min: u64::MAX, max: 0 };
 
     pub fn fixed(size: u64) -> Self {
@@ -28,15 +28,15 @@ impl Size {
         Size { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
     }
 
-    /// A size that is either.
+    /// The union of two sizes.
     pub fn or(self, other: Size) -> Self {
         Size { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 }
 
-/// What `count` steps of that cost come to, rounded up.
+/// The cost of `count` steps of cost `cost`, rounded up.
 pub(super) fn scaled(count: u64, cost: f64) -> u64 {
-    // Casts of what is too large end at the largest number; of floats such as these that is what the server does, too.
+    // Casts of larger values saturate; the server does the same for these floats.
     let (count, largest) = (count as f64, u64::MAX as f64);
     match count > 0.0 && cost > 0.0 && count > largest / cost {
         true => u64::MAX,

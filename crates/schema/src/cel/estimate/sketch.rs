@@ -1,16 +1,17 @@
-//! What the estimate needs of an expression: its nodes with their types, macros as the loops that the server makes of them.
+//! The form of an expression used by the cost estimate: its nodes with their types, and macros expanded to the
+//! server's loops.
 
 use crate::cel::ast::Literal;
 use crate::cel::signature::Signature;
 use crate::cel::typing::Ty;
 
-/// The most nodes: more are only in expressions of macros that the server copies over and over.
+/// The maximum number of nodes. Only expressions with nested macros that the server copies repeatedly have more.
 const MAX_NODES: usize = 200_000;
 
-/// The number of a node.
+/// The index of a node.
 pub(crate) type Id = usize;
 
-/// An expression, recorded while its types are checked. A node comes after all that are below it.
+/// An expression, recorded during type checking. A node comes after all its descendants.
 #[derive(Debug)]
 pub(crate) struct Sketch<'e> {
     pub nodes: Vec<Node<'e>>,
@@ -26,7 +27,7 @@ pub(crate) struct Node<'e> {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Of<'e> {
-    /// A constant: how large it is, and which number it is.
+    /// A constant: its size, and its value if it is an integer.
     Constant {
         size: u64,
         int: Option<i64>,
@@ -42,13 +43,13 @@ pub(crate) enum Of<'e> {
     Logic(Vec<Id>),
     List(Vec<Id>),
     Map(Vec<(Id, Id)>),
-    /// A call: the target of `a.f(b)` is the first argument. Without overloads it is one that costs no more than a step.
+    /// A call; the target of `a.f(b)` is the first argument. A call without overloads costs a single step.
     Call {
         args: Vec<Id>,
         is_member: bool,
         overloads: Vec<&'static Signature>,
     },
-    /// A value with a name.
+    /// A value bound to a variable.
     Bind {
         name: &'e str,
         value: Id,
@@ -57,7 +58,7 @@ pub(crate) enum Of<'e> {
     Loop(Box<Loop<'e>>),
 }
 
-/// What a macro is: for each element of the range a step that changes an accumulator.
+/// The expansion of a macro: for each element of the range, a step that updates an accumulator.
 #[derive(Debug, Clone)]
 pub(crate) struct Loop<'e> {
     pub range: Id,
@@ -69,11 +70,11 @@ pub(crate) struct Loop<'e> {
     pub result: Id,
 }
 
-/// The variable in which a loop collects what it makes.
+/// The variable in which a loop accumulates its result.
 pub(crate) const ACCUMULATOR: &str = "__result__";
 
 impl<'e> Sketch<'e> {
-    /// A sketch of nothing so far. Where it is not wanted, it stays one.
+    /// An empty sketch. It stays empty unless `is_wanted`.
     pub fn new(is_wanted: bool) -> Self {
         Sketch { nodes: Vec::new(), is_wanted, is_too_large: false }
     }
@@ -108,12 +109,12 @@ impl<'e> Sketch<'e> {
         })
     }
 
-    /// How many nodes there are: what comes next begins here.
+    /// The number of nodes, which is the index of the next node.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// A second copy of the expression `root`, which begins at `start`.
+    /// Appends a copy of the expression `root`, whose nodes begin at `start`.
     pub fn copy(&mut self, start: usize, root: Id) -> Id {
         if !self.is_wanted {
             return 0;

@@ -1,6 +1,6 @@
-//! Goes through an expression in the order in which the server does, and adds up.
+//! Traverses an expression in the server's order and sums up the cost.
 //!
-//! What is to be done next is kept in a list instead of on the stack: chains of operators nest as deep as they are long.
+//! The pending work is kept in a list instead of on the stack: chains of operators nest as deeply as they are long.
 
 use std::collections::HashMap;
 
@@ -12,17 +12,17 @@ use crate::cel::problem::{Parsed, Problem};
 use crate::cel::types::Type;
 use crate::cel::typing::{Bindings, Ty};
 
-/// Nodes to visit, and steps of their places to look at.
+/// The limit for visited nodes plus inspected steps of their places.
 const MAX_STEPS: usize = 5_000_000;
 
 const READ_COST: u64 = 1;
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 
-/// The most that the expression may cost for a value of type `of`.
+/// The maximum cost of the expression for a value of type `of`.
 pub(in crate::cel) fn estimate(sketch: &Sketch, bindings: &Bindings, of: &Type) -> Parsed<u64> {
     if sketch.is_too_large() {
-        return Err(Problem::limit("what the expression expands to is too large to estimate its cost".to_owned()));
+        return Err(Problem::limit("the expanded expression is too large for a cost estimate".to_owned()));
     }
     let Some(root) = sketch.nodes.len().checked_sub(1) else { return Ok(0) };
     let mut walk = Walk {
@@ -45,7 +45,7 @@ pub(in crate::cel) fn estimate(sketch: &Sketch, bindings: &Bindings, of: &Type) 
     Ok(walk.notes[root].cost)
 }
 
-/// What is in a list or a map: how large its keys and its values are.
+/// The sizes of the keys and values in a list or map.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entries {
     is_list: bool,
@@ -60,7 +60,7 @@ impl Entries {
     }
 }
 
-/// What is known of a node.
+/// The estimate for a node.
 #[derive(Debug, Clone, Default)]
 struct Note<'e> {
     cost: u64,
@@ -77,7 +77,7 @@ struct Variable<'e> {
     entries: Option<Entries>,
 }
 
-/// An argument, as it was when it was come to.
+/// An argument, as it was known when it was visited.
 #[derive(Debug)]
 pub(super) struct Seen<'e> {
     pub id: Id,
@@ -88,11 +88,11 @@ pub(super) struct Seen<'e> {
 #[derive(Debug)]
 enum Work {
     Enter(Id),
-    /// What is below the node is done.
+    /// Completes a node after its descendants.
     Leave(Id),
-    /// Keeps what is known of an argument now.
+    /// Records the current estimate for an argument.
     See(Id),
-    /// The variables of a loop begin, and those of its elements end.
+    /// Begins the scope of a loop's variables, or ends that of its element variables.
     Begin(Id),
     EndElements(Id),
 }
@@ -127,7 +127,7 @@ impl<'e> Walk<'_, 'e> {
         }
     }
 
-    /// What has to be done for a node, the last first.
+    /// Pushes the work for a node, in reverse order.
     fn enter(&mut self, id: Id, next: &mut Vec<Work>) {
         next.push(Work::Leave(id));
         let nodes = self.nodes;
@@ -203,7 +203,7 @@ impl<'e> Walk<'_, 'e> {
                 let (size, entries) = (self.size(*result), self.entries(*result));
                 self.set_size(id, size);
                 self.set_entries(id, entries);
-                // A value with a name is a loop over nothing.
+                // The server expands a bound value to a loop over an empty list.
                 self.cost_of(&[*value, *result]).saturating_add(LIST_COST)
             }
             Of::Loop(of) => self.leave_loop(id, of),
@@ -238,7 +238,7 @@ impl<'e> Walk<'_, 'e> {
         }
     }
 
-    /// A variable for the elements of `range`.
+    /// Declares a variable for the elements of `range`.
     fn element(&mut self, name: &'e str, range: Id, (size, step): (Option<Size>, &'static str)) {
         let place = self.place(range).unwrap_or_default();
         let place = Some(self.then(&place, step));
@@ -274,7 +274,7 @@ impl<'e> Walk<'_, 'e> {
         self.variables.get(name)?.last()
     }
 
-    /// The variable of a macro that a node is.
+    /// The macro variable that a node refers to.
     fn as_variable(&self, id: Id) -> Option<&Variable<'e>> {
         match self.nodes[id].of {
             Of::Name(name) => self.variable(name),
@@ -310,7 +310,7 @@ impl<'e> Walk<'_, 'e> {
         self.notes[id].place = Some(place);
     }
 
-    /// How large the schema lets a value be.
+    /// The maximum size that the schema allows for a value.
     pub fn size_at(&mut self, place: Option<&Place<'e>>) -> Option<Size> {
         let place = place?;
         self.steps += place.len();
@@ -364,7 +364,7 @@ fn all_of<'a, 'e: 'a>(mut seen: impl ExactSizeIterator<Item = &'a Seen<'e>>) -> 
     }
 }
 
-/// Whether all values of the type are of one size.
+/// Whether all values of the type have the same size.
 fn is_scalar(ty: &Ty, bindings: &Bindings) -> bool {
     match ty {
         Ty::Scalar(name) => !matches!(*name, "string" | "bytes"),
