@@ -147,11 +147,12 @@ fn from_kubeconfig(kubeconfig: &Kubeconfig, connection: &Connection, surrounding
         let names = kubeconfig.contexts.iter().map(|context| context.name.as_str());
         let near = did_you_mean(&name, names).map_or(String::new(), |near| format!(", did you mean {near:?}?"));
         let from = if asked { "" } else { " (its current-context)" };
-        let problem = Problem::new(format!("the kubeconfig has no context {:?}{from}{near}", words(&name)))
-            .help(match asked && name.contains([',', '*', '?']) {
+        let problem = Problem::new(format!("the kubeconfig has no context {:?}{from}{near}", words(&name))).help(
+            match asked && name.contains([',', '*', '?']) {
                 true => format!("only check, diff and deploy accept several contexts; known: {}", known(kubeconfig)),
                 false => format!("known: {}", known(kubeconfig)),
-            });
+            },
+        );
         return Err(if asked { Error::usage(problem) } else { Error::failed(problem) });
     };
     let missing = |what: &str, missing: &str| {
