@@ -261,8 +261,7 @@ fn a_reference_to_a_version_that_goes_is_found() {
             "ApiGoesAway sample.test.example.com/written -n n: this deploy stops serving v1alpha1 of samples.test.example.com, which the object uses".to_owned(),
             "ApiGoesAway validatingwebhookconfiguration.admissionregistration.k8s.io/new-and-old: this deploy stops serving v1alpha1 of samples.test.example.com, which this names".to_owned(),
             format!("{crd}: the policy by-parameter reads its parameters at v1alpha1 of samples.test.example.com, \
-                where the API server will not find them: it refuses everything that it matches, from the server's next \
-                start at the latest"),
+                where the API server will not find them: it refuses everything that it matches, at the latest after the server's next restart"),
             format!("{crd}: the policy by-rule names v1alpha1 {of}: the server will no longer evaluate it"),
             format!("{crd}: the webhook configuration only-old names v1alpha1 {of}: the server will no longer call its \
                 webhook"),
