@@ -1,5 +1,6 @@
 //! The ConfigMap that keeps an app: an ApplySet parent with the inventory and what the last run did.
 
+mod fit;
 mod lock;
 mod read;
 mod write;
@@ -10,18 +11,20 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::App;
+use super::config_map::ConfigMap;
 use super::inventory::{Member, group_kind};
 use super::last_applied::LastApplied;
 use super::parts::Parts;
 use crate::resource::Live;
 
 pub use lock::holder;
-pub use read::app_of;
+pub use read::{app_of, app_without_label};
 pub use write::write;
 
 /// The label that makes an object the parent of an ApplySet.
 pub const ID_LABEL: &str = "applyset.kubernetes.io/id";
 const TOOLING: &str = "applyset.kubernetes.io/tooling";
+const OUR_TOOLING: &str = concat!("gantry/v", env!("CARGO_PKG_VERSION"));
 /// The annotation that lists the kinds of an ApplySet.
 pub const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 /// The key of `data` for [`Last`].
@@ -89,6 +92,8 @@ pub struct Parent {
     pub parts: Option<Parts>,
     pub last: Option<Last>,
     pub last_applied: Option<LastApplied>,
+    /// The record cannot be read, and is read only to be given up. No member is known then, and no part.
+    pub is_damaged: bool,
 }
 
 /// What is to be kept.
@@ -108,6 +113,11 @@ impl Parent {
     /// Whether nothing is left of the app but this record: it has the other name already.
     pub fn is_renamed_to(&self, other: &App) -> bool {
         self.parts.as_ref().is_some_and(|parts| parts.renamed_to.as_ref() == Some(&other.name))
+    }
+
+    /// Whether the record has a sum, so that no member can have been removed from its inventory.
+    pub fn has_sum(&self) -> bool {
+        ConfigMap::parse(&self.live.raw.json()).is_ok_and(|record| record.value(SUM).is_some())
     }
 }
 

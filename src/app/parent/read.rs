@@ -2,30 +2,54 @@
 
 use std::collections::BTreeSet;
 
-use super::{ID_LABEL, KINDS, LAST, LAST_APPLIED, NAMESPACES, Parent, SUM, TOOLING};
-use crate::app::config_map::{ConfigMap, not_as_written};
+use super::{ID_LABEL, KINDS, LAST, LAST_APPLIED, Last, NAMESPACES, OUR_TOOLING, Parent, SUM, TOOLING};
+use crate::app::config_map::{ConfigMap, Metadata, not_as_written};
 use crate::app::inventory::{self, Text};
 use crate::app::last_applied::LastApplied;
 use crate::app::parts::{self, Parts};
-use crate::app::{App, SUFFIX, config_maps};
+use crate::app::{App, SUFFIX, check_name, config_maps};
 use crate::cluster::{Target, Wanted};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, RawObject};
 use crate::text::sanitize;
 
+/// The keys of `data` that gantry writes.
+const OUR_KEYS: [&str; 6] = [LAST, LAST_APPLIED, SUM, parts::KEY, inventory::KEYS[0], inventory::KEYS[1]];
+
 /// How often a parent is read again that is being written.
 const TRIES: u32 = 5;
 
-/// The app that a ConfigMap of a list keeps, as its name says, and the ConfigMap.
+/// The app that a ConfigMap of a list keeps, as its name and its label say, and the ConfigMap.
 pub fn app_of(json: &str) -> Option<(App, Live)> {
     let config_map = ConfigMap::parse(json).ok()?;
-    let metadata = &config_map.metadata;
-    let app = App { name: metadata.name.strip_suffix(SUFFIX)?.to_owned(), namespace: metadata.namespace.clone()? };
-    if config_map.label(ID_LABEL) != Some(&app.id()) {
-        return None;
-    }
-    let (uid, resource_version) = (metadata.uid.clone(), metadata.resource_version.clone());
+    let app = named_by(&config_map).filter(|app| config_map.label(ID_LABEL) == Some(&app.id()))?;
+    let Metadata { uid, resource_version, .. } = config_map.metadata;
     Some((app, Live { raw: RawObject::new(json), uid, resource_version }))
+}
+
+/// The app whose record a ConfigMap may be, as its name says, although its label does not. Its metadata is enough.
+pub fn app_without_label(json: &str) -> Option<App> {
+    // There may be very many ConfigMaps, and few of them are records.
+    let config_map = json.contains(SUFFIX).then(|| ConfigMap::parse(json).ok()).flatten()?;
+    named_by(&config_map).filter(|app| config_map.label(ID_LABEL) != Some(&app.id()))
+}
+
+fn named_by(config_map: &ConfigMap) -> Option<App> {
+    let Metadata { name, namespace, .. } = &config_map.metadata;
+    let name = name.strip_suffix(SUFFIX).filter(|name| check_name(name).is_ok())?;
+    Some(App { name: name.to_owned(), namespace: namespace.clone()? })
+}
+
+/// Whether gantry wrote a ConfigMap, as its annotation or its data says.
+fn is_of_gantry(record: &ConfigMap) -> bool {
+    let is_annotated = record.annotation(TOOLING).is_some_and(|tooling| tooling.starts_with("gantry/"));
+    let has = |key: &&str| record.value(key).is_some() || record.is_binary(key);
+    is_annotated || has(&LAST) && inventory::KEYS.iter().any(has)
+}
+
+/// What a record that is not read otherwise says of the last run.
+fn legible_last(record: &ConfigMap) -> Option<Last> {
+    serde_json::from_str(record.value(LAST)?).ok()
 }
 
 impl Parent {
@@ -50,16 +74,15 @@ impl Parent {
         match Self::whole(app, live.clone(), target).await {
             Err(Error::Failed(_)) => {
                 let (parent, record) = Self::identified(app, live).map_err(Error::failed)?;
-                // Another run may be writing it all the same, and there may be parts, whatever it says of them.
-                let last = record.value(LAST).and_then(|last| serde_json::from_str(last).ok());
-                Ok(Some(Parent { last, parts: Some(Parts::default()), ..parent }))
+                // Another run may be writing it all the same.
+                Ok(Some(Parent { last: legible_last(&record), is_damaged: true, ..parent }))
             }
             parent => parent,
         }
     }
 
-    /// Reads the parent of an app also where another tool keeps it: its kinds and namespaces, and the name of the tool. Nothing
-    /// is known of the uids of its members, so none of them is deleted.
+    /// Reads the parent of an app also where another tool keeps it: its kinds and namespaces, and which tool that is, as a
+    /// sentence names it. Nothing is known of the uids of its members, so none of them is deleted.
     ///
     /// # Errors
     /// It cannot be read, or is the parent of another ApplySet.
@@ -72,9 +95,23 @@ impl Parent {
         }
         value["metadata"]["annotations"][TOOLING] = "gantry/".into();
         let live = Live { raw: RawObject::from_value(&value), ..live };
-        Self::identified(app, live)
-            .map(|(parent, _)| Some((parent, Some(sanitize(&tooling).into_owned()))))
-            .map_err(Error::failed)
+        let (parent, record) = Self::identified(app, live).map_err(Error::failed)?;
+        let tool = match tooling.as_str() {
+            "" => "an unnamed tool".to_owned(),
+            name => format!("{:?}", sanitize(name)),
+        };
+        // It may be gantry's own without its annotation: a run that writes it keeps others out, and its parts are not left behind.
+        let parts = record.value(parts::KEY).map(|_| Parts::default());
+        Ok(Some((Parent { last: legible_last(&record), parts, ..parent }, Some(tool))))
+    }
+
+    /// Reads what may be the record of an app although its label does not say so; `None` where gantry did not write it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn unlabelled(app: &App, target: &Target) -> Result<Option<Live>> {
+        let is_ours = |live: &Live| ConfigMap::parse(&live.raw.json()).is_ok_and(|record| is_of_gantry(&record));
+        Ok(Self::live(app, target).await?.filter(is_ours))
     }
 
     async fn live(app: &App, target: &Target) -> Result<Option<Live>> {
@@ -119,6 +156,9 @@ impl Parent {
             let message = format!("{object}: the record of the app {} is damaged: {}", app.name, sanitize(why));
             Problem::new(message).help(parts::RESTORE)
         };
+        if let Some(key) = OUR_KEYS.iter().find(|key| record.is_binary(key)) {
+            return Err(broken(&format!("binaryData.{key} is there, where gantry writes data.{key}")));
+        }
         let parts = Parts::of(&record).map_err(|why| broken(&why))?;
         let is_split = parts.as_ref().is_some_and(|parts| !parts.parts.is_empty());
         let own = Text::of(&record).ok_or_else(|| broken("data.inventory is missing"));
@@ -145,13 +185,37 @@ impl Parent {
         let wrong = |why: &str| Problem::new(format!("{parent} does not keep an app of gantry: {}", sanitize(why)));
         let record = ConfigMap::parse(&live.raw.json()).map_err(|error| wrong(&error.to_string()))?;
         let other_name = "choose another name for the app";
-        let or_take = format!("{other_name}; to take the ApplySet over from that tool: --take-over-app");
-        if record.label(ID_LABEL) != Some(&app.id()) {
-            return Err(wrong(&format!("its label {ID_LABEL} is not {}", app.id())).help(other_name));
+        let id = app.id();
+        if record.label(ID_LABEL) != Some(&id) {
+            let is = record.label(ID_LABEL).map_or("missing".to_owned(), |label| format!("{label:?}"));
+            let help = match is_of_gantry(&record) {
+                true => format!(
+                    "if it is the record of this app, restore the label: kubectl label {parent} --overwrite {ID_LABEL}={id}; if it \
+                     is a copy of another app's record, delete it"
+                ),
+                false => other_name.to_owned(),
+            };
+            return Err(wrong(&format!("its label {ID_LABEL} is {is} and not {id:?}")).help(help));
         }
-        let tooling = record.annotation(TOOLING).unwrap_or_default();
-        if !tooling.starts_with("gantry/") {
-            return Err(wrong(&format!("its ApplySet belongs to {tooling:?}")).help(or_take));
+        match record.annotation(TOOLING).unwrap_or_default() {
+            tooling if tooling.starts_with("gantry/") => {}
+            "" => {
+                let restore = format!("kubectl annotate {parent} --overwrite {TOOLING}={OUR_TOOLING}");
+                let help = match is_of_gantry(&record) {
+                    true => {
+                        format!("gantry wrote its data, so restore the annotation: {restore}; or begin a new inventory")
+                    }
+                    false => format!(
+                        "if gantry kept it, restore the annotation: {restore}; if not, {other_name}, or take it over"
+                    ),
+                };
+                let why = format!("its annotation {TOOLING} is missing, which names the tool that keeps it");
+                return Err(wrong(&why).help(format!("{help} with gantry deploy --take-over-app")));
+            }
+            tooling => {
+                let help = format!("{other_name}; to take the ApplySet over from that tool: --take-over-app");
+                return Err(wrong(&format!("its ApplySet belongs to {tooling:?}")).help(help));
+            }
         }
         let list = |key: &str| -> BTreeSet<String> {
             let text = record.annotation(key).unwrap_or_default();
@@ -168,6 +232,7 @@ impl Parent {
             parts: None,
             last: None,
             last_applied: None,
+            is_damaged: false,
         };
         Ok((parent, record))
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Content, ID_LABEL, KINDS, LAST, LAST_APPLIED, Last, NAMESPACES, Parent, SUM, TOOLING};
+use super::{Content, ID_LABEL, KINDS, LAST, LAST_APPLIED, Last, NAMESPACES, OUR_TOOLING, Parent, SUM, TOOLING};
 use crate::app::config_map::ConfigMap;
 use crate::app::inventory::{self, Inventory, Text};
 use crate::app::parts::{self, Existing, Parts};
@@ -26,7 +26,10 @@ impl Parent {
         let object = self.app.parent();
         let mut now = None;
         // While the record is there, whatever is left of its parts is found.
-        if self.parts.is_some() {
+        if self.is_damaged {
+            // Nobody reads it, and what is wrong with it may be what the server refuses to write over.
+            parts::sweep(&parts::existing(&self.app, target).await?, &Parts::default(), target).await?;
+        } else if self.parts.is_some() {
             let content = Content {
                 kinds: self.kinds.clone(),
                 namespaces: self.namespaces.clone(),
@@ -161,7 +164,7 @@ pub(super) fn object(
             "namespace": app.namespace,
             "labels": {ID_LABEL: app.id()},
             "annotations": {
-                TOOLING: concat!("gantry/v", env!("CARGO_PKG_VERSION")),
+                TOOLING: OUR_TOOLING,
                 KINDS: kinds.join(","),
                 NAMESPACES: additional.join(","),
             },
