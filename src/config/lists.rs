@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use super::kapp_defaults;
 use super::keys::{self, Kind};
 use super::layer::LayerData;
 use super::located::{self, Located, LocatedData};
@@ -224,6 +225,9 @@ impl Reader {
     fn rebase_rule(&mut self, item: &Located, path: &str) -> Option<RebaseRule> {
         self.mapping(item, path, &["path", "paths", "type", "sources", "ytt", "resourceMatchers"])?;
         if let Some(ytt) = item.get("ytt") {
+            if kapp_defaults::keeps_secrets_of_service_accounts(&item.to_value()) {
+                return None;
+            }
             let problem = ytt.key.problem(format!("{path}.ytt: gantry does not run ytt overlays"));
             self.problems.push(problem.help("name the fields that the cluster decides about: path, and type: copy"));
             return None;

@@ -20,6 +20,10 @@ use gantry_yaml as yaml;
 /// Bytes of a source from which on not all that is made of it is kept.
 const LARGE: usize = 32 << 20;
 
+/// The label of a ConfigMap by which kapp reads the Config in it, and the key of that.
+const CONFIG_LABEL: &str = "kapp.k14s.io/config";
+const CONFIG_KEY: &str = "config.yml";
+
 /// What one document came to. Numbers of documents are filled in by the caller, who sees all of them.
 #[derive(Default)]
 pub(super) struct Reading {
@@ -137,6 +141,9 @@ impl Reader<'_> {
             return self.reading.configs.push(ConfigDocument { origin });
         }
         let metadata = fields.get("metadata");
+        if let Some(problem) = self.config_in(&api_version, &kind, &fields, &origin, &at) {
+            return self.reading.problems.push(problem);
+        }
         match self.named(api_version, kind, metadata, &at, &origin.within) {
             Ok(object) => {
                 let raw = self.raw(json, &object, &origin);
@@ -144,6 +151,36 @@ impl Reader<'_> {
             }
             Err(problem) => self.reading.problems.push(problem),
         }
+    }
+
+    /// Notes the Config that a ConfigMap holds, as kapp reads it: the label says so. The ConfigMap is an object all the same.
+    fn config_in(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        fields: &Fields<'_>,
+        origin: &Origin,
+        at: &Location,
+    ) -> Option<Problem> {
+        let metadata = fields.get("metadata").filter(|metadata| metadata.get().contains(CONFIG_LABEL))?;
+        let below = |json: &RawValue, key: &str| {
+            let fields = serde_json::from_str::<Fields<'_>>(json.get()).ok()?;
+            fields.get(key).map(RawValue::to_owned)
+        };
+        below(&below(metadata, "labels")?, CONFIG_LABEL)?;
+        let wrong = |what: &str| Problem::new(format!("the label {CONFIG_LABEL} {what}")).at(at.clone());
+        if (api_version, kind) != ("v1", "ConfigMap") {
+            return Some(wrong(&format!("is for ConfigMaps, and this is a {kind}")).help("remove the label"));
+        }
+        let text = fields.get("data").and_then(|data| below(data, CONFIG_KEY));
+        if !text.is_some_and(|text| text.get().starts_with('"')) {
+            let help = "write the Config as a text at that key, or remove the label";
+            return Some(wrong(&format!("says that data has a Config at {CONFIG_KEY:?}, and it has not")).help(help));
+        }
+        let mut origin = origin.clone();
+        origin.within.extend(["data".into(), CONFIG_KEY.into()]);
+        self.reading.configs.push(ConfigDocument { origin });
+        None
     }
 
     /// The JSON of an object. That of one of very many is not kept: their text is, and that is enough to hold. CRDs are
