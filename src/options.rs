@@ -40,6 +40,15 @@ pub enum ListFormat {
     Json,
 }
 
+/// What `gantry permissions` prints the rights for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Purpose {
+    /// `gantry deploy`, and with it `check` and `diff`.
+    Deploy,
+    /// `gantry snapshot`.
+    Snapshot,
+}
+
 /// How `gantry catalog` answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CatalogFormat {
