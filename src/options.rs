@@ -40,6 +40,15 @@ pub enum ListFormat {
     Json,
 }
 
+/// The command whose permissions `gantry permissions` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Purpose {
+    /// `gantry deploy`, and with it `check` and `diff`.
+    Deploy,
+    /// `gantry snapshot`.
+    Snapshot,
+}
+
 /// The output formats of `gantry catalog`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CatalogFormat {

@@ -26,6 +26,7 @@ mod write;
 
 use std::io::Write;
 
+use self::apps::Consent;
 use self::prepare::loader;
 use crate::cli::{AppsCommand, Cli, Command, ConfigCommand, ConfigFlags, ReportCommand, RulesArgs};
 use crate::config;
@@ -45,9 +46,13 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Delete(args) => return Box::pin(flow::delete(args, host)).await,
         Command::Apps(args) => match &args.command {
             None => Box::pin(apps::list(args, host)).await,
-            Some(AppsCommand::Forget { cluster, name, yes }) => Box::pin(apps::forget(cluster, name, *yes, host)).await,
-            Some(AppsCommand::Rename { cluster, name, to, yes }) => {
-                Box::pin(rename::rename(cluster, name, to, *yes, host)).await
+            Some(AppsCommand::Forget { cluster, name, break_lock, yes }) => {
+                let consent = Consent { breaks_lock: *break_lock, confirmed: *yes };
+                Box::pin(apps::forget(cluster, name, consent, host)).await
+            }
+            Some(AppsCommand::Rename { cluster, name, to, break_lock, yes }) => {
+                let consent = Consent { breaks_lock: *break_lock, confirmed: *yes };
+                Box::pin(rename::rename(cluster, name, to, consent, host)).await
             }
         },
         Command::Inspect(args) => Box::pin(apps::inspect(args, host)).await,

@@ -130,6 +130,9 @@ pub enum AppsCommand {
         /// The app
         #[arg(short = 'a', long = "app", value_name = "NAME", required = true)]
         name: String,
+        /// Continue although a deploy of the app began less than 15 minutes ago and has not ended
+        #[arg(long)]
+        break_lock: bool,
         /// Do not ask for confirmation; required without a terminal
         #[arg(short = 'y', long)]
         yes: bool,
@@ -144,6 +147,9 @@ pub enum AppsCommand {
         /// Its new name
         #[arg(long, value_name = "NAME")]
         to: String,
+        /// Continue although a deploy of either name began less than 15 minutes ago and has not ended
+        #[arg(long)]
+        break_lock: bool,
         /// Do not ask for confirmation; required without a terminal
         #[arg(short = 'y', long)]
         yes: bool,

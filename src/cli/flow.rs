@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::common::{ConfigFlags, IdentityArgs, OutputArgs, TargetArgs};
-use crate::options::{DiffKind, PruneFlag, PruneMax, Shard, Wait, Waves};
+use crate::options::{DiffKind, PruneFlag, PruneMax, Purpose, Shard, Wait, Waves};
 use crate::plan::filter::Filter;
 
 const CONTEXTS: &str = "The kubeconfig context, or several: a,b,c or a pattern like 'prod-*'";
@@ -229,9 +229,18 @@ pub struct DiffArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("files", |arg| arg.required(false).required_unless_present("purpose")))]
 pub struct PermissionsArgs {
     #[command(flatten)]
     pub input: InputArgs,
+
+    /// What the rights are for; for a snapshot -f is optional, as it is there [default: deploy]
+    #[arg(long = "for", value_name = "deploy|snapshot")]
+    pub purpose: Option<Purpose>,
+
+    /// For a snapshot with --objects
+    #[arg(long, requires = "purpose")]
+    pub objects: bool,
 
     /// The app that the objects belong to; finding, deleting and recording its members requires more rights
     #[arg(short = 'a', long, value_name = "NAME")]
@@ -255,9 +264,9 @@ pub struct PermissionsArgs {
     #[arg(long = "as-group", value_name = "GROUP")]
     pub groups: Vec<String>,
 
-    /// The name of the Roles, ClusterRoles and bindings
-    #[arg(long, value_name = "NAME", default_value = "gantry-deploy")]
-    pub name: String,
+    /// The name of the Roles, ClusterRoles and bindings [default: gantry-deploy or gantry-snapshot]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
 }
 
 #[derive(Debug, Args)]

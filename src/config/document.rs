@@ -17,6 +17,7 @@ use crate::resource::Step;
 use gantry_yaml::{self as yaml, Data, Entry, Node, Span};
 
 use super::catalogs;
+use super::kapp_defaults;
 use super::keys::{self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, Reach, TEMPLATE_RULES};
 use super::layer::{self, LayerData, Path, Places};
 use super::located::{self, Located, LocatedData};
@@ -33,8 +34,12 @@ pub(super) struct Text<'a> {
     pub text: &'a str,
     /// The number of lines in the file before the document.
     pub lines_before: usize,
-    /// The steps to the Config if it is a member of a List.
+    /// The steps to the Config if it is a member of a List, or to its text if it is in a ConfigMap.
     pub within: &'a [Step],
+    /// The number of columns before each line of the text.
+    pub indent: usize,
+    /// The place of the whole text, if its lines are not lines of the file.
+    pub folded: Option<Location>,
     /// The folder that relative paths in the document are resolved against.
     pub folder: &'a FilePath,
     /// The folder of the project: the document may not name an output file or a target outside it.
@@ -57,11 +62,43 @@ impl Reading {
     }
 }
 
+impl<'a> Text<'a> {
+    fn at(&self, line: usize, column: usize) -> Location {
+        self.folded.clone().unwrap_or_else(|| Location {
+            file: self.file.to_owned(),
+            line: self.lines_before + line,
+            column: self.indent + column,
+        })
+    }
+
+    /// The text in a value of this one.
+    fn held<'t>(&'t self, node: &Node, value: &'t str) -> Text<'t> {
+        // A block scalar begins on the line after its indicator, and each line of it is one of the file.
+        let mut lines = self.text.lines().skip(node.span.line);
+        let indent_of = |line: &str| line.chars().take_while(|character| *character == ' ').count();
+        let mut indent = None;
+        let is_block = value.lines().all(|line| {
+            let Some(whole) = lines.next() else { return false };
+            if indent.is_none() && !line.trim().is_empty() {
+                indent = indent_of(whole).checked_sub(indent_of(line));
+            }
+            whole.trim() == line.trim()
+        });
+        Text {
+            text: value,
+            lines_before: self.lines_before + node.span.line,
+            within: &[],
+            indent: indent.unwrap_or_default(),
+            folded: (!is_block || indent.is_none()).then(|| self.at(node.span.line, node.span.column)),
+            ..*self
+        }
+    }
+}
+
 /// Reads one document. An empty document has no layer.
 pub(super) fn read(text: &Text<'_>) -> Reading {
     let mut reading = Reading::default();
-    let at =
-        |line: usize, column: usize| Location { file: text.file.to_owned(), line: text.lines_before + line, column };
+    let at = |line: usize, column: usize| text.at(line, column);
     let (root, duplicates) = match yaml::parse_with_duplicates(text.text) {
         Ok(None) => return reading,
         Ok(Some(parsed)) => parsed,
@@ -70,6 +107,12 @@ pub(super) fn read(text: &Text<'_>) -> Reading {
             return reading;
         }
     };
+    if let Some(node) = find(&root, text.within).filter(|_| !text.within.is_empty())
+        && let Some(value) = text_of(node)
+    {
+        reading.add(read(&text.held(node, value)));
+        return reading;
+    }
     for duplicate in duplicates {
         let first = at(duplicate.first.line, duplicate.first.column);
         reading.problems.push(
@@ -105,8 +148,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn place(&self, span: &Span) -> Place {
-        let line = self.text.lines_before + span.line;
-        Place::File(Location { file: self.text.file.to_owned(), line, column: span.column })
+        Place::File(self.text.at(span.line, span.column))
     }
 
     fn problem(&mut self, span: &Span, message: impl Into<String>, help: Option<String>) {
@@ -162,7 +204,8 @@ impl Reader<'_> {
                 continue;
             }
             if self.kapp && !keys::is_of_kapp(&path) {
-                if path == TEMPLATE_RULES && entry.value.data != Data::Sequence(Vec::new()) && !is_null(&entry.value) {
+                let is_followed = || kapp_defaults::are_followed(&entry.value.to_value());
+                if path == TEMPLATE_RULES && !is_null(&entry.value) && !is_followed() {
                     self.layer.templates = Some(self.place(&entry.key_span));
                 }
                 self.left_alone.push(path);

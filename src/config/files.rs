@@ -76,6 +76,8 @@ pub(super) fn read(layer: Layer, name: &Path, path: &Path, confined_to: Option<&
             text: &text[bytes.clone()],
             lines_before: count_lines(&text[..bytes.start]),
             within: &[],
+            indent: 0,
+            folded: None,
             folder,
             confined_to,
         }));

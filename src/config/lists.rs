@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use super::kapp_defaults;
 use super::keys::{self, Kind};
 use super::layer::LayerData;
 use super::located::{self, Located, LocatedData};
@@ -223,6 +224,9 @@ impl Reader {
     fn rebase_rule(&mut self, item: &Located, path: &str) -> Option<RebaseRule> {
         self.mapping(item, path, &["path", "paths", "type", "sources", "ytt", "resourceMatchers"])?;
         if let Some(ytt) = item.get("ytt") {
+            if kapp_defaults::keeps_secrets_of_service_accounts(&item.to_value()) {
+                return None;
+            }
             let problem = ytt.key.problem(format!("{path}.ytt: gantry does not run ytt overlays"));
             self.problems.push(problem.help("use path and type: copy to keep the live value of a field"));
             return None;

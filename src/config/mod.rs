@@ -16,6 +16,7 @@ mod document;
 mod duration;
 mod environment;
 mod files;
+mod kapp_defaults;
 mod keys;
 mod layer;
 mod lists;
@@ -189,6 +190,8 @@ fn read_among_manifests(origin: &Origin) -> document::Reading {
         text: source.text.get(origin.bytes.clone()).unwrap_or_default(),
         lines_before: source.text.get(..origin.bytes.start).map_or(0, files::count_lines),
         within: &origin.within,
+        indent: 0,
+        folded: None,
         folder: Path::new(""),
         confined_to: None,
     })

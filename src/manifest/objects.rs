@@ -20,6 +20,10 @@ use gantry_yaml as yaml;
 /// The size of a source, in bytes, from which the JSON of its objects is not kept in memory.
 const LARGE: usize = 32 << 20;
 
+/// The label of a ConfigMap from which kapp reads a Config, and the key of the Config.
+const CONFIG_LABEL: &str = "kapp.k14s.io/config";
+const CONFIG_KEY: &str = "config.yml";
+
 /// The result of parsing one document. The caller fills in document numbers, because it sees all documents.
 #[derive(Default)]
 pub(super) struct Reading {
@@ -137,6 +141,9 @@ impl Reader<'_> {
             return self.reading.configs.push(ConfigDocument { origin });
         }
         let metadata = fields.get("metadata");
+        if let Some(problem) = self.config_in(&api_version, &kind, &fields, &origin, &at) {
+            return self.reading.problems.push(problem);
+        }
         match self.named(api_version, kind, metadata, &at, &origin.within) {
             Ok(object) => {
                 let raw = self.raw(json, &object, &origin);
@@ -144,6 +151,36 @@ impl Reader<'_> {
             }
             Err(problem) => self.reading.problems.push(problem),
         }
+    }
+
+    /// Notes the Config in a ConfigMap that has kapp's label. The ConfigMap is still an object to deploy.
+    fn config_in(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        fields: &Fields<'_>,
+        origin: &Origin,
+        at: &Location,
+    ) -> Option<Problem> {
+        let metadata = fields.get("metadata").filter(|metadata| metadata.get().contains(CONFIG_LABEL))?;
+        let below = |json: &RawValue, key: &str| {
+            let fields = serde_json::from_str::<Fields<'_>>(json.get()).ok()?;
+            fields.get(key).map(RawValue::to_owned)
+        };
+        below(&below(metadata, "labels")?, CONFIG_LABEL)?;
+        let wrong = |what: &str| Problem::new(format!("the label {CONFIG_LABEL} {what}")).at(at.clone());
+        if (api_version, kind) != ("v1", "ConfigMap") {
+            return Some(wrong(&format!("is for ConfigMaps, but this is a {kind}")).help("remove the label"));
+        }
+        let text = fields.get("data").and_then(|data| below(data, CONFIG_KEY));
+        if !text.is_some_and(|text| text.get().starts_with('"')) {
+            let help = "write the Config as a text at that key, or remove the label";
+            return Some(wrong(&format!("requires a Config in data at {CONFIG_KEY:?}, but there is none")).help(help));
+        }
+        let mut origin = origin.clone();
+        origin.within.extend(["data".into(), CONFIG_KEY.into()]);
+        self.reading.configs.push(ConfigDocument { origin });
+        None
     }
 
     /// The JSON of an object. In a large source it is not kept in memory but made from the text when needed. The JSON

@@ -16,7 +16,7 @@ use crate::app::members::{self, Facts, Found};
 use crate::app::{App, Parent, check_name, config_maps, parent};
 use crate::apply::delete;
 use crate::cli::{AppsArgs, ClusterArgs, InspectArgs};
-use crate::cluster::{Desired, IN_FLIGHT, ListRequest, Target};
+use crate::cluster::{Desired, IN_FLIGHT, ListError, ListRequest, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::finding::Action;
 use crate::options::{ListFormat, TargetSpec};
@@ -29,6 +29,7 @@ use crate::resource::{Live, ObjectRef};
 use crate::text::{self, sanitize, table};
 
 const PAGE: u32 = 500;
+const METADATA_PAGE: u32 = 2000;
 
 /// The cluster that the flags name.
 pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)> {
@@ -62,6 +63,22 @@ pub(super) fn app_of(name: &str, settings: &Settings, target: &Target) -> Result
 pub(super) fn no_app(App { name, namespace }: &App) -> Error {
     let problem = Problem::new(format!("there is no app {name} in namespace {namespace}"));
     Error::failed(problem.help("gantry apps lists the existing ones; -n names the namespace of the record"))
+}
+
+/// What the user allows beforehand.
+#[derive(Debug, Clone, Copy)]
+pub struct Consent {
+    /// Another run may be writing the app.
+    pub breaks_lock: bool,
+    /// The question counts as answered.
+    pub confirmed: bool,
+}
+
+impl Consent {
+    /// Refuses to write an app that another run is writing. The answer may be a notice.
+    pub(super) fn lock(self, parent: &Parent) -> Result<Option<Problem>> {
+        if self.breaks_lock { Ok(None) } else { parent.locked(Timestamp::now()).map_err(Error::failed) }
+    }
 }
 
 async fn parent_of(name: &str, settings: &Settings, target: &Target) -> Result<Parent> {
@@ -135,26 +152,39 @@ fn entry((app, parent): &Listed) -> Value {
 }
 
 /// Every app, by namespace and name.
+///
+/// Records are listed by their label. One that has lost it is found by its name: the server cannot select names by their end,
+/// so the metadata of all ConfigMaps is listed.
 async fn all(target: &Target, namespace: Option<&str>) -> std::result::Result<Vec<Listed>, Problem> {
     let config_maps = config_maps();
-    let request =
+    let labelled =
         ListRequest { namespace, label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&config_maps, PAGE) };
+    let every = ListRequest { namespace, metadata_only: true, ..ListRequest::of(&config_maps, METADATA_PAGE) };
     let read = |found: &mut BTreeMap<(String, String), _>, json: &str| {
         let Some((app, live)) = parent::app_of(json) else { return };
         found.insert((app.namespace.clone(), app.name.clone()), (app, live));
     };
-    let found = target.list(&request).gather(read).await;
-    let found =
-        found.map_err(|error| error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring")))?;
+    let suspect = |found: &mut Vec<App>, json: &str| found.extend(parent::app_without_label(json));
+    let (mut labelled, mut every) = (target.list(&labelled), target.list(&every));
+    let (found, suspects) = tokio::join!(labelled.gather(read), every.gather(suspect));
+    let failed = |error: ListError| error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
+    let (mut found, suspects) = (found.map_err(failed)?, suspects.map_err(failed)?);
+    for app in suspects {
+        let live = Parent::unlabelled(&app, target).await.map_err(first)?;
+        found.extend(live.map(|live| ((app.namespace.clone(), app.name.clone()), (app, live))));
+    }
     let whole = async |(app, live): (App, Live)| {
         let parent = Parent::whole(&app, live, target).await;
-        let parent =
-            parent.map_err(|error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer")));
+        let parent = parent.map_err(first);
         // It may have been deleted meanwhile.
         parent.transpose().map(|parent| (app, parent))
     };
     let found: Vec<Option<Listed>> = stream::iter(found.into_values()).map(whole).buffered(IN_FLIGHT).collect().await;
     Ok(found.into_iter().flatten().collect())
+}
+
+fn first(error: Error) -> Problem {
+    error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"))
 }
 
 /// The members of an app, and whether they are ready.
@@ -243,17 +273,21 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
 }
 
 /// Removes the label from the members and deletes the record.
-pub async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) -> Result<String> {
+pub async fn forget(args: &ClusterArgs, name: &str, consent: Consent, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(args, host).await?;
     let work = async {
         let app = app_of(name, &settings, &target)?;
         let parent = Parent::read_to_forget(&app, &target).await?.ok_or_else(|| no_app(&app))?;
-        parent.locked(Timestamp::now()).map_err(Error::failed)?;
+        let lock = consent.lock(&parent)?;
+        if let Some(problem) = parent.undeletable(false) {
+            return Err(Error::failed(problem));
+        }
         let live = members::find(&parent, &target, members::Wanted::NOTHING).await?;
-        Ok((parent, live))
+        Ok((parent, lock, live))
     };
-    let (parent, live) = until(&stop, work).await?;
+    let (parent, lock, live) = until(&stop, work).await?;
+    host.notices(&lock);
     if !live.unread.is_empty() {
         return Err(Error::Failed(live.unread));
     }
@@ -269,7 +303,7 @@ pub async fn forget(args: &ClusterArgs, name: &str, yes: bool, host: &mut Host) 
         })
         .collect();
     let objects = text::count(removals.len(), "object");
-    if !yes {
+    if !consent.confirmed {
         write::needs_terminal(host, "go on without confirmation: --yes")?;
         write::confirm(host, &format!("Forget the app {name} and release {objects} in {}?", target.describe())).await?;
     }

@@ -3,6 +3,8 @@
 //! The output does not depend on the state of the target: it is valid for the first deploy of these manifests and for later
 //! ones. So live objects are read only if a binding refers to an existing role, and for the lookups of checks.
 
+mod of_snapshot;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use crate::app::{App, config_maps, kapp};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::olm::cluster_extension::Extension;
+use crate::options::Purpose;
 use crate::parallel::apart;
 use crate::plan::bundles::Bundle;
 use crate::plan::owner::Taken;
@@ -34,6 +37,17 @@ use crate::text;
 
 /// The manifests, as text.
 pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
+    if args.purpose == Some(Purpose::Snapshot) {
+        return of_snapshot::run(args, host).await;
+    }
+    if args.input.files.is_empty() {
+        return Err(Error::usage(
+            Problem::new("the rights for a deploy need its manifests").help("name them: -f PATH"),
+        ));
+    }
+    if args.objects {
+        return Err(Error::usage(Problem::new("--objects is about a snapshot").help("say --for snapshot")));
+    }
     let overrides = Overrides {
         user: args.user.clone(),
         groups: args.groups.clone(),
@@ -91,6 +105,15 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     Ok(text)
 }
 
+/// What the roles and bindings are called.
+fn name_of(args: &PermissionsArgs) -> &str {
+    let default = match args.purpose {
+        Some(Purpose::Snapshot) => "gantry-snapshot",
+        _ => "gantry-deploy",
+    };
+    args.name.as_deref().unwrap_or(default)
+}
+
 /// The subject of the bindings.
 async fn subjects(settings: &Settings, target: &Target) -> Result<Vec<Subject>> {
     if let Some(user) = &settings.user {
@@ -146,7 +169,7 @@ async fn print(
     if super::app::shows_logs(settings) {
         needs.extend(of_logs(plan, Occasion::Always));
     }
-    let yaml = Grants::for_all(plan, &needs).yaml(&args.name, subjects);
+    let yaml = Grants::for_all(plan, &needs).yaml(name_of(args), subjects);
     let names: Vec<String> = settings.checks.iter().map(|check| check.name.clone()).collect();
     let head = format!(
         "# Minimal RBAC to deploy {} with {}.\n",
@@ -193,7 +216,7 @@ async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan,
     for (_, note) in notes.into_iter().filter(|(is_so, _)| *is_so) {
         head.push_str(&format!("# {note}\n"));
     }
-    Ok(format!("{head}{}", grants.yaml(&args.name, &subjects)))
+    Ok(format!("{head}{}", grants.yaml(name_of(args), &subjects)))
 }
 
 /// The additional rights for the deploy of an app: to find its members, to delete those that leave, and to write its record.

@@ -5,10 +5,11 @@
 //! stops the command, each member has the label of one of the two names, and the inventory of that name has its uid.
 //! Running the same command again continues.
 
-use jiff::Timestamp;
+use std::collections::BTreeSet;
 
+use super::app::foreseen::listed;
 use super::app::last;
-use super::apps::{app_of, no_app, open};
+use super::apps::{Consent, app_of, no_app, open};
 use super::host::Host;
 use super::interrupt::until;
 use super::write;
@@ -24,7 +25,7 @@ use crate::resource::Live;
 use crate::text;
 use futures::stream::{self, StreamExt};
 
-pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &mut Host) -> Result<String> {
+pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(args, host).await?;
     let work = async {
@@ -34,8 +35,13 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
         }
         let before = Parent::read(&old, &target).await?;
         let after = Parent::read(&new, &target).await?;
+        let mut locks = Vec::new();
         for parent in [&before, &after].into_iter().flatten() {
-            parent.locked(Timestamp::now()).map_err(Error::failed)?;
+            locks.extend(consent.lock(parent)?);
+        }
+        let unfit = before.as_ref().and_then(|before| before.undeletable(true));
+        if let Some(problem) = unfit.or_else(|| after.as_ref()?.unwritable()) {
+            return Err(Error::failed(problem));
         }
         let before = before.ok_or_else(|| no_app(&old))?;
         if before.is_renamed_to(&new) {
@@ -60,16 +66,18 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
             ))));
         }
         let live = members::find(&before, &target, members::Wanted::NOTHING).await?;
-        Ok(Some((before, after, new, live)))
+        Ok(Some((before, after, new, live, locks)))
     };
-    let Some((before, after, new, live)) = until(&stop, work).await? else {
+    let Some((before, after, new, live, locks)) = until(&stop, work).await? else {
         return Ok(format!("Renamed the app {from} to {to}: an earlier run had already moved its members\n"));
     };
     if !live.unread.is_empty() {
         return Err(Error::Failed(live.unread));
     }
+    host.notices(&locks);
+    host.notices(&outside(&before, &live.found, to));
     let objects = text::count(before.members.len(), "object");
-    if !yes {
+    if !consent.confirmed {
         write::needs_terminal(host, "go on without confirmation: --yes")?;
         let question = format!("Rename the app {from} with {objects} to {to} in {}?", target.describe());
         write::confirm(host, &question).await?;
@@ -99,6 +107,30 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, yes: bool, host: &
     Ok(format!("Renamed the app {from} to {to}; {objects}\n"))
 }
 
+/// A notice about objects with the label of the app that its inventory does not have. They get the new label like members.
+fn outside(before: &Parent, found: &[Found], to: &str) -> Option<Problem> {
+    let (id, uids) = (before.app.id(), uids(before));
+    let is_outside = |found: &&Found| {
+        let facts = &found.facts;
+        facts.labels.get(PART_OF) == Some(&id) && facts.owners.is_empty() && !uids.contains(&*facts.uid)
+    };
+    let objects: Vec<_> = found.iter().filter(is_outside).map(|found| &*found.object).collect();
+    let problem = listed(objects.iter().copied(), |objects| {
+        let name = &before.app.name;
+        format!("the inventory of the app {name} does not have these objects, which carry its label: {objects}")
+    })?;
+    let lost = match before.has_sum() {
+        true => "",
+        // With a sum, such a record is a damaged one.
+        false => "; the record has no sum, so they may have been in its inventory: if so, restore it from a backup",
+    };
+    Some(problem.help(format!("they get the label of {to}, and gantry deletes none of them{lost}")))
+}
+
+fn uids(parent: &Parent) -> BTreeSet<&str> {
+    parent.members.iter().map(|member| &*member.uid).collect()
+}
+
 /// Sets the label of the members to the new name.
 async fn relabel(
     found: &[Found],
@@ -107,11 +139,11 @@ async fn relabel(
     target: &Target,
     field_manager: &str,
 ) -> std::result::Result<(), Vec<Problem>> {
-    let (old_id, new_id) = (before.app.id(), new.id());
-    let is_known = |found: &Found| before.members.iter().any(|member| member.uid == found.facts.uid);
+    let (old_id, new_id, uids) = (before.app.id(), new.id(), uids(before));
     // A controller updates the copies of a member's label by itself.
     let is_ours = |found: &&Found| {
-        found.facts.labels.get(PART_OF) == Some(&old_id) && (found.facts.owners.is_empty() || is_known(found))
+        found.facts.labels.get(PART_OF) == Some(&old_id)
+            && (found.facts.owners.is_empty() || uids.contains(&*found.facts.uid))
     };
     let one = async |found: &Found| {
         let Found { object, resource, facts } = found;

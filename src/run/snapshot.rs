@@ -17,7 +17,7 @@ use crate::config::{Loader, Overrides, Settings};
 use crate::crd::Crd;
 use crate::manifest::Loaded;
 use crate::plan::owner::Taken;
-use crate::plan::{self, PlanOptions, Prefetch, kinds};
+use crate::plan::{self, Plan, PlanOptions, Prefetch, kinds};
 use crate::preflight::registry;
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, RawObject, Resource};
@@ -63,7 +63,6 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
             folder: &folder,
             stage: progress.stage("reading live objects", None),
             crds: Vec::new(),
-            objects: 0,
             unread: Vec::new(),
             notices: target.notices().to_vec(),
         };
@@ -74,14 +73,15 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
         if args.objects {
             taking.custom_resources().await?;
         }
-        let Taking { crds, objects, unread, notices, .. } = taking;
-        Ok((target.describe(), crds.len(), objects, unread, notices))
+        let Taking { crds, unread, notices, .. } = taking;
+        Ok((target.describe(), crds.len(), unread, notices))
     };
-    let (described, crds, objects, mut unread, mut notices) = until(&stop, work).await?;
+    let (described, crds, mut unread, mut notices) = until(&stop, work).await?;
     unread.sort();
     unread.dedup();
     if !unread.is_empty() && !args.skip_unreadable {
-        let help = "nothing was written; grant the right, or leave such objects out with --skip-unreadable";
+        let help = "nothing was written; grant the rights, which gantry permissions --for snapshot prints, or leave such objects \
+                    out with --skip-unreadable";
         let explain = |problem: Problem| match problem.help {
             Some(own) => Problem { help: Some(format!("{own}; {help}")), ..problem },
             None => problem.help(help),
@@ -95,6 +95,8 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
     host.notices(&notices);
     let Written { created, changed, unchanged, removed } = folder.publish()?;
     let mut what = vec![text::count(crds, "CRD")];
+    // A custom resource that the manifests name is listed, too, and is one file.
+    let objects = (created + changed + unchanged).saturating_sub(crds);
     if objects > 0 {
         what.push(text::count(objects, "other object"));
     }
@@ -116,8 +118,6 @@ struct Taking<'a> {
     folder: &'a SnapshotFolder,
     stage: Stage,
     crds: Vec<Custom>,
-    /// The number of files of other objects.
-    objects: usize,
     /// What cannot be read.
     unread: Vec<Problem>,
     notices: Vec<Problem>,
@@ -147,30 +147,18 @@ impl Taking<'_> {
         let take = |live: &Live| Custom::of(live);
         // A snapshot without them would be useless, so --skip-unreadable does not apply.
         let listed = list(self.target, self.folder, &resource, &self.stage, take).await;
-        self.crds = listed.map_err(|error| Error::failed(error.into_problem()))?.0;
+        let needs = "gantry permissions --for snapshot prints the rights that are needed";
+        let explain = |error| match error {
+            Unlisted::Refused(problem) => problem.help(needs),
+            Unlisted::Failed(problem) => problem,
+        };
+        self.crds = listed.map_err(|error| Error::failed(explain(error)))?;
         Ok(())
     }
 
     /// The live objects that the manifests name, and the CRDs of their kinds.
-    async fn those_of(&mut self, mut manifests: Loaded, settings: &Settings) -> Result<()> {
-        // Secrets are not read, so no right to read them is needed.
-        let all = manifests.manifests.len();
-        manifests.manifests.retain(|manifest| !manifest.object.is_secret());
-        let secrets = all - manifests.manifests.len();
-        let options = PlanOptions {
-            namespace: settings.namespace.as_deref(),
-            field_manager: &settings.field_manager,
-            goes_on_unread: true,
-            keep_unplaced: true,
-            settles_doubts: false,
-            taken: &Taken::new(&settings.take_ownership),
-            rebases: &settings.rules.rebases,
-            app: None,
-            known: &BTreeMap::new(),
-            as_applied: &BTreeMap::new(),
-            keeps_answers: false,
-        };
-        let plan = plan::build(manifests, Prefetch::none(), self.target, options, &|_, _| ()).await?;
+    async fn those_of(&mut self, manifests: Loaded, settings: &Settings) -> Result<()> {
+        let (plan, secrets) = plan_of(manifests, settings, self.target).await?;
         self.unread.extend(plan.unread());
         for unplaced in &plan.unplaced {
             let problem = unplaced.problem.clone();
@@ -192,7 +180,6 @@ impl Taking<'_> {
             }
             if let Some(live) = &change.live {
                 self.folder.add(live).map_err(Error::failed)?;
-                self.objects += 1;
             }
         }
         if secrets > 0 {
@@ -230,7 +217,7 @@ impl Taking<'_> {
         let mut failed = Vec::new();
         for of_one in listed {
             match of_one {
-                Ok((_, new)) => self.objects += new,
+                Ok(_) => {}
                 Err(Unlisted::Refused(problem)) => self.unread.push(problem),
                 Err(Unlisted::Failed(problem)) => failed.push(problem),
             }
@@ -239,6 +226,28 @@ impl Taking<'_> {
         failed.dedup();
         if failed.is_empty() { Ok(()) } else { Err(Error::Failed(failed)) }
     }
+}
+
+/// The objects that the manifests name, as they are live, and the number of Secrets, which are left out: they are not read, so
+/// no right to read them is needed.
+pub(super) async fn plan_of(mut manifests: Loaded, settings: &Settings, target: &Target) -> Result<(Plan, usize)> {
+    let all = manifests.manifests.len();
+    manifests.manifests.retain(|manifest| !manifest.object.is_secret());
+    let secrets = all - manifests.manifests.len();
+    let options = PlanOptions {
+        namespace: settings.namespace.as_deref(),
+        field_manager: &settings.field_manager,
+        goes_on_unread: true,
+        keep_unplaced: true,
+        settles_doubts: false,
+        taken: &Taken::new(&settings.take_ownership),
+        rebases: &settings.rules.rebases,
+        app: None,
+        known: &BTreeMap::new(),
+        as_applied: &BTreeMap::new(),
+        keeps_answers: false,
+    };
+    Ok((plan::build(manifests, Prefetch::none(), target, options, &|_, _| ()).await?, secrets))
 }
 
 /// Converts an item of a list to an object. Items of a folder are complete, and may lack what a server adds.
@@ -266,22 +275,16 @@ impl Unlisted {
             ListError::Expired | ListError::Other(_) => Self::Failed(problem),
         }
     }
-
-    fn into_problem(self) -> Problem {
-        match self {
-            Self::Refused(problem) | Self::Failed(problem) => problem,
-        }
-    }
 }
 
-/// Writes the objects of a resource. Returns the result of `take` for each, and their number.
+/// Writes the objects of a resource. Returns the result of `take` for each.
 async fn list<T>(
     target: &Target,
     folder: &SnapshotFolder,
     resource: &Resource,
     stage: &Stage,
     take: impl Fn(&Live) -> std::result::Result<T, Problem>,
-) -> std::result::Result<(Vec<T>, usize), Unlisted> {
+) -> std::result::Result<Vec<T>, Unlisted> {
     let mut pages = target.list(&ListRequest::of(resource, PAGE));
     let (mut taken, mut names) = (Vec::new(), Vec::new());
     loop {
@@ -297,7 +300,7 @@ async fn list<T>(
                     stage.advance();
                 }
             }
-            Ok(None) => return Ok((taken, names.len())),
+            Ok(None) => return Ok(taken),
             Err(ListError::Expired) => {
                 folder.forget(&names);
                 taken.clear();

@@ -10,6 +10,7 @@ mod last_applied;
 mod parts;
 mod readiness;
 mod rename;
+mod unfit;
 
 const PART_OF: &str = "applyset.kubernetes.io/part-of";
 

@@ -19,6 +19,7 @@ mod first_install;
 mod harness;
 mod job;
 mod kapp;
+mod kapp_built_in;
 mod kapp_config;
 mod kube_list;
 mod kube_target;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::support::rights::{grant, replace};
 use crate::support::{Bed, ControlPlane, Gantry, Output, control_plane};
 
 /// A value that a snapshot must never contain.
@@ -178,4 +179,76 @@ fn what_cannot_be_read_leaves_no_snapshot_unless_it_is_left_out() {
     let own = bed.gantry(cp.kubeconfig("admin"), &["snapshot", "-o", "own"]).run();
     own.code(2).stderr_contains("own is not empty and is not a snapshot: it contains crd.yaml");
     assert_eq!(files(&bed.folder.path().join("own")), BTreeMap::from([("crd.yaml".into(), "mine: true\n".into())]));
+}
+
+/// What `gantry permissions` prints for a user that has no rights.
+fn printed(bed: &Bed, cp: &ControlPlane, user: &str, flags: &[&str]) -> String {
+    let arguments = ["permissions", "--for", "snapshot", "--name", &bed.names.namespace, "--as", user];
+    let run = bed.gantry(cp.kubeconfig("admin"), &arguments).args(flags).run();
+    run.code(0).stdout.clone()
+}
+
+#[test]
+fn the_rights_that_are_printed_for_a_snapshot_are_enough_and_none_is_too_many() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let namespace = &bed.names.namespace;
+    let secret = format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {namespace}}}\n");
+    let crd = bed.crd("first: {type: string}");
+    let all =
+        [&bed.namespace(), &crd, &bed.config_map("a", "a"), &secret, &bed.sample()].map(String::as_str).join("---\n");
+    bed.write("manifests.yaml", &all);
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0);
+    // Also an object that is not there: nobody knows that without reading it.
+    bed.write("manifests.yaml", &[&all, &bed.config_map("b", "b")].map(String::as_str).join("---\n"));
+    let user = cp.user(&json!([]));
+    let flags = ["-f", "manifests.yaml", "--objects"];
+    let refused = snapshot(&bed, cp, &user, &flags);
+    refused.code(1).stderr_contains("gantry permissions --for snapshot");
+    let printed = printed(&bed, cp, &user, &flags);
+    assert!(printed.starts_with("# Minimal RBAC for a snapshot of 5 objects and the CRDs of their kinds"), "{printed}");
+    for word in ["secrets", "patch", "create", "watch", "kind: Namespace"] {
+        assert!(!printed.contains(word), "{word}\n{printed}");
+    }
+    let roles = grant(cp, &user, &printed);
+    snapshot(&bed, cp, &user, &flags).code(0).stdout_contains("Wrote 1 CRD and 3 other objects");
+    // Without any of the rules it is not written.
+    for role in &roles {
+        let rules = role["rules"].as_array().expect("rules");
+        for (left_out, rule) in rules.iter().enumerate() {
+            let mut fewer = role.clone();
+            fewer["rules"].as_array_mut().expect("rules").remove(left_out);
+            replace(cp, &user, &fewer, rule);
+            let output = snapshot(&bed, cp, &user, &flags);
+            assert_eq!(output.code, Some(1), "{rule:#}\n{}", output.stderr);
+        }
+        replace(cp, &user, role, &Value::Null);
+    }
+    snapshot(&bed, cp, &user, &flags).code(0);
+}
+
+#[test]
+fn the_rights_for_a_snapshot_of_everything_name_the_kinds_that_there_are() {
+    let cp = ControlPlane::start();
+    let bed = Bed::new();
+    bed.write("manifests.yaml", &[bed.namespace(), bed.crd("first: {type: string}"), bed.sample()].join("---\n"));
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0);
+    let user = cp.user(&json!([]));
+    snapshot(&bed, &cp, &user, &[]).code(1).stderr_contains("gantry permissions --for snapshot prints the rights");
+    grant(&cp, &user, &printed(&bed, &cp, &user, &[]));
+    snapshot(&bed, &cp, &user, &[]).code(0).stdout_contains("Wrote 1 CRD to live");
+    let objects = snapshot(&bed, &cp, &user, &["--objects"]);
+    objects.code(1).stderr_contains("gantry permissions --for snapshot prints");
+    let printed = printed(&bed, &cp, &user, &["--objects"]);
+    assert!(printed.contains("print again for CRDs that are added later"), "{printed}");
+    grant(&cp, &user, &printed);
+    snapshot(&bed, &cp, &user, &["--objects"]).code(0).stdout_contains("Wrote 1 CRD and 1 other object to live");
+
+    let permissions = |flags: &[&str]| bed.gantry(cp.kubeconfig("admin"), &["permissions"]).args(flags).run();
+    permissions(&["--for", "snapshot", "--as", "x"]).code(0).stdout_contains("name: gantry-snapshot");
+    permissions(&["-f", "manifests.yaml", "--as", "x"]).code(0).stdout_contains("name: gantry-deploy");
+    permissions(&[]).code(2).stderr_contains("--file");
+    permissions(&["--for", "deploy"]).code(2).stderr_contains("-f PATH");
+    permissions(&["--for", "deploy", "-f", "manifests.yaml", "--objects"]).code(2).stderr_contains("--for snapshot");
+    permissions(&["--for", "snapshot", "-a", "shop"]).code(2).stderr_contains("are about a deploy");
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use bindings::Bindings;
-use rule::{Group, Operation, Rule, Side, Source};
+use rule::{BY_KIND, Group, Operation, Rule, Side, Source};
 pub use steps::Step;
 use steps::{Disorder, Edge, Node, Sorted};
 use written::{Ordering, Unreadable};
@@ -292,8 +292,10 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
         for rule in &ordering.rules {
             // The group may have only objects that are deleted.
             let is_here = rule.operation == rule.other;
-            // Rules of a configuration may concern other manifests.
-            let is_here = is_here && !(rule.is_optional && matches!(rule.source, Source::Binding(..)));
+            // Rules of a configuration may concern other manifests, and those about the groups that kapp makes by kind do.
+            let is_by_kind = matches!(&rule.group, Group::Named(name) if name.starts_with(BY_KIND));
+            let is_general = matches!(rule.source, Source::Binding(..)) && (rule.is_optional || is_by_kind);
+            let is_here = is_here && !is_general;
             if is_here && !groups.contains(&rule.group) && said.insert(&rule.group) {
                 let message = match &rule.group {
                     Group::Named(_) => {

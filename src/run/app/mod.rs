@@ -11,6 +11,8 @@ use jiff::Timestamp;
 
 use crate::app::members::{self, Live};
 use crate::app::{App, Parent, inventory, label, versions};
+use crate::apply::Applied;
+use crate::apply::delete::Removed;
 use crate::cli::AppFlags;
 use crate::cluster::Target;
 use crate::config::Settings;
@@ -47,8 +49,10 @@ pub struct Managed {
     prunes_adopted: bool,
     deletes: bool,
     kapp: Option<FromKapp>,
-    /// The tool that keeps the record, if it is not gantry.
+    /// The tool that keeps the record, if it is not gantry, as a sentence names it.
     tool: Option<String>,
+    /// A lock that counts for nothing.
+    lock: Option<Problem>,
 }
 
 /// What the run does with the app.
@@ -114,12 +118,14 @@ pub async fn open(
     };
     let tool = tool.flatten();
     if tool.is_some() && writes && !asks && !confirmed {
-        let problem = Problem::new(format!("the ApplySet of {} belongs to another tool", app.parent()));
+        let problem =
+            Problem::new(format!("the ApplySet of {} belongs to another tool or an unnamed one", app.parent()));
         return Err(Error::failed(problem.help("take it over without confirmation: --take-over-app --yes")));
     }
-    if let Some(parent) = parent.as_ref().filter(|_| writes && !flags.break_lock) {
-        parent.locked(Timestamp::now()).map_err(Error::failed)?;
-    }
+    let lock = match parent.as_ref().filter(|_| writes && !flags.break_lock) {
+        Some(parent) => parent.locked(Timestamp::now()).map_err(Error::failed)?,
+        None => None,
+    };
     let live = match (&parent, live.flatten()) {
         (Some(_), Some(live)) if as_applied.is_some() => live,
         (Some(parent), _) => {
@@ -174,6 +180,7 @@ pub async fn open(
         deletes,
         kapp,
         tool,
+        lock,
     }))
 }
 
@@ -197,14 +204,27 @@ impl Managed {
     pub fn plan(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
         let mut foreseen = self.plan_own(plan, settings);
         if let Some(tool) = &self.tool {
-            let message = format!("the record of the app {} is taken over from {tool:?}", self.app.name);
-            foreseen.notices.push(Problem::new(message).help(format!("do not deploy it with {tool:?} any more")));
+            let message = format!("the record of the app {} is taken over from {tool}", self.app.name);
+            foreseen.notices.push(Problem::new(message).help("do not deploy it with that tool any more"));
         }
         if let Some(kapp) = &self.kapp {
             let (deleted, members) = kapp.plan(plan, &mut foreseen, settings.prune);
             foreseen.blocks.extend(self.too_many(deleted, members, settings));
         }
+        foreseen.notices.extend(self.lock.clone());
+        if let Some((problem, is_written)) = self.unfit(plan) {
+            let problems = if is_written { &mut foreseen.hindrances } else { &mut foreseen.notices };
+            problems.push(problem);
+        }
         foreseen
+    }
+
+    /// Why the record cannot be written or deleted, and whether a deploy of the plan would do that.
+    fn unfit(&self, plan: &Plan) -> Option<(Problem, bool)> {
+        let parent = self.parent.as_ref()?;
+        let problem = if self.deletes { parent.undeletable(true) } else { parent.unwritable() }?;
+        let is_stale = || self.is_stale(&self.record(plan, &Applied::not_reached(plan), &Removed::default()));
+        Some((problem, parent.is_going() || plan.is_written() || is_stale()))
     }
 
     fn plan_own(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {

@@ -1,0 +1,82 @@
+//! Whether the server lets anyone write a record, and delete it. What it would refuse in the middle is refused before the first
+//! write.
+
+use super::Parent;
+use crate::app::config_map::ConfigMap;
+use crate::problem::Problem;
+use crate::text::sanitize;
+
+impl Parent {
+    /// Whether somebody has deleted the record: it is there only until its finalizers are removed.
+    pub fn is_going(&self) -> bool {
+        self.record().metadata.deletion_timestamp.is_some()
+    }
+
+    /// Why the record cannot be written, and what to do.
+    pub fn unwritable(&self) -> Option<Problem> {
+        let record = self.record();
+        let object = self.app.parent();
+        if let Some(time) = &record.metadata.deletion_timestamp {
+            let (finalizers, patch) = (named(record.finalizers()), without_finalizers(&object.to_string()));
+            let message = format!(
+                "{object} was deleted at {}, and the app {} loses its record when {finalizers} removed",
+                sanitize(time),
+                self.app.name
+            );
+            let help = format!(
+                "to keep the app, copy the record, let it go and create it again without deletionTimestamp and finalizers: kubectl \
+                 get {object} -o yaml > record.yaml; {patch}; kubectl create -f record.yaml"
+            );
+            return Some(Problem::new(message).help(help));
+        }
+        record.is_immutable().then(|| {
+            let message = format!("{object} is immutable, so the record of the app {} cannot be written", self.app.name);
+            let help = format!(
+                "create it again without `immutable: true`: kubectl get {object} -o yaml > record.yaml; remove that line; kubectl \
+                 replace --force -f record.yaml"
+            );
+            Problem::new(message).help(help)
+        })
+    }
+
+    /// Why the record cannot be deleted, and what to do. `writes`: it is written before.
+    pub fn undeletable(&self, writes: bool) -> Option<Problem> {
+        // The inventory of a record that names parts is emptied first.
+        let is_emptied = self.parts.is_some() && !self.is_damaged;
+        if (writes || is_emptied || self.is_going())
+            && let Some(problem) = self.unwritable()
+        {
+            return Some(problem);
+        }
+        let record = self.record();
+        (!record.finalizers().is_empty()).then(|| {
+            let object = self.app.parent();
+            let message = format!(
+                "{object} would stay after its deletion until {} removed, and the app {} with it",
+                named(record.finalizers()),
+                self.app.name
+            );
+            let help = format!("if nobody needs them: {}", without_finalizers(&object.to_string()));
+            Problem::new(message).help(help)
+        })
+    }
+
+    fn record(&self) -> ConfigMap {
+        // It was parsed before.
+        ConfigMap::parse(&self.live.raw.json()).unwrap_or_default()
+    }
+}
+
+/// `its finalizer "a" is`
+fn named(finalizers: &[String]) -> String {
+    let names: Vec<String> = finalizers.iter().map(|name| format!("{:?}", sanitize(name))).collect();
+    match &names[..] {
+        [] => "the server has it".to_owned(),
+        [name] => format!("its finalizer {name} is"),
+        names => format!("its finalizers {} are", names.join(", ")),
+    }
+}
+
+fn without_finalizers(object: &str) -> String {
+    format!(r#"kubectl patch {object} --type=merge -p '{{"metadata":{{"finalizers":null}}}}'"#)
+}

@@ -1,0 +1,128 @@
+//! Whether another run is writing an app: who began one keeps others out for a while.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Outcome, Parent};
+use crate::app::MANAGER;
+use crate::app::config_map::ConfigMap;
+use crate::problem::Problem;
+use crate::text::sanitize;
+
+/// How long a run that began locks out others.
+const LOCKED: SignedDuration = SignedDuration::from_mins(15);
+
+impl Parent {
+    /// Whether another run is writing this app. The answer is a notice where one seems to, but by a clock that is wrong.
+    ///
+    /// The run that began wrote the time of its own clock. The server wrote when it received that: the earlier of the two counts,
+    /// so that a clock that is fast does not keep others out for longer.
+    ///
+    /// # Errors
+    /// Who runs it, and what to do.
+    pub fn locked(&self, now: Timestamp) -> std::result::Result<Option<Problem>, Problem> {
+        let Some(last) = self.last.as_ref().filter(|last| last.outcome == Outcome::Started) else { return Ok(None) };
+        let received = ConfigMap::parse(&self.live.raw.json()).ok().and_then(|record| record.applied(MANAGER));
+        let began = received.map_or(last.time, |received| received.min(last.time));
+        let age = now.duration_since(began);
+        if age >= LOCKED || is_gone(&last.holder) {
+            return Ok(None);
+        }
+        let (user, holder) = (sanitize(&last.user), sanitize(last.holder.split('|').next().unwrap_or_default()));
+        let (app, at) = (&self.app.name, began.strftime("%Y-%m-%dT%H:%M:%SZ"));
+        if age <= -LOCKED {
+            let message = format!(
+                "the lock of the app {app} is ignored: by the record {user} on {holder} began at {at}, which is more than {} \
+                 minutes in the future",
+                LOCKED.as_mins(),
+            );
+            return Ok(Some(Problem::new(message).help(format!("check the clocks of this machine and of {holder}"))));
+        }
+        let when = match age.as_secs() {
+            ..0 => format!("{} s in the future", -age.as_secs()),
+            age => format!("{age} s ago"),
+        };
+        let message = format!("another deploy of the app {app} is running: {user} on {holder} began {when}, at {at}");
+        Err(Problem::new(message).help("wait until it has ended; if it was killed, continue with --break-lock"))
+    }
+}
+
+/// Identifies this process to a later one on the same machine: host, namespace of process ids, id and start time.
+pub fn holder(environment: &BTreeMap<String, String>) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    let host = host.or_else(|| environment.get("HOSTNAME").cloned()).unwrap_or_else(|| "unknown".to_owned());
+    let id = std::process::id();
+    match process(id) {
+        Some((space, start)) => format!("{host}|{space}|{id}|{start}"),
+        None => host,
+    }
+}
+
+/// The namespace of process ids, and the start of the process in ticks since boot, from Linux' `/proc`.
+fn process(id: u32) -> Option<(String, String)> {
+    let space = std::fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // Fields after the program's name, which can contain any character; the start is the 22nd field.
+    let start = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.to_owned();
+    Some((format!("{}:{space}", boot.trim()), start))
+}
+
+/// Whether a process on this machine has certainly ended.
+fn is_gone(holder: &str) -> bool {
+    let [_, space, id, start] = holder.split('|').collect::<Vec<_>>()[..] else { return false };
+    let (Ok(id), Some((our_space, _))) = (id.parse::<u32>(), process(std::process::id())) else { return false };
+    space == our_space && process(id).is_none_or(|(_, now)| now != start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{last, parent};
+    use super::*;
+    use crate::resource::RawObject;
+
+    #[test]
+    fn a_run_that_writes_keeps_others_out_for_a_while() {
+        let at =
+            |minutes: i64| "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes);
+        let elsewhere = parent(last(Outcome::Started, "elsewhere|x|1|2".into()));
+        let problem = elsewhere.locked(at(14)).unwrap_err();
+        assert!(problem.message.contains("ann on elsewhere began 840 s ago"), "{}", problem.message);
+        assert_eq!(elsewhere.locked(at(15)), Ok(None));
+        let problem = elsewhere.locked(at(-14)).unwrap_err();
+        assert!(problem.message.contains("ann on elsewhere began 840 s in the future"), "{}", problem.message);
+        let notice = elsewhere.locked(at(-15)).unwrap().unwrap();
+        assert!(notice.message.starts_with("the lock of the app shop is ignored"), "{}", notice.message);
+        assert!(parent(last(Outcome::Failed, "elsewhere|x|1|2".into())).locked(at(1)).is_ok());
+        let ours = holder(&BTreeMap::new());
+        assert!(parent(last(Outcome::Started, ours)).locked(at(1)).is_err(), "this process runs");
+    }
+
+    /// A clock that is fast does not make a lock last longer than by the clock of the server.
+    #[test]
+    fn a_lock_counts_from_the_earlier_of_the_times_of_its_run_and_of_the_server() {
+        let at = |time: &str| time.parse::<Timestamp>().unwrap();
+        let mut parent = parent(last(Outcome::Started, "elsewhere|x|1|2".into()));
+        parent.last.as_mut().unwrap().time = at("2027-01-01T00:00:00Z");
+        let mut record = parent.live.raw.value();
+        let entry =
+            |manager: &str, time: &str| serde_json::json!({"manager": manager, "operation": "Apply", "time": time});
+        record["metadata"]["managedFields"] =
+            [entry(MANAGER, "2026-01-01T00:00:00Z"), entry("other", "2025-01-01T00:00:00Z")].into();
+        parent.live.raw = RawObject::from_value(&record);
+        let problem = parent.locked(at("2026-01-01T00:14:00Z")).unwrap_err();
+        assert!(problem.message.contains("began 840 s ago, at 2026-01-01T00:00:00Z"), "{}", problem.message);
+        assert_eq!(parent.locked(at("2026-01-01T00:15:00Z")), Ok(None));
+        assert!(parent.locked(at("2025-12-31T00:00:00Z")).unwrap().is_some());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_of_this_machine_that_has_ended_keeps_nobody_out() {
+        let ours = holder(&BTreeMap::new());
+        let (rest, _) = ours.rsplit_once('|').unwrap();
+        assert!(is_gone(&format!("{rest}|1")), "the id belongs to a later process");
+        assert!(!is_gone(&ours));
+    }
+}

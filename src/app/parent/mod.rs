@@ -1,0 +1,177 @@
+//! The ConfigMap that records an app: an ApplySet parent with the inventory and the outcome of the last run.
+
+mod fit;
+mod lock;
+mod read;
+mod write;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::App;
+use super::config_map::ConfigMap;
+use super::inventory::{Member, group_kind};
+use super::last_applied::LastApplied;
+use super::parts::Parts;
+use crate::resource::Live;
+
+pub use lock::holder;
+pub use read::{app_of, app_without_label};
+pub use write::write;
+
+/// The label that makes an object the parent of an ApplySet.
+pub const ID_LABEL: &str = "applyset.kubernetes.io/id";
+const TOOLING: &str = "applyset.kubernetes.io/tooling";
+const OUR_TOOLING: &str = concat!("gantry/v", env!("CARGO_PKG_VERSION"));
+/// The annotation that lists the kinds of an ApplySet.
+pub const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+/// The key of `data` for [`Last`].
+const LAST: &str = "last";
+/// The key of `data` for [`LastApplied`].
+const LAST_APPLIED: &str = "last-applied";
+/// The key of `data` for [`inventory::sum`]. Older records lack it and get it with the next write.
+const SUM: &str = "inventory-sum";
+const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
+
+/// The outcome of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// It is writing, or was killed while it wrote.
+    Started,
+    Applied,
+    Failed,
+}
+
+/// The last run that wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Last {
+    pub time: Timestamp,
+    pub outcome: Outcome,
+    /// The user name on the server.
+    #[serde(default)]
+    pub user: String,
+    #[serde(default)]
+    pub version: String,
+    /// The process: see [`holder`].
+    #[serde(default)]
+    pub holder: String,
+    /// Why it did not complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
+}
+
+impl Last {
+    /// For a record without a run.
+    pub fn none() -> Self {
+        Last {
+            time: Timestamp::UNIX_EPOCH,
+            outcome: Outcome::Applied,
+            user: String::new(),
+            version: String::new(),
+            holder: String::new(),
+            reasons: Vec::new(),
+        }
+    }
+}
+
+/// A live parent.
+#[derive(Debug, Clone)]
+pub struct Parent {
+    pub app: App,
+    pub live: Live,
+    /// `Kind.group` of all members, and possibly of more.
+    pub kinds: BTreeSet<String>,
+    /// The namespaces of all members, and possibly more.
+    pub namespaces: BTreeSet<String>,
+    pub members: BTreeSet<Member>,
+    /// `None` if no other object holds a part of it.
+    pub parts: Option<Parts>,
+    pub last: Option<Last>,
+    pub last_applied: Option<LastApplied>,
+    /// The record cannot be read, and is read only to be given up. No member is known then, and no part.
+    pub is_damaged: bool,
+}
+
+/// What to record.
+#[derive(Debug, Clone)]
+pub struct Content {
+    pub kinds: BTreeSet<String>,
+    pub namespaces: BTreeSet<String>,
+    pub members: BTreeSet<Member>,
+    pub last: Last,
+    /// `None` if it is unknown whether the members match the manifests.
+    pub last_applied: Option<LastApplied>,
+    /// Before the run ends there can be more members than one object can hold.
+    pub may_split: bool,
+}
+
+impl Parent {
+    /// Whether the app already has the other name, so that only this record is left.
+    pub fn is_renamed_to(&self, other: &App) -> bool {
+        self.parts.as_ref().is_some_and(|parts| parts.renamed_to.as_ref() == Some(&other.name))
+    }
+
+    /// Whether the record has a sum, so that no member can have been removed from its inventory.
+    pub fn has_sum(&self) -> bool {
+        ConfigMap::parse(&self.live.raw.json()).is_ok_and(|record| record.value(SUM).is_some())
+    }
+}
+
+/// The kinds and namespaces of members.
+pub fn reach<'m>(members: impl IntoIterator<Item = &'m Member>) -> (BTreeSet<String>, BTreeSet<String>) {
+    let (mut kinds, mut namespaces) = (BTreeSet::new(), BTreeSet::new());
+    for member in members {
+        kinds.insert(group_kind(&member.group, &member.kind));
+        namespaces.extend(member.namespace.clone());
+    }
+    (kinds, namespaces)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::inventory;
+    use super::*;
+    use crate::app::last_applied::Mark;
+    use crate::resource::{ObjectRef, RawObject};
+
+    pub fn app() -> App {
+        App { name: "shop".into(), namespace: "prod".into() }
+    }
+
+    pub fn last(outcome: Outcome, holder: String) -> Last {
+        let time = "2026-01-01T00:00:00Z".parse().unwrap();
+        Last { time, outcome, user: "ann".into(), version: "v1".into(), holder, reasons: Vec::new() }
+    }
+
+    pub fn parent(last: Last) -> Parent {
+        let member = Member {
+            group: "apps".into(),
+            kind: "Deployment".into(),
+            namespace: Some("web".into()),
+            name: "a".into(),
+            uid: "u".into(),
+            adopted: false,
+        };
+        let (kinds, namespaces) = reach([&member]);
+        let mark = |uid: &str| {
+            let live = json!({"metadata": {"uid": uid, "resourceVersion": "1", "managedFields": [{"manager": "m", "operation": "Apply"}]}});
+            let object =
+                ObjectRef { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: None, name: "a".into() };
+            Mark::of(&object, &RawObject::new("{}"), &live.to_string(), "m").unwrap()
+        };
+        let marks = [("u".to_owned(), mark("u"))].into();
+        let last_applied = Some(LastApplied { input: "1-1".into(), marks });
+        let members = [member].into();
+        let inventory = inventory::encode(&members).unwrap();
+        let content = Content { kinds, namespaces, members, last, last_applied, may_split: false };
+        let raw = RawObject::from_value(&write::object(&app(), &content, &inventory, None).unwrap());
+        let live = Live { raw, uid: "p".into(), resource_version: "1".into() };
+        Parent::of(&app(), live, &[]).unwrap()
+    }
+}

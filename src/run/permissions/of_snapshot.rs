@@ -1,0 +1,125 @@
+//! The rights that `gantry snapshot` needs: to read, and nothing else.
+
+use std::collections::BTreeSet;
+
+use super::{name_of, need, subjects};
+use crate::cli::PermissionsArgs;
+use crate::cluster::{Desired, ListError, ListRequest, Target};
+use crate::config::{Loader, Overrides};
+use crate::plan::{Plan, kinds};
+use crate::preflight::permission_validation::{Grants, Need};
+use crate::preflight::registry;
+use crate::problem::{Error, Problem, Result};
+use crate::resource::Resource;
+use crate::run::host::Host;
+use crate::run::interrupt::until;
+use crate::run::prepare::{complete, connection, loader, overrides, read_input};
+use crate::run::snapshot;
+use crate::text;
+
+const PAGE: u32 = 500;
+
+/// The manifests of the roles and bindings, as text.
+pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
+    if args.app.is_some() || args.logs {
+        let problem = Problem::new("--app and --logs are about a deploy, and these are the rights for a snapshot");
+        return Err(Error::usage(problem.help("leave them out, or say --for deploy")));
+    }
+    let overrides = Overrides { user: args.user.clone(), groups: args.groups.clone(), ..overrides(&args.input) };
+    let loader = Loader { overrides, ..loader(&args.input.config, host) };
+    let input = match args.input.files.as_slice() {
+        [] => None,
+        files => Some(read_input(files, &loader, host).await?),
+    };
+    let configs: Vec<_> = input.iter().flat_map(|input| input.configs()).cloned().collect();
+    let loaded = loader.load(&configs, &registry::known())?;
+    host.notices(&loaded.notices);
+    let settings = loaded.settings;
+    let manifests = match input {
+        Some(input) => Some(complete(input.read().map_err(Error::Failed)?, configs.len())?),
+        None => None,
+    };
+    let stop = host.stop.clone();
+    let work = async {
+        let files = &args.input.files;
+        let desired = Desired { files, render: settings.render.as_ref(), loaded: manifests.as_ref() };
+        let target = Target::open(&settings.target, &connection(&settings, None), desired).await?;
+        let objects = if args.objects { ", and of their custom resources" } else { "" };
+        let (plan, needs, what) = match manifests {
+            Some(manifests) => {
+                let (plan, _) = snapshot::plan_of(manifests, &settings, &target).await?;
+                let needs = of_manifests(&plan, args.objects);
+                let what =
+                    format!("of {} and the CRDs of their kinds{objects}", text::count(plan.changes.len(), "object"));
+                (plan, needs, what)
+            }
+            None => {
+                let needs = of_all(&target, args.objects).await?;
+                let now = if args.objects {
+                    ".\n# Of those that there are now: print again for CRDs that are added later"
+                } else {
+                    ""
+                };
+                (Plan::default(), needs, format!("of every CRD{objects}{now}"))
+            }
+        };
+        let subjects = subjects(&settings, &target).await?;
+        let notices: Vec<Problem> = plan.unplaced.iter().map(|unplaced| unplaced.problem.clone()).collect();
+        let yaml = Grants::for_all(&plan, &needs).yaml(name_of(args), &subjects);
+        Ok((format!("# Minimal RBAC for a snapshot {what}.\n{yaml}"), notices))
+    };
+    let (text, notices) = until(&stop, work).await?;
+    host.notices(&notices);
+    Ok(text)
+}
+
+/// To read what the manifests name, whether it is there or not, and the CRDs of their kinds.
+fn of_manifests(plan: &Plan, objects: bool) -> Vec<Need> {
+    let (mut needs, mut crds) = (Vec::new(), BTreeSet::new());
+    for (index, change) in plan.changes.iter().enumerate() {
+        let object = &change.desired.object;
+        if object.is_crd() {
+            crds.insert(object.name.clone());
+            continue;
+        }
+        let Resource { group, plural, .. } = &*change.resource;
+        if !kinds::is_built_in(group) {
+            crds.insert(format!("{plural}.{group}"));
+        }
+        // The server judges a request for a Namespace as one in it.
+        let namespace = if object.is_namespace() { Some(object.name.as_str()) } else { object.namespace.as_deref() };
+        needs.push(need(index, namespace, &change.resource, Some(&object.name), "get"));
+    }
+    needs.extend(crds.iter().map(|name| need(0, None, &Resource::crd(), Some(name), "get")));
+    if objects {
+        needs.extend(crds.iter().filter_map(|name| of_custom_resources(name)));
+    }
+    needs
+}
+
+/// To list every CRD, and the custom resources of those that there are.
+async fn of_all(target: &Target, objects: bool) -> Result<Vec<Need>> {
+    let crd = Resource::crd();
+    let mut needs = vec![need(0, None, &crd, None, "list")];
+    if !objects {
+        return Ok(needs);
+    }
+    let request = ListRequest { metadata_only: true, ..ListRequest::of(&crd, PAGE) };
+    let gather = |names: &mut BTreeSet<String>, json: &str| {
+        let metadata = serde_json::from_str::<serde_json::Value>(json).ok();
+        names.extend(metadata.and_then(|object| object["metadata"]["name"].as_str().map(str::to_owned)));
+    };
+    let names = target.list(&request).gather(gather).await.map_err(|error: ListError| {
+        let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
+        Error::failed(Problem { message: format!("the CRDs are not known: {}", what.message), ..what })
+    })?;
+    needs.extend(names.iter().filter_map(|name| of_custom_resources(name)));
+    Ok(needs)
+}
+
+/// The name of a CRD is that of its resource and its group.
+fn of_custom_resources(crd: &str) -> Option<Need> {
+    let (plural, group) = crd.split_once('.')?;
+    let resource = Resource { group: group.to_owned(), plural: plural.to_owned(), ..Resource::crd() };
+    Some(need(0, None, &resource, None, "list"))
+}
