@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use gantry_schema::json::{self, Json};
+use gantry_schema::json;
 
 use super::{Crd, Fault, Unreadable, Version};
 use crate::resource::RawObject;
@@ -144,8 +144,7 @@ fn same_versions(live: &str, desired: &str) -> Option<SameVersions> {
         Some(start..start + versions.len())
     };
     let same = SameVersions { live: versions(live)?, desired: versions(desired)? };
-    let is_same = Json::parse(&live[same.live.clone()]).ok()? == Json::parse(&desired[same.desired.clone()]).ok()?;
-    is_same.then_some(same)
+    json::is_same(&live[same.live.clone()], &desired[same.desired.clone()]).then_some(same)
 }
 
 /// A live CRD and the desired CRD that replaces it.

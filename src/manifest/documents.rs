@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use memchr::{memchr, memmem};
 use serde::de::IgnoredAny;
 
 /// A document of a text.
@@ -40,9 +41,11 @@ pub(super) fn split(text: &str, most: usize) -> Option<Vec<Piece>> {
 fn ranges(text: &str, most: usize) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = 0;
-    let mut line = 0;
-    while line < text.len() && pieces.len() <= most {
-        let end = text[line..].find('\n').map_or(text.len(), |length| line + length + 1);
+    for line in marker_lines(text) {
+        if pieces.len() > most {
+            break;
+        }
+        let end = memchr(b'\n', &text.as_bytes()[line..]).map_or(text.len(), |length| line + length + 1);
         let bytes = &text.as_bytes()[line..end];
         if is_marker(bytes, b"---") && line > start && !is_prologue(&text[start..line]) {
             piece(text, start..line, most, &mut pieces);
@@ -51,12 +54,27 @@ fn ranges(text: &str, most: usize) -> Vec<Range<usize>> {
             piece(text, start..end, most, &mut pieces);
             start = end;
         }
-        line = end;
     }
     if pieces.len() <= most {
         piece(text, start..text.len(), most, &mut pieces);
     }
     pieces
+}
+
+/// The starts of the lines that may be markers, in order.
+fn marker_lines(text: &str) -> impl Iterator<Item = usize> + '_ {
+    const MARKERS: [&str; 2] = ["\n---", "\n..."];
+    let first = MARKERS.iter().any(|marker| text.starts_with(&marker[1..])).then_some(0);
+    let mut found = MARKERS.map(|marker| memmem::find_iter(text.as_bytes(), marker).map(|at| at + 1).peekable());
+    let next = move || {
+        let [starts, ends] = &mut found;
+        match (starts.peek(), ends.peek()) {
+            (Some(start), Some(end)) if end < start => ends.next(),
+            (Some(_), _) => starts.next(),
+            (None, _) => ends.next(),
+        }
+    };
+    first.into_iter().chain(std::iter::from_fn(next))
 }
 
 /// Whether a document is certainly empty. The parser decides about anything unusual, such as a control character in a

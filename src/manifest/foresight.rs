@@ -4,18 +4,23 @@
 //! the requests. So the few documents that may be configuration are parsed first. The live CRDs can then be requested
 //! while all other documents are parsed.
 
-use std::sync::LazyLock;
-
-use aho_corasick::AhoCorasick;
+use memchr::{memchr3_iter, memmem};
 
 /// Whether the document may be a Config. `false` is certain.
 ///
 /// The apiVersion of a Config contains the name of the group. YAML and JSON have few ways to write that other than
 /// literally: escapes in double quotes, and tags (`!!binary`).
 pub(super) fn may_be_config(text: &str) -> bool {
-    const SIGNS: [&str; 10] = ["gantry.dev", "kapp.k14s.io", r"\x", r"\u", r"\U", "\\\n", "\\\r", "!!", "!<", "%TAG"];
-    static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(SIGNS).ok());
-    FINDER.as_ref().is_none_or(|signs| signs.is_match(text))
+    const GROUPS: [&str; 2] = ["gantry.dev", "kapp.k14s.io"];
+    let bytes = text.as_bytes();
+    // Several fast searches: one search for all of these texts looks at every byte.
+    let is_sign = |at: usize| match &bytes[at..] {
+        [b'\\', next, ..] => matches!(next, b'x' | b'u' | b'U' | b'\n' | b'\r'),
+        [b'!', next, ..] => matches!(next, b'!' | b'<'),
+        rest => rest.starts_with(b"%TAG"),
+    };
+    GROUPS.iter().any(|group| memmem::find(bytes, group.as_bytes()).is_some())
+        || memchr3_iter(b'\\', b'!', b'%', bytes).any(is_sign)
 }
 
 /// The name of the CRD in the document, if it has the usual layout. This is a guess: good enough to prefetch, but not

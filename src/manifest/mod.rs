@@ -23,6 +23,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use memchr::memmem;
+
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 
@@ -92,12 +94,13 @@ impl Manifest {
     /// Whether one of these words may be in the object, as a key or in a value. This is fast: it builds no JSON and no
     /// tree. The words must consist of plain letters, digits, dots and dashes.
     pub fn may_contain(&self, words: &[&str]) -> bool {
+        let has = |text: &str, word: &str| memmem::find(text.as_bytes(), word.as_bytes()).is_some();
         match self.raw.held() {
-            Some(json) => words.iter().any(|word| json.contains(word)),
+            Some(json) => words.iter().any(|word| has(json, word)),
             None => {
                 let text = &self.origin.source.text[self.origin.bytes.clone()];
                 let escapes = if text.contains('\\') { &ESCAPES[..] } else { &[] };
-                words.iter().chain(escapes).any(|word| text.contains(word))
+                words.iter().chain(escapes).any(|word| has(text, word))
             }
         }
     }

@@ -94,6 +94,10 @@ fn record<'j>(live: &'j Json<'j>, index: usize) -> Option<&'j Json<'j>> {
 /// Whether the manifest has no field that a manager could own.
 fn owns_nothing(desired: &RawObject, facts: &Facts<'_>) -> bool {
     let json = desired.json();
+    // Most objects have a spec. Then the rest need not be parsed.
+    if json::member(&json, "spec").is_some() {
+        return false;
+    }
     let Ok(desired) = Json::parse_bounded(&json) else { return false };
     let says_something = |(key, value): (&str, &Json<'_>)| match key {
         "metadata" => !says_nothing(value),

@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use crate::scan::{self, Scanner};
 
 /// A JSON value whose strings are borrowed where possible.
 #[derive(Debug, Clone)]
@@ -132,36 +133,16 @@ impl<'a> Map<'a> {
     }
 }
 
-/// The source text of a member of a JSON object. Parsing stops after it: `metadata` is near the beginning of an object
-/// that can be long.
+/// The source text of a member of a JSON object. Reading stops after it: `metadata` is near the beginning of an object
+/// that can be long. The text must be valid JSON; what comes before the member is skipped and not checked.
 pub fn member<'t>(object: &'t str, name: &str) -> Option<&'t str> {
-    struct Seek<'s, 't> {
-        name: &'s str,
-        found: &'s mut Option<&'t RawValue>,
-    }
-    impl<'t> Visitor<'t> for Seek<'_, 't> {
-        type Value = ();
+    Scanner::new(object).member(name)
+}
 
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<(), A::Error> {
-            while let Some(Key(name)) = map.next_key()? {
-                if name == self.name {
-                    *self.found = Some(map.next_value()?);
-                    // The deserializer would require the rest of the object; an error stops it here.
-                    return Err(A::Error::custom("found"));
-                }
-                map.next_value::<IgnoredAny>()?;
-            }
-            Ok(())
-        }
-    }
-    let mut found = None;
-    let seek = Seek { name, found: &mut found };
-    let _ = serde_json::Deserializer::from_str(object).deserialize_map(seek);
-    found.map(RawValue::get)
+/// Whether two valid JSON texts have the same value, decided without parsing them. `false` does not mean that they
+/// differ: `1` and `1.0` are not recognised as the same.
+pub fn is_same(one: &str, other: &str) -> bool {
+    scan::is_same(one, other)
 }
 
 /// A total order, so that lists with set semantics can be sorted and compared.

@@ -1,0 +1,269 @@
+//! Walks JSON text without parsing it: skips values, and computes a hash of a value.
+//!
+//! Most of a CRD is descriptions, and most CRDs of a deploy do not change. A parser allocates every value that it
+//! reads; here, a string costs one search for its closing quote. The text must be valid JSON: of other text the result
+//! is meaningless, but nothing panics.
+
+use std::borrow::Cow;
+use std::hash::BuildHasher;
+
+use foldhash::quality::RandomState;
+use memchr::memchr2;
+
+/// The maximum nesting depth of a value that is hashed.
+const MAX_DEPTH: usize = 512;
+
+/// A position in a text.
+pub(crate) struct Scanner<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Scanner<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Scanner { text, at: 0 }
+    }
+
+    /// The first byte after white space, which is the next one to read.
+    fn peek(&mut self) -> Option<u8> {
+        let rest = &self.text.as_bytes()[self.at..];
+        self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Whether the next byte after white space is this one, which is then read.
+    fn takes(&mut self, byte: u8) -> bool {
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    /// The value of the member `name` of the object that comes next. Reads no further than that.
+    pub(crate) fn member(&mut self, name: &str) -> Option<&'t str> {
+        if !self.takes(b'{') || self.takes(b'}') {
+            return None;
+        }
+        loop {
+            let key = self.string()?;
+            if !self.takes(b':') {
+                return None;
+            }
+            self.peek()?;
+            let start = self.at;
+            self.skip()?;
+            if key == name {
+                return Some(&self.text[start..self.at]);
+            }
+            if !self.takes(b',') {
+                return None;
+            }
+        }
+    }
+
+    /// Skips a value.
+    fn skip(&mut self) -> Option<()> {
+        let mut depth = 0_usize;
+        loop {
+            match self.peek()? {
+                b'"' => {
+                    self.quoted()?;
+                }
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b'}' | b']' => {
+                    depth = depth.checked_sub(1)?;
+                    self.at += 1;
+                }
+                b',' | b':' if depth > 0 => self.at += 1,
+                _ => {
+                    self.literal()?;
+                }
+            }
+            if depth == 0 {
+                return Some(());
+            }
+        }
+    }
+
+    /// A number, or `true`, `false`, `null`, as it is written.
+    fn literal(&mut self) -> Option<&'t str> {
+        let rest = &self.text[self.at..];
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+        let length = rest.bytes().take_while(|byte| is_part(byte)).count();
+        self.at += length;
+        (length > 0).then(|| &rest[..length])
+    }
+
+    /// A string with its quotes, and whether it has escapes.
+    fn quoted(&mut self) -> Option<(&'t str, bool)> {
+        if !self.takes(b'"') {
+            return None;
+        }
+        let start = self.at - 1;
+        let mut has_escapes = false;
+        loop {
+            self.at += memchr2(b'"', b'\\', self.text.as_bytes().get(self.at..)?)? + 1;
+            if self.text.as_bytes()[self.at - 1] == b'"' {
+                return Some((&self.text[start..self.at], has_escapes));
+            }
+            has_escapes = true;
+            self.at += 1;
+        }
+    }
+
+    fn string(&mut self) -> Option<Cow<'t, str>> {
+        match self.quoted()? {
+            (quoted, false) => Some(Cow::Borrowed(&quoted[1..quoted.len() - 1])),
+            (quoted, true) => serde_json::from_str(quoted).ok().map(Cow::Owned),
+        }
+    }
+
+    /// A hash of the value that comes next. Equal values have equal hashes, whatever the order of keys, the escapes and
+    /// the white space. A number is hashed as it is written, so `1` and `1.0` have different hashes.
+    fn hash(&mut self, state: &RandomState, depth: usize) -> Option<u64> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        match self.peek()? {
+            b'"' => Some(state.hash_one(('"', self.string()?))),
+            b'{' => {
+                self.at += 1;
+                // The order of the members must not matter, so their hashes are added.
+                let (mut sum, mut count) = (0_u64, 0_u64);
+                while !self.takes(b'}') {
+                    let key = self.string()?;
+                    let value = if self.takes(b':') { self.hash(state, depth + 1)? } else { return None };
+                    sum = sum.wrapping_add(state.hash_one((key, value)));
+                    count += 1;
+                    self.takes(b',');
+                }
+                Some(state.hash_one(('{', sum, count)))
+            }
+            b'[' => {
+                self.at += 1;
+                let (mut all, mut count) = (0, 0_u64);
+                while !self.takes(b']') {
+                    all = state.hash_one((all, self.hash(state, depth + 1)?));
+                    count += 1;
+                    self.takes(b',');
+                }
+                Some(state.hash_one(('[', all, count)))
+            }
+            _ => Some(state.hash_one(('0', self.literal()?))),
+        }
+    }
+}
+
+/// Whether two JSON texts have the same value. `false` does not mean that they differ: a number that is written in two
+/// ways is not recognised.
+///
+/// The values are compared by hashes of 64 bits with a random key that changes with every call, so nobody can make up
+/// two different values with the same hash.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    let state = RandomState::default();
+    let hash = |text| Scanner::new(text).hash(&state, 0);
+    one == other || hash(one).is_some_and(|one| hash(other) == Some(one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Json;
+
+    #[test]
+    fn values_are_the_same_whatever_they_look_like() {
+        for (one, other) in [
+            (r#"{"a":1,"b":[true,null,"x"]}"#, "{ \"b\": [true, null,\"\\u0078\"],\n\"a\":1 }"),
+            (r#"{"a":{"c":"","b":{}},"d":[]}"#, r#"{"d":[],"a":{"b":{},"c":""}}"#),
+            (r#""\"\\ä""#, r#""\u0022\u005c\u00e4""#),
+        ] {
+            assert!(is_same(one, other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn different_values_are_not_the_same() {
+        let texts = [
+            "{}",
+            "[]",
+            "null",
+            r#""""#,
+            "0",
+            "1",
+            "-1",
+            "1.5",
+            "true",
+            "false",
+            r#""null""#,
+            r#""1""#,
+            "[1,2]",
+            "[2,1]",
+            "[[1],2]",
+            "[[1,2]]",
+            r#"{"a":1}"#,
+            r#"{"a":"1"}"#,
+            r#"{"a":null}"#,
+            r#"{"b":1}"#,
+            r#"{"a":1,"b":2}"#,
+            r#"{"a":2,"b":1}"#,
+            r#"{"a":{"b":1}}"#,
+            r#"{"a":[{"b":1}]}"#,
+            r#"["a"]"#,
+            r#"["a",""]"#,
+            r#"["","a"]"#,
+            "[[]]",
+            "[{}]",
+            r#"{"a":{}}"#,
+            r#"{"a":[]}"#,
+            r#""a\"b""#,
+            r#""a\\b""#,
+            r#""ab""#,
+        ];
+        for (at, one) in texts.iter().enumerate() {
+            for (beside, other) in texts.iter().enumerate() {
+                assert_eq!(is_same(one, other), at == beside, "{one} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_json_does_no_harm() {
+        let deep = "[".repeat(100_000);
+        for text in [
+            "",
+            "{",
+            "[",
+            "\"",
+            "\"\\",
+            "{\"a\"",
+            "{\"a\":",
+            "{\"a\":1",
+            "{1:2}",
+            "[1",
+            "{\"a\":\"\\",
+            "]",
+            "}",
+            ",",
+            "é",
+            &deep,
+        ] {
+            assert!(!is_same(text, "{}"), "{text}");
+            let _ = Scanner::new(text).member("a");
+            let _ = Scanner::new(&format!("{{\"a\":{text}")).member("b");
+        }
+    }
+
+    proptest::proptest! {
+        /// Two texts with the same hash are the same to the parser.
+        #[test]
+        fn the_parser_agrees(one in "[\\[{]([0-2a\",:\\[\\]{} ]|\\\\u0061|\"a\":|\"b\":1,){0,12}[\\]}]", other in "[\\[{]([0-2a\",:\\[\\]{} ]|\"a\":){0,12}[\\]}]") {
+            if let (Ok(parsed), Ok(beside)) = (Json::parse(&one), Json::parse(&other))
+                && is_same(&one, &other)
+            {
+                proptest::prop_assert_eq!(parsed, beside);
+            }
+        }
+    }
+}
