@@ -58,6 +58,8 @@ pub struct ApplyOptions {
     pub delete_timeout: Duration,
     /// The time limit until the written objects are ready; `None` not to wait.
     pub ready_timeout: Option<Duration>,
+    /// The time limit until unchanged objects that others wait for by a written rule are ready; `None` not to wait.
+    pub rules_timeout: Option<Duration>,
     /// The time limit for each single object; `None` for no separate limit.
     pub resource_timeout: Option<Duration>,
     /// Shows the logs of Pods that are not ready.
@@ -191,7 +193,9 @@ fn observer<'a>(plan: &'a Plan, target: &'a Target, options: &'a ApplyOptions) -
     let may_be_awaited = |index: &usize| {
         let change = &plan.changes[*index];
         let is_awaited = options.ready_timeout.is_some() && (change.is_written() || is_left(change, options));
-        is_awaited || served::may_be_awaited(change)
+        is_awaited
+            || options.rules_timeout.is_some() && may_hold_back(change, options)
+            || served::may_be_awaited(change)
     };
     Observer::new(target, plan, &options.wait_rules, (0..plan.changes.len()).filter(may_be_awaited))
 }
@@ -202,6 +206,12 @@ fn is_left(change: &Change, options: &ApplyOptions) -> bool {
         return false;
     }
     change.action == Action::Unchanged && ready::is_unready(change, &options.wait_rules) || strategy::is_missing(change)
+}
+
+/// Whether an unchanged object may not be ready, so that what waits for it by a rule is not written yet.
+fn may_hold_back(change: &Change, options: &ApplyOptions) -> bool {
+    let is_unchanged = change.desired.bundle.is_none() && change.action == Action::Unchanged;
+    is_unchanged && ready::may_be_unready(change, &options.wait_rules)
 }
 
 /// The names of the CRDs whose custom resources are written.
@@ -276,6 +286,7 @@ impl<'a> Run<'a> {
     /// what was written. After a failure or an interrupt no further request is sent.
     async fn follow(&mut self, steps: &[Step]) {
         let Run { plan, target, options, halted, on_event, deadline, .. } = *self;
+        let rules_deadline = deadline.or_else(|| options.rules_timeout.map(|timeout| Instant::now() + timeout));
         let written = options.written.as_ref().map(|(index, _)| *index);
         let to_write = |index: &usize| plan.changes[*index].is_written() && written != Some(*index);
         let needed = needed_crds(plan);
@@ -308,11 +319,15 @@ impl<'a> Run<'a> {
                 busy += usize::from(matches!(task, Task::Write(_)));
                 let mut stop = self.stop.clone();
                 let observer = self.observer;
-                let awaited = match (&task, deadline) {
-                    (Task::Wait, Some(deadline)) if steps[step].is_awaited => {
-                        let is_awaited = |index: &usize| to_write(index) || strategy::is_missing(&plan.changes[*index]);
+                let awaited = match (&task, rules_deadline) {
+                    (Task::Wait, Some(limit)) if steps[step].is_awaited => {
+                        let is_awaited = |index: &usize| {
+                            let change = &plan.changes[*index];
+                            let is_ours = to_write(index) || strategy::is_missing(change);
+                            deadline.is_some() && is_ours || may_hold_back(change, options)
+                        };
                         let awaited = steps[step].members.iter().copied().filter(is_awaited);
-                        Some((self.wait(deadline, Some(step)), awaited.map(|index| self.awaited(index)).collect()))
+                        Some((self.wait(limit, Some(step)), awaited.map(|index| self.awaited(index)).collect()))
                     }
                     _ => None,
                 };
@@ -402,7 +417,7 @@ impl<'a> Run<'a> {
             let has_failed =
                 |index: &usize| matches!(self.outcome.waits.get(index), Some(Reached { state: State::Failed(_), .. }));
             let is_written = |index: &usize| self.outcome.uids[*index].is_some() && !has_failed(index);
-            let is_left = |index: &usize| is_left(&self.plan.changes[*index], self.options);
+            let is_left = |index: &usize| is_left(&self.plan.changes[*index], self.options) && !has_failed(index);
             let indices = (0..self.plan.changes.len()).filter(|index| is_written(index) || is_left(index));
             let objects = indices.map(|index| self.awaited(index)).collect();
             let wait = self.wait(deadline, None);
@@ -430,7 +445,7 @@ impl<'a> Run<'a> {
             target,
             observer,
             deadline,
-            timeout: options.ready_timeout.unwrap_or_default(),
+            timeout: options.ready_timeout.or(options.rules_timeout).unwrap_or_default(),
             resource_timeout: options.resource_timeout,
             shows_logs: options.shows_logs,
             ignores_api_services: options.ignores_api_services,
