@@ -13,6 +13,7 @@ mod one;
 mod ready;
 mod schedule;
 mod served;
+mod stopped;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +39,7 @@ pub use one::{NotWritten, Written, apply_one};
 pub use ready::Reached;
 use ready::{Awaited, Waited};
 use schedule::Schedule;
+use stopped::Stopped;
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -46,7 +48,7 @@ pub struct ApplyOptions {
     pub force_conflicts: bool,
     /// Whether marks of written objects are kept for the record of an app: see [`Written::mark`].
     pub marks: bool,
-    /// Continues with objects that do not depend on one that failed. After a failure nothing is deleted in any case.
+    /// Continues with objects that do not need one that failed: see [`Stopped`]. After a failure nothing is deleted in any case.
     pub keep_going: bool,
     /// Also waits for CRDs that the plan has no objects of.
     pub awaits_all_crds: bool,
@@ -294,6 +296,7 @@ impl<'a> Run<'a> {
             crd.desired.object.is_crd() && (options.awaits_all_crds || needed.contains(&crd.desired.object.name))
         };
         let (mut schedule, mut started) = Schedule::new(steps);
+        let mut stopped = Stopped::new(plan);
         // The number of changes to write in each step.
         let mut left = vec![0; steps.len()];
         let mut ready: VecDeque<(usize, Task)> = VecDeque::new();
@@ -304,9 +307,8 @@ impl<'a> Run<'a> {
         loop {
             for step in std::mem::take(&mut started) {
                 let writes = ready.len();
-                ready.extend(
-                    steps[step].members.iter().filter(|index| to_write(index)).map(|i| (step, Task::Write(*i))),
-                );
+                let to_write = stopped.start(step, &steps[step], to_write);
+                ready.extend(to_write.into_iter().map(|index| (step, Task::Write(index))));
                 left[step] = ready.len() - writes;
                 if left[step] == 0 {
                     ready.push_back((step, Task::Wait));
@@ -319,6 +321,7 @@ impl<'a> Run<'a> {
                 busy += usize::from(matches!(task, Task::Write(_)));
                 let mut stop = self.stop.clone();
                 let observer = self.observer;
+                let members: Vec<usize> = stopped.rest(&steps[step]);
                 let awaited = match (&task, rules_deadline) {
                     (Task::Wait, Some(limit)) if steps[step].is_awaited => {
                         let is_awaited = |index: &usize| {
@@ -326,7 +329,7 @@ impl<'a> Run<'a> {
                             let is_ours = to_write(index) || strategy::is_missing(change);
                             deadline.is_some() && is_ours || may_hold_back(change, options)
                         };
-                        let awaited = steps[step].members.iter().copied().filter(is_awaited);
+                        let awaited = members.iter().copied().filter(is_awaited);
                         Some((self.wait(limit, Some(step)), awaited.map(|index| self.awaited(index)).collect()))
                     }
                     _ => None,
@@ -341,7 +344,7 @@ impl<'a> Run<'a> {
                             Answer::Paused(index)
                         }
                         Task::Wait => {
-                            let changes = steps[step].members.iter().map(|index| (*index, &plan.changes[*index]));
+                            let changes = members.iter().map(|index| (*index, &plan.changes[*index]));
                             let crds = changes.filter(is_needed);
                             let timeout = options.established_timeout;
                             let stop = stop.clone();
@@ -358,7 +361,8 @@ impl<'a> Run<'a> {
                 });
             }
             let Some((step, answer)) = under_way.next().await else { break };
-            busy -= usize::from(matches!(answer, Answer::Written(..)));
+            let is_write = matches!(answer, Answer::Written(..));
+            busy -= usize::from(is_write);
             match answer {
                 Answer::Written(index, Ok(Written { result, live, mark })) => {
                     hindered.remove(&index);
@@ -371,9 +375,6 @@ impl<'a> Run<'a> {
                     self.done += 1;
                     (self.on_event)(Event::Applied(self.done, self.total));
                     left[step] -= 1;
-                    if left[step] == 0 {
-                        ready.push_front((step, Task::Wait));
-                    }
                 }
                 Answer::Written(index, Err(NotWritten::NoWebhook(problem))) => {
                     (self.on_event)(Event::NoWebhook(&problem.message));
@@ -382,7 +383,11 @@ impl<'a> Run<'a> {
                     hindered.insert(index, Hindered { since, tries: before + 1, problem });
                     let pause = (FIRST_PAUSE * 2u32.pow(before.min(8))).min(LONGEST_PAUSE);
                     match now + pause > since + options.apply_timeout {
-                        true => self.halt(),
+                        true => {
+                            self.halt();
+                            stopped.lose(step, index);
+                            left[step] -= 1;
+                        }
                         false => ready.push_front((step, Task::Retry(index, pause))),
                     }
                 }
@@ -390,12 +395,24 @@ impl<'a> Run<'a> {
                     hindered.remove(&index);
                     self.outcome.results[index] = ApplyResult::Failed;
                     self.fail([problem]);
+                    stopped.lose(step, index);
+                    left[step] -= 1;
                 }
                 Answer::Paused(index) => ready.push_back((step, Task::Write(index))),
-                Answer::Ended(problems, waited) => match problems.is_empty() && self.is_ready(waited) {
-                    true => started = schedule.ended(step),
-                    false => self.fail(problems),
-                },
+                Answer::Ended(problems, waited) => {
+                    if !problems.is_empty() {
+                        let crds =
+                            steps[step].members.iter().filter(|index| plan.changes[**index].desired.object.is_crd());
+                        crds.for_each(|index| stopped.lose(step, *index));
+                        self.fail(problems);
+                    } else if !self.is_ready(waited) {
+                        stopped.end(step);
+                    }
+                    started = schedule.ended(step);
+                }
+            }
+            if is_write && left[step] == 0 {
+                ready.push_front((step, Task::Wait));
             }
         }
         drop(under_way);

@@ -28,6 +28,8 @@ pub struct Step {
     pub members: Vec<usize>,
     /// The indices of the steps that have to end before this one starts. All of them are earlier in the list.
     pub after: Vec<usize>,
+    /// The indices of the steps that rules make it wait for, not only the default order.
+    pub needs: Vec<usize>,
     /// A written rule makes something that is written wait for it, not only until it is written, but until it is ready.
     pub is_awaited: bool,
 }
@@ -105,7 +107,7 @@ pub fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Sorted, Disorder
     }
     let awaited = sorting.awaited(&edges);
     let turned = sorting.add_defaults(&mut order);
-    Ok(Sorted { steps: sorting.steps(&order, &awaited), turned })
+    Ok(Sorted { steps: sorting.steps(&order, &edges, &awaited), turned })
 }
 
 struct Sorting<'a> {
@@ -250,7 +252,7 @@ impl<'a> Sorting<'a> {
     }
 
     /// The kinds as steps, each after those that it waits for, lower ranks first.
-    fn steps(&self, order: &Order, awaited: &BTreeSet<usize>) -> Vec<Step> {
+    fn steps(&self, order: &Order, edges: &[(usize, usize)], awaited: &BTreeSet<usize>) -> Vec<Step> {
         let count = self.kinds.len();
         let mut missing: Vec<usize> = order.after.iter().map(Vec::len).collect();
         let mut before: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -265,13 +267,17 @@ impl<'a> Sorting<'a> {
             places[kind] = steps.len();
             let mut after: Vec<usize> = order.direct(kind).map(|earlier| places[earlier]).collect();
             after.sort_unstable();
-            steps.push(Step { members: self.kinds[kind].1.clone(), after, is_awaited: awaited.contains(&kind) });
+            let is_awaited = awaited.contains(&kind);
+            steps.push(Step { members: self.kinds[kind].1.clone(), after, needs: Vec::new(), is_awaited });
             for later in &before[kind] {
                 missing[*later] -= 1;
                 if missing[*later] == 0 {
                     ready.push(key(*later));
                 }
             }
+        }
+        for (later, earlier) in edges {
+            steps[places[*later]].needs.push(places[*earlier]);
         }
         steps
     }
