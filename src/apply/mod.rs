@@ -13,6 +13,7 @@ mod one;
 mod ready;
 mod schedule;
 mod served;
+mod stopped;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +39,7 @@ pub use one::{NotWritten, Written, apply_one};
 pub use ready::Reached;
 use ready::{Awaited, Waited};
 use schedule::Schedule;
+use stopped::Stopped;
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -46,7 +48,7 @@ pub struct ApplyOptions {
     pub force_conflicts: bool,
     /// Whether marks of written objects are kept for the record of an app: see [`Written::mark`].
     pub marks: bool,
-    /// Continues with objects that do not depend on one that failed. After a failure nothing is deleted in any case.
+    /// Continues with objects that do not need one that failed: see [`Stopped`]. After a failure nothing is deleted in any case.
     pub keep_going: bool,
     /// Also waits for CRDs that the plan has no objects of.
     pub awaits_all_crds: bool,
@@ -58,6 +60,8 @@ pub struct ApplyOptions {
     pub delete_timeout: Duration,
     /// The time limit until the written objects are ready; `None` not to wait.
     pub ready_timeout: Option<Duration>,
+    /// The time limit until unchanged objects that others wait for by a written rule are ready; `None` not to wait.
+    pub rules_timeout: Option<Duration>,
     /// The time limit for each single object; `None` for no separate limit.
     pub resource_timeout: Option<Duration>,
     /// Shows the logs of Pods that are not ready.
@@ -191,7 +195,9 @@ fn observer<'a>(plan: &'a Plan, target: &'a Target, options: &'a ApplyOptions) -
     let may_be_awaited = |index: &usize| {
         let change = &plan.changes[*index];
         let is_awaited = options.ready_timeout.is_some() && (change.is_written() || is_left(change, options));
-        is_awaited || served::may_be_awaited(change)
+        is_awaited
+            || options.rules_timeout.is_some() && may_hold_back(change, options)
+            || served::may_be_awaited(change)
     };
     Observer::new(target, plan, &options.wait_rules, (0..plan.changes.len()).filter(may_be_awaited))
 }
@@ -202,6 +208,12 @@ fn is_left(change: &Change, options: &ApplyOptions) -> bool {
         return false;
     }
     change.action == Action::Unchanged && ready::is_unready(change, &options.wait_rules) || strategy::is_missing(change)
+}
+
+/// Whether an unchanged object may not be ready, so that what waits for it by a rule is not written yet.
+fn may_hold_back(change: &Change, options: &ApplyOptions) -> bool {
+    let is_unchanged = change.desired.bundle.is_none() && change.action == Action::Unchanged;
+    is_unchanged && ready::may_be_unready(change, &options.wait_rules)
 }
 
 /// The names of the CRDs whose custom resources are written.
@@ -276,6 +288,7 @@ impl<'a> Run<'a> {
     /// what was written. After a failure or an interrupt no further request is sent.
     async fn follow(&mut self, steps: &[Step]) {
         let Run { plan, target, options, halted, on_event, deadline, .. } = *self;
+        let rules_deadline = deadline.or_else(|| options.rules_timeout.map(|timeout| Instant::now() + timeout));
         let written = options.written.as_ref().map(|(index, _)| *index);
         let to_write = |index: &usize| plan.changes[*index].is_written() && written != Some(*index);
         let needed = needed_crds(plan);
@@ -283,6 +296,7 @@ impl<'a> Run<'a> {
             crd.desired.object.is_crd() && (options.awaits_all_crds || needed.contains(&crd.desired.object.name))
         };
         let (mut schedule, mut started) = Schedule::new(steps);
+        let mut stopped = Stopped::new(plan);
         // The number of changes to write in each step.
         let mut left = vec![0; steps.len()];
         let mut ready: VecDeque<(usize, Task)> = VecDeque::new();
@@ -293,9 +307,8 @@ impl<'a> Run<'a> {
         loop {
             for step in std::mem::take(&mut started) {
                 let writes = ready.len();
-                ready.extend(
-                    steps[step].members.iter().filter(|index| to_write(index)).map(|i| (step, Task::Write(*i))),
-                );
+                let to_write = stopped.start(step, &steps[step], to_write);
+                ready.extend(to_write.into_iter().map(|index| (step, Task::Write(index))));
                 left[step] = ready.len() - writes;
                 if left[step] == 0 {
                     ready.push_back((step, Task::Wait));
@@ -308,11 +321,16 @@ impl<'a> Run<'a> {
                 busy += usize::from(matches!(task, Task::Write(_)));
                 let mut stop = self.stop.clone();
                 let observer = self.observer;
-                let awaited = match (&task, deadline) {
-                    (Task::Wait, Some(deadline)) if steps[step].is_awaited => {
-                        let is_awaited = |index: &usize| to_write(index) || strategy::is_missing(&plan.changes[*index]);
-                        let awaited = steps[step].members.iter().copied().filter(is_awaited);
-                        Some((self.wait(deadline, Some(step)), awaited.map(|index| self.awaited(index)).collect()))
+                let members: Vec<usize> = stopped.rest(&steps[step]);
+                let awaited = match (&task, rules_deadline) {
+                    (Task::Wait, Some(limit)) if steps[step].is_awaited => {
+                        let is_awaited = |index: &usize| {
+                            let change = &plan.changes[*index];
+                            let is_ours = to_write(index) || strategy::is_missing(change);
+                            deadline.is_some() && is_ours || may_hold_back(change, options)
+                        };
+                        let awaited = members.iter().copied().filter(is_awaited);
+                        Some((self.wait(limit, Some(step)), awaited.map(|index| self.awaited(index)).collect()))
                     }
                     _ => None,
                 };
@@ -326,7 +344,7 @@ impl<'a> Run<'a> {
                             Answer::Paused(index)
                         }
                         Task::Wait => {
-                            let changes = steps[step].members.iter().map(|index| (*index, &plan.changes[*index]));
+                            let changes = members.iter().map(|index| (*index, &plan.changes[*index]));
                             let crds = changes.filter(is_needed);
                             let timeout = options.established_timeout;
                             let stop = stop.clone();
@@ -343,7 +361,8 @@ impl<'a> Run<'a> {
                 });
             }
             let Some((step, answer)) = under_way.next().await else { break };
-            busy -= usize::from(matches!(answer, Answer::Written(..)));
+            let is_write = matches!(answer, Answer::Written(..));
+            busy -= usize::from(is_write);
             match answer {
                 Answer::Written(index, Ok(Written { result, live, mark })) => {
                     hindered.remove(&index);
@@ -356,9 +375,6 @@ impl<'a> Run<'a> {
                     self.done += 1;
                     (self.on_event)(Event::Applied(self.done, self.total));
                     left[step] -= 1;
-                    if left[step] == 0 {
-                        ready.push_front((step, Task::Wait));
-                    }
                 }
                 Answer::Written(index, Err(NotWritten::NoWebhook(problem))) => {
                     (self.on_event)(Event::NoWebhook(&problem.message));
@@ -367,7 +383,11 @@ impl<'a> Run<'a> {
                     hindered.insert(index, Hindered { since, tries: before + 1, problem });
                     let pause = (FIRST_PAUSE * 2u32.pow(before.min(8))).min(LONGEST_PAUSE);
                     match now + pause > since + options.apply_timeout {
-                        true => self.halt(),
+                        true => {
+                            self.halt();
+                            stopped.lose(step, index);
+                            left[step] -= 1;
+                        }
                         false => ready.push_front((step, Task::Retry(index, pause))),
                     }
                 }
@@ -375,12 +395,24 @@ impl<'a> Run<'a> {
                     hindered.remove(&index);
                     self.outcome.results[index] = ApplyResult::Failed;
                     self.fail([problem]);
+                    stopped.lose(step, index);
+                    left[step] -= 1;
                 }
                 Answer::Paused(index) => ready.push_back((step, Task::Write(index))),
-                Answer::Ended(problems, waited) => match problems.is_empty() && self.is_ready(waited) {
-                    true => started = schedule.ended(step),
-                    false => self.fail(problems),
-                },
+                Answer::Ended(problems, waited) => {
+                    if !problems.is_empty() {
+                        let crds =
+                            steps[step].members.iter().filter(|index| plan.changes[**index].desired.object.is_crd());
+                        crds.for_each(|index| stopped.lose(step, *index));
+                        self.fail(problems);
+                    } else if !self.is_ready(waited) {
+                        stopped.end(step);
+                    }
+                    started = schedule.ended(step);
+                }
+            }
+            if is_write && left[step] == 0 {
+                ready.push_front((step, Task::Wait));
             }
         }
         drop(under_way);
@@ -402,7 +434,7 @@ impl<'a> Run<'a> {
             let has_failed =
                 |index: &usize| matches!(self.outcome.waits.get(index), Some(Reached { state: State::Failed(_), .. }));
             let is_written = |index: &usize| self.outcome.uids[*index].is_some() && !has_failed(index);
-            let is_left = |index: &usize| is_left(&self.plan.changes[*index], self.options);
+            let is_left = |index: &usize| is_left(&self.plan.changes[*index], self.options) && !has_failed(index);
             let indices = (0..self.plan.changes.len()).filter(|index| is_written(index) || is_left(index));
             let objects = indices.map(|index| self.awaited(index)).collect();
             let wait = self.wait(deadline, None);
@@ -430,7 +462,7 @@ impl<'a> Run<'a> {
             target,
             observer,
             deadline,
-            timeout: options.ready_timeout.unwrap_or_default(),
+            timeout: options.ready_timeout.or(options.rules_timeout).unwrap_or_default(),
             resource_timeout: options.resource_timeout,
             shows_logs: options.shows_logs,
             ignores_api_services: options.ignores_api_services,

@@ -448,10 +448,12 @@ fn wanted(change: &Change) -> Wanted {
 
 /// Whether the live object was not ready when it was read.
 pub fn is_unready(change: &Change, rules: &[WaitRule]) -> bool {
+    !change.is_as_applied && may_be_unready(change, rules)
+}
+
+/// The same, also if the object was ready at the end of the last run and its present state was not read.
+pub fn may_be_unready(change: &Change, rules: &[WaitRule]) -> bool {
     let Change { desired, resource, .. } = change;
-    if change.is_as_applied {
-        return false;
-    }
     let judge = |live: &Live| readiness::judge_json(&live.raw.json(), &desired.object, resource, rules);
     let state = change.live.as_ref().map(judge);
     state.is_some_and(|state| !matches!(state, State::Ready { .. }))

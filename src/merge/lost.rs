@@ -9,22 +9,22 @@ use super::schema::{Schema, Shape};
 /// The fields that a manager owns.
 #[derive(Clone, Copy)]
 pub(crate) enum Owned<'r> {
-    /// Everything: an object without managed fields belongs completely to its previous writer.
-    All,
+    /// Every field that the live object has: without managed fields, it belongs completely to its previous writer.
+    AllLive,
     Fields(&'r FieldSet),
 }
 
 impl Owned<'_> {
     fn field(self, key: &str) -> Option<Self> {
         match self {
-            Owned::All => Some(Owned::All),
+            Owned::AllLive => Some(Owned::AllLive),
             Owned::Fields(fields) => fields.field(key).map(Owned::Fields),
         }
     }
 
     fn item(self, item: &Item) -> Option<Self> {
         match self {
-            Owned::All => Some(Owned::All),
+            Owned::AllLive => Some(Owned::AllLive),
             Owned::Fields(fields) => fields.item(item).map(Owned::Fields),
         }
     }
@@ -32,7 +32,7 @@ impl Owned<'_> {
     /// Whether the node itself is owned, not only nodes below it.
     fn itself(self) -> bool {
         match self {
-            Owned::All => true,
+            Owned::AllLive => true,
             Owned::Fields(fields) => fields.has_itself(),
         }
     }
@@ -69,6 +69,7 @@ pub(crate) fn overlaps<V: Tree>(desired: &V, live: &V, owned: Owned<'_>) -> bool
     fn below<V: Tree>(desired: &V, live: Option<&V>, owned: Owned<'_>) -> bool {
         let is_map = |value: &V| matches!(value.view(), View::Map(_));
         match (live, owned) {
+            (None, Owned::AllLive) => false,
             (Some(live), Owned::Fields(fields)) if fields.has_below() && is_map(desired) && is_map(live) => {
                 any_member(desired, |key, value| {
                     owned.field(key).is_some_and(|owned| below(value, live.member(key), owned))
@@ -104,6 +105,9 @@ fn walk<V: Tree, S: Tree>(
     path: &mut Vec<Step>,
     found: &mut Vec<Vec<Step>>,
 ) {
+    if live.is_none() && matches!(owned, Owned::AllLive) {
+        return;
+    }
     let is_map = |value: &V| matches!(value.view(), View::Map(_));
     let is_same = || live.is_some_and(|live| live.same_value(desired));
     match schema.shape(desired) {

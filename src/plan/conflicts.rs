@@ -211,7 +211,16 @@ fn conflicts(change: &Change, records: &[Record<'_>], schema: Option<Schema<'_>>
     let schema = schema.map_or(merge::Schema::Deduced, |(schema, definitions)| {
         merge::Schema::of_object(schema, definitions, &object_meta)
     });
-    let lost = each(change, records, |desired, live, owned| merge::lost(desired, live, owned, schema));
+    let is_built_in = kinds::is_built_in(&change.resource.group);
+    let lost = each(change, records, |desired, live, owned| {
+        let mut lost = merge::lost(desired, live, owned, schema);
+        // The owner of everything does not own the parts that an object of a built-in kind has even if it is empty, such
+        // as `podSelector: {}`.
+        if is_built_in && matches!(owned, Owned::AllLive) {
+            lost.retain(|path| !is_empty_map_at(live, path));
+        }
+        lost
+    });
     let mut conflicts: Vec<FieldConflict> = lost
         .into_iter()
         .flat_map(|((manager, operation), fields)| {
@@ -221,6 +230,15 @@ fn conflicts(change: &Change, records: &[Record<'_>], schema: Option<Schema<'_>>
     conflicts.sort();
     conflicts.dedup();
     conflicts
+}
+
+/// Whether the value at a path of fields is `{}`.
+fn is_empty_map_at(object: &Json<'_>, path: &[merge::Step]) -> bool {
+    let value = path.iter().try_fold(object, |value, step| match step {
+        merge::Step::Field(name) => value.map()?.get(name),
+        merge::Step::Item(_) => None,
+    });
+    value.and_then(Json::map).is_some_and(|map| map.iter().next().is_none())
 }
 
 /// Runs `work` on the fields of each other manager.
@@ -244,7 +262,7 @@ fn each<T>(
     let answer = |record: &Record<'_>| {
         let owner = (text::sanitize(&record.manager).into_owned(), record.operation);
         let owned = match &record.fields {
-            None => Owned::All,
+            None => Owned::AllLive,
             Some(fields) => Owned::Fields(fields),
         };
         (owner, work(&desired, &live, owned))
@@ -256,7 +274,7 @@ fn each<T>(
 struct Record<'c> {
     manager: Cow<'c, str>,
     operation: Operation,
-    /// Its `fieldsV1`; `None` for everything.
+    /// Its `fieldsV1`; `None` for every field that the live object has.
     fields: Option<FieldSet>,
 }
 

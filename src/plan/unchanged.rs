@@ -235,6 +235,9 @@ impl Walk<'_> {
             Some(None) => return self.whole(desired, live, schema, at),
             Some(Some(children)) if children.is_empty() => return self.whole(desired, live, schema, at),
             Some(Some(children)) => Some(children),
+            None if member(schema, "x-kubernetes-map-type").and_then(Json::text) == Some("atomic") => {
+                return self.whole(desired, live, schema, at);
+            }
             None => None,
         };
         match (desired, live) {

@@ -73,7 +73,8 @@ impl Bed {
         });
     }
 
-    /// Writes a live object like a tool: `Apply` is server-side apply, otherwise a create with plain updates.
+    /// Writes a live object like a tool: `Apply` is server-side apply, otherwise a create with plain updates. `None`
+    /// leaves no managedFields.
     fn live(&self, manager: &str, operation: &str, object: &Value) {
         let path = control_plane().path_of(object);
         let (status, answer) = match operation {
@@ -84,6 +85,10 @@ impl Bed {
             }
         };
         assert!(status < 300, "{answer:#}");
+        if operation == "None" {
+            let (_, emptied) = control_plane().patch(&path, &json!({"metadata": {"managedFields": [{}]}}));
+            assert!(emptied["metadata"].is_object() && emptied["metadata"]["managedFields"].is_null(), "{emptied:#}");
+        }
     }
 }
 
@@ -181,6 +186,7 @@ fn custom_shapes() -> Vec<(&'static str, Value, Value)> {
         ("atomic", json!({"atomic": ["a", "b"]}), json!({"atomic": ["b", "a"]})),
         ("atomic-empty", json!({"atomic": []}), json!({"atomic": ["a"]})),
         ("atomic-same", json!({"atomic": ["a"]}), json!({"atomic": ["a"]})),
+        ("nullable", json!({"nullable": null}), json!({"set": ["a"], "nullable": "a"})),
         ("set", json!({"set": ["a", "b"]}), json!({"set": ["b", "c"]})),
         (
             "keyed",
@@ -263,6 +269,14 @@ fn built_in_shapes() -> Vec<(&'static str, &'static str, &'static str, Value, Va
             json!({"metadata": {"labels": {"a": "2"}, "annotations": {"x/y": "2"}, "finalizers": ["b.example.com/f"],
                 "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "q", "uid": "u"}]}, "data": {"a": "1"}}),
         ),
+        (
+            "v1",
+            "ConfigMap",
+            "new-metadata",
+            json!({"data": {"a": "1"}}),
+            json!({"metadata": {"labels": {"a": "2"}, "annotations": {"x/y": "2"}}, "data": {"a": "1", "b": "2"}}),
+        ),
+        ("v1", "ServiceAccount", "new-list", json!({}), json!({"imagePullSecrets": [{"name": "s"}]})),
         ("v1", "Secret", "text", json!({"data": {"a": "YQ=="}}), json!({"stringData": {"a": "b"}})),
         ("v1", "Secret", "data", json!({"data": {"a": "YQ=="}}), json!({"data": {"a": "Yg=="}})),
         (
@@ -300,7 +314,7 @@ fn what_is_foreseen_is_what_the_server_answers() {
 
     let mut manifests = Vec::new();
     for (api_version, kind, name, live, desired) in shapes {
-        for (manager, operation) in [("tool", "Apply"), ("kubectl-client-side-apply", "Update")] {
+        for (manager, operation) in [("tool", "Apply"), ("kubectl-client-side-apply", "Update"), ("tool", "None")] {
             let name = format!("{name}-{}", operation.to_lowercase());
             bed.live(manager, operation, &bed.object(&api_version, &kind, &name, live.clone()));
             manifests.push(bed.object(&api_version, &kind, &name, desired.clone()));

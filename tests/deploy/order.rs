@@ -136,6 +136,64 @@ fn what_waits_for_an_object_that_fails_is_not_written() {
 }
 
 #[test]
+fn with_keep_going_only_what_needs_a_failed_object_is_not_written() {
+    let (bed, other) = (prepared(), Bed::new());
+    let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let rbac = |kind: &str, name: &str, rest: Value| {
+        let mut object = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
+            "metadata": {"name": name, "namespace": bed.names.namespace}});
+        object.as_object_mut().expect("an object").extend(rest.as_object().expect("fields").clone());
+        object
+    };
+    let binding = |name: &str, role: &str| {
+        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role});
+        rbac("RoleBinding", name, json!({"roleRef": role, "subjects": []}))
+    };
+    let resource = json!({"apiVersion": format!("{}/v1", bed.names.group), "kind": "Sample",
+        "metadata": {"name": "held-sample", "namespace": bed.names.namespace}});
+    let mut elsewhere = config_map(&bed, "held-elsewhere", json!({}));
+    elsewhere["metadata"]["namespace"] = other.names.namespace.clone().into();
+    let objects = [
+        namespace(&other.names.namespace),
+        elsewhere,
+        resource,
+        object(&bed, "Secret", "fails", &json!({GROUP: "fails"})),
+        config_map(&bed, "held", json!({RULE: "upsert after upserting fails", GROUP: "held"})),
+        config_map(&bed, "held-too", json!({RULE: "upsert after upserting held"})),
+        config_map(&bed, "written", json!({})),
+        config_map(&bed, "written-too", json!({GROUP: "alone"})),
+        rbac("Role", "fails-role", json!({"rules": []})),
+        rbac("Role", "role", json!({"rules": []})),
+        binding("held-binding", "fails-role"),
+        binding("written-binding", "role"),
+    ];
+    let texts: Vec<String> = objects.iter().map(Value::to_string).chain([bed.crd("spec: {type: object}")]).collect();
+    bed.write("manifests.yaml", &texts.join("\n---\n"));
+    let proxy = Proxy::start(control_plane());
+    let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422, "reason": "Invalid",
+        "message": "no"});
+    let refused =
+        ["/secrets/fails", "/roles/fails-role", &format!("/namespaces/{}", other.names.namespace), &bed.crd_path()];
+    for path in refused {
+        proxy.answer(When::new("PATCH", path).query("force=false&fieldValidation=Strict"), 422, refusal.clone());
+    }
+    let run = |flags: &[&str]| bed.deploy(proxy.kubeconfig("admin"), &[&["-o", "json"], flags].concat()).run();
+    let report = run(&["--keep-going"]).code(1).report();
+    for (name, result) in results(&report) {
+        let expected = match name.as_str() {
+            name if name.contains("held") => "notReached",
+            name if name.contains("written") || name == "Role role" => "applied",
+            _ => "failed",
+        };
+        assert_eq!(result, expected, "{name}: {report:#}");
+    }
+    assert_eq!(report["errors"].as_array().map(Vec::len), Some(4), "{report:#}");
+    // Otherwise the first failure ends the deploy.
+    let report = run(&[]).code(1).report();
+    assert!(results(&report).iter().any(|(name, result)| name.contains("held-elsewhere") && result == "notReached"));
+}
+
+#[test]
 fn rules_that_cannot_be_kept_end_the_run_before_any_request() {
     let bed = Bed::new();
     let nowhere = || closed_port(bed.folder.path());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::{Bed, ControlPlane, Gantry, Proxy, control_plane, eventually, results};
+use crate::support::{Bed, ControlPlane, Gantry, Output, Proxy, control_plane, eventually, results};
 use serde_json::{Value, json};
 
 pub struct Stage {
@@ -196,6 +196,59 @@ fn what_waits_for_a_job_is_written_when_it_has_succeeded_and_not_when_it_fails()
             assert_eq!(results, ["notReached", "applied"], "{output}");
         }
     }
+}
+
+#[test]
+fn what_waits_for_an_unchanged_object_is_written_only_when_that_is_ready() {
+    let rule = || json!({"kapp.k14s.io/change-rule": "upsert after upserting first"});
+    let is_held = |stage: &Stage, output: &Output| {
+        output.code(5).stdout_contains("job.batch/migrate").stdout_contains("BackoffLimitExceeded: too often");
+        output.stdout_contains("configmap/then");
+        assert_eq!(output.stdout.matches("has failed").count(), 1, "{output}");
+        assert!(!stage.exists("then"), "{output}");
+    };
+    let stage = Stage::new();
+    let job = stage.job(json!({"kapp.k14s.io/change-group": "first"}));
+    // Nothing between them is written: it is passed through.
+    let between =
+        json!({"kapp.k14s.io/change-group": "second", "kapp.k14s.io/change-rule": "upsert after upserting first"});
+    let between = stage.config_map("between", between);
+    stage.write(&[&job, &between]);
+    stage.deploy(&["--wait=false"]).run().code(0);
+    status(&job, ended("Failed", "BackoffLimitExceeded"));
+    let then = stage.config_map("then", json!({"kapp.k14s.io/change-rule": "upsert after upserting second"}));
+    stage.write(&[&job, &between, &then]);
+    is_held(&stage, &stage.deploy(&[]).run());
+    let other = stage.config_map("other", json!({}));
+    stage.write(&[&job, &between, &then, &other]);
+    is_held(&stage, &stage.deploy(&["--keep-going"]).run());
+    assert!(stage.exists("other"), "only a written rule makes an object wait for an unchanged one");
+
+    let stage = Stage::new();
+    let job = stage.job(json!({"kapp.k14s.io/change-group": "first"}));
+    let without_app = |flags: &[&str]| {
+        let arguments = [&["deploy", "-f", "manifests.yaml"], flags].concat();
+        stage.bed.gantry(control_plane().kubeconfig("admin"), &arguments).run()
+    };
+    stage.write(&[&job]);
+    without_app(&[]).code(0);
+    status(&job, ended("Failed", "BackoffLimitExceeded"));
+    stage.write(&[&job, &stage.config_map("then", rule())]);
+    is_held(&stage, &without_app(&[]));
+
+    // A workload that is not ready yet.
+    let stage = Stage::new();
+    let mut db = stage.deployment_named("db");
+    db["metadata"]["annotations"] = json!({"kapp.k14s.io/change-group": "first"});
+    stage.write(&[&db]);
+    stage.deploy(&["--wait=false"]).run().code(0);
+    let then = stage.config_map("then", rule());
+    stage.write(&[&db, &then]);
+    let output = stage.deploy(&["--wait-timeout=1s"]).run();
+    output.code(5).stdout_contains("deployment.apps/db").stdout_contains("configmap/then");
+    assert!(!stage.exists("then"), "{output}");
+    stage.deploy(&["--wait=false"]).run().code(0);
+    assert!(stage.exists("then"), "without waiting, it is written");
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub fn check<'m>(manifests: &'m [Manifest], bindings: &Bindings, namespace: &'m 
     let objects: Vec<Object<'_>> = manifests.iter().map(object).collect();
     let orderings = read(&objects, bindings)?;
     for operation in [Operation::Upsert, Operation::Delete] {
-        let node = |index| Node { rank: 0, ordering: orderings.get(&index) };
+        let node = |index| Node { rank: 0, ordering: orderings.get(&index), is_written: true };
         let nodes: Vec<Node<'_>> = (0..objects.len()).map(node).collect();
         steps::sort(&nodes, operation).map_err(|disorder| {
             Error::usage(problem(&disorder, |index| (&manifests[index].object, Some(&manifests[index].origin))))
@@ -108,7 +108,9 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
     let is_written = |index: &usize| changes[*index].is_written();
     let node = |index: usize| Node {
         rank: changes[index].rank(),
-        ordering: orderings.get(&index).filter(|_| is_written(&index)),
+        // What is not written holds back what waits for it until it is ready. OLM writes objects of bundles itself.
+        ordering: orderings.get(&index).filter(|_| changes[index].desired.bundle.is_none()),
+        is_written: is_written(&index),
     };
     let nodes: Vec<Node<'_>> = (0..objects.len()).map(node).collect();
     let sorted = steps::sort(&nodes, Operation::Upsert).map_err(|disorder| {
@@ -126,6 +128,7 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
     let node = |index: usize| Node {
         rank: removal::stage(&removals[index].object),
         ordering: leaving.get(&index).filter(|_| removals[index].action == Action::Delete),
+        is_written: true,
     };
     let nodes: Vec<Node<'_>> = (0..removals.len()).map(node).collect();
     let deletes = steps::sort(&nodes, Operation::Delete).unwrap_or_else(|disorder| {

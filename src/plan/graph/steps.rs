@@ -15,8 +15,10 @@ const MAX_STEPS: usize = 1000;
 pub struct Node<'a> {
     /// Lower ranks come first by default.
     pub rank: u8,
-    /// `None` without rules and groups, and for objects that are not written, which nothing waits for.
+    /// `None` without rules and groups.
     pub ordering: Option<&'a Ordering>,
+    /// Whether it is written or deleted. What is not may still be awaited by rules.
+    pub is_written: bool,
 }
 
 /// Objects that are written in parallel.
@@ -26,7 +28,9 @@ pub struct Step {
     pub members: Vec<usize>,
     /// The indices of the steps that have to end before this one starts. All of them are earlier in the list.
     pub after: Vec<usize>,
-    /// A written rule makes other steps wait for it, not only until it is written, but until it is ready.
+    /// The indices of the steps that rules make it wait for, not only the default order.
+    pub needs: Vec<usize>,
+    /// A written rule makes something that is written wait for it, not only until it is written, but until it is ready.
     pub is_awaited: bool,
 }
 
@@ -93,16 +97,17 @@ pub fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Sorted, Disorder
     let mut written = sorting.written()?;
     // Required rules first, so that only optional ones are dropped.
     written.sort_by_key(|written| written.is_optional);
-    let mut awaited = BTreeSet::new();
+    let mut edges = Vec::new();
     for Written { later, earlier, is_optional } in written {
         match order.add(later, earlier) {
-            true => drop(awaited.insert(earlier)),
+            true => edges.push((later, earlier)),
             false if is_optional => {}
             false => return Err(Disorder::Cycle(sorting.cycle(&order, later, earlier))),
         }
     }
+    let awaited = sorting.awaited(&edges);
     let turned = sorting.add_defaults(&mut order);
-    Ok(Sorted { steps: sorting.steps(&order, &awaited), turned })
+    Ok(Sorted { steps: sorting.steps(&order, &edges, &awaited), turned })
 }
 
 struct Sorting<'a> {
@@ -172,6 +177,19 @@ impl<'a> Sorting<'a> {
         Ok(edges)
     }
 
+    /// The kinds that something written comes after, directly or through others that are not written.
+    fn awaited(&self, edges: &[(usize, usize)]) -> BTreeSet<usize> {
+        let mut earlier: Vec<Vec<usize>> = vec![Vec::new(); self.kinds.len()];
+        edges.iter().for_each(|(later, before)| earlier[*later].push(*before));
+        let is_written = |kind: &usize| self.kinds[*kind].1.iter().any(|node| self.nodes[*node].is_written);
+        let mut open: Vec<usize> = (0..self.kinds.len()).filter(is_written).collect();
+        let mut awaited = BTreeSet::new();
+        while let Some(kind) = open.pop() {
+            open.extend(earlier[kind].iter().filter(|earlier| awaited.insert(**earlier)));
+        }
+        awaited
+    }
+
     /// The first kind would come after the second, which depends on it already.
     fn cycle(&self, order: &Order, later: usize, earlier: usize) -> Vec<Edge> {
         let mut path = vec![later];
@@ -234,7 +252,7 @@ impl<'a> Sorting<'a> {
     }
 
     /// The kinds as steps, each after those that it waits for, lower ranks first.
-    fn steps(&self, order: &Order, awaited: &BTreeSet<usize>) -> Vec<Step> {
+    fn steps(&self, order: &Order, edges: &[(usize, usize)], awaited: &BTreeSet<usize>) -> Vec<Step> {
         let count = self.kinds.len();
         let mut missing: Vec<usize> = order.after.iter().map(Vec::len).collect();
         let mut before: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -249,13 +267,17 @@ impl<'a> Sorting<'a> {
             places[kind] = steps.len();
             let mut after: Vec<usize> = order.direct(kind).map(|earlier| places[earlier]).collect();
             after.sort_unstable();
-            steps.push(Step { members: self.kinds[kind].1.clone(), after, is_awaited: awaited.contains(&kind) });
+            let is_awaited = awaited.contains(&kind);
+            steps.push(Step { members: self.kinds[kind].1.clone(), after, needs: Vec::new(), is_awaited });
             for later in &before[kind] {
                 missing[*later] -= 1;
                 if missing[*later] == 0 {
                     ready.push(key(*later));
                 }
             }
+        }
+        for (later, earlier) in edges {
+            steps[places[*later]].needs.push(places[*earlier]);
         }
         steps
     }
@@ -348,7 +370,7 @@ mod tests {
         let nodes: Vec<Node<'_>> = nodes
             .iter()
             .zip(&orderings)
-            .map(|((rank, _), ordering)| Node { rank: *rank, ordering: Some(ordering) })
+            .map(|((rank, _), ordering)| Node { rank: *rank, ordering: Some(ordering), is_written: true })
             .collect();
         sort(&nodes, Operation::Upsert).map(|sorted| sorted.steps)
     }
@@ -401,7 +423,7 @@ mod tests {
         let nodes: Vec<Node<'_>> = [1, 2, 3, 5, 6]
             .into_iter()
             .zip(&orderings)
-            .map(|(rank, ordering)| Node { rank, ordering: Some(ordering) })
+            .map(|(rank, ordering)| Node { rank, ordering: Some(ordering), is_written: true })
             .collect();
         // By default both would go after the second one, which waits for one of them.
         assert_eq!(sort(&nodes, Operation::Upsert).unwrap().turned, [(2, 1), (3, 1)]);
@@ -412,7 +434,7 @@ mod tests {
     fn a_free_object_waits_for_nothing_by_default() {
         let free = Ordering { is_free: true, ..ordering("a") };
         let waits = ordering("| after a");
-        let node = |rank, ordering| Node { rank, ordering };
+        let node = |rank, ordering| Node { rank, ordering, is_written: true };
         let steps =
             sort(&[node(9, Some(&free)), node(1, None), node(1, Some(&waits))], Operation::Upsert).unwrap().steps;
         let after = |member: usize| {
@@ -460,22 +482,42 @@ mod tests {
     }
 
     #[test]
+    fn only_what_is_written_makes_others_be_awaited() {
+        let [first, between, last] = ["a", "b | after a", "| after b"].map(ordering);
+        let awaited = |is_written: [bool; 3]| -> Vec<bool> {
+            let nodes = [(&first, is_written[0]), (&between, is_written[1]), (&last, is_written[2])];
+            let nodes = nodes.map(|(ordering, is_written)| Node { rank: 5, ordering: Some(ordering), is_written });
+            sort(&nodes, Operation::Upsert).unwrap().steps.iter().map(|step| step.is_awaited).collect()
+        };
+        assert_eq!(awaited([true, true, true]), [true, true, false]);
+        assert_eq!(awaited([false, false, true]), [true, true, false]);
+        assert_eq!(awaited([false, true, false]), [true, false, false]);
+        assert_eq!(awaited([true, false, false]), [false; 3]);
+    }
+
+    #[test]
     fn only_rules_about_the_operation_count() {
         let mut later = ordering("| after a");
         later.rules[0].operation = Operation::Delete;
         let group = ordering("a");
-        let nodes = [Node { rank: 1, ordering: Some(&later) }, Node { rank: 1, ordering: Some(&group) }];
+        let nodes = [
+            Node { rank: 1, ordering: Some(&later), is_written: true },
+            Node { rank: 1, ordering: Some(&group), is_written: true },
+        ];
         assert_eq!(sort(&nodes, Operation::Upsert).unwrap().steps.len(), 1);
         assert_eq!(sort(&nodes, Operation::Delete).unwrap().steps.len(), 1, "deleted after what is written");
         later.rules[0].other = Operation::Delete;
-        let nodes = [Node { rank: 1, ordering: Some(&later) }, Node { rank: 1, ordering: Some(&group) }];
+        let nodes = [
+            Node { rank: 1, ordering: Some(&later), is_written: true },
+            Node { rank: 1, ordering: Some(&group), is_written: true },
+        ];
         assert_eq!(sort(&nodes, Operation::Delete).unwrap().steps.len(), 2);
     }
 
     #[test]
     fn very_many_objects_are_few_steps_and_too_many_rules_are_refused() {
         let (one, other) = (ordering("a"), ordering("| after a"));
-        let node = |ordering| Node { rank: 1, ordering: Some(ordering) };
+        let node = |ordering| Node { rank: 1, ordering: Some(ordering), is_written: true };
         let nodes: Vec<Node<'_>> = (0..50_000).map(|index| node(if index % 2 == 0 { &one } else { &other })).collect();
         assert_eq!(sort(&nodes, Operation::Upsert).unwrap().steps.len(), 2);
         let many: Vec<Ordering> =

@@ -174,6 +174,7 @@ pub fn options(
         apply_timeout: settings.timeouts.apply,
         awaits_all_crds: settings.wait != Wait::False,
         ready_timeout: waits(settings).then_some(settings.timeouts.ready),
+        rules_timeout: (settings.wait != Wait::False).then_some(settings.timeouts.ready),
         resource_timeout: settings.timeouts.resource,
         shows_logs: shows_logs(settings),
         ignores_api_services: settings.ignore_failing_api_services,
