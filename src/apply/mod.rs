@@ -291,16 +291,20 @@ impl<'a> Run<'a> {
         // Only requests in flight count towards the limit, not waits and pauses.
         let mut busy = 0;
         loop {
-            for step in std::mem::take(&mut started) {
+            let mut at = 0;
+            while let Some(step) = started.get(at).copied() {
+                at += 1;
                 let writes = ready.len();
                 ready.extend(
                     steps[step].members.iter().filter(|index| to_write(index)).map(|i| (step, Task::Write(*i))),
                 );
                 left[step] = ready.len() - writes;
                 if left[step] == 0 {
+                    started.extend(schedule.written(step));
                     ready.push_back((step, Task::Wait));
                 }
             }
+            started.clear();
             while busy < IN_FLIGHT
                 && self.may_go_on()
                 && let Some((step, task)) = ready.pop_front()
@@ -357,6 +361,7 @@ impl<'a> Run<'a> {
                     (self.on_event)(Event::Applied(self.done, self.total));
                     left[step] -= 1;
                     if left[step] == 0 {
+                        started = schedule.written(step);
                         ready.push_front((step, Task::Wait));
                     }
                 }
@@ -423,7 +428,7 @@ impl<'a> Run<'a> {
         let Run { plan, target, options, halted, on_event, observer, .. } = *self;
         let steps = &plan.graph.changes;
         let held = step.filter(|_| options.shows_waits).into_iter().flat_map(|step| {
-            let later = steps.iter().filter(move |later| later.after.contains(&step));
+            let later = steps.iter().filter(move |later| later.ready.contains(&step));
             later.flat_map(|later| &later.members).filter(|index| plan.changes[**index].is_written())
         });
         ready::Wait {

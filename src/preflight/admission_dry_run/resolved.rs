@@ -7,11 +7,11 @@ use crate::cluster::{Refusal, Refuser};
 use crate::plan::{Action, Change, Plan};
 use crate::rbac::{self, Atom, PolicyRule};
 
-/// The change of the plan that may take the reason for a refusal away before the object is written. What is of the same
-/// rank is written at the same time, and too late.
+/// The change of the plan that may take the reason for a refusal away before the object is written. What it does not wait for
+/// may be written too late.
 pub fn awaited(plan: &Plan, index: usize, refusal: &Refusal) -> Option<usize> {
     let change = &plan.changes[index];
-    let earlier = plan.changes.iter().enumerate().take_while(|(_, other)| other.rank() < change.rank());
+    let earlier = plan.graph.before(index).into_iter().map(|index| (index, &plan.changes[index]));
     let mut written = earlier.filter(|(_, other)| !other.action.leaves_alone());
     written.find(|(_, other)| is_missed(other, change, refusal) || gives_way(other, change, refusal)).map(|(at, _)| at)
 }
