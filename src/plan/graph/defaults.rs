@@ -59,9 +59,11 @@ const HUB: u8 = 0;
 fn own(stage: Stage) -> &'static [Stage] {
     use Stage::{Account, Binding, Claim, Config, Front, Guard, Limit, Other, Role, Service, Workload};
     match stage {
-        Account | Role | Service | Claim => &[Limit],
+        Account | Role | Claim => &[Limit],
         Config => &[Limit, Account],
         Binding => &[Limit, Role],
+        // A binding may give the right to write it.
+        Service => &[Limit, Role, Binding],
         Workload => &[Limit, Guard, Account, Config, Claim, Role, Binding, Service],
         Front => &[Limit, Service, Workload],
         Other => &[Limit, Account, Config, Claim, Role, Binding, Service],

@@ -135,7 +135,7 @@ fn an_object_waits_for_its_own_namespace_only() {
         assert!(before.contains(&"Namespace a".to_owned()), "{kind}: {before:?}");
         assert!(!before.iter().any(|name| name.ends_with(" b") || name.contains(" b/")), "{kind}: {before:?}");
     }
-    assert_eq!(ordered.before("Service a/x"), ["Namespace a"]);
+    assert_eq!(ordered.before("ConfigMap a/x"), ["Namespace a"]);
     let before = ordered.before("Deployment a/x");
     let expected = ["ConfigMap a/x", "PersistentVolumeClaim a/x", "Role a/x", "Service a/x"];
     assert!(expected.iter().all(|name| before.contains(&(*name).to_owned())), "{before:?}");
