@@ -305,15 +305,19 @@ impl<'a> Run<'a> {
         // Only requests in flight count towards the limit, not waits and pauses.
         let mut busy = 0;
         loop {
-            for step in std::mem::take(&mut started) {
+            let mut at = 0;
+            while let Some(step) = started.get(at).copied() {
+                at += 1;
                 let writes = ready.len();
                 let to_write = stopped.start(step, &steps[step], to_write);
                 ready.extend(to_write.into_iter().map(|index| (step, Task::Write(index))));
                 left[step] = ready.len() - writes;
                 if left[step] == 0 {
+                    started.extend(schedule.written(step));
                     ready.push_back((step, Task::Wait));
                 }
             }
+            started.clear();
             while busy < IN_FLIGHT
                 && self.may_go_on()
                 && let Some((step, task)) = ready.pop_front()
@@ -412,6 +416,7 @@ impl<'a> Run<'a> {
                 }
             }
             if is_write && left[step] == 0 {
+                started = schedule.written(step);
                 ready.push_front((step, Task::Wait));
             }
         }
@@ -455,7 +460,7 @@ impl<'a> Run<'a> {
         let Run { plan, target, options, halted, on_event, observer, .. } = *self;
         let steps = &plan.graph.changes;
         let held = step.filter(|_| options.shows_waits).into_iter().flat_map(|step| {
-            let later = steps.iter().filter(move |later| later.after.contains(&step));
+            let later = steps.iter().filter(move |later| later.ready.contains(&step));
             later.flat_map(|later| &later.members).filter(|index| plan.changes[**index].is_written())
         });
         ready::Wait {

@@ -10,53 +10,102 @@
 use crate::resource::ObjectRef;
 
 /// All kinds that the table does not name, mostly custom resources.
-const OTHER: u8 = 100;
+const OTHER: (u8, Stage) = (100, Stage::Other);
 
-/// Ranks of built-in kinds by group and kind. A kind of the same name in another group is a different kind.
-const RANKS: &[(u8, &str, &[&str])] = &[
-    (0, "", &["Namespace"]),
-    (1, "apiextensions.k8s.io", &["CustomResourceDefinition"]),
+/// What an object is for. The graph derives from it which objects wait for which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    Namespace,
+    Crd,
+    Class,
+    StorageClass,
+    /// It decides which objects its namespace takes.
+    Limit,
+    /// It is about Pods that run.
+    Guard,
+    Account,
+    Config,
+    Volume,
+    Claim,
+    ClusterRole,
+    ClusterBinding,
+    Role,
+    Binding,
+    Service,
+    Workload,
+    /// It refers to workloads and Services.
+    Front,
+    Other,
+    ApiService,
+    Policy,
+    PolicyBinding,
+    Webhooks,
+}
+
+/// Ranks and stages of built-in kinds by group and kind. A kind of the same name in another group is a different kind.
+const RANKS: &[(u8, Stage, &str, &[&str])] = &[
+    (0, Stage::Namespace, "", &["Namespace"]),
+    (1, Stage::Crd, "apiextensions.k8s.io", &["CustomResourceDefinition"]),
     // Classes and limits: looked up when an object of another kind is admitted.
-    (10, "scheduling.k8s.io", &["PriorityClass"]),
-    (10, "node.k8s.io", &["RuntimeClass"]),
-    (10, "storage.k8s.io", &["StorageClass", "CSIDriver", "VolumeAttributesClass"]),
-    (10, "networking.k8s.io", &["IngressClass"]),
-    (10, "resource.k8s.io", &["DeviceClass"]),
-    (10, "gateway.networking.k8s.io", &["GatewayClass"]),
-    (11, "", &["ResourceQuota", "LimitRange"]),
-    (11, "networking.k8s.io", &["NetworkPolicy"]),
+    (10, Stage::Class, "scheduling.k8s.io", &["PriorityClass"]),
+    (10, Stage::Class, "node.k8s.io", &["RuntimeClass"]),
+    (10, Stage::Class, "storage.k8s.io", &["CSIDriver", "VolumeAttributesClass"]),
+    (10, Stage::StorageClass, "storage.k8s.io", &["StorageClass"]),
+    (10, Stage::Class, "networking.k8s.io", &["IngressClass"]),
+    (10, Stage::Class, "resource.k8s.io", &["DeviceClass"]),
+    (10, Stage::Class, "gateway.networking.k8s.io", &["GatewayClass"]),
+    (11, Stage::Limit, "", &["ResourceQuota", "LimitRange"]),
+    (11, Stage::Guard, "networking.k8s.io", &["NetworkPolicy"]),
     // Before Pods that somebody could evict.
-    (11, "policy", &["PodDisruptionBudget"]),
-    (20, "", &["ServiceAccount"]),
-    (21, "", &["Secret"]),
-    (22, "", &["ConfigMap"]),
-    (23, "", &["PersistentVolume"]),
-    (24, "", &["PersistentVolumeClaim"]),
-    (24, "resource.k8s.io", &["ResourceClaim", "ResourceClaimTemplate"]),
-    (30, "rbac.authorization.k8s.io", &["ClusterRole"]),
-    (31, "rbac.authorization.k8s.io", &["ClusterRoleBinding"]),
-    (32, "rbac.authorization.k8s.io", &["Role"]),
-    (33, "rbac.authorization.k8s.io", &["RoleBinding"]),
+    (11, Stage::Guard, "policy", &["PodDisruptionBudget"]),
+    (20, Stage::Account, "", &["ServiceAccount"]),
+    (21, Stage::Config, "", &["Secret"]),
+    (22, Stage::Config, "", &["ConfigMap"]),
+    (23, Stage::Volume, "", &["PersistentVolume"]),
+    (24, Stage::Claim, "", &["PersistentVolumeClaim"]),
+    (24, Stage::Config, "resource.k8s.io", &["ResourceClaim", "ResourceClaimTemplate"]),
+    (30, Stage::ClusterRole, "rbac.authorization.k8s.io", &["ClusterRole"]),
+    (31, Stage::ClusterBinding, "rbac.authorization.k8s.io", &["ClusterRoleBinding"]),
+    (32, Stage::Role, "rbac.authorization.k8s.io", &["Role"]),
+    (33, Stage::Binding, "rbac.authorization.k8s.io", &["RoleBinding"]),
     // Before Pods, which get the Services that exist when they start as environment variables.
-    (40, "", &["Service"]),
-    (50, "apps", &["DaemonSet"]),
-    (51, "", &["Pod", "ReplicationController"]),
-    (51, "apps", &["ReplicaSet", "Deployment", "StatefulSet"]),
-    (52, "batch", &["Job", "CronJob"]),
-    (60, "autoscaling", &["HorizontalPodAutoscaler"]),
-    (61, "networking.k8s.io", &["Ingress"]),
-    (200, "apiregistration.k8s.io", &["APIService"]),
-    (201, "admissionregistration.k8s.io", &["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"]),
-    (202, "admissionregistration.k8s.io", &["ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"]),
-    (203, "admissionregistration.k8s.io", &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]),
+    (40, Stage::Service, "", &["Service"]),
+    (50, Stage::Workload, "apps", &["DaemonSet"]),
+    (51, Stage::Workload, "", &["Pod", "ReplicationController"]),
+    (51, Stage::Workload, "apps", &["ReplicaSet", "Deployment", "StatefulSet"]),
+    (52, Stage::Workload, "batch", &["Job", "CronJob"]),
+    (60, Stage::Front, "autoscaling", &["HorizontalPodAutoscaler"]),
+    (61, Stage::Front, "networking.k8s.io", &["Ingress"]),
+    (200, Stage::ApiService, "apiregistration.k8s.io", &["APIService"]),
+    (201, Stage::Policy, "admissionregistration.k8s.io", &["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"]),
+    (
+        202,
+        Stage::PolicyBinding,
+        "admissionregistration.k8s.io",
+        &["ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"],
+    ),
+    (
+        203,
+        Stage::Webhooks,
+        "admissionregistration.k8s.io",
+        &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
+    ),
 ];
 
 /// The rank of the object: lower ranks come first, and equal ranks keep the order of the manifests (use a stable sort).
 pub fn rank(object: &ObjectRef) -> u8 {
+    place(object).0
+}
+
+pub fn stage(object: &ObjectRef) -> Stage {
+    place(object).1
+}
+
+fn place(object: &ObjectRef) -> (u8, Stage) {
     RANKS
         .iter()
-        .find(|(_, group, kinds)| *group == object.group() && kinds.contains(&object.kind.as_str()))
-        .map_or(OTHER, |(rank, _, _)| *rank)
+        .find(|(_, _, group, kinds)| *group == object.group() && kinds.contains(&object.kind.as_str()))
+        .map_or(OTHER, |(rank, stage, _, _)| (*rank, *stage))
 }
 
 #[cfg(test)]
@@ -111,16 +160,16 @@ mod tests {
 
     #[test]
     fn a_custom_kind_with_a_built_in_name_is_a_custom_kind() {
-        assert_eq!(rank(&object("serving.knative.dev/v1", "Service", "a")), OTHER);
-        assert_eq!(rank(&object("example.com/v1", "Namespace", "a")), OTHER);
+        assert_eq!(rank(&object("serving.knative.dev/v1", "Service", "a")), OTHER.0);
+        assert_eq!(rank(&object("example.com/v1", "Namespace", "a")), OTHER.0);
         assert_eq!(rank(&object("apps/v2", "Deployment", "a")), rank(&object("apps/v1", "Deployment", "a")));
     }
 
     #[test]
     fn the_table_ascends_and_names_each_kind_once() {
-        assert!(RANKS.is_sorted_by_key(|(rank, _, _)| rank));
+        assert!(RANKS.is_sorted_by_key(|(rank, ..)| rank));
         let mut kinds: Vec<_> =
-            RANKS.iter().flat_map(|(_, group, kinds)| kinds.iter().map(move |k| (group, k))).collect();
+            RANKS.iter().flat_map(|(_, _, group, kinds)| kinds.iter().map(move |k| (group, k))).collect();
         let count = kinds.len();
         kinds.sort_unstable();
         kinds.dedup();

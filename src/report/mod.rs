@@ -97,15 +97,18 @@ pub struct Report {
     pub summary: Summary,
 }
 
-/// Changes that are written in parallel.
+/// Changes that are written in parallel. A step without members has nothing to write: others wait through it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepEntry {
     /// Indices into `changes`, without unchanged objects.
     pub members: Vec<usize>,
-    /// Indices into `graph`: the steps that have to end first.
+    /// Indices into `graph`: the steps that have to be written first. Of deletions: gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<usize>,
+    /// Those of them that also have to be ready: CRDs served, and with waiting, other objects ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ready: Vec<usize>,
 }
 
 /// An object that was awaited.

@@ -90,7 +90,7 @@ pub async fn look(
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
     }
     drop(stage);
-    let (graph, order) = graph::of(&plan.changes, &plan.removals, &settings.rules.bindings)?;
+    let (graph, order) = graph::of(&plan.changes, &plan.removals, &settings.rules.bindings, plan.is_awaited)?;
     plan.graph = graph;
     report.graph = steps(&plan);
     report.changes = plan.changes.iter().map(entry).chain(plan.removals.iter().map(removed)).collect();
@@ -188,6 +188,7 @@ fn steps(plan: &Plan) -> Vec<StepEntry> {
     let first = changes.iter().map(|step| StepEntry {
         members: step.members.iter().copied().filter(written).collect(),
         after: step.after.clone(),
+        ready: step.ready.clone(),
     });
     let waited_for: BTreeSet<usize> = changes.iter().flat_map(|step| step.after.iter().copied()).collect();
     let ends: Vec<usize> = (0..changes.len()).filter(|step| !waited_for.contains(step)).collect();
@@ -197,6 +198,7 @@ fn steps(plan: &Plan) -> Vec<StepEntry> {
             [] => ends.clone(),
             after => after.iter().map(|step| changes.len() + step).collect(),
         },
+        ready: Vec::new(),
     });
     first.chain(then).collect()
 }

@@ -280,7 +280,10 @@ fn a_killed_api_server_leaves_an_exact_report_and_the_next_run_finishes() {
     let cp = Arc::new(ControlPlane::start());
     for (path, applied) in [("/serviceaccounts/", 2), ("/samples/", 4)] {
         let bed = Bed::new();
-        let account = bed.of("v1", "ServiceAccount", "account", &json!({}));
+        let mut account = bed.of("v1", "ServiceAccount", "account", &json!({}));
+        // By default at the same time as the CRD.
+        account["metadata"]["annotations"] =
+            json!({"gantry.dev/change-rule": "upsert after upserting change-groups.kapp.k14s.io/crds"});
         let config = bed.of("v1", "ConfigMap", "config", &json!({"data": {"a": "b"}}));
         let objects = [bed.namespace(), bed.crd(&["first"]), account, config, bed.sample("x")];
         bed.write(&objects);

@@ -291,41 +291,39 @@ fn a_field_conflict_names_field_manager_and_way_out() {
 #[test]
 fn a_server_that_dies_in_mid_deploy_leaves_an_exact_report() {
     let bed = Bed::new();
-    let objects = [bed.namespace(), bed.crd("first: {type: string}"), bed.config_map("a", "x"), bed.sample()];
-    bed.write("manifests.yaml", &objects.join("---\n"));
+    let namespace = &bed.names.namespace;
+    let account = format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: a, namespace: {namespace}}}\n");
+    bed.write("manifests.yaml", &[bed.namespace(), account, bed.config_map("a", "x")].join("---\n"));
     let proxy = Proxy::start(control_plane());
-    proxy.refuse_from(When::new("PATCH", &bed.crd_path()));
+    proxy.refuse_from(When::new("PATCH", "/serviceaccounts/"));
     let run = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
-    let Isolated { group, namespace } = &bed.names;
     let expected = [
         (format!("Namespace {namespace}"), "applied"),
-        (format!("CustomResourceDefinition samples.{group}"), "failed"),
+        ("ServiceAccount a".to_owned(), "failed"),
         ("ConfigMap a".to_owned(), "notReached"),
-        ("Sample one".to_owned(), "notReached"),
     ];
     assert_eq!(results(&run.code(1).report()), expected.map(|(object, result)| (object, result.to_owned())), "{run}");
     assert_eq!(control_plane().get(&format!("/api/v1/namespaces/{namespace}")).0, 200);
-    assert_eq!(control_plane().get(&bed.crd_path()).0, 404);
+    assert_eq!(control_plane().get(&format!("/api/v1/namespaces/{namespace}/serviceaccounts/a")).0, 404);
 
     let again = bed.deploy(control_plane().kubeconfig("admin"), &["-o", "json"]).run();
     let summary = &again.code(0).report()["summary"];
-    assert_eq!((&summary["created"], &summary["unchanged"]), (&json!(3), &json!(1)), "{again}");
+    assert_eq!((&summary["created"], &summary["unchanged"]), (&json!(2), &json!(1)), "{again}");
 }
 
 #[test]
 fn what_comes_behind_a_refused_object_is_not_written() {
     let bed = Bed::new();
     let namespace = &bed.names.namespace;
-    let role = format!(
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: b, namespace: {namespace}}}\nrules: []\n"
+    let pod = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: b, namespace: {namespace}}}\nspec: {{containers: [{{name: a, image: a}}]}}\n"
     );
     // A value that is not a string is refused.
-    bed.write("manifests.yaml", &[bed.namespace(), bed.config_map("a", "true"), role].join("---\n"));
+    bed.write("manifests.yaml", &[bed.namespace(), bed.config_map("a", "true"), pod].join("---\n"));
     let run = bed.deploy(control_plane().kubeconfig("admin"), &["-o", "json"]).run();
     let results: Vec<String> = results(&run.code(1).report()).into_iter().map(|(_, result)| result).collect();
     assert_eq!(results, ["applied", "failed", "notReached"], "{run}");
-    let path = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/b");
-    assert_eq!(control_plane().get(&path).0, 404);
+    assert_eq!(control_plane().get(&format!("/api/v1/namespaces/{namespace}/pods/b")).0, 404);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The order in which a deploy writes and deletes: annotations come before the default order.
 
-use crate::support::{Bed, Proxy, Recorded, When, closed_port, control_plane, results};
+use crate::support::{Bed, Proxy, Recorded, When, closed_port, control_plane, eventually, results};
+use crate::waiting::{available, status};
 use serde_json::{Value, json};
 
 const GROUP: &str = "kapp.k14s.io/change-group";
@@ -46,7 +47,7 @@ fn objects_are_written_after_those_that_their_annotations_name() {
     let bed = prepared();
     let proxy = Proxy::start(control_plane());
     let namespace = &bed.names.namespace;
-    // By default in the order of the file, with Secrets before ConfigMaps.
+    // By default all at once, but for the account.
     let objects = [
         config_map(&bed, "f", json!({DEPENDS_ON: format!("/namespaces/{namespace}/ConfigMap/e")})),
         config_map(
@@ -100,16 +101,110 @@ fn objects_are_written_after_those_that_their_annotations_name() {
     bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(0).stdout_contains("7 objects unchanged");
 }
 
+/// Nobody waits for what is in another namespace.
+#[test]
+fn a_slow_namespace_and_a_slow_workload_hold_up_only_what_needs_them() {
+    let bed = Bed::new();
+    let cp = control_plane();
+    let (slow, other) = (bed.names.namespace.clone(), format!("more-{}", bed.names.namespace));
+    let named = |namespace: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    let of = |namespace: &str, mut object: Value| {
+        object["metadata"] = json!({"name": "hook", "namespace": namespace});
+        object
+    };
+    let settings = |namespace: &str| of(namespace, json!({"apiVersion": "v1", "kind": "ConfigMap"}));
+    let mut sample: Value = serde_yaml::from_str(&bed.sample()).expect("a sample");
+    sample["metadata"]["namespace"] = other.as_str().into();
+    let exists = |object: &Value| cp.get(&cp.path_of(object)).0 == 200;
+    let written = |object: &Value| eventually("the object is written", || exists(object).then_some(()));
+
+    let objects = [named(&slow), settings(&slow), named(&other), settings(&other), sample.clone()];
+    let texts: Vec<String> = objects.iter().map(Value::to_string).chain([bed.crd("first: {type: string}")]).collect();
+    bed.write("manifests.yaml", &texts.join("\n---\n"));
+    let proxy = Proxy::start(cp);
+    let held = proxy.hold(When::new("PATCH", &format!("/namespaces/{slow}")));
+    let running = bed.deploy(proxy.kubeconfig("admin"), &[]).spawn();
+    held.reached();
+    written(&settings(&other));
+    written(&sample);
+    assert!(!exists(&settings(&slow)));
+    drop(held);
+    running.wait().code(0).stdout_contains("6 created");
+
+    let workload = |namespace: &str| {
+        let pods =
+            json!({"metadata": {"labels": {"app": "hook"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+        let spec = json!({"replicas": 2, "selector": {"matchLabels": {"app": "hook"}}, "template": pods});
+        of(namespace, json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}))
+    };
+    let service = |namespace: &str| {
+        let spec = json!({"selector": {"app": "hook"}, "ports": [{"port": 443}]});
+        of(namespace, json!({"apiVersion": "v1", "kind": "Service", "spec": spec}))
+    };
+    let front = |namespace: &str| {
+        let backend = json!({"service": {"name": "hook", "port": {"number": 443}}});
+        of(
+            namespace,
+            json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "spec": {"defaultBackend": backend}}),
+        )
+    };
+    // It is asked about nothing that exists.
+    let webhooks = |namespace: &str| {
+        let client = json!({"service": {"namespace": namespace, "name": "hook"}, "caBundle": "Zm9v"});
+        let rules = json!([{"apiGroups": ["nothing.example.com"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]}]);
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": namespace}, "webhooks": [{"name": "hook.example.com", "clientConfig": client, "rules": rules,
+                "sideEffects": "None", "admissionReviewVersions": ["v1"]}]})
+    };
+    let each = |namespace: &str| [workload(namespace), service(namespace), front(namespace), webhooks(namespace)];
+    let objects: Vec<Value> = [each(&slow), each(&other)].concat();
+    write(&bed, &objects);
+    let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &slow, "-o", "json"];
+    let running = bed.gantry(cp.kubeconfig("admin"), &arguments).spawn();
+    objects.iter().filter(|object| object["kind"] != webhooks("x")["kind"]).for_each(written);
+    assert!(![&slow, &other].iter().any(|namespace| exists(&webhooks(namespace))));
+    status(&workload(&other), available(2));
+    written(&webhooks(&other));
+    assert!(!exists(&webhooks(&slow)));
+    status(&workload(&slow), available(2));
+    let report = running.wait().code(0).report();
+
+    // The report says for what each step waits until it is ready.
+    let index_of = |kind: &str, name: &str, namespace: &Value| {
+        let changes = report["changes"].as_array().expect("changes");
+        let is_it = |change: &Value| {
+            let object = &change["object"];
+            object["kind"] == kind && object["name"] == name && object["namespace"] == *namespace
+        };
+        changes.iter().position(is_it).expect("a change")
+    };
+    let steps = report["graph"].as_array().expect("steps");
+    let step = |index: usize| {
+        let has = |step: &&Value| step["members"].as_array().expect("members").contains(&json!(index));
+        steps.iter().find(has).expect("a step")
+    };
+    let hook = step(index_of("ValidatingWebhookConfiguration", &slow, &Value::Null));
+    let ready = hook["ready"].as_array().expect("steps that have to be ready");
+    let members: Vec<&Value> = ready.iter().map(|step| &steps[step.as_u64().unwrap() as usize]["members"]).collect();
+    assert_eq!(members, [&json!([index_of("Deployment", "hook", &json!(slow))])]);
+    let front = step(index_of("Ingress", "hook", &json!(slow)));
+    assert!(front["ready"].is_null() && front["after"].is_array(), "{front}");
+
+    [&slow, &other].iter().for_each(|namespace| drop(cp.delete(&cp.path_of(&webhooks(namespace)))));
+    cp.delete(&bed.crd_path());
+}
+
 #[test]
 fn who_wants_to_know_everything_is_told_where_a_rule_turns_the_default_order_round() {
     let bed = prepared();
     let first = config_map(&bed, "first", json!({GROUP: "x"}));
-    write(&bed, &[first, object(&bed, "Secret", "then", &json!({RULE: "upsert after upserting x"}))]);
+    write(&bed, &[first, object(&bed, "ServiceAccount", "then", &json!({RULE: "upsert after upserting x"}))]);
     let check = |flags: &[&str]| {
         bed.deploy(control_plane().kubeconfig("admin"), &[&["--dry-run"], flags].concat()).run().code(0).stderr.clone()
     };
     let namespace = &bed.names.namespace;
-    let said = format!("configmap/first -n {namespace} is written before secret/then -n {namespace} because of rules");
+    let said =
+        format!("configmap/first -n {namespace} is written before serviceaccount/then -n {namespace} because of rules");
     assert!(check(&["-v"]).contains(&said), "{}", check(&["-v"]));
     assert!(!check(&[]).contains("because of rules"));
 }

@@ -1,137 +1,235 @@
-//! Writes webhook configurations and APIServices after the workload that serves them: until it is ready, every request that
-//! they match would fail.
+//! Who is called while a deploy writes: the workloads behind the Services of webhooks and APIServices. Until such a workload is
+//! ready, every request that the webhook matches would fail.
 //!
-//! That applies only if the server can verify the certificate from the start. Without a CA bundle the workload fills one in
-//! itself, and may not become ready before the configuration exists.
+//! A webhook configuration or an APIService waits until the workload is ready only if the server can verify its certificate from
+//! the start. Without a CA bundle the workload fills one in itself, and may not become ready before the configuration exists.
 //!
-//! Custom resources are written after the workloads of live webhooks that the server calls for their kind: while the Pods are
-//! replaced, it would refuse them. A configuration that this deploy creates is written after the custom resources.
+//! A custom resource that a webhook is called for waits until the workload is ready. Of a webhook that this deploy brings, that
+//! holds only in a deploy that waits: it writes the custom resource after the configuration, and any other before it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::rule::{Group, Operation, Rule, Side, Source};
-use super::written::Ordering;
+use crate::plan::order::{self, Stage};
 use crate::plan::{self, Change};
 use crate::resource::Resource;
 
-/// Adds these rules to the written ones, which take precedence.
-pub fn add(changes: &[Change], orderings: &mut BTreeMap<usize, Ordering>) {
-    let is_written = Change::is_written;
-    let callers = changes.iter().enumerate().filter(|(_, change)| is_written(change));
-    let webhooks = webhooks(changes);
-    let services_of = |change: &Change| called(change).into_iter().chain(asked_about(change, &webhooks)).collect();
-    let callers: Vec<(usize, BTreeSet<Name>)> = callers
-        .map(|(index, change)| (index, services_of(change)))
-        .filter(|(_, services): &(usize, BTreeSet<Name>)| !services.is_empty())
-        .collect();
-    let services: BTreeSet<&Name> = callers.iter().flat_map(|(_, services)| services).collect();
-    for service in services {
-        let workloads: Vec<usize> = behind(service, changes).filter(|index| is_written(&changes[*index])).collect();
-        if workloads.is_empty() {
-            continue;
-        }
-        // The name of a written group has no spaces.
-        let group = Group::Named(format!("behind service {}/{}", service.0, service.1));
-        for workload in workloads {
-            orderings.entry(workload).or_default().groups.insert(group.clone());
-        }
-        let operation = Operation::Upsert;
-        let (side, other, source, is_optional) = (Side::After, operation, Source::Nowhere, true);
-        let rule = Rule { operation, side, other, group, source, is_optional };
-        for (caller, _) in callers.iter().filter(|(_, services)| services.contains(service)) {
-            orderings.entry(*caller).or_default().rules.push(rule.clone());
-        }
-    }
-}
-
+/// Groups and plurals; `*` matches any.
+type Kinds = Vec<(String, String)>;
 /// The namespace and the name of a Service.
 type Name = (String, String);
 
-/// The Services that the server would call for an object, and whose certificates it can verify.
-fn called(change: &Change) -> BTreeSet<Name> {
-    let object = &change.desired.object;
-    let clients: &[&str] = match (object.group(), object.kind.as_str()) {
-        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
-            &["webhooks"]
+/// A webhook configuration, a policy or an APIService that is written.
+#[derive(Debug, Default)]
+pub struct Caller {
+    /// Those of its Services with workloads that are written.
+    pub services: Vec<usize>,
+    /// The server can verify their certificates.
+    pub is_trusted: bool,
+    /// The kinds that it is about.
+    pub kinds: Kinds,
+    /// The policy of a binding.
+    pub policy: Option<String>,
+}
+
+/// What a custom resource waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Asked {
+    /// Services of which the workloads have to be ready.
+    pub services: Vec<usize>,
+    /// The changes that are webhook configurations and APIServices, which have to be written.
+    pub callers: Vec<usize>,
+}
+
+/// Services are numbered: those with workloads that are written.
+#[derive(Debug, Default)]
+pub struct Behind {
+    /// By the index of the change.
+    pub callers: BTreeMap<usize, Caller>,
+    /// For each workload, the Services that select its Pods.
+    pub workloads: BTreeMap<usize, Vec<usize>>,
+    webhooks: Vec<(usize, Webhook)>,
+    waits: bool,
+}
+
+/// A webhook with `failurePolicy: Fail`.
+struct Found {
+    service: Name,
+    webhook: Webhook,
+}
+
+#[derive(Debug)]
+struct Webhook {
+    kinds: Kinds,
+    occasion: Occasion,
+}
+
+/// When a webhook is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Occasion {
+    /// It is live.
+    Now,
+    /// This change brings it.
+    After(usize),
+    /// This deploy brings it, for all versions but this one.
+    Converting(String),
+}
+
+impl Behind {
+    pub fn of(changes: &[Change], waits: bool) -> Self {
+        let written = || changes.iter().enumerate().filter(|(_, change)| change.is_written());
+        let callers: Vec<(usize, Caller, BTreeSet<Name>)> =
+            written().filter_map(|(index, change)| caller(change).map(|(caller, of)| (index, caller, of))).collect();
+        let found: Vec<Found> =
+            changes.iter().enumerate().flat_map(|(index, change)| webhooks(index, change)).collect();
+        let of_callers = callers.iter().flat_map(|(_, _, services)| services);
+        let named: BTreeSet<&Name> = of_callers.chain(found.iter().map(|found| &found.service)).collect();
+        if named.is_empty() {
+            let callers = callers.into_iter().map(|(index, caller, _)| (index, caller)).collect();
+            return Behind { callers, waits, ..Behind::default() };
         }
-        ("apiregistration.k8s.io", "APIService") => &[],
-        _ => return BTreeSet::new(),
-    };
+        let mut workloads: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut numbers: BTreeMap<Name, usize> = BTreeMap::new();
+        let selectors = selectors(&named, changes);
+        let of_workloads = written().filter(|(_, change)| order::stage(&change.desired.object) == Stage::Workload);
+        for (index, change) in of_workloads {
+            let Some(services) = change.desired.object.namespace.as_deref().and_then(|name| selectors.get(name)) else {
+                continue;
+            };
+            let Some(labels) = labels(change) else { continue };
+            let selects =
+                |selector: &Map<String, Value>| selector.iter().all(|(key, value)| labels.get(key) == Some(value));
+            for (service, _) in services.iter().filter(|(_, selector)| selects(selector)) {
+                let next = numbers.len();
+                let number = *numbers.entry((*service).clone()).or_insert(next);
+                workloads.entry(index).or_default().push(number);
+            }
+        }
+        let number = |service: &Name| numbers.get(service).copied();
+        let callers = callers.into_iter().map(|(index, caller, services)| {
+            (index, Caller { services: services.iter().filter_map(number).collect(), ..caller })
+        });
+        let callers = callers.collect();
+        let webhooks = found.into_iter().filter_map(|found| Some((number(&found.service)?, found.webhook))).collect();
+        Behind { callers, workloads, webhooks, waits }
+    }
+
+    /// What the objects of a custom kind wait for.
+    pub fn asked_about(&self, resource: &Resource) -> Asked {
+        let Resource { group, plural, version, .. } = resource;
+        if plan::is_built_in(group) || self.webhooks.is_empty() {
+            return Asked::default();
+        }
+        let (mut services, mut callers) = (BTreeSet::new(), BTreeSet::new());
+        for (service, webhook) in self.webhooks.iter().filter(|(_, webhook)| is_about(&webhook.kinds, group, plural)) {
+            let is_called = match &webhook.occasion {
+                Occasion::Now => true,
+                Occasion::Converting(stored) => stored != version,
+                Occasion::After(caller) => self.waits && callers.insert(*caller),
+            };
+            if is_called {
+                services.insert(*service);
+            }
+        }
+        if self.waits {
+            // The workload may not become ready without these.
+            let is_needed = |caller: &Caller| {
+                !caller.is_trusted && caller.services.iter().any(|service| services.contains(service))
+            };
+            callers.extend(self.callers.iter().filter(|(_, caller)| is_needed(caller)).map(|(index, _)| *index));
+        }
+        Asked { services: services.into_iter().collect(), callers: callers.into_iter().collect() }
+    }
+}
+
+/// Whether these kinds include this one.
+pub fn is_about(kinds: &Kinds, group: &str, plural: &str) -> bool {
+    let is = |said: &str, what: &str| said == "*" || said == what;
+    kinds.iter().any(|(of, resources)| {
+        is(of, group) && is(resources.split('/').next().unwrap_or_default(), plural) && !resources.ends_with("/status")
+    })
+}
+
+/// An admission object or an APIService, and the Services that the server would call for it.
+fn caller(change: &Change) -> Option<(Caller, BTreeSet<Name>)> {
+    let stage = order::stage(&change.desired.object);
+    if !matches!(stage, Stage::ApiService | Stage::Policy | Stage::PolicyBinding | Stage::Webhooks) {
+        return None;
+    }
     let manifest = change.desired.raw.value();
     let annotations = manifest["metadata"]["annotations"].as_object().into_iter().flatten();
     let is_injected = annotations.map(|(key, _)| key).any(|key| key.starts_with("cert-manager.io/inject-"));
-    let clients: Vec<&Value> = match clients {
-        [list] => manifest[list].as_array().into_iter().flatten().map(|webhook| &webhook["clientConfig"]).collect(),
-        _ => vec![&manifest["spec"]],
+    let (clients, kinds): (Vec<&Value>, Kinds) = match stage {
+        Stage::Webhooks => {
+            let webhooks = || manifest["webhooks"].as_array().into_iter().flatten();
+            let clients = webhooks().map(|webhook| &webhook["clientConfig"]).collect();
+            (clients, webhooks().flat_map(|webhook| kinds(&webhook["rules"])).collect())
+        }
+        Stage::ApiService => (vec![&manifest["spec"]], Vec::new()),
+        _ => (Vec::new(), kinds(&manifest["spec"]["matchConstraints"]["resourceRules"]).collect()),
     };
-    let is_trusted = |client: &Value| {
+    let is_trusted = |client: &&Value| {
         let bundle = client["caBundle"].as_str().unwrap_or_default();
         is_injected || !bundle.is_empty() || client["insecureSkipTLSVerify"] == true
     };
-    if !clients.iter().all(|client| is_trusted(client)) {
-        return BTreeSet::new();
-    }
-    clients.into_iter().filter_map(service).collect()
+    let policy = manifest["spec"]["policyName"].as_str().map(str::to_owned);
+    let caller = Caller { services: Vec::new(), is_trusted: clients.iter().all(is_trusted), kinds, policy };
+    Some((caller, clients.into_iter().filter_map(service).collect()))
 }
 
-/// A live webhook: its Service, and the kinds that the server calls it for.
-struct Webhook {
-    service: Name,
-    /// Group and plural; `*` matches any.
-    kinds: Vec<(String, String)>,
-}
-
-/// The live webhooks of these objects with `failurePolicy: Fail`.
-fn webhooks(changes: &[Change]) -> Vec<Webhook> {
-    let live = |change: &Change| change.live.as_ref().map(|live| live.raw.value());
-    changes.iter().filter(|change| may_have_webhooks(change)).filter_map(live).flat_map(|live| of_live(&live)).collect()
-}
-
-fn may_have_webhooks(change: &Change) -> bool {
+/// The webhooks of a change that custom resources wait for: live ones, and those that it brings.
+fn webhooks(index: usize, change: &Change) -> Vec<Found> {
     let object = &change.desired.object;
-    match object.group() {
-        "admissionregistration.k8s.io" => object.kind.ends_with("WebhookConfiguration"),
-        // Most CRDs have none, and parsing them is expensive.
-        _ => object.is_crd() && change.live.as_ref().is_some_and(|live| live.raw.json().contains("\"Webhook\"")),
+    if order::stage(object) != Stage::Webhooks && !object.is_crd() {
+        return Vec::new();
     }
+    // Most CRDs have none, and parsing them is expensive.
+    let live = change.live.as_ref().filter(|live| !object.is_crd() || live.raw.json().contains("\"Webhook\""));
+    let desired = change.is_written() && (!object.is_crd() || change.desired.may_contain(&["Webhook"]));
+    let mut found: Vec<Found> = live.map(|live| of_object(&live.raw.value(), &Occasion::Now)).unwrap_or_default();
+    if desired {
+        let manifest = change.desired.raw.value();
+        let versions = manifest["spec"]["versions"].as_array().into_iter().flatten();
+        let stored = versions.into_iter().find(|version| version["storage"] == true);
+        let occasion = match object.is_crd() {
+            true => {
+                Occasion::Converting(stored.and_then(|version| version["name"].as_str()).unwrap_or_default().into())
+            }
+            false => Occasion::After(index),
+        };
+        found.extend(of_object(&manifest, &occasion));
+    }
+    found
 }
 
-fn of_live(live: &Value) -> Vec<Webhook> {
+fn of_object(object: &Value, occasion: &Occasion) -> Vec<Found> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let spec = &live["spec"];
+    let found = |client: &Value, kinds: Kinds| {
+        Some(Found { service: service(client)?, webhook: Webhook { kinds, occasion: occasion.clone() } })
+    };
+    let spec = &object["spec"];
     let conversion = &spec["conversion"];
-    let converts = (conversion["strategy"] == "Webhook").then(|| {
-        let service = service(&conversion["webhook"]["clientConfig"])?;
-        Some(Webhook { service, kinds: vec![(text(&spec["group"]), text(&spec["names"]["plural"]))] })
-    });
-    let texts = |list: &Value| list.as_array().into_iter().flatten().map(text).collect::<Vec<String>>();
-    let of_rule = |rule: &Value| {
+    let kinds_of_crd = || vec![(text(&spec["group"]), text(&spec["names"]["plural"]))];
+    let converts = (conversion["strategy"] == "Webhook")
+        .then(|| found(&conversion["webhook"]["clientConfig"], kinds_of_crd()))
+        .flatten();
+    let webhooks = object["webhooks"].as_array().into_iter().flatten();
+    let admission = webhooks
+        .filter(|webhook| webhook["failurePolicy"] != "Ignore")
+        .filter_map(|webhook| found(&webhook["clientConfig"], kinds(&webhook["rules"]).collect()));
+    converts.into_iter().chain(admission).collect()
+}
+
+/// The kinds that rules of admission match.
+fn kinds(rules: &Value) -> impl Iterator<Item = (String, String)> {
+    let texts = |list: &Value| -> Vec<String> {
+        list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    rules.as_array().into_iter().flatten().flat_map(move |rule| {
         let (groups, plurals) = (texts(&rule["apiGroups"]), texts(&rule["resources"]));
         groups.into_iter().flat_map(move |group| plurals.clone().into_iter().map(move |plural| (group.clone(), plural)))
-    };
-    let asks = |webhook: &Value| {
-        let rules = webhook["rules"].as_array().into_iter().flatten();
-        Some(Webhook { service: service(&webhook["clientConfig"])?, kinds: rules.flat_map(of_rule).collect() })
-    };
-    let webhooks = live["webhooks"].as_array().into_iter().flatten();
-    let admission = webhooks.filter(|webhook| webhook["failurePolicy"] != "Ignore").filter_map(asks);
-    converts.flatten().into_iter().chain(admission).collect()
-}
-
-/// The Services that the server calls when a custom resource is written.
-fn asked_about(change: &Change, webhooks: &[Webhook]) -> BTreeSet<Name> {
-    let Resource { group, plural, .. } = &*change.resource;
-    if plan::is_built_in(group) {
-        return BTreeSet::new();
-    }
-    let is = |said: &str, what: &str| said == "*" || said == what;
-    let is_about = |(of, resources): &(String, String)| {
-        is(of, group) && is(resources.split('/').next().unwrap_or_default(), plural) && !resources.ends_with("/status")
-    };
-    let asked = webhooks.iter().filter(|webhook| webhook.kinds.iter().any(is_about));
-    asked.map(|webhook| webhook.service.clone()).collect()
+    })
 }
 
 fn service(client: &Value) -> Option<Name> {
@@ -139,31 +237,33 @@ fn service(client: &Value) -> Option<Name> {
     Some((text("namespace")?, text("name")?))
 }
 
-/// The workloads of the manifests whose Pods the Service selects.
-fn behind<'a>(service: &Name, changes: &'a [Change]) -> impl Iterator<Item = usize> + use<'a> {
-    let (namespace, name) = service.clone();
-    let of_namespace = move |change: &Change| change.desired.object.namespace.as_deref() == Some(namespace.as_str());
-    let is_service = |change: &&Change| {
+/// The selectors of these Services, by their namespaces.
+fn selectors<'a>(
+    named: &BTreeSet<&'a Name>,
+    changes: &[Change],
+) -> HashMap<&'a str, Vec<(&'a Name, Map<String, Value>)>> {
+    let mut selectors: HashMap<&str, Vec<(&Name, Map<String, Value>)>> = HashMap::new();
+    let named: HashMap<(&str, &str), &'a Name> =
+        named.iter().map(|name| ((name.0.as_str(), name.1.as_str()), *name)).collect();
+    for change in changes.iter().filter(|change| order::stage(&change.desired.object) == Stage::Service) {
         let object = &change.desired.object;
-        object.group().is_empty() && object.kind == "Service" && object.name == name && of_namespace(change)
-    };
-    let selector = changes.iter().find(is_service).map(|change| change.desired.raw.value()["spec"]["selector"].clone());
-    let selector = selector.and_then(|selector| selector.as_object().cloned()).unwrap_or_default();
-    let is_behind = move |change: &Change| {
-        let object = &change.desired.object;
-        let labels = match (object.group(), object.kind.as_str()) {
-            ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") => "/spec/template/metadata/labels",
-            ("", "ReplicationController") => "/spec/template/metadata/labels",
-            ("", "Pod") => "/metadata/labels",
-            _ => return false,
+        let Some(name) = named.get(&(object.namespace.as_deref().unwrap_or_default(), object.name.as_str())) else {
+            continue;
         };
-        if selector.is_empty() || !of_namespace(change) {
-            return false;
+        let selector = change.desired.raw.value()["spec"]["selector"].as_object().cloned().unwrap_or_default();
+        if !selector.is_empty() {
+            selectors.entry(name.0.as_str()).or_default().push((*name, selector));
         }
-        let manifest = change.desired.raw.value();
-        manifest
-            .pointer(labels)
-            .is_some_and(|labels| selector.iter().all(|(key, value)| labels.get(key) == Some(value)))
+    }
+    selectors
+}
+
+/// The labels of the Pods of a workload that serves requests.
+fn labels(change: &Change) -> Option<Map<String, Value>> {
+    let pointer = match change.desired.object.kind.as_str() {
+        "Job" | "CronJob" => return None,
+        "Pod" => "/metadata/labels",
+        _ => "/spec/template/metadata/labels",
     };
-    changes.iter().enumerate().filter(move |(_, change)| is_behind(change)).map(|(index, _)| index)
+    change.desired.raw.value().pointer(pointer)?.as_object().cloned()
 }

@@ -1,9 +1,14 @@
 //! The order in which a deploy writes and deletes: a graph of steps.
 
+mod acyclic;
 mod behind;
 pub mod bindings;
+mod bound;
+mod defaults;
 pub mod rule;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,9 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use bindings::Bindings;
+use defaults::Defaults;
 use rule::{BY_KIND, Group, Operation, Rule, Side, Source};
 pub use steps::Step;
-use steps::{Disorder, Edge, Node, Sorted};
+use steps::{Disorder, Edge, Node, Set, Sorted};
 use written::{Ordering, Unreadable};
 
 use super::Change;
@@ -35,6 +41,24 @@ pub struct Graph {
     pub changes: Vec<Step>,
     /// Their members are indices into the removals of the plan. They start when all changes are written.
     pub removals: Vec<Step>,
+}
+
+impl Graph {
+    /// The changes that are written before this one, in their order in the plan.
+    pub fn before(&self, change: usize) -> Vec<usize> {
+        let Some(step) = self.changes.iter().position(|step| step.members.contains(&change)) else { return Vec::new() };
+        let mut found = vec![false; self.changes.len()];
+        let mut open = self.changes[step].after.clone();
+        let mut before = Vec::new();
+        while let Some(step) = open.pop() {
+            if !std::mem::replace(&mut found[step], true) {
+                before.extend(&self.changes[step].members);
+                open.extend(&self.changes[step].after);
+            }
+        }
+        before.sort_unstable();
+        before
+    }
 }
 
 /// Notices about the order of a plan.
@@ -78,20 +102,20 @@ pub fn check<'m>(manifests: &'m [Manifest], bindings: &Bindings, namespace: &'m 
     let objects: Vec<Object<'_>> = manifests.iter().map(object).collect();
     let orderings = read(&objects, bindings)?;
     for operation in [Operation::Upsert, Operation::Delete] {
-        let node = |index| Node { rank: 0, ordering: orderings.get(&index), is_written: true };
+        let node = |index| Node { set: 0, ordering: orderings.get(&index), is_written: true };
         let nodes: Vec<Node<'_>> = (0..objects.len()).map(node).collect();
-        steps::sort(&nodes, operation).map_err(|disorder| {
+        steps::sort(&nodes, &[Set::default()], operation).map_err(|disorder| {
             Error::usage(problem(&disorder, |index| (&manifests[index].object, Some(&manifests[index].origin))))
         })?;
     }
     Ok(())
 }
 
-/// Sorts the changes and removals of a plan.
+/// Sorts the changes and removals of a plan. A deploy that `waits` ends when everything is ready.
 ///
 /// # Errors
 /// As [`check`], now with the namespaces of the cluster.
-pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Result<(Graph, Said)> {
+pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: bool) -> Result<(Graph, Said)> {
     let objects: Vec<Object<'_>> = changes
         .iter()
         .map(|change| Object {
@@ -100,20 +124,20 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
             scope: Scope::of(&change.desired.object),
         })
         .collect();
-    let mut orderings = read(&objects, bindings)?;
+    let orderings = read(&objects, bindings)?;
     let mut said = Said { notices: unread_orders(&objects), ..Said::default() };
     said.notices.extend(unmatched(&objects, &orderings));
-    behind::add(changes, &mut orderings);
 
     let is_written = |index: &usize| changes[*index].is_written();
+    let Defaults { sets, of } = defaults::of(changes, waits);
     let node = |index: usize| Node {
-        rank: changes[index].rank(),
+        set: of[index],
         // What is not written holds back what waits for it until it is ready. OLM writes objects of bundles itself.
         ordering: orderings.get(&index).filter(|_| changes[index].desired.bundle.is_none()),
         is_written: is_written(&index),
     };
     let nodes: Vec<Node<'_>> = (0..objects.len()).map(node).collect();
-    let sorted = steps::sort(&nodes, Operation::Upsert).map_err(|disorder| {
+    let sorted = steps::sort(&nodes, &sets, Operation::Upsert).map_err(|disorder| {
         Error::usage(problem(&disorder, |index| {
             let Manifest { object, origin, .. } = objects[index].manifest;
             (object, Some(origin))
@@ -125,13 +149,14 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings) -> Resu
 
     let (leaving, notices) = of_removals(removals, bindings);
     said.notices.extend(notices);
+    let Defaults { sets, of } = defaults::of_stages(removals.iter().map(|removal| removal::stage(&removal.object)));
     let node = |index: usize| Node {
-        rank: removal::stage(&removals[index].object),
+        set: of[index],
         ordering: leaving.get(&index).filter(|_| removals[index].action == Action::Delete),
         is_written: true,
     };
     let nodes: Vec<Node<'_>> = (0..removals.len()).map(node).collect();
-    let deletes = steps::sort(&nodes, Operation::Delete).unwrap_or_else(|disorder| {
+    let deletes = steps::sort(&nodes, &sets, Operation::Delete).unwrap_or_else(|disorder| {
         said.blocks.push(problem(&disorder, |index| (&removals[index].object, None)));
         Sorted::default()
     });
@@ -360,7 +385,7 @@ fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option
     let edges = match disorder {
         Disorder::Cycle(edges) => edges,
         Disorder::TooMany(most) => {
-            return Problem::new(format!("the change groups and rules sort the objects into more than {most} steps"))
+            return Problem::new(format!("the change groups and rules order more than {most} pairs of objects"))
                 .help("use fewer different groups: {name} in the name of a group creates one for each object");
         }
     };

@@ -3,34 +3,55 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
+use super::acyclic::{Acyclic, Until};
 use super::rule::{Group, Operation, Rule, Side, Source};
 use super::written::Ordering;
 
-/// The maximum number of steps, because each is compared with every other one. Objects with the same rules share a
-/// step.
-const MAX_STEPS: usize = 1000;
+/// The maximum number of pairs of steps that rules put in an order. Objects with the same rules and the same default order share
+/// a step.
+const MAX_PAIRS: usize = 1_000_000;
 
 /// An object to sort.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
-    /// Lower ranks come first by default.
-    pub rank: u8,
+    /// The index of its set.
+    pub set: usize,
     /// `None` without rules and groups.
     pub ordering: Option<&'a Ordering>,
     /// Whether it is written or deleted. What is not may still be awaited by rules.
     pub is_written: bool,
 }
 
+/// Objects that wait for the same others by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Set {
+    /// Of steps that could start at the same time, lower ranks are listed first.
+    pub rank: u8,
+    /// The sets that it waits for.
+    pub after: Vec<Wait>,
+}
+
+/// A set waits for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    pub set: usize,
+    pub until: Until,
+    /// Of edges that contradict each other, the specific one counts.
+    pub is_general: bool,
+}
+
 /// Objects that are written in parallel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Step {
-    /// Indices of the objects.
+    /// Indices of the objects. Empty where steps wait only for other steps through it.
     pub members: Vec<usize>,
-    /// The indices of the steps that have to end before this one starts. All of them are earlier in the list.
+    /// The indices of the steps that have to be written before this one starts. All of them are earlier in the list.
     pub after: Vec<usize>,
+    /// Those of them that also have to be ready.
+    pub ready: Vec<usize>,
     /// The indices of the steps that rules make it wait for, not only the default order.
     pub needs: Vec<usize>,
-    /// A written rule makes something that is written wait for it, not only until it is written, but until it is ready.
+    /// Something that is written waits until its objects are ready, and not only until its CRDs are served.
     pub is_awaited: bool,
 }
 
@@ -39,7 +60,7 @@ pub struct Step {
 pub enum Disorder {
     /// In each edge, one object comes after the next one.
     Cycle(Vec<Edge>),
-    /// More different rules than [`MAX_STEPS`].
+    /// More pairs than [`MAX_PAIRS`].
     TooMany(usize),
 }
 
@@ -56,7 +77,7 @@ pub struct Edge {
 /// What the objects of one step have in common.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
-    rank: u8,
+    set: usize,
     is_free: bool,
     groups: Vec<usize>,
     /// The side, the group, and whether the rule is ignored if it would close a cycle.
@@ -84,34 +105,31 @@ pub struct Sorted {
     pub turned: Vec<(usize, usize)>,
 }
 
-/// Sorts the nodes by the rules about this operation.
+/// Sorts the nodes by the rules about this operation, and by the default order of their sets.
 ///
 /// # Errors
 /// The rules form a cycle, or there are too many.
-pub fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Sorted, Disorder> {
-    let sorting = Sorting::new(nodes, operation);
-    if sorting.kinds.len() > MAX_STEPS {
-        return Err(Disorder::TooMany(MAX_STEPS));
-    }
-    let mut order = Order::new(sorting.kinds.len());
-    let mut written = sorting.written()?;
-    // Required rules first, so that only optional ones are dropped.
-    written.sort_by_key(|written| written.is_optional);
-    let mut edges = Vec::new();
-    for Written { later, earlier, is_optional } in written {
-        match order.add(later, earlier) {
-            true => edges.push((later, earlier)),
-            false if is_optional => {}
-            false => return Err(Disorder::Cycle(sorting.cycle(&order, later, earlier))),
+pub fn sort(nodes: &[Node<'_>], sets: &[Set], operation: Operation) -> Result<Sorted, Disorder> {
+    let sorting = Sorting::new(nodes, sets, operation);
+    let written = sorting.written()?;
+    let required = written.iter().filter(|written| !written.is_optional);
+    let required: Vec<(usize, usize)> = required.map(|written| (written.later, written.earlier)).collect();
+    let keys: Vec<(u8, usize)> = (0..sorting.kinds.len()).map(|kind| sorting.key(kind)).collect();
+    let mut order = Acyclic::new(&required, &keys).map_err(|cycle| Disorder::Cycle(sorting.cycle(&cycle)))?;
+    let mut edges = required;
+    for Written { later, earlier, .. } in written.into_iter().filter(|written| written.is_optional) {
+        if order.add(later, earlier, Until::Ready) {
+            edges.push((later, earlier));
         }
     }
     let awaited = sorting.awaited(&edges);
-    let turned = sorting.add_defaults(&mut order);
-    Ok(Sorted { steps: sorting.steps(&order, &edges, &awaited), turned })
+    let turned = sorting.add_defaults(&mut order)?;
+    Ok(Sorted { steps: sorting.steps(&mut order, &edges, &awaited), turned })
 }
 
 struct Sorting<'a> {
     nodes: &'a [Node<'a>],
+    sets: &'a [Set],
     operation: Operation,
     kinds: Vec<(Kind, Vec<usize>)>,
     /// The kinds in each group that a rule names.
@@ -120,7 +138,7 @@ struct Sorting<'a> {
 }
 
 impl<'a> Sorting<'a> {
-    fn new(nodes: &'a [Node<'a>], operation: Operation) -> Self {
+    fn new(nodes: &'a [Node<'a>], sets: &'a [Set], operation: Operation) -> Self {
         let rules = |ordering: &'a Ordering| {
             ordering.rules.iter().filter(move |rule| (rule.operation, rule.other) == (operation, operation))
         };
@@ -132,7 +150,7 @@ impl<'a> Sorting<'a> {
             let ordering = node.ordering;
             let of = ordering.iter().flat_map(|ordering| &ordering.groups);
             let mut kind = Kind {
-                rank: node.rank,
+                set: node.set,
                 is_free: ordering.is_some_and(|ordering| ordering.is_free),
                 groups: of.filter_map(|group| groups.get(group).copied()).collect(),
                 rules: ordering
@@ -145,12 +163,17 @@ impl<'a> Sorting<'a> {
             kind.rules.dedup();
             kinds.entry(kind).or_default().push(index);
         }
+        // Other sets wait for each other through a set that has no objects.
+        let used: BTreeSet<usize> = nodes.iter().map(|node| node.set).collect();
+        for set in (0..sets.len()).filter(|set| !used.contains(set)) {
+            kinds.insert(Kind { set, is_free: false, groups: Vec::new(), rules: Vec::new() }, Vec::new());
+        }
         let kinds: Vec<(Kind, Vec<usize>)> = kinds.into_iter().collect();
         let mut members = vec![Vec::new(); groups.len()];
         for (index, (kind, _)) in kinds.iter().enumerate() {
             kind.groups.iter().for_each(|group| members[*group].push(index));
         }
-        Sorting { nodes, operation, kinds, members, groups }
+        Sorting { nodes, sets, operation, kinds, members, groups }
     }
 
     /// The edges from written rules.
@@ -158,6 +181,9 @@ impl<'a> Sorting<'a> {
         let mut edges = Vec::new();
         for (index, (kind, of_kind)) in self.kinds.iter().enumerate() {
             for &(side, group, is_optional) in &kind.rules {
+                if edges.len() + self.members[group].len() > MAX_PAIRS {
+                    return Err(Disorder::TooMany(MAX_PAIRS));
+                }
                 for &other in &self.members[group] {
                     match (side, other == index) {
                         (Side::After, false) => edges.push(Written { later: index, earlier: other, is_optional }),
@@ -190,12 +216,16 @@ impl<'a> Sorting<'a> {
         awaited
     }
 
-    /// The first kind would come after the second, which depends on it already.
-    fn cycle(&self, order: &Order, later: usize, earlier: usize) -> Vec<Edge> {
-        let mut path = vec![later];
-        path.extend(order.path(earlier, later));
+    /// Rank and first member.
+    fn key(&self, kind: usize) -> (u8, usize) {
+        let (Kind { set, .. }, members) = &self.kinds[kind];
+        (self.sets[*set].rank, members.first().copied().unwrap_or_default())
+    }
+
+    /// The edges of a cycle of kinds, of which each comes after the next one.
+    fn cycle(&self, cycle: &[usize]) -> Vec<Edge> {
         let first = |kind: usize| (self.kinds[kind].1[0], kind);
-        path.windows(2).map(|pair| self.edge(first(pair[0]), first(pair[1]))).collect()
+        cycle.windows(2).map(|pair| self.edge(first(pair[0]), first(pair[1]))).collect()
     }
 
     /// The rule by which an object of one kind comes after an object of another.
@@ -217,58 +247,73 @@ impl<'a> Sorting<'a> {
         Edge { later, earlier, of, source }
     }
 
-    /// Adds the edges of the default order, lower ranks first. Objects without rules are fully sorted by rank. Objects with rules
-    /// are sorted unless that closes a cycle: first each behind lower ranks, then others behind it. Returns the pairs for
-    /// which it would.
-    fn add_defaults(&self, order: &mut Order) -> Vec<(usize, usize)> {
-        let kinds = |has_rules: bool| {
-            let fits =
-                move |(_, (kind, _)): &(usize, &(Kind, Vec<usize>))| !kind.is_free && kind.has_rules() == has_rules;
-            self.kinds.iter().enumerate().filter(fits).map(|(index, (kind, _))| (index, kind.rank))
-        };
-        let plain: Vec<(usize, u8)> = kinds(false).collect();
-        let others: Vec<(usize, u8)> = kinds(true).collect();
-        for pair in plain.windows(2) {
-            order.add(pair[1].0, pair[0].0);
+    /// Adds the edges of the default order but for those that close a cycle: specific ones first, of these those of objects with
+    /// rules first. Returns the pairs of nodes that
+    /// rules put the other way round.
+    fn add_defaults(&self, order: &mut Acyclic) -> Result<Vec<(usize, usize)>, Disorder> {
+        let mut of_sets: Vec<Vec<usize>> = vec![Vec::new(); self.sets.len()];
+        for (index, (kind, _)) in self.kinds.iter().enumerate().filter(|(_, (kind, _))| !kind.is_free) {
+            of_sets[kind.set].push(index);
         }
-        let all: Vec<(usize, u8)> = kinds(false).chain(kinds(true)).collect();
-        let mut turned = Vec::new();
-        let first = |kind: usize| self.kinds[kind].1[0];
-        for (those, behind) in [(&others, &all), (&plain, &others)] {
-            for (later, rank) in those {
-                let mut lower: Vec<(usize, u8)> = behind.iter().filter(|(_, other)| other < rank).copied().collect();
-                // Nearest ranks first: most other edges follow from them.
-                lower.sort_by_key(|(_, rank)| Reverse(*rank));
-                for (earlier, _) in lower {
-                    if !order.add(*later, earlier) {
-                        turned.push((first(*later), first(earlier)));
+        let has_rules = self.kinds.iter().any(|(kind, _)| !kind.rules.is_empty());
+        let (mut turned, mut pairs) = (Vec::new(), 0);
+        for (is_general, is_ruled) in [(false, true), (false, false), (true, true), (true, false)] {
+            for (set, waits) in self.sets.iter().enumerate() {
+                let those: Vec<usize> =
+                    of_sets[set].iter().filter(|kind| self.kinds[**kind].0.has_rules() == is_ruled).copied().collect();
+                for wait in waits.after.iter().filter(|wait| wait.is_general == is_general && !those.is_empty()) {
+                    let others = &of_sets[wait.set];
+                    // Without rules, a set is one kind.
+                    pairs += if (those.len(), others.len()) == (1, 1) { 0 } else { those.len() * others.len() };
+                    if pairs > MAX_PAIRS {
+                        return Err(Disorder::TooMany(MAX_PAIRS));
+                    }
+                    for (later, earlier) in
+                        those.iter().flat_map(|later| others.iter().map(move |other| (*later, *other)))
+                    {
+                        if !order.add(later, earlier, wait.until) && has_rules {
+                            let first = |kind: usize| self.kinds[kind].1.first().copied();
+                            turned.extend(first(later).zip(first(earlier)));
+                        }
                     }
                 }
             }
         }
         turned.sort_unstable();
         turned.dedup();
-        turned
+        Ok(turned)
     }
 
     /// The kinds as steps, each after those that it waits for, lower ranks first.
-    fn steps(&self, order: &Order, edges: &[(usize, usize)], awaited: &BTreeSet<usize>) -> Vec<Step> {
+    fn steps(&self, order: &mut Acyclic, edges: &[(usize, usize)], of_rules: &BTreeSet<usize>) -> Vec<Step> {
         let count = self.kinds.len();
-        let mut missing: Vec<usize> = order.after.iter().map(Vec::len).collect();
+        let direct = order.direct();
+        let mut missing: Vec<usize> = direct.iter().map(Vec::len).collect();
         let mut before: Vec<Vec<usize>> = vec![Vec::new(); count];
-        for (later, earlier) in order.after.iter().enumerate() {
-            earlier.iter().for_each(|earlier| before[*earlier].push(later));
+        let mut awaited: Vec<bool> = (0..count).map(|kind| of_rules.contains(&kind)).collect();
+        let ruled: BTreeSet<(usize, usize)> = edges.iter().copied().collect();
+        for (later, earlier) in direct.iter().enumerate() {
+            for (earlier, until) in earlier {
+                before[*earlier].push(later);
+                awaited[*earlier] |= *until == Until::Ready && !ruled.contains(&(later, *earlier));
+            }
         }
-        let key = |kind: usize| Reverse((self.kinds[kind].0.rank, self.kinds[kind].1[0], kind));
+        let key = |kind: usize| Reverse((self.key(kind), kind));
         let mut ready: BinaryHeap<_> = (0..count).filter(|kind| missing[*kind] == 0).map(key).collect();
         let mut places = vec![0; count];
         let mut steps: Vec<Step> = Vec::with_capacity(count);
-        while let Some(Reverse((_, _, kind))) = ready.pop() {
+        while let Some(Reverse((_, kind))) = ready.pop() {
             places[kind] = steps.len();
-            let mut after: Vec<usize> = order.direct(kind).map(|earlier| places[earlier]).collect();
+            let mut after: Vec<(usize, Until)> =
+                direct[kind].iter().map(|(earlier, until)| (places[*earlier], *until)).collect();
             after.sort_unstable();
-            let is_awaited = awaited.contains(&kind);
-            steps.push(Step { members: self.kinds[kind].1.clone(), after, needs: Vec::new(), is_awaited });
+            steps.push(Step {
+                members: self.kinds[kind].1.clone(),
+                after: after.iter().map(|(earlier, _)| *earlier).collect(),
+                ready: after.iter().filter(|(_, until)| *until > Until::Written).map(|(earlier, _)| *earlier).collect(),
+                needs: Vec::new(),
+                is_awaited: awaited[kind],
+            });
             for later in &before[kind] {
                 missing[*later] -= 1;
                 if missing[*later] == 0 {
@@ -280,60 +325,6 @@ impl<'a> Sorting<'a> {
             steps[places[*later]].needs.push(places[*earlier]);
         }
         steps
-    }
-}
-
-/// A graph of edges without cycles.
-struct Order {
-    after: Vec<Vec<usize>>,
-    /// For each node, a bit set of all nodes that it comes after.
-    all: Vec<Vec<u64>>,
-}
-
-impl Order {
-    fn new(count: usize) -> Self {
-        Order { after: vec![Vec::new(); count], all: vec![vec![0; count.div_ceil(64)]; count] }
-    }
-
-    fn goes_after(&self, later: usize, earlier: usize) -> bool {
-        self.all[later][earlier / 64] >> (earlier % 64) & 1 == 1
-    }
-
-    /// Adds an edge. Returns false and adds nothing if it would close a cycle.
-    fn add(&mut self, later: usize, earlier: usize) -> bool {
-        if later == earlier || self.goes_after(earlier, later) {
-            return false;
-        }
-        if self.goes_after(later, earlier) {
-            return true;
-        }
-        self.after[later].push(earlier);
-        let mut more = self.all[earlier].clone();
-        more[earlier / 64] |= 1 << (earlier % 64);
-        for other in 0..self.all.len() {
-            if other == later || self.goes_after(other, later) {
-                self.all[other].iter_mut().zip(&more).for_each(|(bits, more)| *bits |= more);
-            }
-        }
-        true
-    }
-
-    /// The nodes that it waits for directly.
-    fn direct(&self, later: usize) -> impl Iterator<Item = usize> {
-        let after = &self.after[later];
-        after.iter().copied().filter(move |earlier| !after.iter().any(|other| self.goes_after(*other, *earlier)))
-    }
-
-    /// The path from one node to another that it comes after, including both.
-    fn path(&self, from: usize, to: usize) -> Vec<usize> {
-        let mut path = vec![from];
-        while let Some(&last) = path.last().filter(|last| **last != to) {
-            let Some(next) = self.after[last].iter().find(|next| **next == to || self.goes_after(**next, to)) else {
-                break;
-            };
-            path.push(*next);
-        }
-        path
     }
 }
 
@@ -365,18 +356,30 @@ mod tests {
         }
     }
 
-    fn sorted(nodes: &[(u8, &str)]) -> Result<Vec<Step>, Disorder> {
+    /// Each set is after all lower ones.
+    fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Sorted, Disorder> {
+        let used: BTreeSet<usize> = nodes.iter().map(|node| node.set).collect();
+        let used: Vec<usize> = used.into_iter().collect();
+        let wait = |set| Wait { set, until: Until::Written, is_general: true };
+        let set = |(index, rank): (usize, &usize)| Set { rank: *rank as u8, after: (0..index).map(wait).collect() };
+        let sets: Vec<Set> = used.iter().enumerate().map(set).collect();
+        let node = |node: &Node<'_>| used.binary_search(&node.set).expect("a set");
+        let nodes: Vec<Node<'_>> = nodes.iter().map(|one| Node { set: node(one), ordering: one.ordering, is_written: one.is_written }).collect();
+        super::sort(&nodes, &sets, operation)
+    }
+
+    fn sorted(nodes: &[(usize, &str)]) -> Result<Vec<Step>, Disorder> {
         let orderings: Vec<Ordering> = nodes.iter().map(|(_, text)| ordering(text)).collect();
         let nodes: Vec<Node<'_>> = nodes
             .iter()
             .zip(&orderings)
-            .map(|((rank, _), ordering)| Node { rank: *rank, ordering: Some(ordering), is_written: true })
+            .map(|((set, _), ordering)| Node { set: *set, ordering: Some(ordering), is_written: true })
             .collect();
         sort(&nodes, Operation::Upsert).map(|sorted| sorted.steps)
     }
 
     /// Steps as `members < steps that it waits for`.
-    fn shown(nodes: &[(u8, &str)]) -> Vec<String> {
+    fn shown(nodes: &[(usize, &str)]) -> Vec<String> {
         let step = |step: Step| match step.after[..] {
             [] => format!("{:?}", step.members),
             _ => format!("{:?} < {:?}", step.members, step.after),
@@ -384,7 +387,7 @@ mod tests {
         sorted(nodes).unwrap().into_iter().map(step).collect()
     }
 
-    fn cycle(nodes: &[(u8, &str)]) -> Vec<(usize, usize, usize, String)> {
+    fn cycle(nodes: &[(usize, &str)]) -> Vec<(usize, usize, usize, String)> {
         match sorted(nodes) {
             Err(Disorder::Cycle(edges)) => {
                 edges.into_iter().map(|edge| (edge.later, edge.earlier, edge.of, edge.source.to_string())).collect()
@@ -423,7 +426,7 @@ mod tests {
         let nodes: Vec<Node<'_>> = [1, 2, 3, 5, 6]
             .into_iter()
             .zip(&orderings)
-            .map(|(rank, ordering)| Node { rank, ordering: Some(ordering), is_written: true })
+            .map(|(set, ordering)| Node { set, ordering: Some(ordering), is_written: true })
             .collect();
         // By default both would go after the second one, which waits for one of them.
         assert_eq!(sort(&nodes, Operation::Upsert).unwrap().turned, [(2, 1), (3, 1)]);
@@ -434,7 +437,7 @@ mod tests {
     fn a_free_object_waits_for_nothing_by_default() {
         let free = Ordering { is_free: true, ..ordering("a") };
         let waits = ordering("| after a");
-        let node = |rank, ordering| Node { rank, ordering, is_written: true };
+        let node = |set, ordering| Node { set, ordering, is_written: true };
         let steps =
             sort(&[node(9, Some(&free)), node(1, None), node(1, Some(&waits))], Operation::Upsert).unwrap().steps;
         let after = |member: usize| {
@@ -486,7 +489,7 @@ mod tests {
         let [first, between, last] = ["a", "b | after a", "| after b"].map(ordering);
         let awaited = |is_written: [bool; 3]| -> Vec<bool> {
             let nodes = [(&first, is_written[0]), (&between, is_written[1]), (&last, is_written[2])];
-            let nodes = nodes.map(|(ordering, is_written)| Node { rank: 5, ordering: Some(ordering), is_written });
+            let nodes = nodes.map(|(ordering, is_written)| Node { set: 5, ordering: Some(ordering), is_written });
             sort(&nodes, Operation::Upsert).unwrap().steps.iter().map(|step| step.is_awaited).collect()
         };
         assert_eq!(awaited([true, true, true]), [true, true, false]);
@@ -501,15 +504,15 @@ mod tests {
         later.rules[0].operation = Operation::Delete;
         let group = ordering("a");
         let nodes = [
-            Node { rank: 1, ordering: Some(&later), is_written: true },
-            Node { rank: 1, ordering: Some(&group), is_written: true },
+            Node { set: 1, ordering: Some(&later), is_written: true },
+            Node { set: 1, ordering: Some(&group), is_written: true },
         ];
         assert_eq!(sort(&nodes, Operation::Upsert).unwrap().steps.len(), 1);
         assert_eq!(sort(&nodes, Operation::Delete).unwrap().steps.len(), 1, "deleted after what is written");
         later.rules[0].other = Operation::Delete;
         let nodes = [
-            Node { rank: 1, ordering: Some(&later), is_written: true },
-            Node { rank: 1, ordering: Some(&group), is_written: true },
+            Node { set: 1, ordering: Some(&later), is_written: true },
+            Node { set: 1, ordering: Some(&group), is_written: true },
         ];
         assert_eq!(sort(&nodes, Operation::Delete).unwrap().steps.len(), 2);
     }
@@ -517,13 +520,21 @@ mod tests {
     #[test]
     fn very_many_objects_are_few_steps_and_too_many_rules_are_refused() {
         let (one, other) = (ordering("a"), ordering("| after a"));
-        let node = |ordering| Node { rank: 1, ordering: Some(ordering), is_written: true };
+        let node = |ordering| Node { set: 1, ordering: Some(ordering), is_written: true };
         let nodes: Vec<Node<'_>> = (0..50_000).map(|index| node(if index % 2 == 0 { &one } else { &other })).collect();
         assert_eq!(sort(&nodes, Operation::Upsert).unwrap().steps.len(), 2);
-        let many: Vec<Ordering> =
-            (0..=MAX_STEPS).map(|index| ordering(&format!("g{index} | after g{}", index + 1))).collect();
-        let nodes: Vec<Node<'_>> = many.iter().map(node).collect();
-        assert_eq!(sort(&nodes, Operation::Upsert), Err(Disorder::TooMany(MAX_STEPS)));
-        assert_eq!(sort(&nodes[1..], Operation::Upsert).unwrap().steps.len(), MAX_STEPS);
+        let chain: Vec<Ordering> =
+            (0..5000).map(|index| ordering(&format!("g{index} | after g{}", index + 1))).collect();
+        let nodes: Vec<Node<'_>> = chain.iter().map(node).collect();
+        assert_eq!(sort(&nodes, Operation::Upsert).unwrap().steps.len(), 5000);
+        // Each of these waits for each of those.
+        let those = (0..1000).map(|index| ordering(&format!("all g{index}")));
+        let these = (0..1001).map(|index| ordering(&format!("| after all, after g{index}")));
+        let many: Vec<Ordering> = those.chain(these).collect();
+        for (count, is_refused) in [(1900, false), (2001, true)] {
+            let nodes: Vec<Node<'_>> = many[..count].iter().map(node).collect();
+            let sorted = sort(&nodes, Operation::Upsert);
+            assert_eq!(sorted == Err(Disorder::TooMany(MAX_PAIRS)), is_refused, "{count}");
+        }
     }
 }

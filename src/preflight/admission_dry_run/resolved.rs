@@ -7,11 +7,11 @@ use crate::cluster::{Refusal, Refuser};
 use crate::plan::{Action, Change, Plan};
 use crate::rbac::{self, Atom, PolicyRule};
 
-/// The change of the plan that may remove the reason for a refusal before the object is written. Changes of the same
-/// rank do not count: they are written at the same time.
+/// The change of the plan that may remove the reason for a refusal before the object is written. Changes that the object
+/// does not wait for do not count: they may be written too late.
 pub fn resolved_by(plan: &Plan, index: usize, refusal: &Refusal) -> Option<usize> {
     let change = &plan.changes[index];
-    let earlier = plan.changes.iter().enumerate().take_while(|(_, other)| other.rank() < change.rank());
+    let earlier = plan.graph.before(index).into_iter().map(|index| (index, &plan.changes[index]));
     let mut written = earlier.filter(|(_, other)| !other.action.leaves_alone());
     written
         .find(|(_, other)| is_missing_object(other, change, refusal) || lifts(other, change, refusal))

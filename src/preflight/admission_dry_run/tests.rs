@@ -9,7 +9,7 @@ use super::refusal;
 use crate::cluster::{Cause, DryRunError, FieldConflict, Operation, Refusal, Refuser};
 use crate::finding::Severity;
 use crate::manifest;
-use crate::plan::{Action, Change, Crds, Plan};
+use crate::plan::{Action, Change, Crds, Plan, graph};
 use crate::preflight::Violation;
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject, Resource};
@@ -45,7 +45,8 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
 
 fn plan(mut changes: Vec<Change>) -> Plan {
     changes.sort_by_key(Change::rank);
-    Plan { changes, ..Plan::default() }
+    let (graph, _) = graph::of(&changes, &[], &Default::default(), false).expect("an order");
+    Plan { changes, graph, ..Plan::default() }
 }
 
 fn crd(versions: &[&str]) -> Value {

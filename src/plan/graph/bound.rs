@@ -1,0 +1,65 @@
+//! Whom a RoleBinding or a ClusterRoleBinding gives rights to, as far as that matters for the order.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use crate::plan::Change;
+
+/// Which workloads wait for a binding, and which role it waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bound {
+    pub cluster_role: Option<String>,
+    /// The namespaces of its service accounts.
+    pub namespaces: BTreeSet<String>,
+    /// It names all service accounts.
+    pub is_everywhere: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Binding {
+    #[serde(default)]
+    role_ref: RoleRef,
+    #[serde(default)]
+    subjects: Option<Vec<Subject>>,
+}
+
+#[derive(Deserialize, Default)]
+struct RoleRef {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Subject {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    namespace: Option<String>,
+}
+
+/// What cannot be read names nobody: the server refuses it.
+pub fn read(change: &Change) -> Bound {
+    let Ok(binding) = serde_json::from_str::<Binding>(&change.desired.raw.json()) else { return Bound::default() };
+    let is_cluster_role = binding.role_ref.kind == "ClusterRole";
+    let mut bound = Bound { cluster_role: is_cluster_role.then_some(binding.role_ref.name), ..Bound::default() };
+    for Subject { kind, name, namespace } in binding.subjects.into_iter().flatten() {
+        let of_account = name.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+        let of_group = name.strip_prefix("system:serviceaccounts:");
+        match (kind.as_str(), of_account, of_group) {
+            ("ServiceAccount", ..) => bound.namespaces.extend(namespace),
+            ("User", Some((namespace, _)), _) => drop(bound.namespaces.insert(namespace.to_owned())),
+            ("Group", _, Some(namespace)) => drop(bound.namespaces.insert(namespace.to_owned())),
+            ("Group", ..) if matches!(name.as_str(), "system:serviceaccounts" | "system:authenticated") => {
+                bound.is_everywhere = true;
+            }
+            _ => {}
+        }
+    }
+    bound
+}

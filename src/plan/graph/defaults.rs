@@ -1,0 +1,448 @@
+//! The default order: which objects wait for which others, where no rule says more.
+//!
+//! Objects that wait for the same others are a set, so that the work and the graph grow with the number of namespaces, and
+//! not with the number of pairs of objects. Nobody waits for what is in another namespace, except for a Service that is called,
+//! and for a binding that gives rights to an account of the namespace.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::acyclic::Until;
+use super::behind::{Asked, Behind, Caller, is_about};
+use super::bound::{self, Bound};
+use super::steps::{Set, Wait};
+use crate::plan::Change;
+use crate::plan::order::{self, Stage};
+
+/// The sets, and the set of each change.
+#[derive(Debug, Default)]
+pub struct Defaults {
+    pub sets: Vec<Set>,
+    pub of: Vec<usize>,
+}
+
+/// What the objects of a set have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key<'a> {
+    /// Not written.
+    Rest,
+    Namespace(&'a str),
+    /// A CRD of which objects are written.
+    Crd(usize),
+    OtherCrds,
+    /// All CRDs, without a member.
+    Crds,
+    /// Cluster-scoped, or in a namespace.
+    Stage(Stage, Option<&'a str>),
+    StorageClass(&'a str),
+    /// With the name of a StorageClass.
+    Storage(Stage, Option<&'a str>, Option<String>),
+    /// Referred to by these sets of bindings.
+    ClusterRole(Vec<usize>),
+    /// With the namespaces of its accounts.
+    Binding(Stage, Option<&'a str>, bool, Vec<String>),
+    /// Behind these Services.
+    Workload(Option<&'a str>, Vec<usize>),
+    /// Of a CRD, if it is among the manifests.
+    Other(Option<&'a str>, Option<usize>, Asked),
+    /// About these kinds, with these Services.
+    Caller(Stage, Vec<usize>, Vec<usize>, bool),
+    /// All objects of these kinds, without a member.
+    Kinds(Vec<usize>),
+    /// What several sets of custom resources wait for, without a member.
+    Asked(Asked),
+}
+
+/// The rank of sets without a member.
+const HUB: u8 = 0;
+
+/// The stages in its own namespace that a stage waits for. The Namespace comes before all of them.
+fn own(stage: Stage) -> &'static [Stage] {
+    use Stage::{Account, Binding, Claim, Config, Front, Guard, Limit, Other, Role, Service, Workload};
+    match stage {
+        Account | Role | Claim => &[Limit],
+        Config => &[Limit, Account],
+        Binding => &[Limit, Role],
+        // A binding may give the right to write it.
+        Service => &[Limit, Role, Binding],
+        Workload => &[Limit, Guard, Account, Config, Claim, Role, Binding, Service],
+        Front => &[Limit, Service, Workload],
+        Other => &[Limit, Account, Config, Claim, Role, Binding, Service],
+        _ => &[],
+    }
+}
+
+/// The default order of a plan. A deploy that `waits` ends when everything is ready.
+pub fn of(changes: &[Change], waits: bool) -> Defaults {
+    Building::new(changes, waits).build()
+}
+
+/// The order of deletions: each stage is gone before the next one begins.
+pub fn of_stages(stages: impl Iterator<Item = u8>) -> Defaults {
+    let of: Vec<u8> = stages.collect();
+    let known: BTreeSet<u8> = of.iter().copied().collect();
+    let known: Vec<u8> = known.into_iter().collect();
+    let set = |(index, rank): (usize, &u8)| Set {
+        rank: *rank,
+        after: (0..index).map(|set| Wait { set, until: Until::Served, is_general: true }).collect(),
+    };
+    let place = |rank: &u8| known.binary_search(rank).unwrap_or_default();
+    Defaults { sets: known.iter().enumerate().map(set).collect(), of: of.iter().map(place).collect() }
+}
+
+struct Building<'a> {
+    changes: &'a [Change],
+    behind: Behind,
+    keys: HashMap<Key<'a>, usize>,
+    sets: Vec<Set>,
+    of: Vec<usize>,
+    /// The sets of a stage in a namespace, or of a cluster-scoped stage.
+    stages: HashMap<(Stage, Option<&'a str>), Vec<usize>>,
+    /// The sets of bindings that give rights to accounts of a namespace; of `None` in all.
+    bound: HashMap<Option<String>, BTreeSet<usize>>,
+    /// The sets of objects of a kind, which has a number.
+    kinds: BTreeMap<(&'a str, &'a str), BTreeSet<usize>>,
+}
+
+impl<'a> Building<'a> {
+    fn new(changes: &'a [Change], waits: bool) -> Self {
+        Building {
+            changes,
+            behind: Behind::of(changes, waits),
+            keys: HashMap::new(),
+            sets: Vec::new(),
+            of: vec![0; changes.len()],
+            stages: HashMap::new(),
+            bound: HashMap::new(),
+            kinds: BTreeMap::new(),
+        }
+    }
+
+    fn build(mut self) -> Defaults {
+        let mut crds: HashMap<(String, String), usize> = HashMap::new();
+        for (index, change) in self.changes.iter().enumerate().filter(|(_, change)| is_awaited_crd(change)) {
+            // The name of a CRD is its plural and its group.
+            if let Some((plural, group)) = change.desired.object.name.split_once('.') {
+                crds.insert((group.to_owned(), plural.to_owned()), index);
+            }
+        }
+        let crd_of = |change: &Change| {
+            let resource = &change.resource;
+            match crds.is_empty() {
+                true => None,
+                false => crds.get(&(resource.group.clone(), resource.plural.clone())).copied(),
+            }
+        };
+        let written = self.changes.iter().filter(|change| change.is_written());
+        let needed: BTreeSet<usize> = written.filter_map(crd_of).collect();
+        let bindings = self.bindings();
+        let mut asked: HashMap<&crate::resource::Resource, Asked> = HashMap::new();
+        let mut callers = Vec::new();
+        for (index, change) in self.changes.iter().enumerate() {
+            let object = &*change.desired.object;
+            let (stage, namespace) = (order::stage(object), object.namespace.as_deref());
+            let crd = crd_of(change);
+            let key = match stage {
+                _ if is_awaited_crd(change) && needed.contains(&index) => Key::Crd(index),
+                _ if is_awaited_crd(change) => Key::OtherCrds,
+                _ if !change.is_written() => Key::Rest,
+                _ if crd.is_some() => Key::Other(namespace, crd, self.asked(&mut asked, change)),
+                Stage::Namespace => Key::Namespace(&object.name),
+                Stage::StorageClass => Key::StorageClass(&object.name),
+                Stage::Volume | Stage::Claim => Key::Storage(stage, namespace, class(change)),
+                Stage::ClusterRole => Key::ClusterRole(bindings.get(object.name.as_str()).cloned().unwrap_or_default()),
+                // These are known already.
+                Stage::ClusterBinding | Stage::Binding => continue,
+                Stage::Workload => {
+                    Key::Workload(namespace, self.behind.workloads.get(&index).cloned().unwrap_or_default())
+                }
+                Stage::Other => Key::Other(namespace, None, self.asked(&mut asked, change)),
+                Stage::ApiService | Stage::Policy | Stage::PolicyBinding | Stage::Webhooks => {
+                    callers.push(index);
+                    continue;
+                }
+                _ => Key::Stage(stage, namespace),
+            };
+            self.put(index, key);
+        }
+        self.callers(&callers);
+        self.connect();
+        Defaults { sets: self.sets, of: self.of }
+    }
+
+    fn asked(&self, known: &mut HashMap<&'a crate::resource::Resource, Asked>, change: &'a Change) -> Asked {
+        known.entry(&change.resource).or_insert_with(|| self.behind.asked_about(&change.resource)).clone()
+    }
+
+    /// The set with this key. A new one has this rank.
+    fn set(&mut self, key: Key<'a>, rank: u8) -> usize {
+        *self.keys.entry(key).or_insert_with(|| {
+            self.sets.push(Set { rank, after: Vec::new() });
+            self.sets.len() - 1
+        })
+    }
+
+    /// Puts a change into the set with this key.
+    fn put(&mut self, index: usize, key: Key<'a>) -> usize {
+        let change = &self.changes[index];
+        let (is_new, is_rest) = (!self.keys.contains_key(&key), key == Key::Rest);
+        let stage = match &key {
+            Key::Other(..) => Stage::Other,
+            _ => order::stage(&change.desired.object),
+        };
+        let set = self.set(key, change.rank());
+        self.of[index] = set;
+        if is_new && !is_rest {
+            let namespace = change.desired.object.namespace.as_deref();
+            let place = if stage == Stage::Namespace { Some(&*change.desired.object.name) } else { namespace };
+            self.stages.entry((stage, place)).or_default().push(set);
+        }
+        if change.is_written() {
+            self.kinds.entry((&change.resource.group, &change.resource.plural)).or_default().insert(set);
+        }
+        set
+    }
+
+    /// Puts all bindings into sets. Returns the sets that refer to each ClusterRole.
+    fn bindings(&mut self) -> HashMap<String, Vec<usize>> {
+        let mut of_roles: HashMap<String, BTreeSet<usize>> = HashMap::new();
+        for (index, change) in self.changes.iter().enumerate().filter(|(_, change)| change.is_written()) {
+            let stage = order::stage(&change.desired.object);
+            if !matches!(stage, Stage::ClusterBinding | Stage::Binding) {
+                continue;
+            }
+            let Bound { cluster_role, namespaces, is_everywhere } = bound::read(change);
+            let namespace = change.desired.object.namespace.as_deref();
+            let names: Vec<String> = namespaces.into_iter().collect();
+            let set = self.put(index, Key::Binding(stage, namespace, is_everywhere, names.clone()));
+            for name in names.into_iter().map(Some).chain(is_everywhere.then_some(None)) {
+                self.bound.entry(name).or_default().insert(set);
+            }
+            if let Some(role) = cluster_role {
+                of_roles.entry(role).or_default().insert(set);
+            }
+        }
+        of_roles.into_iter().map(|(role, sets)| (role, sets.into_iter().collect())).collect()
+    }
+
+    /// Puts admission objects and APIServices into sets, and connects them with what they are about.
+    fn callers(&mut self, indices: &[usize]) {
+        let all: Vec<((&str, &str), Vec<usize>)> =
+            self.kinds.iter().map(|(kind, sets)| (*kind, sets.iter().copied().collect())).collect();
+        let about = |caller: &Caller| -> Vec<usize> {
+            let kinds = all.iter().enumerate();
+            kinds
+                .filter(|(_, ((group, plural), _))| is_about(&caller.kinds, group, plural))
+                .map(|(kind, _)| kind)
+                .collect()
+        };
+        let mut of_policies: HashMap<&str, usize> = HashMap::new();
+        let mut users: BTreeMap<Vec<usize>, BTreeSet<usize>> = BTreeMap::new();
+        let behind = std::mem::take(&mut self.behind);
+        for &index in indices {
+            let Some(caller) = behind.callers.get(&index) else { continue };
+            let stage = order::stage(&self.changes[index].desired.object);
+            let policy = caller.policy.as_deref().filter(|_| stage == Stage::PolicyBinding);
+            let policy = policy.map(|name| of_policies.get(name).copied());
+            let kinds = match (stage, policy) {
+                (Stage::PolicyBinding, Some(Some(_))) => Vec::new(),
+                // What a policy that is live already is about is not known.
+                (Stage::PolicyBinding, _) => (0..all.len()).collect(),
+                _ => about(caller),
+            };
+            let of_policy: Vec<usize> = policy.flatten().into_iter().collect();
+            let services = if stage == Stage::PolicyBinding { of_policy.clone() } else { caller.services.clone() };
+            let set = self.put_caller(index, Key::Caller(stage, kinds.clone(), services, caller.is_trusted));
+            if stage == Stage::Policy {
+                of_policies.insert(&self.changes[index].desired.object.name, set);
+            }
+            if self.sets[set].after.is_empty() {
+                self.wait(set, &of_policy, Until::Written, false);
+            }
+            users.entry(kinds).or_default().insert(set);
+        }
+        self.behind = behind;
+        self.connect_callers(indices);
+        for (kinds, sets) in users.into_iter().filter(|(kinds, _)| !kinds.is_empty()) {
+            let about: BTreeSet<usize> = kinds.iter().flat_map(|kind| all[*kind].1.iter().copied()).collect();
+            let about: Vec<usize> = about.into_iter().collect();
+            match sets.len() == 1 || about.len() == 1 {
+                true => sets.iter().for_each(|set| self.wait_unless_awaited(*set, &about)),
+                false => {
+                    let hub = self.set(Key::Kinds(kinds), HUB);
+                    self.wait(hub, &about, Until::Written, true);
+                    sets.iter().for_each(|set| self.wait(*set, &[hub], Until::Written, true));
+                }
+            }
+        }
+    }
+
+    fn put_caller(&mut self, index: usize, key: Key<'a>) -> usize {
+        let set = self.set(key, self.changes[index].rank());
+        self.of[index] = set;
+        set
+    }
+
+    /// Connects callers with the workloads behind their Services, and custom resources with both.
+    fn connect_callers(&mut self, indices: &[usize]) {
+        let workloads = self.keys.iter().filter_map(|(key, set)| match key {
+            Key::Workload(_, services) => Some((services.clone(), *set)),
+            _ => None,
+        });
+        let mut of_services: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        for (services, set) in workloads {
+            for service in services {
+                of_services.entry(service).or_default().insert(set);
+            }
+        }
+        let of = |services: &[usize]| -> Vec<usize> {
+            services.iter().filter_map(|service| of_services.get(service)).flatten().copied().collect()
+        };
+        let mut done = BTreeSet::new();
+        for &index in indices {
+            let set = self.of[index];
+            let Some(Caller { services, is_trusted, .. }) = self.behind.callers.get(&index) else { continue };
+            let until = if *is_trusted { Until::Ready } else { Until::Written };
+            let behind = of(services);
+            if done.insert(set) {
+                self.wait(set, &behind, until, false);
+            }
+        }
+        let mut others: BTreeMap<Asked, BTreeSet<usize>> = BTreeMap::new();
+        for (key, set) in &self.keys {
+            if let Key::Other(_, _, asked) = key
+                && *asked != Asked::default()
+            {
+                others.entry(asked.clone()).or_default().insert(*set);
+            }
+        }
+        for (asked, sets) in others {
+            let (services, callers) = (of(&asked.services), asked.callers.iter().map(|caller| self.of[*caller]));
+            let callers: BTreeSet<usize> = callers.collect();
+            let callers: Vec<usize> = callers.into_iter().collect();
+            let ends: Vec<usize> = match sets.len() == 1 || services.len() + callers.len() <= 2 {
+                true => sets.into_iter().collect(),
+                false => {
+                    let hub = self.set(Key::Asked(asked), HUB);
+                    sets.iter().for_each(|set| self.wait(*set, &[hub], Until::Written, false));
+                    vec![hub]
+                }
+            };
+            for set in ends {
+                self.wait(set, &services, Until::Ready, false);
+                self.wait(set, &callers, Until::Written, false);
+            }
+        }
+    }
+
+    /// Connects all other sets.
+    fn connect(&mut self) {
+        let crds: Vec<usize> = self.stages.get(&(Stage::Crd, None)).cloned().unwrap_or_default();
+        let crds = match &crds[..] {
+            [] | [_] => crds,
+            _ => {
+                let hub = self.set(Key::Crds, HUB);
+                self.wait(hub, &crds, Until::Written, false);
+                vec![hub]
+            }
+        };
+        let defaults: Vec<usize> = self
+            .changes
+            .iter()
+            .zip(&self.of)
+            .filter(|(change, _)| is_default_class(change))
+            .map(|(_, set)| *set)
+            .collect();
+        let roles: Vec<(Vec<usize>, usize)> = self
+            .keys
+            .iter()
+            .filter_map(|(key, set)| match key {
+                Key::ClusterRole(bindings) => Some((bindings.clone(), *set)),
+                _ => None,
+            })
+            .collect();
+        for (bindings, role) in roles {
+            bindings.into_iter().for_each(|binding| self.wait(binding, &[role], Until::Written, false));
+        }
+        let storage: Vec<(Option<usize>, usize)> = self
+            .keys
+            .iter()
+            .filter_map(|(key, set)| match key {
+                Key::Storage(_, _, None) => Some((None, *set)),
+                Key::Storage(_, _, Some(class)) => Some((Some(*self.keys.get(&Key::StorageClass(class))?), *set)),
+                _ => None,
+            })
+            .collect();
+        for (class, set) in storage {
+            self.wait(set, class.as_ref().map_or(&defaults[..], std::slice::from_ref), Until::Written, false);
+        }
+        let of_crds: Vec<(usize, usize)> = self
+            .keys
+            .iter()
+            .filter_map(|(key, set)| match key {
+                Key::Other(_, Some(crd), _) => Some((*set, self.of[*crd])),
+                _ => None,
+            })
+            .collect();
+        for (set, crd) in of_crds {
+            self.wait(set, &[crd], Until::Served, false);
+        }
+        let places: Vec<(Stage, Option<&str>)> = self.stages.keys().copied().collect();
+        for (stage, namespace) in places {
+            if stage == Stage::Namespace {
+                continue;
+            }
+            let sets = self.stages[&(stage, namespace)].clone();
+            let of = |stage: &Stage, namespace: Option<&'a str>| {
+                self.stages.get(&(*stage, namespace)).cloned().unwrap_or_default()
+            };
+            let (mut specific, mut general) = (Vec::new(), Vec::new());
+            if namespace.is_some() {
+                specific.extend(of(&Stage::Namespace, namespace));
+                general.extend(own(stage).iter().flat_map(|stage| of(stage, namespace)));
+            }
+            if matches!(stage, Stage::Workload | Stage::Front | Stage::Other) {
+                general.extend(of(&Stage::Class, None));
+                general.extend(crds.iter().filter(|_| stage == Stage::Workload));
+            }
+            if matches!(stage, Stage::Workload | Stage::Other) && namespace.is_some() {
+                let of_accounts =
+                    [None, namespace.map(str::to_owned)].into_iter().filter_map(|name| self.bound.get(&name));
+                general.extend(of_accounts.flatten());
+            }
+            general.sort_unstable();
+            general.dedup();
+            let is_general = matches!(stage, Stage::Workload | Stage::Front | Stage::Other);
+            for set in sets {
+                self.wait(set, &specific, Until::Written, false);
+                self.wait(set, &general, Until::Written, is_general);
+            }
+        }
+    }
+
+    fn wait(&mut self, set: usize, after: &[usize], until: Until, is_general: bool) {
+        let waits = after.iter().filter(|other| **other != set).map(|other| Wait { set: *other, until, is_general });
+        self.sets[set].after.extend(waits);
+    }
+
+    /// As a general rule, but for those that wait for the set.
+    fn wait_unless_awaited(&mut self, set: usize, after: &[usize]) {
+        let waits_for_it = |other: &&usize| self.sets[**other].after.iter().any(|wait| wait.set == set);
+        let after: Vec<usize> = after.iter().filter(|other| !waits_for_it(other)).copied().collect();
+        self.wait(set, &after, Until::Written, true);
+    }
+}
+
+/// A CRD that may have to be served before something else is written, also one that does not change.
+fn is_awaited_crd(change: &Change) -> bool {
+    change.desired.object.is_crd() && change.desired.bundle.is_none()
+}
+
+fn is_default_class(change: &Change) -> bool {
+    let is_class = order::stage(&change.desired.object) == Stage::StorageClass && change.is_written();
+    is_class && change.desired.may_contain(&["is-default-class"])
+}
+
+/// The StorageClass of a volume or a claim.
+fn class(change: &Change) -> Option<String> {
+    change.desired.raw.value()["spec"]["storageClassName"].as_str().map(str::to_owned)
+}
