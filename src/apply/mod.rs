@@ -327,11 +327,17 @@ impl<'a> Run<'a> {
                 let observer = self.observer;
                 let members: Vec<usize> = stopped.rest(&steps[step]);
                 let awaited = match (&task, rules_deadline) {
-                    (Task::Wait, Some(limit)) if steps[step].is_awaited => {
+                    (Task::Wait, Some(limit)) => {
                         let is_awaited = |index: &usize| {
                             let change = &plan.changes[*index];
-                            let is_ours = to_write(index) || strategy::is_missing(change);
-                            deadline.is_some() && is_ours || may_hold_back(change, options)
+                            let is_missing = strategy::is_missing(change);
+                            let is_ours = to_write(index) || is_missing;
+                            let waits = deadline.is_some();
+                            match steps[step].is_awaited {
+                                true => waits && is_ours || may_hold_back(change, options),
+                                // Nothing can be written into a namespace that does not exist.
+                                false => waits && is_missing && change.desired.object.is_namespace(),
+                            }
                         };
                         let awaited = members.iter().copied().filter(is_awaited);
                         Some((self.wait(limit, Some(step)), awaited.map(|index| self.awaited(index)).collect()))
@@ -375,7 +381,8 @@ impl<'a> Run<'a> {
                     if self.deadline.is_some() || plan.changes[index].desired.object.is_crd() {
                         self.observer.written(index, &live);
                     }
-                    self.outcome.uids[index] = Some(live.uid);
+                    // An object that was left alone does not join the app.
+                    self.outcome.uids[index] = (result != ApplyResult::Skipped).then_some(live.uid);
                     self.done += 1;
                     (self.on_event)(Event::Applied(self.done, self.total));
                     left[step] -= 1;
@@ -409,8 +416,16 @@ impl<'a> Run<'a> {
                             steps[step].members.iter().filter(|index| plan.changes[**index].desired.object.is_crd());
                         crds.for_each(|index| stopped.lose(step, *index));
                         self.fail(problems);
-                    } else if !self.is_ready(waited) {
-                        stopped.end(step);
+                    } else {
+                        let is_unready =
+                            |(_, Reached { state, .. }): &&(usize, Reached)| !matches!(state, State::Ready { .. });
+                        let unready = waited.states.iter().filter(is_unready).map(|(index, _)| *index);
+                        let missing: Vec<usize> =
+                            unready.filter(|index| strategy::is_missing(&plan.changes[*index])).collect();
+                        if !self.is_ready(waited) {
+                            stopped.end(step);
+                            missing.into_iter().for_each(|index| stopped.lose(step, index));
+                        }
                     }
                     started = schedule.ended(step);
                 }

@@ -93,6 +93,7 @@ pub async fn apply_one(
             }
             Err(ApplyError::Changed) => match pin::look_again(change, target).await? {
                 Moved::Aside(renewed) if tries_left > 0 => pin = renewed,
+                Moved::Left(live) => return Ok(Written { result: ApplyResult::Skipped, live: *live, mark: None }),
                 moved => return Err(moved.problem(change).into()),
             },
             Err(ApplyError::Conflict(conflicts)) => return Err(conflict(change, &conflicts).into()),

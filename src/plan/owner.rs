@@ -18,6 +18,7 @@ use wildmatch::WildMatch;
 use super::{Action, Change, Plan};
 use crate::app::PART_OF;
 use crate::app::kapp::{self, KAPP_APP};
+use crate::manifest::Manifest;
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject};
@@ -167,6 +168,13 @@ fn of(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&st
     let owner = metadata.owner(object, app);
     let sets_it = |owner: &Owner| self::metadata(&desired.json()).owner(object, app).as_ref() == Some(owner);
     (owner.filter(|owner| !sets_it(owner)), is_member)
+}
+
+/// The other tool that owns an object which was created after the plan was built.
+pub fn of_created(change: &Change, live: &RawObject) -> Option<Owner> {
+    let Manifest { object, raw, .. } = &change.desired;
+    let json = raw.json();
+    of(object, live, raw, metadata(&json).label(PART_OF)).0
 }
 
 /// The marks of an object; none if it cannot be parsed.

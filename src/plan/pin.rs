@@ -6,17 +6,20 @@
 
 use serde_json::{Map, Value};
 
-use super::Change;
+use super::strategy::{self, Created};
+use super::{Action, Change, owner};
 use crate::cluster::{Pin, Target, Wanted};
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject};
 
 /// What happened to an object that is no longer at its pin.
 pub enum Moved {
-    /// What was checked is unchanged: apply at this pin.
+    /// What was checked is unchanged, or the create strategy allows the change: apply at this pin.
     Aside(Pin),
     /// It was created after the checks.
     TurnedUp,
+    /// The same, and its create strategy is to leave it as it is.
+    Left(Box<Live>),
     Changed,
     Deleted,
     /// It was replaced by another object of the same name.
@@ -28,7 +31,10 @@ pub enum Moved {
 /// # Errors
 /// The object cannot be read.
 pub async fn look_again(change: &Change, target: &Target) -> Result<Moved, Problem> {
-    let Some(checked) = &change.live else { return Ok(Moved::TurnedUp) };
+    let on_created = strategy::on_created(&change.desired).filter(|_| change.action == Action::Create);
+    if change.live.is_none() && on_created.is_none() {
+        return Ok(Moved::TurnedUp);
+    }
     let wanted = Wanted { resource: change.resource.clone(), object: change.desired.object.clone() };
     let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| {
         let reasons = error.to_string();
@@ -39,7 +45,20 @@ pub async fn look_again(change: &Change, target: &Target) -> Result<Moved, Probl
         .at(change.desired.origin.location())
         .help("run the same command again")
     })?;
-    Ok(match read.into_iter().flatten().next() {
+    let now = read.into_iter().flatten().next();
+    let Some(checked) = &change.live else {
+        return Ok(match (now, on_created) {
+            (Some(now), Some(Created::Update)) if owner::of_created(change, &now.raw).is_some() => Moved::TurnedUp,
+            (Some(now), Some(Created::Update)) => {
+                Moved::Aside(Pin::At { uid: now.uid, resource_version: now.resource_version })
+            }
+            (Some(now), Some(Created::Leave)) => Moved::Left(Box::new(now)),
+            // It was deleted again: create it.
+            (None, Some(_)) => Moved::Aside(Pin::Absent),
+            (_, None) => Moved::TurnedUp,
+        });
+    };
+    Ok(match now {
         None => Moved::Deleted,
         Some(now) if now.uid != checked.uid => Moved::Replaced,
         Some(now) if is_as_checked(checked, &now, change.desired.object.is_crd()) => {
@@ -54,7 +73,7 @@ impl Moved {
         let object = &change.desired.object;
         let what = match self {
             Moved::Aside(_) => "kept changing in the target while gantry tried to write it",
-            Moved::TurnedUp => "was created in the target after the checks ran",
+            Moved::TurnedUp | Moved::Left(_) => "was created in the target after the checks ran",
             Moved::Changed => "changed in the target after it was checked",
             Moved::Deleted => "was deleted in the target after it was checked",
             Moved::Replaced => "was deleted and created again in the target after it was checked",

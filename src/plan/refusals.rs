@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
-use super::{Action, Change, Plan};
+use super::{Action, Change, Plan, strategy};
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{self, DryRunError, Target, Wanted, immutable_help};
 use crate::problem::Problem;
@@ -48,7 +48,9 @@ impl Asking<'_> {
         }
         let of_plan: BTreeMap<&str, Option<&Live>> = changes
             .iter()
-            .filter(|change| change.desired.object.is_namespace() && change.action != Action::Skip)
+            .filter(|change| change.desired.object.is_namespace())
+            // A deploy that waits waits for a namespace that something else creates.
+            .filter(|change| change.action != Action::Skip || self.plan.is_awaited && strategy::is_missing(change))
             .map(|change| (change.desired.object.name.as_str(), change.live.as_ref()))
             .collect();
         let others: Vec<&str> = created.keys().copied().filter(|name| !of_plan.contains_key(name)).collect();

@@ -13,9 +13,11 @@ use crate::app::{App, PART_OF, Parent, parts};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
 
+const DELETE_STRATEGY: &str = "kapp.k14s.io/delete-strategy";
+
 /// Annotations by which tools keep an object in the cluster, and their values.
 const KEPT: [(&str, &str); 5] = [
-    ("kapp.k14s.io/delete-strategy", "orphan"),
+    (DELETE_STRATEGY, "orphan"),
     ("helm.sh/resource-policy", "keep"),
     ("cli-utils.sigs.k8s.io/on-remove", "keep"),
     ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
@@ -157,7 +159,11 @@ pub fn kept(facts: &Facts) -> Option<String> {
         return Some(format!("{} {} controls it", owner.kind, owner.name));
     }
     let said = KEPT.iter().find(|(key, value)| facts.annotations.get(*key).is_some_and(|said| said == value));
-    said.map(|(key, value)| format!("its annotation says {key}: {value}"))
+    if let Some((key, value)) = said {
+        return Some(format!("its annotation says {key}: {value}"));
+    }
+    let strategy = facts.annotations.get(DELETE_STRATEGY).filter(|strategy| !strategy.is_empty())?;
+    Some(format!("its annotation {DELETE_STRATEGY} has a value that gantry does not know, {strategy:?}"))
 }
 
 /// The stage of a deletion. Deletions of one stage run in parallel; all are gone before the next stage begins. Objects that
@@ -213,7 +219,12 @@ mod tests {
         for (key, value) in KEPT {
             let kept = |value| fate(&facts(Some(ID), Some((key, value)), None), ID, Some(false), true);
             assert!(matches!(kept(value), Fate::Orphan(why) if why.contains(key)), "{key}");
-            assert_eq!(kept("x"), Fate::Delete, "{key}");
+            // An unknown strategy of kapp may mean that the object is kept.
+            match key == DELETE_STRATEGY {
+                true => assert!(matches!(kept("Orphan"), Fate::Orphan(why) if why.contains("\"Orphan\""))),
+                false => assert_eq!(kept("x"), Fate::Delete, "{key}"),
+            }
+            assert_eq!(kept(""), Fate::Delete, "{key}");
         }
         let of = |controller, uid| fate(&facts(Some(ID), None, Some(controller)), ID, uid, false);
         assert!(matches!(of(true, Some(false)), Fate::Orphan(why) if why == "Shop s controls it"));

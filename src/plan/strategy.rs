@@ -22,6 +22,8 @@ use crate::resource::{RawObject, Step};
 const PREFIX: &str = "kapp.k14s.io/";
 const OWN_PREFIX: &str = "gantry.dev/";
 const UPDATE_STRATEGY: &str = "update-strategy";
+const CREATE_STRATEGY: &str = "create-strategy";
+const DELETE_STRATEGY: &str = "delete-strategy";
 
 /// The strategy that an annotation selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,10 +171,21 @@ fn said(name: &str, value: &Value, has_app: bool) -> Option<(bool, &'static str,
             "the record of an app defines its version, and no app is given",
             "deploy the manifests as an app: --app NAME",
         ),
-        UPDATE_STRATEGY if !is_strategy(value) => (
+        UPDATE_STRATEGY if !is_one_of(value, &["", "skip", "always-replace", "fallback-on-replace"]) => (
             true,
             "the strategy is unknown",
             "known: skip, always-replace, fallback-on-replace; without the annotation the object is updated",
+        ),
+        CREATE_STRATEGY if !is_one_of(value, &["", ON_CREATED, ON_CREATED_LEAVE]) => (
+            true,
+            "the strategy is unknown",
+            "known: fallback-on-update, fallback-on-update-or-noop; without the annotation, an object that is created \
+             after the checks is not written",
+        ),
+        DELETE_STRATEGY if !is_one_of(value, &["", "orphan"]) => (
+            true,
+            "the strategy is unknown",
+            "known: orphan; without the annotation, the object is deleted when it leaves the app",
         ),
         "deploy-logs" | "deploy-logs-container-names" => {
             (false, "logs are not followed", "those of Pods that do not become ready are shown with --logs")
@@ -189,8 +202,33 @@ fn said(name: &str, value: &Value, has_app: bool) -> Option<(bool, &'static str,
     })
 }
 
-fn is_strategy(value: &Value) -> bool {
-    ["", "skip", "always-replace", "fallback-on-replace"].iter().any(|known| value == known)
+fn is_one_of(value: &Value, known: &[&str]) -> bool {
+    known.iter().any(|known| value == known)
+}
+
+/// What happens to an object that the deploy would create and that something else creates after the checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Created {
+    /// `fallback-on-update`: the manifest is applied to it.
+    Update,
+    /// `fallback-on-update-or-noop`: it stays as it is.
+    Leave,
+}
+
+const ON_CREATED: &str = "fallback-on-update";
+const ON_CREATED_LEAVE: &str = "fallback-on-update-or-noop";
+
+/// The create strategy of a manifest; `None` for the default.
+pub fn on_created(manifest: &Manifest) -> Option<Created> {
+    if !may_ask(manifest) {
+        return None;
+    }
+    let manifest = manifest.raw.value();
+    match annotations(&manifest).iter().find(|(key, _)| *key == CREATE_STRATEGY)?.1.as_str()? {
+        ON_CREATED => Some(Created::Update),
+        ON_CREATED_LEAVE => Some(Created::Leave),
+        _ => None,
+    }
 }
 
 /// Whether the object has to be created by something else and does not exist yet.

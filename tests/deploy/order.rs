@@ -374,6 +374,15 @@ fn members_are_deleted_in_the_order_of_their_live_annotations() {
     let new = config_map(&bed, "new", json!({RULE: "upsert after deleting old"}));
     let output = app(&[kept(), new], &["--prune=yes"]);
     output.code(3).stdout_contains("gantry deletes last").stdout_contains("--> manifests.yaml:3:");
+    output.stdout_contains("deploy twice: first without configmap/new");
     assert_eq!(control_plane().get(&bed.config_map_path("new")).0, 404);
     assert_eq!(control_plane().get(&bed.config_map_path("old")).0, 200);
+    // A member that the manifests leave out would be deleted, so the advice is another.
+    let changed = config_map(&bed, "kept", json!({RULE: "upsert after deleting old"}));
+    let report = app(&[changed], &["--prune=yes", "-o", "json"]).code(3).report();
+    let help = report["errors"][0]["help"].as_str().expect("a help");
+    assert!(help.contains("as it was deployed last") && !help.contains("without configmap/kept -n"), "{help}");
+    // Following it deletes only what left the manifests.
+    app(&[kept()], &["--prune=yes"]).code(0).stdout_contains("1 deleted");
+    assert_eq!(control_plane().get(&bed.config_map_path("kept")).0, 200);
 }

@@ -228,3 +228,93 @@ fn a_deploy_that_waits_waits_for_what_somebody_else_creates() {
     bed.deploy(proxy.kubeconfig("admin"), &["--wait"]).run().code(0).contains_nowhere("does not exist yet");
     assert_eq!(live(&bed, "theirs").as_deref(), Some("2"));
 }
+
+#[test]
+fn what_is_created_after_the_checks_is_treated_as_its_create_strategy_says() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let named = |name: &str| json!({"kapp.k14s.io/create-strategy": name});
+    let cases = [
+        ("none", json!({})),
+        ("update", named("fallback-on-update")),
+        ("owned", named("fallback-on-update")),
+        ("leave", named("fallback-on-update-or-noop")),
+    ];
+    let objects = cases.clone().map(|(name, annotations)| config_map(&bed, name, "ours", &annotations));
+    bed.write("manifests.yaml", &objects.join("\n---\n"));
+    let proxy = Proxy::start(cp);
+    for (name, _) in cases {
+        let labels = if name == "owned" { json!({"applyset.kubernetes.io/part-of": "other"}) } else { json!({}) };
+        let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"b": "theirs"},
+            "metadata": {"name": name, "namespace": bed.names.namespace, "labels": labels}});
+        let collection = format!("/api/v1/namespaces/{}/configmaps", bed.names.namespace);
+        let write = When::new("PATCH", &format!("/configmaps/{name}")).query("force=false&fieldValidation=Strict");
+        proxy.before(write, move || drop(control_plane().post(&collection, &theirs)));
+    }
+    let arguments = ["-a", "shop", "-n", &bed.names.namespace, "--keep-going", "-o", "json"];
+    let output = bed.deploy(proxy.kubeconfig("admin"), &arguments).run();
+    let report = output.code(1).report();
+    let mut results = results(&report);
+    results.sort();
+    let results: Vec<&str> = results.iter().map(|(_, result)| result.as_str()).collect();
+    assert_eq!(results, ["skipped", "failed", "failed", "applied"], "{output}");
+    let data = |name: &str| cp.get(&bed.config_map_path(name)).1["data"].clone();
+    assert_eq!(data("update"), json!({"a": "ours", "b": "theirs"}));
+    for name in ["none", "owned", "leave"] {
+        assert_eq!(data(name), json!({"b": "theirs"}), "{name}");
+    }
+    let errors = report["errors"].to_string();
+    assert_eq!(errors.matches("was created in the target after the checks ran").count(), 2, "{errors}");
+
+    bed.write("manifests.yaml", &config_map(&bed, "new", "1", &named("fallback")));
+    let output = bed.deploy(cp.kubeconfig("admin"), &[]).run();
+    output.code(3).stdout_contains("kapp.k14s.io/create-strategy: the strategy is unknown");
+    output.stdout_contains("known: fallback-on-update, fallback-on-update-or-noop");
+}
+
+#[test]
+fn an_unknown_delete_strategy_never_deletes() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let deploy = |objects: &[String]| {
+        bed.write("manifests.yaml", &objects.join("\n---\n"));
+        let arguments = ["-a", "shop", "-n", &bed.names.namespace, "--prune=yes", "--prune-max=9"];
+        bed.deploy(cp.kubeconfig("admin"), &arguments).run()
+    };
+    let unknown = json!({"kapp.k14s.io/delete-strategy": "Orphan"});
+    let stays = || config_map(&bed, "stays", "1", &json!({}));
+    let output = deploy(&[stays(), config_map(&bed, "precious", "1", &unknown)]);
+    output.code(3).stdout_contains("kapp.k14s.io/delete-strategy: the strategy is unknown");
+    output.stdout_contains("known: orphan");
+
+    deploy(&[stays(), config_map(&bed, "precious", "1", &json!({}))]).code(0);
+    cp.patch(&bed.config_map_path("precious"), &json!({"metadata": {"annotations": unknown}}));
+    let output = deploy(&[stays()]);
+    output.code(0).stderr_contains("configmap/precious").stderr_contains("\"Orphan\"");
+    assert!(live(&bed, "precious").is_some(), "{output}");
+}
+
+#[test]
+fn a_deploy_that_waits_waits_for_the_namespace_of_its_objects() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": bed.names.namespace,
+        "annotations": {"kapp.k14s.io/exists": ""}}});
+    bed.write("manifests.yaml", &format!("{namespace}\n---\n{}", config_map(&bed, "a", "1", &json!({}))));
+    let flags = ["--wait", "--preflight", "AdmissionDryRun,CRDUpgradeSafety"];
+    let proxy = Proxy::start(cp);
+    for more in ["", "--keep-going"] {
+        let flags: Vec<&str> =
+            flags.into_iter().chain(["--wait-timeout=1s", more]).filter(|flag| !flag.is_empty()).collect();
+        let late = bed.deploy(proxy.kubeconfig("admin"), &flags).run();
+        late.code(5).stdout_contains("namespace/").stdout_contains("it does not exist yet");
+        assert_eq!(proxy.writes(), [], "{late}");
+    }
+    let created = bed.namespace();
+    let watch = When::new("GET", "/api/v1/namespaces").query("watch=true");
+    proxy.before(watch, move || drop(control_plane().apply_yaml(&created)));
+    bed.deploy(proxy.kubeconfig("admin"), &flags).run().code(0);
+    assert_eq!(live(&bed, "a").as_deref(), Some("1"));
+}

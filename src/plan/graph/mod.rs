@@ -164,12 +164,13 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: 
     let written: Vec<Placed<'_>> = written
         .map(|(index, ordering)| {
             let Manifest { object, origin, .. } = objects[*index].manifest;
-            Placed { object, origin: Some(origin), ordering }
+            Placed { object, origin: Some(origin), is_live: changes[*index].action != Action::Create, ordering }
         })
         .collect();
     let deleted = leaving.iter().filter(|(index, _)| removals[**index].action == Action::Delete);
-    let deleted: Vec<Placed<'_>> =
-        deleted.map(|(index, ordering)| Placed { object: &removals[*index].object, origin: None, ordering }).collect();
+    let deleted: Vec<Placed<'_>> = deleted
+        .map(|(index, ordering)| Placed { object: &removals[*index].object, origin: None, is_live: true, ordering })
+        .collect();
     said.blocks.extend(turned_round(&written, &deleted));
     Ok((Graph { changes: sorted, removals: deletes.steps }, said))
 }
@@ -276,6 +277,8 @@ struct Placed<'a> {
     object: &'a ObjectRef,
     /// The place of its manifest; `None` for an object that is deleted.
     origin: Option<&'a Origin>,
+    /// Whether there is a live object.
+    is_live: bool,
     ordering: &'a Ordering,
 }
 
@@ -301,13 +304,29 @@ fn turned_round(written: &[Placed<'_>], deleted: &[Placed<'_>]) -> Vec<Problem> 
                     "{}: {}: {first} would have to be deleted before {then} is written, and gantry deletes last",
                     placed.object, rule.source
                 );
-                let problem = Problem::new(message)
-                    .help("deploy in two steps: first with manifests that leave out both, then with all");
+                let (deleted, is_live) = match operation {
+                    Operation::Upsert => (member.object, placed.is_live),
+                    Operation::Delete => (placed.object, member.is_live),
+                };
+                let problem = Problem::new(message).help(in_two_deploys(deleted, then, is_live));
                 problems.push(Problem { at: place(&rule.source, placed.origin), ..problem });
             }
         }
     }
     problems
+}
+
+/// How to delete an object before another one is written. An object that is live would be deleted if the manifests left it
+/// out.
+fn in_two_deploys(deleted: &ObjectRef, written: &ObjectRef, is_live: bool) -> String {
+    let first = match is_live {
+        false => format!("first without {written}, which deletes {deleted}, then with all manifests"),
+        true => format!(
+            "first with the manifest of {written} as it was deployed last, which deletes {deleted}, then with the new \
+             one; if the manifests left it out, it would be deleted, too"
+        ),
+    };
+    format!("deploy twice: {first}. If the order does not matter, deploy first with --prune=no, or remove the rule")
 }
 
 /// Rules about groups that no object of the manifests is in: mostly misspelt names.

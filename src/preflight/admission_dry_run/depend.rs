@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::{Action, Change, Plan};
+use crate::plan::{Action, Change, Plan, strategy};
 
 /// What makes the server's verdict on an object impossible or incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependence {
     /// Nothing: the server's verdict holds.
     Nothing,
-    /// The change of the plan (by its index) that creates the object's namespace or makes the server serve its kind; or
+    /// The change of the plan (by its index) that creates the object's namespace, or waits for it, or makes the server serve its kind; or
     /// the object's own change, if it replaces a live object. The server cannot validate the object at all.
     Created(usize),
     /// The change of the plan (by its index) that updates the kind's CRD. The server still validates against the old
@@ -25,7 +25,7 @@ pub fn dependence(plan: &Plan) -> Vec<Dependence> {
     let mut crds = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
         let object = &change.desired.object;
-        if object.is_namespace() && change.action == Action::Create {
+        if object.is_namespace() && (change.action == Action::Create || strategy::is_missing(change)) {
             namespaces.insert(object.name.as_str(), index);
         } else if object.is_crd() && change.action.applies() {
             crds.insert(object.name.as_str(), index);
