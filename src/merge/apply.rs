@@ -2,13 +2,15 @@
 //! its manager owned before, that the manifest no longer sets, and that no other manager owns are removed. All others
 //! stay.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::LazyLock;
 
-use gantry_schema::same_value;
 use gantry_schema::tree::Tree as _;
 use serde_json::{Map, Value};
 
 use super::fields::{FieldSet, Item};
+use super::order;
 use super::schema::{OBJECT_META, Schema, Shape};
 use crate::resource::SERVER_METADATA;
 
@@ -96,23 +98,43 @@ fn write(live: &mut Value, intent: &Value, schema: Schema<'_, Value>) {
         // A null leaves existing parts alone.
         (live, Value::Null, _) if schema.merges(live) => {}
         (Value::Array(live), Value::Array(intent), Shape::Set) => {
-            for item in intent {
-                if !live.iter().any(|known| same_value(known, item)) {
-                    live.push(item.clone());
-                }
-            }
+            write_items(live, intent, Schema::Scalar, |item| Some(Item::Value(item.written())));
         }
         (Value::Array(live), Value::Array(intent), Shape::Keyed(keyed)) => {
-            for item in intent {
-                let key = keyed.key(item);
-                match live.iter_mut().find(|known| keyed.key(*known) == key) {
-                    Some(known) => write(known, item, keyed.items),
-                    None => live.push(item.clone()),
-                }
-            }
+            write_items(live, intent, keyed.items, |item| keyed.key(item));
         }
         (live, intent, _) => *live = intent.clone(),
     }
+}
+
+/// Writes the items of a list that are separate fields. The server refuses a manifest that has an item twice; here, the
+/// first counts.
+fn write_items(
+    live: &mut Vec<Value>,
+    intent: &[Value],
+    schema: Schema<'_, Value>,
+    key: impl Fn(&Value) -> Option<Item>,
+) {
+    let mut wanted: Vec<&Value> = Vec::with_capacity(intent.len());
+    let mut index = BTreeMap::new();
+    for item in intent {
+        if let Entry::Vacant(entry) = index.entry(key(item)) {
+            entry.insert(wanted.len());
+            wanted.push(item);
+        }
+    }
+    let of_live: Vec<Option<usize>> = live.iter().map(|item| index.get(&key(item)).copied()).collect();
+    let mut old = std::mem::take(live);
+    live.extend(order::places(&of_live, wanted.len()).into_iter().map(|place| {
+        let mut item = place.live.map(|at| old[at].take());
+        if let Some(at) = place.intent {
+            match &mut item {
+                Some(known) => write(known, wanted[at], schema),
+                None => item = Some(wanted[at].clone()),
+            }
+        }
+        item.unwrap_or_default()
+    }));
 }
 
 /// Removes the fields that the manager gives up.
@@ -275,7 +297,7 @@ mod tests {
         assert_eq!(
             merged["spec"],
             json!({"ports": [{"port": 1, "protocol": "TCP", "name": "a", "weight": 3}, {"port": 2, "protocol": "TCP"}],
-                "tags": ["a", "b"], "selector": {"z": "y"}, "plain": [3], "kept": true})
+                "tags": ["b", "a"], "selector": {"z": "y"}, "plain": [3], "kept": true})
         );
     }
 

@@ -4,6 +4,7 @@
 //! ```text
 //! fields   a set of fields, in the format of `fieldsV1`
 //! schema   whether a list or a map is one field or many
+//! order    the order of a list after an apply
 //! apply    the object after an apply
 //! lost     the fields of another manager that an apply changes
 //! ```
@@ -14,9 +15,11 @@
 mod apply;
 mod fields;
 mod lost;
+mod order;
 mod schema;
 
 pub(crate) use apply::{Emptied, Managers, apply, intent, merge, merge_by, of_kind};
 pub(crate) use fields::{FieldSet, Item, Step};
 pub(crate) use lost::{Owned, is_at_stake, lost, lost_below, overlaps, path_text};
+pub(crate) use order::keeps_order;
 pub(crate) use schema::{OBJECT_META, Schema, Shape};

@@ -11,13 +11,17 @@
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/>, and the `fieldsV1` format of
 //! `sigs.k8s.io/structured-merge-diff` (`f:` a field, `k:` a list item by its keys, `v:` a set member).
 
+mod items;
+
 use std::borrow::Cow;
 
 use base64::Engine;
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::items::ItemRecord;
 use super::built_in;
+use crate::merge;
 use crate::resource::{ObjectRef, RawObject};
 use gantry_schema::json::{self, Json, Map};
 
@@ -306,26 +310,32 @@ impl Walk<'_> {
         if desired.len() != owned.iter().filter(|(step, _)| *step != ".").count() {
             return Changed;
         }
-        all(desired.iter().map(|item| {
-            let found = owned.iter().find_map(|(record, children)| {
-                if let Some(value) = record.strip_prefix("v:") {
-                    let value = Json::parse(value).ok()?;
-                    return (value == *item && live.contains(item)).then_some(Unchanged);
+        let records: Vec<ItemRecord<'_>> = owned.iter().filter_map(ItemRecord::read).collect();
+        // For each live item, the index of the same item of the manifest.
+        let mut places: Vec<Option<usize>> = vec![None; live.len()];
+        let of_items = all(desired.iter().enumerate().map(|(index, item)| {
+            let Some(record) = ItemRecord::of(item, &records, desired) else { return Changed };
+            let mut found = None;
+            for (place, known) in places.iter_mut().zip(live).filter(|(_, known)| record.is_of(known)) {
+                *place = Some(index);
+                found.get_or_insert(known);
+            }
+            match (record, found) {
+                (_, None) => Changed,
+                (ItemRecord::Value(_), Some(_)) => Unchanged,
+                (ItemRecord::Keys(keys, children), Some(live)) => {
+                    let children = keys.map().map(|keys| without_defaulted_keys(children, item, keys));
+                    self.granular(item, live, children.as_deref(), items, at)
                 }
-                let keys = Json::parse(record.strip_prefix("k:")?).ok()?;
-                let keys = keys.map()?;
-                // The server defaulted a key that the manifest leaves out (`protocol: TCP` of a port).
-                let is_item = keys.iter().all(|(key, value)| member(Some(item), key).is_none_or(|own| own == value));
-                if !is_item {
-                    return None;
-                }
-                let is_live = |live: &&Json<'_>| keys.iter().all(|(k, value)| member(Some(live), k) == Some(value));
-                let live = live.iter().find(is_live)?;
-                let children = without_defaulted_keys(children, item, keys);
-                Some(self.granular(item, live, Some(children.as_ref()), items, at))
-            });
-            found.unwrap_or(Changed)
-        }))
+            }
+        }));
+        // Admission may have its own order.
+        let of_order = match of_items {
+            Changed => Changed,
+            _ if merge::keeps_order(&places, desired.len()) => Unchanged,
+            _ => Doubtful,
+        };
+        of_items.max(of_order)
     }
 
     /// Compares a value that one manager owns as a whole, apart from what the server defaults or normalises.

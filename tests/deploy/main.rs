@@ -23,6 +23,7 @@ mod kapp_built_in;
 mod kapp_config;
 mod kube_list;
 mod kube_target;
+mod list_order;
 mod live_catalogs;
 mod logs;
 mod manifests_config;

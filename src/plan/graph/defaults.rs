@@ -413,7 +413,8 @@ impl<'a> Building<'a> {
             general.dedup();
             let is_general = matches!(stage, Stage::Workload | Stage::Front | Stage::Other);
             for set in sets {
-                self.wait(set, &specific, Until::Written, false);
+                // A Namespace that something else creates (`kapp.k14s.io/exists`) is not written, but waited for.
+                self.wait(set, &specific, Until::Served, false);
                 self.wait(set, &general, Until::Written, is_general);
             }
         }

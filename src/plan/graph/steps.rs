@@ -364,7 +364,10 @@ mod tests {
         let set = |(index, rank): (usize, &usize)| Set { rank: *rank as u8, after: (0..index).map(wait).collect() };
         let sets: Vec<Set> = used.iter().enumerate().map(set).collect();
         let node = |node: &Node<'_>| used.binary_search(&node.set).expect("a set");
-        let nodes: Vec<Node<'_>> = nodes.iter().map(|one| Node { set: node(one), ordering: one.ordering, is_written: one.is_written }).collect();
+        let nodes: Vec<Node<'_>> = nodes
+            .iter()
+            .map(|one| Node { set: node(one), ordering: one.ordering, is_written: one.is_written })
+            .collect();
         super::sort(&nodes, &sets, operation)
     }
 
