@@ -139,8 +139,8 @@ pub fn member<'t>(object: &'t str, name: &str) -> Option<&'t str> {
     Scanner::new(object).member(name)
 }
 
-/// Whether two valid JSON texts have the same value, decided without parsing them. `false` does not mean that they
-/// differ: `1` and `1.0` are not recognised as the same.
+/// Whether two valid JSON texts have the same value, decided without parsing them. Of texts in which an object has a key
+/// twice, `false` does not mean that they differ.
 pub fn is_same(one: &str, other: &str) -> bool {
     scan::is_same(one, other)
 }

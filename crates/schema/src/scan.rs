@@ -10,6 +10,8 @@ use std::hash::BuildHasher;
 use foldhash::quality::RandomState;
 use memchr::memchr2;
 
+use crate::json::Json;
+
 /// The maximum nesting depth of a value that is hashed.
 const MAX_DEPTH: usize = 512;
 
@@ -120,8 +122,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// A hash of the value that comes next. Equal values have equal hashes, whatever the order of keys, the escapes and
-    /// the white space. A number is hashed as it is written, so `1` and `1.0` have different hashes.
+    /// A hash of the value that comes next. Equal values have equal hashes, whatever the order of keys, the escapes, the
+    /// white space and the notation of numbers.
     fn hash(&mut self, state: &RandomState, depth: usize) -> Option<u64> {
         if depth > MAX_DEPTH {
             return None;
@@ -151,13 +153,19 @@ impl<'t> Scanner<'t> {
                 }
                 Some(state.hash_one(('[', all, count)))
             }
-            _ => Some(state.hash_one(('0', self.literal()?))),
+            _ => {
+                let literal = self.literal()?;
+                Some(match Json::parse(literal).ok()? {
+                    Json::Int(int) => state.hash_one(('0', int)),
+                    Json::Float(float) => state.hash_one(('.', float.to_bits())),
+                    _ => state.hash_one(('n', literal)),
+                })
+            }
         }
     }
 }
 
-/// Whether two JSON texts have the same value. `false` does not mean that they differ: a number that is written in two
-/// ways is not recognised.
+/// Whether two JSON texts have the same value. A key that an object has twice makes it different from any other.
 ///
 /// The values are compared by hashes of 64 bits with a random key that changes with every call, so nobody can make up
 /// two different values with the same hash.
@@ -170,7 +178,6 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Json;
 
     #[test]
     fn values_are_the_same_whatever_they_look_like() {
@@ -178,6 +185,7 @@ mod tests {
             (r#"{"a":1,"b":[true,null,"x"]}"#, "{ \"b\": [true, null,\"\\u0078\"],\n\"a\":1 }"),
             (r#"{"a":{"c":"","b":{}},"d":[]}"#, r#"{"d":[],"a":{"b":{},"c":""}}"#),
             (r#""\"\\ä""#, r#""\u0022\u005c\u00e4""#),
+            ("[1, 1e3, -0.0, 0.5]", "[1.0,1000,0,5e-1]"),
         ] {
             assert!(is_same(one, other), "{one} {other}");
         }
