@@ -556,7 +556,7 @@ fn a_conversion_webhook_of_the_bundle_is_in_its_crds_as_olm_writes_it() {
     output.code(0).contains_nowhere("ConversionChanged");
     // Its Service comes with the bundle: OLM creates it.
     output
-        .stdout_contains("OLM makes")
+        .stdout_contains("OLM creates")
         .stdout_contains("warning[ConversionServiceMissing]")
         .stdout_contains(&format!("{ns}/manager-service"));
     let diff = bed.gantry(cp.kubeconfig("admin"), &["diff", "-f", "example"]).run();

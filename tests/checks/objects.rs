@@ -191,7 +191,7 @@ fn namespaces_labels_and_examples_narrow_what_is_looked_at() {
     with("maxExamples: 1", &[]).code(3).stdout_contains("… and 2 more");
     with("mode: warn", &[]).code(0).stdout_contains("3 objects lose spec.a");
     for (keys, words) in [
-        ("pageSize: 0", "not a whole number from 1 to 10000"),
+        ("pageSize: 0", "not an integer from 1 to 10000"),
         ("namespaces: [Team_A]", "is not a namespace"),
         ("namespaces: team", "is not a list of namespaces"),
         ("labelSelector: 'a in b'", "labelSelector"),

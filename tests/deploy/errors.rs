@@ -256,7 +256,7 @@ fn something_that_is_no_api_server() {
     let kubeconfig = || proxy.kubeconfig("admin");
     failing.says(kubeconfig(), &no_server("200, text/html; charset=utf-8"));
     failing.says(kubeconfig(), &no_server("502, text/html"));
-    failing.says(kubeconfig(), &no_server("200, no object"));
+    failing.says(kubeconfig(), &no_server("200, not an object"));
     let address = url.trim_start_matches("http://");
     failing.says(kubeconfig(), &format!("{address} closed the connection before the response was complete"));
 

@@ -194,8 +194,8 @@ fn what_is_wrong_with_a_config_within_a_config_map_is_named_with_its_line() {
     output.code(2).stderr_contains("cannot set \"forceConflicts\"").stderr_contains("--> manifests.yaml:12:5");
     run(&text.replace("config.yml", "config.yaml"))
         .code(1)
-        .stderr_contains("data has a Config at \"config.yml\", and it has not");
+        .stderr_contains("a Config in data at \"config.yml\", but there is none");
     run(&text.replace("kind: ConfigMap", "kind: Secret"))
         .code(1)
-        .stderr_contains("is for ConfigMaps, and this is a Secret");
+        .stderr_contains("is for ConfigMaps, but this is a Secret");
 }

@@ -134,7 +134,7 @@ fn what_stands_between_us_and_the_content_is_named() {
         ("d-unknown", format!("the Service {SERVICE} {in_namespace} responded with 404 Not Found")),
         ("e-port", format!("the Service {SERVICE} {in_namespace} is not available: no service port 444 found")),
         ("f-moved", format!("the Service {SERVICE} {in_namespace} responded with a redirect (302 Found)")),
-        ("g-login", format!("the Service {SERVICE} {in_namespace} answers 403 Forbidden")),
+        ("g-login", format!("the Service {SERVICE} {in_namespace} responded with 403 Forbidden")),
     ] {
         output.stderr_contains(&format!("error: the catalog {name} cannot be read: {why}"));
     }

@@ -54,7 +54,7 @@ fn an_update_that_takes_from_a_live_operator_what_it_requires_is_blocked() {
     let user = cp.user(&json!([
         {"apiGroups": ["operators.coreos.com"], "resources": ["clusterserviceversions"], "verbs": ["get", "create", "patch"]},
     ]));
-    deploy(&user).code(1).stdout_contains("the operators that are live are not known");
+    deploy(&user).code(1).stdout_contains("the live operators are unknown");
 
     next["spec"]["customresourcedefinitions"] =
         csv(&bed, "x.v1", &["Other", "Sample"], &[])["spec"]["customresourcedefinitions"].clone();

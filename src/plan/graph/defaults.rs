@@ -12,6 +12,7 @@ use super::bound::{self, Bound};
 use super::steps::{Set, Wait};
 use crate::plan::Change;
 use crate::plan::order::{self, Stage};
+use crate::plan::strategy;
 
 /// The sets, and the set of each change.
 #[derive(Debug, Default)]
@@ -144,7 +145,7 @@ impl<'a> Building<'a> {
             let key = match stage {
                 _ if is_awaited_crd(change) && needed.contains(&index) => Key::Crd(index),
                 _ if is_awaited_crd(change) => Key::OtherCrds,
-                _ if !change.is_written() => Key::Rest,
+                _ if !change.is_written() && !is_absent_namespace(change) => Key::Rest,
                 _ if crd.is_some() => Key::Other(namespace, crd, self.asked(&mut asked, change)),
                 Stage::Namespace => Key::Namespace(&object.name),
                 Stage::StorageClass => Key::StorageClass(&object.name),
@@ -431,6 +432,11 @@ impl<'a> Building<'a> {
         let after: Vec<usize> = after.iter().filter(|other| !waits_for_it(other)).copied().collect();
         self.wait(set, &after, Until::Written, true);
     }
+}
+
+/// Whether something else has to create the Namespace before anything can be written into it.
+fn is_absent_namespace(change: &Change) -> bool {
+    change.desired.object.is_namespace() && strategy::is_missing(change)
 }
 
 /// A CRD that may have to be served before something else is written, also one that does not change.
