@@ -169,7 +169,7 @@ fn an_immutable_field_ends_both() {
         let helps = findings
             .iter()
             .all(|finding| finding["help"].as_str().is_some_and(|help| help.contains("kubectl delete ")));
-        if !run.stdout.contains("have the object deleted and created again")
+        if !run.stdout.contains("recreate the object")
             || rules.is_empty()
             || rules.iter().any(|rule| *rule != "ImmutableField")
             || !helps

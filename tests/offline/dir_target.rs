@@ -394,7 +394,7 @@ fn a_live_crd_that_no_server_could_hold_is_an_error_and_not_an_empty_comparison(
     for (crd, message) in [
         (head.to_owned(), "customresourcedefinition/a.b.c cannot be read: spec.versions is missing"),
         (CRD.replace("  scope: ", "  scoop: "), "cannot be read: spec.scope is missing"),
-        (CRD.replace("k8s.io/v1\n", "k8s.io/v1beta1\n"), "is written at apiextensions.k8s.io/v1beta1"),
+        (CRD.replace("k8s.io/v1\n", "k8s.io/v1beta1\n"), "uses apiVersion apiextensions.k8s.io/v1beta1"),
     ] {
         let folder = folder(&[("crd.yaml", &crd)]);
         let error = DirTarget::open(folder.path()).err().unwrap();

@@ -381,7 +381,7 @@ fn what_moved_into_the_folder_from_one_of_several_places_is_asked_for() {
     fs::remove_file(repository.root().join("one/crd.yaml")).unwrap();
     let unclear = check();
     unclear.code(1).says("--> main:deploy").says("does not define customresourcedefinition/samples.test.example.com");
-    unclear.says("which has it in one/crd.yaml and in two/crd.yaml").says("--target git:main:one/crd.yaml");
+    unclear.says("it is in one/crd.yaml and in two/crd.yaml").says("--target git:main:one/crd.yaml");
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn a_copy_is_new_and_what_was_in_two_places_is_asked_for() {
     repository.check(&["-f", "overlays/staging", "--target", "git:main"]).code(3).says("overlays/prod/crd.yaml");
     fs::remove_dir_all(repository.root().join("overlays/dev")).unwrap();
     let unclear = repository.check(&["-f", "overlays/staging", "--target", "git:main"]);
-    unclear.code(1).says("samples.test.example.com in overlays/dev/crd.yaml and in overlays/prod/crd.yaml");
+    unclear.code(1).says("samples.test.example.com is in overlays/dev/crd.yaml and in overlays/prod/crd.yaml");
     unclear.says("name the one to compare with: --target git:main:overlays/dev/crd.yaml");
 }
 
@@ -499,7 +499,7 @@ fn a_revision_that_is_not_there_is_explained() {
     check("git:--output=x").code(2).says("a revision does not start with -");
     check("git:-h").code(2);
     check("git:main..topic").code(2).says("a range of commits");
-    check("git:main:../x").code(2).says("does not start at the root");
+    check("git:main:../x").code(2).says("is not relative to the root");
     let deploy = ended(command(&repository.root(), &["deploy", "-f", "deploy", "--target", "git:nope", "-y"]));
     deploy.code(2).says("a commit of git cannot be deployed to");
     ended(command(&repository.root(), &["deploy", "-f", "deploy", "--target", "git:main", "--dry-run"])).code(0);
@@ -545,7 +545,7 @@ fn a_shallow_clone_says_what_to_fetch() {
     check("git:origin/main").code(3).says(REMOVED);
     check("git:FETCH_HEAD").code(3).says(REMOVED);
     check("git:main").code(1).says("did you mean origin/main?");
-    check("git:origin/main...").code(1).says("which is shallow").says("git fetch --unshallow");
+    check("git:origin/main...").code(1).says("is shallow").says("git fetch --unshallow");
     git(&clone, &["fetch", "-q", "--unshallow"]);
     check("git:origin/main...").code(3).says(REMOVED);
 }
@@ -818,7 +818,7 @@ fn what_a_renderer_says_is_shown_and_harmless() {
     assert!(!failed.stderr.contains('\u{1b}'), "{}", failed.stderr);
     check("no-such-program {dir}").code(1).says("\"no-such-program\", which renders deploy, is not installed");
     check("cat").code(2).says("has no placeholder for the folder");
-    check("cat 'x {dir}").code(2).says("a quote that is not closed");
+    check("cat 'x {dir}").code(2).says("an unclosed quote");
     let stdin = repository.check(&["-f", "-", "--render", "cat {dir}", "--target", "git:main"]);
     stdin.code(2).says("standard input cannot be rendered");
     // Only the commit's side fails.

@@ -316,7 +316,7 @@ fn usage_is_checked_before_anything_is_read() {
         assert!(output.stderr.contains(message), "{}", output.stderr);
     }
     let output = gantry(&["example", "1.0.0", "-o", "dot"]).code(2);
-    assert!(output.stderr.contains("not of a bundle"), "{}", output.stderr);
+    assert!(output.stderr.contains("not a bundle"), "{}", output.stderr);
 }
 
 #[test]
