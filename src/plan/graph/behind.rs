@@ -237,12 +237,12 @@ fn service(client: &Value) -> Option<Name> {
     Some((text("namespace")?, text("name")?))
 }
 
+/// By namespace, the Services that are called and the labels that they select.
+type Selectors<'a> = HashMap<&'a str, Vec<(&'a Name, Map<String, Value>)>>;
+
 /// The selectors of these Services, by their namespaces.
-fn selectors<'a>(
-    named: &BTreeSet<&'a Name>,
-    changes: &[Change],
-) -> HashMap<&'a str, Vec<(&'a Name, Map<String, Value>)>> {
-    let mut selectors: HashMap<&str, Vec<(&Name, Map<String, Value>)>> = HashMap::new();
+fn selectors<'a>(named: &BTreeSet<&'a Name>, changes: &[Change]) -> Selectors<'a> {
+    let mut selectors = Selectors::new();
     let named: HashMap<(&str, &str), &'a Name> =
         named.iter().map(|name| ((name.0.as_str(), name.1.as_str()), *name)).collect();
     for change in changes.iter().filter(|change| order::stage(&change.desired.object) == Stage::Service) {
