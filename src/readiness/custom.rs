@@ -6,6 +6,37 @@ use super::view::View;
 /// The conditions that determine whether a resource is ready; the first one that exists decides.
 pub const CONDITIONS: [&str; 3] = ["Ready", "Available", "Succeeded"];
 
+/// Whether the kind is one of kapp-controller's, which kapp waits for by default.
+pub fn is_of_kapp_controller(group: &str, kind: &str) -> bool {
+    matches!(
+        (group, kind),
+        ("kappctrl.k14s.io", "App") | ("packaging.carvel.dev", "PackageInstall" | "PackageRepository")
+    )
+}
+
+/// `App`, `PackageInstall` and `PackageRepository` of kapp-controller: `observedGeneration` is required, then
+/// `Reconciling`, `ReconcileFailed` and `DeleteFailed` decide. A paused one has none of them, and is ready.
+///
+/// Source: `pkg/kapp/resourcesmisc` of kapp
+pub fn of_kapp_controller(view: View<'_>) -> State {
+    if let Some(state) = view.unobserved(true) {
+        return state;
+    }
+    if let Some(condition) = view.holds("Reconciling") {
+        return State::in_progress(&condition.explain());
+    }
+    failed_in_kapp_controller(view).unwrap_or(State::READY)
+}
+
+/// The failure that kapp-controller reports; `usefulErrorMessage` has the error of the failed program.
+pub fn failed_in_kapp_controller(view: View<'_>) -> Option<State> {
+    let condition = ["ReconcileFailed", "DeleteFailed"].into_iter().find_map(|name| view.holds(name))?;
+    Some(State::failed(&match view.text("/status/usefulErrorMessage") {
+        "" => condition.with_name(),
+        text => format!("{} is True: {text}", condition.name()),
+    }))
+}
+
 /// `Stalled` and `Reconciling` decide first, then the first of `Ready`, `Available` and `Succeeded` that exists. A
 /// resource with none of them is ready.
 pub fn resource(view: View<'_>) -> State {

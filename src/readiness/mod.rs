@@ -209,6 +209,11 @@ fn before_all(group: &str, kind: &str, view: View<'_>) -> Option<State> {
         return Some(State::noted(&format!("not awaited ({DISABLE_WAIT})")));
     }
     if view.at("/metadata/deletionTimestamp").is_some_and(Value::is_string) {
+        if let Some(state) = custom::failed_in_kapp_controller(view)
+            && custom::is_of_kapp_controller(group, kind)
+        {
+            return Some(state);
+        }
         // A namespace also has finalizers in its spec.
         let lists = ["/metadata/finalizers", "/spec/finalizers"];
         let of_spec = (group, kind) == ("", "Namespace");
@@ -245,6 +250,7 @@ fn judge(group: &str, kind: &str, object: &Value) -> State {
         ("policy", "PodDisruptionBudget") => view.unobserved(true).unwrap_or(State::READY),
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => resources::admission_policy(view),
         (cluster_catalog::GROUP, EXTENSION) => extension::state(view, &[]),
+        _ if custom::is_of_kapp_controller(group, kind) => custom::of_kapp_controller(view),
         // ConfigMaps, roles, CronJobs and similar kinds have no conditions, so they are ready immediately.
         _ => custom::resource(view),
     }

@@ -370,6 +370,39 @@ fn extensions_are_ready_with_a_version_that_they_ask_for() {
 }
 
 #[test]
+fn what_kapp_controller_reconciles_is_ready_or_failed_by_its_conditions() {
+    let (done, failed) = (condition("ReconcileSucceeded", "True", "", ""), |name| condition(name, "True", "", "exit 1"));
+    let progress = condition("Reconciling", "True", "", "");
+    for kind in ["App.kappctrl.k14s.io", "PackageInstall.packaging.carvel.dev", "PackageRepository.packaging.carvel.dev"]
+    {
+        let unseen = json!({"metadata": {"generation": 1}});
+        let mut old = conditions([done.clone()]);
+        old["status"]["observedGeneration"] = 2.into();
+        let mut explained = conditions([failed("ReconcileFailed")]);
+        explained["status"]["usefulErrorMessage"] = "kapp: Error: no\nsuch thing".into();
+        let mut deleted = conditions([failed("DeleteFailed")]);
+        deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        let mut deleting = conditions([condition("Deleting", "True", "", "")]);
+        deleting["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        check(&[
+            (kind, unseen, "no", "its controller has not seen it yet"),
+            (kind, old, "no", "its controller has seen generation 2 of 3"),
+            (kind, conditions([progress.clone()]), "no", "Reconciling is True"),
+            (kind, conditions([done.clone()]), "yes", ""),
+            (kind, conditions([failed("ReconcileFailed")]), "failed", "ReconcileFailed is True: exit 1"),
+            (kind, conditions([failed("DeleteFailed")]), "failed", "DeleteFailed is True: exit 1"),
+            (kind, explained, "failed", "ReconcileFailed is True: kapp: Error: no such thing"),
+            (kind, deleted, "failed", "DeleteFailed is True: exit 1"),
+            (kind, deleting, "no", "terminating"),
+            // Paused.
+            (kind, conditions([]), "yes", ""),
+        ]);
+    }
+    // Other kinds with such conditions, such as one with the same name in another group.
+    check(&[("App.example.com", conditions([failed("ReconcileFailed")]), "yes", "")]);
+}
+
+#[test]
 fn custom_resources_follow_kstatus() {
     let kind = "Sample.example.com";
     let ready = |status: &str| condition("Ready", status, "Why", "text");

@@ -79,6 +79,10 @@ impl<'a> Condition<'a> {
         self.0.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
+    pub fn name(self) -> &'a str {
+        self.text("type")
+    }
+
     pub fn status(self) -> &'a str {
         self.text("status")
     }
@@ -94,7 +98,7 @@ impl<'a> Condition<'a> {
 
     /// `Ready is False: Reason: message`, without missing parts.
     pub fn with_name(self) -> String {
-        let head = format!("{} is {}", self.text("type"), self.status());
+        let head = format!("{} is {}", self.name(), self.status());
         match self.explain() {
             text if text == head => head,
             text => format!("{head}: {text}"),
@@ -104,7 +108,7 @@ impl<'a> Condition<'a> {
     /// `Reason: message`, without missing parts.
     pub fn explain(self) -> String {
         match (self.reason(), self.text("message")) {
-            ("", "") => format!("{} is {}", self.text("type"), self.status()),
+            ("", "") => format!("{} is {}", self.name(), self.status()),
             ("", text) | (text, "") => text.to_owned(),
             (reason, message) => format!("{reason}: {message}"),
         }
