@@ -86,6 +86,9 @@ pub enum Error {
     /// The run could not continue: invalid manifests, no cluster, a failed request (exit code 1).
     #[error("{}", join(.0))]
     Failed(Vec<Problem>),
+    /// Objects that the target would certainly refuse; nothing was written (exit code 3).
+    #[error("{}", join(.0))]
+    Blocked(Vec<Problem>),
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -93,7 +96,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     pub fn problems(&self) -> &[Problem] {
         match self {
-            Error::Usage(problems) | Error::Failed(problems) => problems,
+            Error::Usage(problems) | Error::Failed(problems) | Error::Blocked(problems) => problems,
+        }
+    }
+
+    /// The same for a command that deploys nothing: there is nothing to block.
+    #[must_use]
+    pub fn without_block(self) -> Self {
+        match self {
+            Error::Blocked(problems) => Error::Failed(problems),
+            other => other,
         }
     }
 

@@ -26,6 +26,8 @@ pub fn is_manifest_file(path: &Path) -> bool {
 pub(super) struct Gathered {
     pub sources: Vec<Arc<Source>>,
     pub problems: Vec<Problem>,
+    /// Directories without a manifest.
+    pub empty: Vec<Problem>,
     pub notices: Vec<Problem>,
     pub bundles: Vec<Folder>,
     /// The index of the bundle that a source is part of, by the source's name.
@@ -84,7 +86,7 @@ impl Gathered {
         }
         if files.is_empty() && self.problems.len() == problems_before {
             let problem = Problem::new("the directory has no .yaml, .yml or .json file").at(whole(&name(directory)));
-            self.problems.push(problem.help("pass files with other extensions by name"));
+            self.empty.push(problem.help("pass files with other extensions by name"));
         }
         for found in files {
             match found {

@@ -9,7 +9,7 @@ use super::files::{self, Gathered};
 use super::objects::{self, Reading};
 use super::{Loaded, MAX_SOURCE_BYTES, Manifest, Origin, Source, foresight, shown, twice};
 use crate::parallel::in_parallel;
-use crate::problem::{Location, Problem};
+use crate::problem::{Error, Location, Problem};
 
 /// Less text than this, in bytes, is parsed before a prefetch request could be sent.
 const LONG: usize = 1 << 20;
@@ -37,6 +37,21 @@ struct Document {
     piece: Piece,
     /// `None` until the document is parsed.
     reading: Option<Box<Reading>>,
+}
+
+/// Why there are no manifests.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// Sorted by place; never empty.
+    pub problems: Vec<Problem>,
+    /// Everything was read, and there is no object in it.
+    pub is_empty: bool,
+}
+
+impl From<Unreadable> for Error {
+    fn from(unreadable: Unreadable) -> Self {
+        Error::Failed(unreadable.problems)
+    }
 }
 
 impl Input {
@@ -123,11 +138,14 @@ impl Input {
     ///
     /// # Errors
     /// All problems of all files, sorted by place, so a user can fix all of them in one go.
-    pub fn read(mut self) -> Result<Loaded, Vec<Problem>> {
+    pub fn read(mut self) -> Result<Loaded, Unreadable> {
         let arguments = std::mem::take(&mut self.arguments);
+        let empty = std::mem::take(&mut self.gathered.empty);
         let (loaded, mut problems) = self.read_all();
         problems.extend(twice(loaded.all()));
-        if problems.is_empty() && loaded.is_empty() {
+        let is_empty = problems.is_empty() && loaded.is_empty();
+        problems.extend(empty);
+        if problems.is_empty() && is_empty {
             let names: Vec<String> = arguments.iter().map(|argument| shown(argument)).collect();
             let problem = Problem::new(format!("no objects found in {}", names.join(", ")));
             problems.push(problem.help("the files are empty or contain only comments"));
@@ -137,7 +155,7 @@ impl Input {
         }
         problems.sort();
         problems.dedup();
-        Err(problems)
+        Err(Unreadable { problems, is_empty })
     }
 
     /// Parses each document separately. Returns all problems, or only the first ones if there are very many.

@@ -30,7 +30,7 @@ use crate::resource::{ObjectRef, RawObject, Step};
 
 pub use bundles::{ANNOTATIONS, Bundle, MANIFESTS, says_bundle};
 pub use files::{MAX_SOURCE_BYTES, is_manifest_file, text_of as text};
-pub use input::Input;
+pub use input::{Input, Unreadable};
 pub use spans::{Located, Spans};
 
 /// The starts of escape sequences with which YAML and JSON can write a plain character.
@@ -143,7 +143,7 @@ impl Loaded {
 /// # Errors
 /// As [`Input::read`].
 pub fn load(arguments: &[String], stdin: &mut Option<impl Read>) -> Result<Loaded, Vec<Problem>> {
-    Input::open(arguments, stdin).read()
+    Input::open(arguments, stdin).read().map_err(|unreadable| unreadable.problems)
 }
 
 /// Parses the documents of one text that is already in memory. Unlike in [`load`], the text can have no objects, or the

@@ -162,10 +162,12 @@ fn whole(unplaced: &[Unplaced]) -> Result<()> {
     let mut problems: Vec<Problem> = down.into_iter().map(|unplaced| unplaced.problem.clone()).collect();
     problems.sort();
     problems.dedup();
-    if problems.is_empty() {
-        problems = unknown.into_iter().map(|unplaced| unplaced.problem.clone()).collect();
+    if !problems.is_empty() {
+        // Whether the API has the kind is unknown.
+        return Err(Error::Failed(problems));
     }
-    if problems.is_empty() { Ok(()) } else { Err(Error::Failed(problems)) }
+    let problems: Vec<Problem> = unknown.into_iter().map(|unplaced| unplaced.problem.clone()).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Error::Blocked(problems)) }
 }
 
 /// What the plan depends on, apart from manifests and target.

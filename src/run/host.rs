@@ -100,7 +100,7 @@ pub enum Exit {
     Failed = 1,
     /// Usage or configuration error, found before any request.
     Usage = 2,
-    /// A preflight check blocked the deploy; nothing was written.
+    /// A check, or an object that the target would refuse, blocks the deploy; nothing was written.
     Blocked = 3,
     /// There are changes to make, or changes were made; only with `--detailed-exitcode`.
     Changes = 4,
@@ -113,6 +113,7 @@ impl From<&Error> for Exit {
         match error {
             Error::Usage(_) => Exit::Usage,
             Error::Failed(_) => Exit::Failed,
+            Error::Blocked(_) => Exit::Blocked,
         }
     }
 }

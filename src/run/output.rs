@@ -73,7 +73,10 @@ impl Output {
 
     /// Adds the error that stopped a run to its report.
     pub fn add_to(&self, report: &mut Report, error: &Error) {
-        report.outcome = Outcome::Failed;
+        report.outcome = match error {
+            Error::Blocked(_) => Outcome::Blocked,
+            Error::Failed(_) | Error::Usage(_) => Outcome::Failed,
+        };
         report.errors.extend(error.problems().iter().map(ErrorEntry::from));
         if self.redacts() {
             report.errors.iter_mut().for_each(ErrorEntry::redact);

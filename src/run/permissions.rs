@@ -61,7 +61,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     host.notices(&loaded.notices);
     let settings = loaded.settings;
     let configs = input.configs().count();
-    let manifests = complete(input.read().map_err(Error::Failed)?, configs)?;
+    let manifests = complete(input.read()?, configs)?;
 
     let stop = host.stop.clone();
     let work = async {
@@ -81,7 +81,8 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             as_applied: &BTreeMap::new(),
             keeps_answers: false,
         };
-        let plan = plan::build(manifests, Prefetch::none(), &target, options, &|_, _| ()).await?;
+        let built = plan::build(manifests, Prefetch::none(), &target, options, &|_, _| ()).await;
+        let plan = built.map_err(Error::without_block)?;
         let (text, unknown) = match plan.bundles.is_empty() {
             true => {
                 let subjects = subjects(&settings, &target).await?;

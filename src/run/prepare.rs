@@ -13,7 +13,7 @@ use crate::app::label;
 use crate::cli::{AppFlags, ConfigFlags, InputArgs, TargetArgs};
 use crate::cluster::{Connection, Desired, Impersonate, Target};
 use crate::config::{Loader, Overrides, Settings};
-use crate::manifest::{Input, Loaded, shown};
+use crate::manifest::{Input, Loaded, Unreadable, shown};
 use crate::options::TargetSpec;
 use crate::parallel::apart;
 use crate::plan::{Prefetch, graph};
@@ -174,7 +174,7 @@ pub async fn open(
         if let Some(Last { flags, input }) = &last
             && let Some(before) = before::look_ahead(settings, flags, input, &target).await?
         {
-            return Ok((target, Prefetch::none(), Some(before)));
+            return Ok::<_, Error>((target, Prefetch::none(), Some(before)));
         }
         let ahead = Prefetch::read(names, &target, &|done, total| stage.set(done, total)).await;
         Ok((target, ahead, None))
@@ -198,10 +198,29 @@ pub async fn read_manifests(settings: &Settings, input: Input) -> Result<Loaded>
     let configs = input.configs().count();
     let interrupted = || Error::failed(Problem::new("interrupted while reading the manifests"));
     let read = apart(move || input.read()).await.ok_or_else(interrupted)?;
-    let mut loaded = complete(read.map_err(Error::Failed)?, configs)?;
+    let read = match (read, &settings.app) {
+        (Err(Unreadable { problems, is_empty: true }), Some(app)) => {
+            let problems = problems.into_iter().map(|problem| problem.help(delete_instead(app, settings)));
+            return Err(Error::Usage(problems.collect()));
+        }
+        (read, _) => read?,
+    };
+    let mut loaded = complete(read, configs).map_err(|error| match (error, &settings.app) {
+        (Error::Failed(problems), Some(app)) => {
+            Error::Usage(problems.into_iter().map(|problem| problem.help(delete_instead(app, settings))).collect())
+        }
+        (error, _) => error,
+    })?;
     label::add(&mut loaded.manifests, &settings.rules.labels);
     graph::check(&loaded.manifests, &settings.rules.bindings, settings.namespace.as_deref().unwrap_or("default"))?;
     Ok(loaded)
+}
+
+/// The next step if an app is deployed without manifests: all of its members would count as removed from them.
+fn delete_instead(app: &str, settings: &Settings) -> String {
+    let namespace = settings.app_namespace.as_ref().or(settings.namespace.as_ref());
+    let flag = namespace.map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
+    format!("to delete the app: gantry delete -a {app}{flag}")
 }
 
 /// Checks that there is something to deploy, and that all Config documents were found early enough.

@@ -46,7 +46,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
     host.notices(&loaded.notices);
     let settings = loaded.settings;
     let manifests = match input {
-        Some(input) => Some(complete(input.read().map_err(Error::Failed)?, configs.len())?),
+        Some(input) => Some(complete(input.read()?, configs.len())?),
         None => None,
     };
     // Before the first request.

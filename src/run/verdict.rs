@@ -11,7 +11,7 @@ use crate::finding::{CheckReport, CheckStatus};
 use crate::plan::conflicts::{self, Foreseen as ForeseenConflict};
 use crate::plan::{Change, Plan};
 use crate::preflight::registry;
-use crate::problem::Problem;
+use crate::problem::{Error, Problem};
 use crate::report::{ErrorEntry, Outcome};
 
 /// What would stop a deploy at its first object or half way, and is not a finding.
@@ -64,36 +64,41 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
     };
     let ends = |outcome, exit, errors| Verdict { outcome, exit, errors, notices: notices(&untold()), goes_on: false };
 
-    // Blocked takes precedence over failed: the findings are certain, and have to be fixed first.
+    // Blocked takes precedence over failed: what blocks is certain, and has to be fixed first.
     let mut blocks =
         foreseen.not_honoured.iter().chain(&foreseen.owned).chain(&foreseen.too_many).map(ErrorEntry::from).peekable();
     if has(CheckStatus::Blocked) || blocks.peek().is_some() {
         return ends(Outcome::Blocked, Exit::Blocked, blocks.collect());
     }
-    if has(CheckStatus::Failed) {
-        return ends(Outcome::Failed, Exit::Failed, Vec::new());
-    }
-    let unread = plan.unread();
-    if !unread.is_empty() {
-        return ends(Outcome::Failed, Exit::Failed, unread.iter().map(ErrorEntry::from).collect());
-    }
     // A check may report the same as a warning only; the server would still refuse the request.
     let conflicts = if terms.force_conflicts { Vec::new() } else { conflicts::explain(&conflicts()) };
     let not_served = plan.whole().err();
-    let not_served = not_served.iter().flat_map(|error| error.problems());
-    let hindrances: Vec<ErrorEntry> = conflicts
-        .iter()
-        .chain(&foreseen.refusals)
-        .chain(&foreseen.unread_members)
-        .chain(not_served)
-        .map(ErrorEntry::from)
-        .collect();
-    // Without --force-conflicts, conflicts are among these errors.
-    let notices = if terms.force_conflicts { notices(&untold()) } else { Vec::new() };
-    if !hindrances.is_empty() {
-        let errors = hidden(hindrances, terms.redact);
-        return Verdict { outcome: Outcome::Failed, exit: Exit::Failed, errors, notices, goes_on: false };
+    let (not_served, unanswered) = match &not_served {
+        Some(Error::Blocked(problems)) => (&problems[..], &[][..]),
+        Some(error) => (&[][..], error.problems()),
+        None => Default::default(),
+    };
+    let unread = plan.unread();
+    let open = || foreseen.unread_members.iter().chain(unanswered);
+    let with_unread = |mut errors: Vec<ErrorEntry>| {
+        errors.extend(unread.iter().map(ErrorEntry::from));
+        errors
+    };
+    let mut refused = conflicts.iter().chain(&foreseen.refusals).chain(not_served).peekable();
+    if refused.peek().is_some() {
+        // Without --force-conflicts, conflicts are among these errors.
+        let notices = if terms.force_conflicts { notices(&untold()) } else { Vec::new() };
+        let errors = with_unread(hidden(refused.chain(open()).map(ErrorEntry::from).collect(), terms.redact));
+        return Verdict { outcome: Outcome::Blocked, exit: Exit::Blocked, errors, notices, goes_on: false };
     }
+    if has(CheckStatus::Failed) {
+        return ends(Outcome::Failed, Exit::Failed, Vec::new());
+    }
+    let errors = with_unread(hidden(open().map(ErrorEntry::from).collect(), terms.redact));
+    if !errors.is_empty() {
+        return ends(Outcome::Failed, Exit::Failed, errors);
+    }
+    let notices = if terms.force_conflicts { notices(&untold()) } else { Vec::new() };
     let goes_on = terms.writes && plan.is_written();
     let outcome = if terms.writes && !goes_on { Outcome::Unchanged } else { Outcome::Planned };
     Verdict { outcome, exit: Exit::Success, errors: Vec::new(), notices, goes_on }

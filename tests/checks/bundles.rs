@@ -201,7 +201,7 @@ fn objects_of_a_kind_that_olm_has_not_installed_yet_cannot_be_written() {
     };
     let output = deploy("--preflight=CustomResourceValidation");
     output
-        .code(1)
+        .code(3)
         .stdout_contains("this kind is not served until OLM has installed the bundle example 1.2.0 (example)");
     output.stdout_contains("--> sample.yaml:1");
     assert_eq!(cp.get(&bed.crd_path()).0, 404);

@@ -322,7 +322,7 @@ fn what_is_foreseen_is_what_the_server_answers() {
     }
     bed.write(&manifests);
     let run = bed.deploy(&["--dry-run", "-o", "json"]);
-    let report = run.code(1).report();
+    let report = run.code(3).report();
     let foreseen = foreseen(&report);
     let alike = report["errors"].to_string();
     let alike =
@@ -365,7 +365,7 @@ fn a_conflict_stops_a_deploy_before_it_writes_anything() {
     bed.write(&[new, bed.config_map("old", json!({"a": "2"})), bed.config_map("shared", json!({"a": "2"}))]);
     let proxy = Proxy::start(control_plane());
     let run = bed.gantry(proxy.kubeconfig("admin"), &["deploy"]).run();
-    run.code(1).stdout_contains("Nothing was written").stdout_contains("kubectl apply");
+    run.code(3).stdout_contains("Nothing was written").stdout_contains("kubectl apply");
     run.stdout_contains("\"kubectl-client-side-apply\"").stdout_contains("\"team-a\"");
     let object = format!("\n  | configmap/old -n {}: .data.a\n", bed.names.namespace);
     run.stdout_contains(&object).stdout_contains("--force-conflicts");
@@ -378,7 +378,7 @@ fn a_check_ends_at_conflicts_as_a_deploy_does_and_needs_no_right_to_write() {
     bed.live("team-a", "Apply", &bed.config_map("a", json!({"a": "1"})));
     bed.write(&[bed.config_map("a", json!({"a": "2"}))]);
     let check = |flags: &[&str]| bed.gantry(control_plane().kubeconfig("reader"), &["check"]).args(flags).run();
-    let report = check(&["-o", "json"]).code(1).report();
+    let report = check(&["-o", "json"]).code(3).report();
     let error = report["errors"][0]["message"].as_str().unwrap_or_default();
     assert!(error.contains("owns what the manifests change") && error.contains("team-a"), "{report}");
     assert_eq!((report["errors"].as_array().map(Vec::len), &report["warnings"]), (Some(1), &Value::Null), "{report}");
@@ -399,7 +399,7 @@ fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
     let run = bed.deploy(&[]);
     let only = "field manager \"team-a\" owns fields that differ from the manifests only in values that the server \
         defaulted, in 1 object:";
-    run.code(1).stdout_contains(only).stdout_contains("it changes none of their values");
+    run.code(3).stdout_contains(only).stdout_contains("it changes none of their values");
     run.stdout_contains("field manager \"team-a\" owns what the manifests change in 1 object:");
     let object = format!("networkpolicy.networking.k8s.io/a -n {}: .spec.ingress", bed.names.namespace);
     run.stdout_contains(&object);
@@ -420,7 +420,7 @@ fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
     let changed = control_plane().server_side_apply(&path, "team-b&force=true", &policy(82));
     assert_eq!(changed.0, 200, "{}", changed.1);
     let run = bed.deploy(&[]);
-    run.code(1).stdout_contains("field manager \"team-b\" owns what the manifests change in 1 object:");
+    run.code(3).stdout_contains("field manager \"team-b\" owns what the manifests change in 1 object:");
     run.contains_nowhere("only in values that the server defaulted");
 }
 
@@ -438,7 +438,7 @@ fn the_server_is_asked_of_a_crd_only_where_its_schemas_say_the_same() {
         let proxy = Proxy::start(control_plane());
         let run = bed.gantry(proxy.kubeconfig("admin"), &["check", "--preflight", "APIAvailability"]).run();
         let asked = proxy.requests().iter().filter(|request| request.query.contains("dryRun")).count();
-        run.code(1).stdout_contains("field manager \"team-a\" owns");
+        run.code(3).stdout_contains("field manager \"team-a\" owns");
         (asked, run.stdout.contains("only in values that the server defaulted"))
     };
     // The server drops `nullable: false`.
@@ -480,7 +480,7 @@ fn a_crd_that_kubectl_created_is_taken_over_once() {
     bed.write(&[crd(&["a"])]);
     bed.deploy(&[]).code(0);
     bed.write(&[crd(&["a", "b"])]);
-    bed.deploy(&[]).code(1).stdout_contains(".spec.versions").stdout_contains("kubectl apply");
+    bed.deploy(&[]).code(3).stdout_contains(".spec.versions").stdout_contains("kubectl apply");
     bed.deploy(&["--force-conflicts"]).code(0);
     bed.write(&[crd(&["a", "b", "c"])]);
     bed.deploy(&[]).code(0);
@@ -508,7 +508,7 @@ fn the_crd_of_the_same_deploy_says_how_its_objects_are_merged() {
 
     // As an atomic list, the list is one field of theirs.
     bed.write(&[sample(json!([{"name": "b", "value": "1"}]))]);
-    bed.deploy(&["--dry-run"]).code(1).stdout_contains(".list").stdout_contains("team-a");
+    bed.deploy(&["--dry-run"]).code(3).stdout_contains(".list").stdout_contains("team-a");
     // With keys, b is a separate item, and the CRD that defines this is written first.
     bed.write(&[bed.crd("samples", &schema(keyed)), sample(json!([{"name": "b", "value": "1"}]))]);
     bed.deploy(&["--warn-only"]).code(0);

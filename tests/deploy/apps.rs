@@ -497,7 +497,7 @@ fn members_are_read_by_lists_and_not_one_by_one() {
     // The listed objects are those that are compared and pinned.
     shop.patch("c7", &json!({"data": {"a": "2"}}));
     let output = run();
-    output.code(1).stdout_contains(".data.a");
+    output.code(3).stdout_contains(".data.a");
     assert_eq!(shop.get("c7").unwrap()["data"]["a"], "2");
 }
 

@@ -46,9 +46,9 @@ fn a_field_conflict_ends_both() {
     let live = config_map(&bed, "theirs");
     assert_eq!(cp.server_side_apply(&cp.path_of(&live), "other-tool", &live).0, 201);
     let ours = config_map(&bed, "ours");
-    let run = alike(&bed, std::slice::from_ref(&ours), &[], 1);
+    let run = alike(&bed, std::slice::from_ref(&ours), &[], 3);
     run.stdout_contains("field manager \"other-tool\" owns what the manifests change");
-    assert_eq!(alike(&bed, std::slice::from_ref(&ours), &["-o", "json"], 1).report()["outcome"], "failed");
+    assert_eq!(alike(&bed, std::slice::from_ref(&ours), &["-o", "json"], 3).report()["outcome"], "blocked");
     // The flags that affect the result are those of deploy.
     bed.write("manifests.yaml", &ours.to_string());
     let check = |flags: &[&str]| {
@@ -64,9 +64,33 @@ fn a_kind_that_nobody_serves_ends_both_however_quiet_the_check_is_that_tells_of_
     control_plane().apply_yaml(&bed.namespace());
     let unknown = object(&bed, &format!("{}/v1", bed.names.group), "Sample", &json!({}));
     let objects = [config_map(&bed, "x"), unknown];
-    alike(&bed, &objects, &[], 1);
+    alike(&bed, &objects, &[], 3);
     alike(&bed, &objects, &["--preflight", "APIAvailability"], 3);
-    alike(&bed, &objects, &["--preflight", "APIAvailability", "--warn-only"], 1);
+    alike(&bed, &objects, &["--preflight", "APIAvailability", "--warn-only"], 3);
+}
+
+/// All members would count as removed from the manifests.
+#[test]
+fn no_object_at_all_with_an_app_is_a_mistake_of_usage() {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace());
+    std::fs::create_dir(bed.folder.path().join("empty")).expect("a folder");
+    bed.write("comment.yaml", "# nothing\n");
+    bed.write("gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\n");
+    let namespace = bed.names.namespace.as_str();
+    for command in ["check", "deploy"] {
+        for file in ["empty", "comment.yaml", "gantry.yaml"] {
+            let run = |flags: &[&str]| {
+                let arguments = [&[command, "-f", file, "-n", namespace], flags].concat();
+                bed.gantry(control_plane().kubeconfig("admin"), &arguments).run()
+            };
+            run(&["-a", "shop"]).code(2).stderr_contains(&format!("gantry delete -a shop -n {namespace}"));
+            run(&[]).code(1);
+        }
+        // A file that cannot be read is not an empty one.
+        let arguments = [command, "-f", "empty", "-f", "missing.yaml", "-n", namespace, "-a", "shop"];
+        bed.gantry(control_plane().kubeconfig("admin"), &arguments).run().code(1);
+    }
 }
 
 #[test]
@@ -74,18 +98,18 @@ fn a_namespace_that_is_missing_or_goes_ends_both() {
     let cp = control_plane();
     let bed = Bed::new();
     let objects = [object(&bed, "v1", "Secret", &json!({})), config_map(&bed, "x")];
-    let run = alike(&bed, &objects, &[], 1);
+    let run = alike(&bed, &objects, &[], 3);
     run.stdout_contains(&format!("there is no namespace \"{}\" for", bed.names.namespace))
         .stdout_contains("configmap/one");
     alike(&bed, &objects, &["--preflight", "AdmissionDryRun"], 3);
-    alike(&bed, &objects, &["--preflight", "AdmissionDryRun", "--warn-only"], 1);
+    alike(&bed, &objects, &["--preflight", "AdmissionDryRun", "--warn-only"], 3);
 
     // No controller empties it in this test, so the deletion does not finish.
     cp.apply_yaml(&bed.namespace());
     assert_eq!(cp.delete(&format!("/api/v1/namespaces/{}", bed.names.namespace)).0, 200);
-    alike(&bed, &objects, &[], 1).stdout_contains("is being deleted, and nothing can be created in it");
+    alike(&bed, &objects, &[], 3).stdout_contains("is being deleted, and nothing can be created in it");
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": bed.names.namespace}});
-    alike(&bed, &[namespace, objects[1].clone()], &[], 1).stdout_contains("is being deleted");
+    alike(&bed, &[namespace, objects[1].clone()], &[], 3).stdout_contains("is being deleted");
 }
 
 /// The server's messages for immutable fields, for each kind that has some.
@@ -177,7 +201,7 @@ fn an_immutable_field_ends_both() {
             missed.push(format!("{kind}: {rules:?} {report:#} {run}"));
             continue;
         }
-        alike(&bed, &[changed], &["--force-conflicts"], 1);
+        alike(&bed, &[changed], &["--force-conflicts"], 3);
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }

@@ -281,7 +281,7 @@ fn a_field_conflict_names_field_manager_and_way_out() {
     bed.write("manifests.yaml", &bed.config_map("a", "ours"));
     let admin = control_plane().kubeconfig("admin");
     let run = bed.deploy(admin.clone(), &[]).run();
-    run.code(1).stdout_contains("other-tool").stdout_contains("data.key").stdout_contains("--force-conflicts");
+    run.code(3).stdout_contains("other-tool").stdout_contains("data.key").stdout_contains("--force-conflicts");
     assert_eq!(control_plane().get(&path).1["data"]["key"], "theirs");
 
     bed.deploy(admin, &["--force-conflicts"]).run().code(0);

@@ -335,7 +335,7 @@ fn the_exit_code_says_whether_there_are_changes() {
     diff(&bed, "admin", &[]).code(0);
     // An object that cannot be read or whose kind is not served is an error, not a change.
     bed.write("manifests.yaml", &bed.config_map("a", "\"2\"").replace("ConfigMap", "ConfigMop"));
-    run(&["diff"]).code(1).stderr_contains("is served by the target");
+    run(&["diff"]).code(3).stderr_contains("is served by the target");
 }
 
 #[test]

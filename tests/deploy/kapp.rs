@@ -391,7 +391,7 @@ fn fields_of_other_managers_are_not_taken_along_with_those_of_kapp() {
     object["data"] = json!({"a": "2", "b": "2"});
     stage.write(&[object.clone()]);
     let output = stage.app("deploy", &["--from-kapp"]);
-    output.code(1).stdout_contains("\"somebody\"").stdout_contains(".data.b");
+    output.code(3).stdout_contains("\"somebody\"").stdout_contains(".data.b");
     assert_eq!(stage.live(&object)["data"], json!({"a": "1", "b": "theirs"}));
     object["data"] = json!({"a": "2"});
     stage.write(&[object.clone()]);

@@ -66,7 +66,7 @@ fn an_absent_namespace_of_somebody_else_ends_the_deploy_before_it_writes() {
         "annotations": {"kapp.k14s.io/exists": ""}}});
     bed.write("manifests.yaml", &format!("{namespace}\n---\n{}", config_map(&bed, "a", "1", &json!({}))));
     let output = bed.deploy(control_plane().kubeconfig("admin"), &[]).run();
-    output.code(1).stdout_contains("there is no namespace");
+    output.code(3).stdout_contains("there is no namespace");
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn a_version_that_no_record_knows_is_not_written_over() {
         .run()
         .code(0);
     let output = stage.deploy(&[stage.config("2", json!({}))], &[]).run();
-    output.code(1).stdout_contains("configmap/config-ver-1").stdout_contains("already exists with different content");
+    output.code(3).stdout_contains("configmap/config-ver-1").stdout_contains("already exists with different content");
     assert_eq!(stage.get(&stage.object("v1", "ConfigMap", "config-ver-1", json!({}), json!({})))["data"]["a"], "1");
     // The same content is the same version.
     stage.deploy(&[stage.config("1", json!({}))], &[]).run().code(0);

@@ -230,7 +230,7 @@ impl Managed {
     fn plan_own(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
         let mut foreseen = Foreseen::default();
         foreseen.hindrances.extend(self.too_large(plan));
-        foreseen.hindrances.extend(strategy::taken_versions(plan, &self.app.name));
+        foreseen.blocks.extend(strategy::taken_versions(plan, &self.app.name));
         let Some(parent) = &self.parent else {
             if self.deletes {
                 let App { name, namespace } = &self.app;

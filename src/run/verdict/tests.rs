@@ -45,9 +45,9 @@ fn unread() -> Plan {
     Plan { changes: vec![Change { unread: problem, ..change(Action::Unknown) }], ..Plan::default() }
 }
 
-fn unserved() -> Plan {
+fn unserved(is_down: bool) -> Plan {
     let problem = Problem::new("nobody serves it");
-    let unplaced = Unplaced { manifest: manifest(), problem, is_down: false, is_unwritable: false };
+    let unplaced = Unplaced { manifest: manifest(), problem, is_down, is_unwritable: false };
     Plan { unplaced: vec![unplaced], ..plan(Action::Update) }
 }
 
@@ -78,6 +78,7 @@ fn what_is_known_before_writing_decides() {
     let goes_on = (Outcome::Planned, Exit::Success, 0, 0, true);
     let failed = |errors, notices| (Outcome::Failed, Exit::Failed, errors, notices, false);
     let blocked = |notices| (Outcome::Blocked, Exit::Blocked, 0, notices, false);
+    let refused = |errors| (Outcome::Blocked, Exit::Blocked, errors, 0, false);
     let unchanged = (Outcome::Unchanged, Exit::Success, 0, 0, false);
     let none = Foreseen::default;
     let update = || plan(Action::Update);
@@ -92,10 +93,10 @@ fn what_is_known_before_writing_decides() {
         ("and weighs more than a failure", &[Failed, Blocked], unread(), refusal(), DEPLOY, blocked(0)),
         ("with a word on conflicts", &[Blocked], update(), conflict(), DEPLOY, blocked(1)),
         ("could not check ends it", &[Failed, Warned], update(), none(), CHECK, failed(0, 0)),
-        ("with a word on conflicts, too", &[Failed], update(), conflict(), DEPLOY, failed(0, 1)),
+        ("and weighs less than a conflict", &[Failed], update(), conflict(), DEPLOY, refused(1)),
         ("and weighs more than what is unread", &[Failed], unread(), none(), DEPLOY, failed(0, 0)),
         ("what is unread ends it", &[Passed], unread(), none(), CHECK, failed(1, 0)),
-        ("a conflict is an error", &[Passed], update(), conflict(), CHECK, failed(1, 0)),
+        ("a conflict blocks", &[Passed], update(), conflict(), CHECK, refused(1)),
         (
             "unless it is taken by force",
             &[Passed],
@@ -104,16 +105,18 @@ fn what_is_known_before_writing_decides() {
             FORCE,
             (Outcome::Planned, Exit::Success, 0, 1, true),
         ),
-        ("a refusal is an error", &[Warned], update(), refusal(), DEPLOY, failed(1, 0)),
-        ("force does not help", &[Warned], update(), refusal(), FORCE, failed(1, 0)),
-        ("a kind that nobody serves is an error", &[Warned], unserved(), none(), DEPLOY, failed(1, 0)),
+        ("a refusal blocks", &[Warned], update(), refusal(), DEPLOY, refused(1)),
+        ("force does not help", &[Warned], update(), refusal(), FORCE, refused(1)),
+        ("a kind that nobody serves blocks", &[Warned], unserved(false), none(), DEPLOY, refused(1)),
+        ("unless its API does not answer", &[Warned], unserved(true), none(), DEPLOY, failed(1, 0)),
+        ("what is unread is reported, too", &[Passed], unread(), refusal(), DEPLOY, refused(2)),
         (
             "all of them are reported",
             &[],
-            unserved(),
+            unserved(false),
             Foreseen { conflicts: conflict().conflicts, ..refusal() },
             DEPLOY,
-            failed(3, 0),
+            refused(3),
         ),
     ];
     for (name, statuses, plan, foreseen, terms, expected) in cases {
