@@ -371,9 +371,11 @@ fn extensions_are_ready_with_a_version_that_they_ask_for() {
 
 #[test]
 fn what_kapp_controller_reconciles_is_ready_or_failed_by_its_conditions() {
-    let (done, failed) = (condition("ReconcileSucceeded", "True", "", ""), |name| condition(name, "True", "", "exit 1"));
+    let (done, failed) =
+        (condition("ReconcileSucceeded", "True", "", ""), |name| condition(name, "True", "", "exit 1"));
     let progress = condition("Reconciling", "True", "", "");
-    for kind in ["App.kappctrl.k14s.io", "PackageInstall.packaging.carvel.dev", "PackageRepository.packaging.carvel.dev"]
+    for kind in
+        ["App.kappctrl.k14s.io", "PackageInstall.packaging.carvel.dev", "PackageRepository.packaging.carvel.dev"]
     {
         let unseen = json!({"metadata": {"generation": 1}});
         let mut old = conditions([done.clone()]);
