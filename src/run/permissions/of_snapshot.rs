@@ -36,7 +36,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     host.notices(&loaded.notices);
     let settings = loaded.settings;
     let manifests = match input {
-        Some(input) => Some(complete(input.read().map_err(Error::Failed)?, configs.len())?),
+        Some(input) => Some(complete(input.read()?, configs.len())?),
         None => None,
     };
     let stop = host.stop.clone();
