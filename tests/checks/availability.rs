@@ -366,7 +366,7 @@ fn a_kind_that_is_asked_and_not_kept_is_found_before_anything_is_written() {
         assert_eq!(findings(output.code(3))[0].0, "ApiNotServed");
         let said = format!("the API does not support patch (only {verbs})");
         output.stdout_contains(&said);
-        bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run().code(1).stderr_contains(&said);
+        bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run().code(3).stderr_contains(&said);
         assert_eq!(cp.get(&format!("/api/v1/namespaces/{}", bed.names.namespace)).0, 404, "nothing was written");
     }
 }
