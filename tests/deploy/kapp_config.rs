@@ -196,7 +196,7 @@ fn a_field_that_the_cluster_decides_about_keeps_its_live_value() {
     // Another manager scales it.
     assert_eq!(control_plane().patch(&path, &json!({"spec": {"replicas": 5}})).0, 200);
     write(&bed, &[deployment(&bed, &json!({"replicas": 3, "paused": false}))]);
-    deploy(&[]).code(1).stdout_contains(".spec.replicas");
+    deploy(&[]).code(3).stdout_contains(".spec.replicas");
     config(&bed, &replicas("existing"));
     deploy(&["-c", "kapp.yaml"]).code(0);
     let (_, object) = control_plane().get(&path);

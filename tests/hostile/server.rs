@@ -159,6 +159,7 @@ fn a_dry_run_that_answers_nonsense() {
         let run = Run::of(CONFIG_MAP, move |asked| {
             asked.query.contains("dryRun=All").then(|| Does::Answer(200, "application/json", body.into()))
         });
+        run.server.put("/api/v1/namespaces/default", json!({"metadata": {"name": "default", "uid": "n"}}));
         let run = run.gantry().args(["--preflight", "AdmissionDryRun"]).run();
         run.code(1).stdout_contains("does not answer like a Kubernetes API server").contains_nowhere("panicked");
     }
@@ -241,7 +242,8 @@ fn a_list_of_objects_that_gets_nowhere() {
         live["metadata"]["resourceVersion"] = json!("1");
         live["status"] = json!({"storedVersions": ["v1"]});
         run.server.put(path, live);
-        let out = run.gantry().args(["--preflight", "CustomResourceValidation"]).run();
+        // The live CRD has no managed fields, so a deploy would conflict with `before-first-apply`.
+        let out = run.gantry().args(["--preflight", "CustomResourceValidation", "--force-conflicts"]).run();
         // The report wraps lines.
         let said = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(why), "{why}\n{out}");
