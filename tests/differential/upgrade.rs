@@ -16,7 +16,7 @@ use gantry::finding::Severity;
 use gantry::preflight::Violation;
 use gantry::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options, Preset};
 use gantry_proof::{self as proof, Limits, NodeProof, Verdict, Version};
-use gantry_schema::crd::judge;
+use gantry_schema::crd::validate;
 use gantry_schema::{Outcome, Schema};
 use serde_json::{Value, json};
 
@@ -133,7 +133,7 @@ fn pair(random: &mut Random, tally: &mut Tally) {
     let (live, desired) = (crd(&live_schema, status), generator::edited(random, &live_schema));
     let (desired_schema, desired) = (desired.clone(), crd(&desired, if random.chance(4) { !status } else { status }));
     let is_taken = |new: &Value, old: Option<&Value>| {
-        judge(new, old).is_ok_and(|judgement| judgement.refusals.is_empty() && judgement.undecided.is_empty())
+        validate(new, old).is_ok_and(|outcome| outcome.refusals.is_empty() && outcome.undecided.is_empty())
     };
     let stored = as_live(&live);
     let mut updated = desired.clone();

@@ -6,7 +6,7 @@ use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::bundle::{ClusterServiceVersion, Judgement, Known, Profile, Unchecked, judge};
+use crate::bundle::{ClusterServiceVersion, Known, Profile, Support, Unchecked, check_support};
 use crate::json::Fields;
 
 /// The parts of a ClusterServiceVersion that determine how a bundle can be installed.
@@ -29,13 +29,13 @@ pub struct Csv {
 
 impl Csv {
     /// Whether OLM v1 installs the bundle, as far as the ClusterServiceVersion in the catalog shows.
-    pub fn judge(&self, profile: &Profile<'_>) -> Judgement {
+    pub fn support(&self, profile: &Profile<'_>) -> Support {
         match (&self.whole, self.webhooks) {
-            (Some(csv), Some(_)) => judge(Known::Csv(csv), profile),
-            (Some(csv), None) => judge(Known::Metadata(csv), profile),
+            (Some(csv), Some(_)) => check_support(Known::Csv(csv), profile),
+            (Some(csv), None) => check_support(Known::Metadata(csv), profile),
             (None, _) => {
                 let unchecked = vec![Unchecked::Webhooks, Unchecked::Install, Unchecked::Objects];
-                Judgement { unchecked, ..Judgement::default() }
+                Support { unchecked, ..Support::default() }
             }
         }
     }

@@ -69,10 +69,8 @@ pub(super) fn admit(live: Option<&Value>, crd: &mut Value) -> Result<(), Vec<Str
     }
 
     let live = live.map(established);
-    let errors = match server::judge(crd, live.as_ref()) {
-        Ok(judgement) => {
-            judgement.refusals.iter().map(|refusal| cut_quote(&refusal.to_string()).into_owned()).collect()
-        }
+    let errors = match server::validate(crd, live.as_ref()) {
+        Ok(outcome) => outcome.refusals.iter().map(|refusal| cut_quote(&refusal.to_string()).into_owned()).collect(),
         Err(unreadable) => vec![unreadable.to_string()],
     };
     if errors.is_empty() { Ok(()) } else { Err(errors) }

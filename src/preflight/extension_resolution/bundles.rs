@@ -1,6 +1,6 @@
 //! Checks whether OLM v1 can install the bundles among the manifests.
 
-use gantry_catalog::bundle::{self, Known, Olm, Profile, Reason, judge};
+use gantry_catalog::bundle::{self, Known, Olm, Profile, Reason, check_support};
 use serde_json::Value;
 
 use super::Asked;
@@ -30,8 +30,8 @@ fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Contex
         config: Some(config).filter(|config| !config.is_null()),
         ..Profile::default()
     };
-    let judgement = judge(Known::Bundle(&bundle.content), &profile);
-    for unchecked in &judgement.unchecked {
+    let support = check_support(Known::Bundle(&bundle.content), &profile);
+    for unchecked in &support.unchecked {
         context.notices.add(format!("bundle {}: could not check {unchecked}", bundle.shown()));
     }
     if names_operator_conditions(bundle) {
@@ -41,7 +41,7 @@ fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Contex
             bundle.shown()
         ));
     }
-    let violations = judgement.unsupported.into_iter().map(|unsupported| {
+    let violations = support.unsupported.into_iter().map(|unsupported| {
         let (doc, help) = match unsupported.reason {
             Reason::Olm => (&UNSUPPORTED_BUNDLE, "OLM v1 does not install the bundle until this is fixed"),
             Reason::OwnedVersionMismatch => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gantry_catalog::bundle::{Judgement, Olm, Profile, Unsupported};
+use gantry_catalog::bundle::{Olm, Profile, Support, Unsupported};
 use gantry_catalog::csv::Csv;
 use gantry_catalog::resolve::{InstalledBundle, Resolved, Resolver, Source, is_semver_update, version_of};
 use gantry_catalog::{Bundle, Package, Version};
@@ -34,11 +34,11 @@ pub fn report(
     found.violations.extend(resolution.deprecated());
     found.violations.extend(resolution.tied());
     // A bundle among the manifests is checked by `bundles`.
-    let judgement = match bundles::find(context, &resolved.package.name, &resolved.bundle.version) {
-        Some(_) => Judgement::default(),
-        None => resolution.judge(options.olm),
+    let support = match bundles::find(context, &resolved.package.name, &resolved.bundle.version) {
+        Some(_) => Support::default(),
+        None => resolution.support(options.olm),
     };
-    found.violations.extend(resolution.unsupported(&judgement));
+    found.violations.extend(resolution.unsupported(&support));
     let steps = resolution.steps(sources);
     let leaves_alone = context.plan.changes[asked.change].action.leaves_alone();
     found.violations.extend(resolution.automatic(&steps, leaves_alone));
@@ -47,7 +47,7 @@ pub fn report(
         change: asked.change,
         bundle: resolved.bundle.name.clone(),
         crds: resolution.crds(),
-        unchecked: judgement.unchecked,
+        unchecked: support.unchecked,
     }
 }
 
@@ -148,7 +148,7 @@ impl Resolution<'_> {
     }
 
     /// The reasons why OLM v1 does not install the bundle, as far as the catalog shows them.
-    fn unsupported(&self, judgement: &Judgement) -> Vec<Violation> {
+    fn unsupported(&self, support: &Support) -> Vec<Violation> {
         let (bundle, at) = (self.resolved.bundle, self.asked.extension.places.package());
         let of = |unsupported: &Unsupported| {
             let message = format!("bundle {}: {}", sanitize(&bundle.name), sanitize(&unsupported.text));
@@ -156,10 +156,10 @@ impl Resolution<'_> {
                 can install";
             violation(&UNSUPPORTED_BUNDLE, self.asked.change, message, help.into(), at.clone())
         };
-        judgement.unsupported.iter().map(of).collect()
+        support.unsupported.iter().map(of).collect()
     }
 
-    fn judge(&self, olm: Olm) -> Judgement {
+    fn support(&self, olm: Olm) -> Support {
         let extension = &self.asked.extension;
         let profile = Profile {
             olm,
@@ -169,7 +169,7 @@ impl Resolution<'_> {
         };
         // Without any part of the ClusterServiceVersion, everything is unchecked.
         let nothing = Csv::default();
-        self.resolved.bundle.csv.as_ref().unwrap_or(&nothing).judge(&profile)
+        self.resolved.bundle.csv.as_ref().unwrap_or(&nothing).support(&profile)
     }
 
     /// The CRDs of the bundle, as far as the catalog shows them.

@@ -59,8 +59,8 @@ pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<R
 fn refusals(desired: &Value, live: Option<&Value>, has_same_versions: bool) -> Vec<Refused> {
     let whole = |message| Refused { version: None, path: None, at: vec!["spec".into()], message };
     let judgement = match live {
-        Some(live) if has_same_versions => crd::judge_same_versions(desired, live),
-        live => crd::judge(desired, live),
+        Some(live) if has_same_versions => crd::validate_same_versions(desired, live),
+        live => crd::validate(desired, live),
     };
     let refusals = match judgement {
         Ok(judgement) => judgement.refusals,

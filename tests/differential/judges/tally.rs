@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gantry_schema::crd::judge;
+use gantry_schema::crd::validate;
 use serde_json::Value;
 
 use super::Answer;
@@ -43,10 +43,10 @@ impl Tally {
                 return;
             }
         };
-        let judgement = judge(new, old).unwrap_or_else(|problem| panic!("{problem}: {new}"));
-        self.undecided += usize::from(!judgement.undecided.is_empty());
+        let outcome = validate(new, old).unwrap_or_else(|problem| panic!("{problem}: {new}"));
+        self.undecided += usize::from(!outcome.undecided.is_empty());
         let mut balances: BTreeMap<(String, String, String), i32> = BTreeMap::new();
-        for error in &judgement.refusals {
+        for error in &outcome.refusals {
             let key = (error.path.clone(), error.kind.reason().to_owned(), comparable(&error.body()));
             let balance = balances.entry(key).or_default();
             // The server reports an error in the metadata of an update several times.
@@ -57,7 +57,7 @@ impl Tally {
             let message = cause["message"].as_str().unwrap_or_default();
             OTHER_WORDS.iter().any(|words| message.contains(words))
         };
-        if causes.iter().any(has_other_words) && !judgement.refusals.is_empty() {
+        if causes.iter().any(has_other_words) && !outcome.refusals.is_empty() {
             self.other_words += 1;
             self.refused += 1;
             return;

@@ -4,7 +4,7 @@ use gantry_schema::gotext::quote;
 use serde_json::Value;
 
 use super::ClusterServiceVersion;
-use super::judgement::{Profile, Unchecked};
+use super::support::{Profile, Unchecked};
 
 const WATCH_NAMESPACE: &str = "watchNamespace";
 const DEPLOYMENT_CONFIG: &str = "deploymentConfig";

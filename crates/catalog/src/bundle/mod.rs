@@ -4,11 +4,11 @@
 //! contains a ClusterServiceVersion and the objects that OLM installs with it. [`Bundle::read`] takes texts; this module
 //! does not access the file system.
 
+mod check;
 mod cluster_service_version;
 mod config;
 pub mod install;
-mod judge;
-mod judgement;
+mod support;
 #[cfg(test)]
 mod tests;
 mod validators;
@@ -17,11 +17,11 @@ use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub use check::{check_support, unsupported};
 pub use cluster_service_version::{
     ApiDescription, ClusterServiceVersion, DeploymentSpec, InstallMode, Permissions, PolicyRule, Webhook, WebhookRule,
 };
-pub use judge::{judge, unsupported};
-pub use judgement::{Judgement, Known, Olm, Place, Profile, Reason, Step, Unchecked, Unsupported};
+pub use support::{Known, Olm, Place, Profile, Reason, Step, Support, Unchecked, Unsupported};
 
 use crate::json::compact;
 use crate::property::Property;

@@ -92,7 +92,7 @@ fn a_supported_bundle_is_read_in_all_its_parts() {
     assert_eq!((csv.required_crds[0].group(), csv.required_crds[0].kind.as_str()), ("example.org", "Gear"));
     assert_eq!(csv.deployments[0].service_account, "sa");
     assert_eq!(csv.cluster_permissions[0].rules[0].verbs, ["get", "list"]);
-    assert_eq!(judge(Known::Bundle(&bundle), &Profile::default()), Judgement::default());
+    assert_eq!(check_support(Known::Bundle(&bundle), &Profile::default()), Support::default());
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn install_modes_that_are_not_enough() {
     // A feature gate determines whether deploymentConfig is allowed.
     let config = json!({"deploymentConfig": {"env": []}});
     let profile = Profile { config: Some(&config), ..Profile::default() };
-    assert_eq!(judge(Known::Bundle(&bundle_of(csv())), &profile).unchecked, [Unchecked::DeploymentConfig]);
+    assert_eq!(check_support(Known::Bundle(&bundle_of(csv())), &profile).unchecked, [Unchecked::DeploymentConfig]);
 }
 
 const NAME: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
@@ -423,7 +423,7 @@ fn of_a_catalog_less_can_be_told() {
         load(json!({"type": "olm.bundle.object", "value": {"data": data}}))
     };
     let judged = |csv: &Csv, profile: &Profile<'_>| {
-        let Judgement { unsupported, unchecked } = csv.judge(profile);
+        let Support { unsupported, unchecked } = csv.support(profile);
         assert!(unsupported.iter().all(|found| found.place.is_none()));
         (unsupported.into_iter().map(|found| found.text).collect::<Vec<_>>(), unchecked)
     };
@@ -506,7 +506,7 @@ proptest::proptest! {
         for text in [json.as_str(), object.as_str()] {
             let objects = [("a.yaml", text)];
             if let Ok(bundle) = Bundle::read(Texts { annotations: text, objects: &objects, ..Texts::default() }) {
-                let _ = judge(Known::Bundle(&bundle), &Profile::default());
+                let _ = check_support(Known::Bundle(&bundle), &Profile::default());
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gantry_schema::gotext::quote;
 use gantry_schema::names::subdomain;
 
-use super::judgement::{Reason, Step, Unsupported, csv_place};
+use super::support::{Reason, Step, Unsupported, csv_place};
 use super::{Bundle, ClusterServiceVersion, Webhook};
 
 /// A problem that a validator finds.

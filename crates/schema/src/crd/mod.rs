@@ -18,7 +18,7 @@
 //! - The description of an error in a CEL expression, after "compilation failed: ", is worded differently.
 //! - So is the reason why a certificate cannot be parsed.
 //!
-//! Whatever cannot be decided here is in [`Judgement::undecided`], never among the refusals.
+//! Whatever cannot be decided here is in [`Outcome::undecided`], never among the refusals.
 
 mod approval;
 mod conversion;
@@ -64,7 +64,7 @@ impl fmt::Display for Undecodable {
 
 /// The result of validating a CRD.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Judgement {
+pub struct Outcome {
     /// The errors in a stable order; the server's order varies between responses. Their steps begin at the root of the
     /// CRD and follow the server's model: parts common to all versions are at the top level.
     pub refusals: Vec<FieldError>,
@@ -77,20 +77,38 @@ pub struct Judgement {
 ///
 /// # Errors
 /// The server cannot decode the CRD.
-pub fn judge(new: &Value, old: Option<&Value>) -> Result<Judgement, Undecodable> {
+pub fn validate(new: &Value, old: Option<&Value>) -> Result<Outcome, Undecodable> {
     // The server could decode the live CRD.
-    validate(new, old.map(Crd::decode).transpose()?)
+    check(new, old.map(Crd::decode).transpose()?)
 }
 
 /// Validates an update that does not change `spec.versions`, which is most of a CRD: `old` can omit that field.
 ///
 /// # Errors
 /// The server cannot decode the CRD.
-pub fn judge_same_versions(new: &Value, old: &Value) -> Result<Judgement, Undecodable> {
-    validate(new, Some(Crd::decode_with(old, new["spec"].get("versions"))?))
+pub fn validate_same_versions(new: &Value, old: &Value) -> Result<Outcome, Undecodable> {
+    check(new, Some(Crd::decode_with(old, new["spec"].get("versions"))?))
 }
 
-fn validate(new: &Value, old_crd: Option<Crd<'_>>) -> Result<Judgement, Undecodable> {
+/// Validates an update that does not change `spec`, such as one of labels or annotations. Both sides can have an empty list
+/// in place of `spec.versions`.
+///
+/// Only the metadata is validated. A spec that the server accepted once is accepted again: what
+/// `ValidateCustomResourceDefinitionUpdate` requires of a CRD depends on whether the old one already meets it.
+///
+/// # Errors
+/// The server cannot decode the CRD.
+pub fn validate_same_spec(new: &Value, old: &Value) -> Result<Outcome, Undecodable> {
+    let old = Crd::decode(old)?;
+    let mut crd = Crd::decode(new)?;
+    crd.take_status(Some(&old));
+    let mut errors = Errors::default();
+    metadata(new, &crd, true, &mut errors);
+    approval::check(&crd, Some(&old), &mut errors);
+    Ok(Outcome { refusals: errors.list, undecided: errors.undecided })
+}
+
+fn check(new: &Value, old_crd: Option<Crd<'_>>) -> Result<Outcome, Undecodable> {
     let mut crd = Crd::decode(new)?;
     crd.take_status(old_crd.as_ref());
     let options = match &old_crd {
@@ -113,7 +131,7 @@ fn validate(new: &Value, old_crd: Option<Crd<'_>>) -> Result<Judgement, Undecoda
         let spec = Path::Name(&Path::Root, "spec");
         errors.invalid(&Path::Name(&spec, "preserveUnknownFields"), true, detail);
     }
-    Ok(Judgement { refusals: errors.list, undecided: errors.undecided })
+    Ok(Outcome { refusals: errors.list, undecided: errors.undecided })
 }
 
 fn metadata(new: &Value, crd: &Crd, is_update: bool, errors: &mut Errors) {

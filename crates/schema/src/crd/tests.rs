@@ -17,9 +17,9 @@ fn crd(spec: Value) -> Value {
 }
 
 fn errors(new: &Value, old: Option<&Value>) -> Vec<String> {
-    let judgement = judge(new, old).expect("a CRD that can be read");
-    assert_eq!(judgement.undecided, []);
-    judgement.refusals.iter().map(ToString::to_string).collect()
+    let outcome = validate(new, old).expect("a CRD that can be read");
+    assert_eq!(outcome.undecided, []);
+    outcome.refusals.iter().map(ToString::to_string).collect()
 }
 
 /// The errors of an update that changes no version; they must not depend on whether `old` includes the versions.
@@ -28,8 +28,8 @@ fn errors_of_same_versions(new: &Value, old: &Value) -> Vec<String> {
     old["spec"]["versions"] = new["spec"]["versions"].clone();
     let wanted = errors(new, Some(&old));
     old["spec"]["versions"] = json!([]);
-    let judgement = judge_same_versions(new, &old).expect("a CRD that can be read");
-    let found: Vec<String> = judgement.refusals.iter().map(ToString::to_string).collect();
+    let outcome = validate_same_versions(new, &old).expect("a CRD that can be read");
+    let found: Vec<String> = outcome.refusals.iter().map(ToString::to_string).collect();
     assert_eq!(found, wanted);
     found
 }
@@ -144,9 +144,9 @@ fn a_cost_of_more_than_can_be_estimated_is_left_open() {
     ] {
         let mut schema = schema;
         schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
-        let judgement = judge(&crd(schema), None).expect("a CRD that can be read");
-        assert_eq!(judgement.refusals, []);
-        let open: Vec<&str> = judgement.undecided.iter().map(|open| open.reason.as_str()).collect();
+        let outcome = validate(&crd(schema), None).expect("a CRD that can be read");
+        assert_eq!(outcome.refusals, []);
+        let open: Vec<&str> = outcome.undecided.iter().map(|open| open.reason.as_str()).collect();
         assert_eq!(open.len(), usize::from(reason.is_some()), "{open:?}");
         assert!(reason.is_none_or(|reason| open[0].contains(reason)), "{open:?}");
     }
@@ -313,4 +313,35 @@ fn versions_that_stay_are_judged_as_an_update_of_them() {
     let found = errors_of_same_versions(&moved, &live);
     assert!(found.iter().any(|error| error.contains("immutable")), "{found:?}");
     assert!(found.iter().any(|error| error.contains("storedVersions")), "{found:?}");
+}
+
+#[test]
+fn an_update_of_metadata_alone_has_the_errors_of_the_whole_update() {
+    let live = crd(json!({"type": "object", "properties": {"x": {"type": "string"}}}));
+    let mut protected = live.clone();
+    protected["spec"]["group"] = json!("example.k8s.io");
+    protected["metadata"]["name"] = json!("samples.example.k8s.io");
+    protected["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "https://example.com/approval"});
+    let mut count = 0;
+    for (live, metadata) in [
+        (&live, json!({"labels": {"version": "1.2.3"}})),
+        (&live, json!({"labels": {"version": "not valid"}})),
+        (&live, json!({"annotations": {"a b": ""}})),
+        (&protected, json!({"annotations": {"api-approved.kubernetes.io": "no URL"}})),
+        (&protected, json!({"annotations": {}})),
+        (&protected, json!({"labels": {"a": "b"}})),
+    ] {
+        let (mut live, mut new) = (live.clone(), live.clone());
+        for (key, value) in metadata.as_object().unwrap() {
+            new["metadata"][key] = value.clone();
+        }
+        let wanted = errors(&new, Some(&live));
+        count += wanted.len();
+        for crd in [&mut live, &mut new] {
+            crd["spec"]["versions"] = json!([]);
+        }
+        let outcome = validate_same_spec(&new, &live).expect("a CRD that can be read");
+        assert_eq!(outcome.refusals.iter().map(ToString::to_string).collect::<Vec<_>>(), wanted, "{metadata}");
+    }
+    assert_eq!(count, 4);
 }

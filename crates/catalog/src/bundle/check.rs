@@ -7,27 +7,27 @@ use gantry_schema::gotext::quote;
 
 use super::Bundle;
 use super::config;
-use super::judgement::{Judgement, Known, Olm, Place, Profile, Reason, Step, Unchecked, Unsupported, csv_place};
+use super::support::{Known, Olm, Place, Profile, Reason, Step, Support, Unchecked, Unsupported, csv_place};
 use super::validators::{self, VALIDATORS};
 
 /// The problems of a whole bundle; empty if OLM installs it and there are no mismatches.
 pub fn unsupported(bundle: &Bundle, profile: &Profile<'_>) -> Vec<Unsupported> {
-    judge(Known::Bundle(bundle), profile).unsupported
+    check_support(Known::Bundle(bundle), profile).unsupported
 }
 
 /// Checks a bundle, as far as it is known.
-pub fn judge(known: Known<'_>, profile: &Profile<'_>) -> Judgement {
-    let mut judgement = Judgement::default();
-    if let Some(first) = refused(known, profile, &mut judgement.unchecked) {
-        judgement.unsupported.push(first);
+pub fn check_support(known: Known<'_>, profile: &Profile<'_>) -> Support {
+    let mut support = Support::default();
+    if let Some(first) = refused(known, profile, &mut support.unchecked) {
+        support.unsupported.push(first);
     } else {
-        validate(known, &mut judgement);
+        validate(known, &mut support);
     }
     if let Known::Bundle(bundle) = known {
-        judgement.unsupported.extend(validators::owned_versions(bundle));
+        support.unsupported.extend(validators::owned_versions(bundle));
     }
-    judgement.unchecked.sort();
-    judgement
+    support.unchecked.sort();
+    support
 }
 
 /// The first problem for which OLM refuses the bundle before it runs the validators.
@@ -87,17 +87,17 @@ fn refused(known: Known<'_>, profile: &Profile<'_>, unchecked: &mut Vec<Unchecke
     None
 }
 
-fn validate(known: Known<'_>, judgement: &mut Judgement) {
+fn validate(known: Known<'_>, support: &mut Support) {
     let partial;
     let bundle = match known {
         Known::Bundle(bundle) => bundle,
         Known::Csv(csv) => {
-            judgement.unchecked.push(Unchecked::Objects);
+            support.unchecked.push(Unchecked::Objects);
             partial = Bundle { csv: Some((csv.clone(), String::new())), ..Bundle::default() };
             &partial
         }
         Known::Metadata(_) => {
-            judgement.unchecked.extend([Unchecked::Install, Unchecked::Objects]);
+            support.unchecked.extend([Unchecked::Install, Unchecked::Objects]);
             return;
         }
     };
@@ -109,7 +109,7 @@ fn validate(known: Known<'_>, judgement: &mut Judgement) {
                 validators::At::Csv(steps) => csv_place(csv, file, &steps),
                 validators::At::Object { file, kind, name } => Place { file, object: (kind, name), steps: Vec::new() },
             });
-            judgement.unsupported.push(Unsupported { reason: Reason::Olm, text, place });
+            support.unsupported.push(Unsupported { reason: Reason::Olm, text, place });
         }
     }
 }

@@ -16,7 +16,7 @@ pub enum Olm {
     V4_16,
 }
 
-/// What the judgement depends on in addition to the bundle.
+/// What the result of the check depends on in addition to the bundle.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Profile<'a> {
     /// The OLM that installs it.
@@ -106,7 +106,7 @@ impl fmt::Display for Unchecked {
 
 /// The problems found, and what could not be checked. A bundle is known to be supported only if both are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Judgement {
+pub struct Support {
     /// The problems. As OLM does, this stops at the first problem, except for problems that the validators find together.
     pub unsupported: Vec<Unsupported>,
     /// What cannot be checked. Checks that OLM would not reach because of an earlier problem are left out.
