@@ -1,22 +1,23 @@
-//! Which objects are not written because one that they need failed.
+//! Which objects are not written because an object that they need failed.
 //!
-//! Without `--keep-going` a failure ends the deploy, so this matters only with it. An object needs those that a rule puts
-//! before it, its namespace, the CRD of its kind, and the role that it binds. The default order alone is no need.
+//! This matters only with `--keep-going`; without it, a failure ends the deploy. An object needs the objects that change
+//! rules put before it, its namespace, the CRD of its kind, and the role that it binds. It does not need an object that
+//! only the default order puts before it.
 
 use std::collections::BTreeSet;
 
 use crate::plan::graph::Step;
 use crate::plan::{Change, Plan};
 
-/// Kind, namespace and name of a role.
+/// The kind, namespace and name of a role.
 type Role = (String, Option<String>, String);
 
-/// What failed, and what was not written because of that.
+/// What failed, and what is not written because of that.
 pub struct Stopped<'a> {
     plan: &'a Plan,
-    /// Steps with such objects.
+    /// The steps that contain such objects.
     steps: BTreeSet<usize>,
-    /// Indices of the changes.
+    /// Their changes, as indices into the plan.
     changes: BTreeSet<usize>,
     namespaces: BTreeSet<&'a str>,
     crds: BTreeSet<&'a str>,
@@ -30,11 +31,11 @@ impl<'a> Stopped<'a> {
         Stopped { plan, steps, changes, namespaces, crds, roles }
     }
 
-    /// The members of a step that are to be written and can be.
+    /// The members of a step to write now: those that `to_write` selects and whose needs are met.
     pub fn start(&mut self, index: usize, step: &Step, to_write: impl Fn(&usize) -> bool) -> Vec<usize> {
         let is_stopped = step.needs.iter().any(|needed| self.steps.contains(needed));
         if is_stopped {
-            // Also what waits for this step does not start.
+            // Steps that wait for this one do not start either.
             self.end(index);
         }
         let (stopped, started): (Vec<usize>, Vec<usize>) = step
@@ -47,7 +48,7 @@ impl<'a> Stopped<'a> {
         started
     }
 
-    /// An object of a step failed or is not written.
+    /// Records that an object of a step failed or is not written.
     pub fn lose(&mut self, step: usize, member: usize) {
         self.steps.insert(step);
         self.changes.insert(member);
@@ -62,12 +63,12 @@ impl<'a> Stopped<'a> {
         }
     }
 
-    /// A step is not ready, so what rules put behind it is not written.
+    /// Records that a step is not ready, so the steps that wait for it by a change rule do not start.
     pub fn end(&mut self, step: usize) {
         self.steps.insert(step);
     }
 
-    /// The other members of a step.
+    /// The members of a step that neither failed nor were stopped.
     pub fn rest(&self, step: &Step) -> Vec<usize> {
         step.members.iter().copied().filter(|member| !self.changes.contains(member)).collect()
     }

@@ -1,11 +1,11 @@
-//! The order of a list after an apply, if its items are separate fields (a set, or a list whose items have keys).
+//! The order of a list after an apply, for lists of type `set` and `map`, whose items have owners of their own.
 //!
 //! The items of the manifest get the order of the manifest. An item that only the live list has stays behind the same
-//! live items as far as that is possible: live `x a b`, applied `b a` becomes `x b a`; live `a b c`, applied `c x a`
-//! becomes `b c x a`. Both lists are walked at once, and a live item that the manifest has, too, but later than its
-//! next one, is passed over until it is its turn. This is the order of `typed/merge.go` in
-//! `sigs.k8s.io/structured-merge-diff` (4.4.1 to 6.3, which Kubernetes 1.30 to 1.36 contain), step by step, because
-//! other orders keep these rules as well.
+//! live items where possible: live `x a b`, applied `b a` becomes `x b a`; live `a b c`, applied `c x a`
+//! becomes `b c x a`. Both lists are traversed together. A live item that the manifest also contains, but further
+//! down, is skipped until the manifest reaches it. The steps are those of `typed/merge.go` in
+//! `sigs.k8s.io/structured-merge-diff` (4.4.1 to 6.3, which Kubernetes 1.30 to 1.36 contain): the rules above alone allow
+//! other orders, too.
 
 /// An item of the list after an apply, by its index in the live list, in the manifest, or in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub(super) struct Place {
 }
 
 /// The order after an apply. `live` has an element for each item of the live list: the index of the same item in the
-/// manifest, if it is there. The manifest has `intent` items, which are all different. If the live list has an item of
-/// the manifest more than once, one is left, and only with what the manifest says.
+/// manifest, or `None` if the manifest does not contain it. The manifest has `intent` items, without duplicates. Of
+/// duplicates in the live list that are also in the manifest, one remains, with the content of the manifest.
 pub(super) fn places(live: &[Option<usize>], intent: usize) -> Vec<Place> {
     let mut live_of = vec![None; intent];
     let mut is_double = vec![false; intent];
@@ -62,7 +62,7 @@ pub(super) fn places(live: &[Option<usize>], intent: usize) -> Vec<Place> {
     places
 }
 
-/// Whether an apply leaves the order of the live list as it is; the parameters are those of [`places`].
+/// Whether an apply keeps the order of the live list; the parameters are those of [`places`].
 pub(crate) fn keeps_order(live: &[Option<usize>], intent: usize) -> bool {
     let places = places(live, intent);
     places.len() == live.len() && places.iter().enumerate().all(|(at, place)| place.live == Some(at))

@@ -277,7 +277,10 @@ fn two_deploys_of_one_app_do_not_write_at_the_same_time() {
     shop.patch("shop.gantry", &json!({"data": {"last": last.to_string()}}));
     shop.config_maps(&["a", "b"]);
     let output = shop.deploy(&[]);
-    output.code(1).stderr_contains("another deploy of the app shop is running").stderr_contains("on elsewhere began");
+    output
+        .code(1)
+        .stderr_contains("another deploy of the app shop is running")
+        .stderr_contains("on elsewhere started it");
     output.stderr_contains("--break-lock");
     assert!(shop.get("b").is_none());
     shop.run("check", &[]).code(0);

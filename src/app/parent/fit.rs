@@ -1,5 +1,5 @@
-//! Whether the server lets anyone write a record, and delete it. What it would refuse in the middle is refused before the first
-//! write.
+//! Whether the server allows a record to be written and deleted. gantry checks this before its first write, because a refusal
+//! in the middle of a run would leave an app without a correct record.
 
 use super::Parent;
 use crate::app::config_map::ConfigMap;
@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use crate::text::sanitize;
 
 impl Parent {
-    /// Whether somebody has deleted the record: it is there only until its finalizers are removed.
+    /// Whether the record is being deleted: it exists only until its finalizers are removed.
     pub fn is_going(&self) -> bool {
         self.record().metadata.deletion_timestamp.is_some()
     }
@@ -19,18 +19,19 @@ impl Parent {
         if let Some(time) = &record.metadata.deletion_timestamp {
             let (finalizers, patch) = (named(record.finalizers()), without_finalizers(&object.to_string()));
             let message = format!(
-                "{object} was deleted at {}, and the app {} loses its record when {finalizers} removed",
+                "{object} was marked for deletion at {}: the app {} loses its record when {finalizers} removed",
                 sanitize(time),
                 self.app.name
             );
             let help = format!(
-                "to keep the app, copy the record, let it go and create it again without deletionTimestamp and finalizers: kubectl \
-                 get {object} -o yaml > record.yaml; {patch}; kubectl create -f record.yaml"
+                "to keep the app, save the record, let it be deleted, and create it again without deletionTimestamp \
+                 and finalizers: kubectl get {object} -o yaml > record.yaml; {patch}; kubectl create -f \
+                 record.yaml"
             );
             return Some(Problem::new(message).help(help));
         }
         record.is_immutable().then(|| {
-            let message = format!("{object} is immutable, so the record of the app {} cannot be written", self.app.name);
+            let message = format!("{object} is immutable, so gantry cannot write the record of the app {}", self.app.name);
             let help = format!(
                 "create it again without `immutable: true`: kubectl get {object} -o yaml > record.yaml; remove that line; kubectl \
                  replace --force -f record.yaml"
@@ -39,7 +40,7 @@ impl Parent {
         })
     }
 
-    /// Why the record cannot be deleted, and what to do. `writes`: it is written before.
+    /// Why the record cannot be deleted, and what to do. `writes`: whether the run also writes it before the deletion.
     pub fn undeletable(&self, writes: bool) -> Option<Problem> {
         // The inventory of a record that names parts is emptied first.
         let is_emptied = self.parts.is_some() && !self.is_damaged;
@@ -52,17 +53,17 @@ impl Parent {
         (!record.finalizers().is_empty()).then(|| {
             let object = self.app.parent();
             let message = format!(
-                "{object} would stay after its deletion until {} removed, and the app {} with it",
-                named(record.finalizers()),
-                self.app.name
+                "{object} and its app {} would remain until {} removed",
+                self.app.name,
+                named(record.finalizers())
             );
-            let help = format!("if nobody needs them: {}", without_finalizers(&object.to_string()));
+            let help = format!("if they are no longer needed: {}", without_finalizers(&object.to_string()));
             Problem::new(message).help(help)
         })
     }
 
     fn record(&self) -> ConfigMap {
-        // It was parsed before.
+        // The record was parsed when it was read.
         ConfigMap::parse(&self.live.raw.json()).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! Whether another run is writing an app: who began one keeps others out for a while.
+//! The lock of an app: a run that has started locks out other runs for a while.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,18 @@ use crate::app::config_map::ConfigMap;
 use crate::problem::Problem;
 use crate::text::sanitize;
 
-/// How long a run that began locks out others.
+/// How long a run that has started locks out others.
 const LOCKED: SignedDuration = SignedDuration::from_mins(15);
 
 impl Parent {
-    /// Whether another run is writing this app. The answer is a notice where one seems to, but by a clock that is wrong.
+    /// Checks that no other run is writing this app. Returns a notice if there is a lock that is ignored, because its start time
+    /// is too far in the future.
     ///
-    /// The run that began wrote the time of its own clock. The server wrote when it received that: the earlier of the two counts,
-    /// so that a clock that is fast does not keep others out for longer.
+    /// The run recorded its start by its own clock, and the server recorded when it received that. The earlier of the two
+    /// counts, so a clock that is fast does not make the lock last longer.
     ///
     /// # Errors
-    /// Who runs it, and what to do.
+    /// Another run holds the lock.
     pub fn locked(&self, now: Timestamp) -> std::result::Result<Option<Problem>, Problem> {
         let Some(last) = self.last.as_ref().filter(|last| last.outcome == Outcome::Started) else { return Ok(None) };
         let received = ConfigMap::parse(&self.live.raw.json()).ok().and_then(|record| record.applied(MANAGER));
@@ -33,8 +34,8 @@ impl Parent {
         let (app, at) = (&self.app.name, began.strftime("%Y-%m-%dT%H:%M:%SZ"));
         if age <= -LOCKED {
             let message = format!(
-                "the lock of the app {app} is ignored: by the record {user} on {holder} began at {at}, which is more than {} \
-                 minutes in the future",
+                "the lock of the app {app} is ignored: its record says that {user} on {holder} started a deploy at {at}, more \
+                 than {} minutes in the future",
                 LOCKED.as_mins(),
             );
             return Ok(Some(Problem::new(message).help(format!("check the clocks of this machine and of {holder}"))));
@@ -43,12 +44,14 @@ impl Parent {
             ..0 => format!("{} s in the future", -age.as_secs()),
             age => format!("{age} s ago"),
         };
-        let message = format!("another deploy of the app {app} is running: {user} on {holder} began {when}, at {at}");
-        Err(Problem::new(message).help("wait until it has ended; if it was killed, continue with --break-lock"))
+        let message =
+            format!("another deploy of the app {app} is running: {user} on {holder} started it {when}, at {at}");
+        Err(Problem::new(message).help("wait until it ends; if it was killed, continue with --break-lock"))
     }
 }
 
-/// Identifies this process to a later one on the same machine: host, namespace of process ids, id and start time.
+/// Identifies this process: host, PID namespace, process id and start time. A later process on the same machine can tell
+/// from it whether this one still runs.
 pub fn holder(environment: &BTreeMap<String, String>) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
     let host = host.or_else(|| environment.get("HOSTNAME").cloned()).unwrap_or_else(|| "unknown".to_owned());
@@ -59,7 +62,7 @@ pub fn holder(environment: &BTreeMap<String, String>) -> String {
     }
 }
 
-/// The namespace of process ids, and the start of the process in ticks since boot, from Linux' `/proc`.
+/// The PID namespace, and the start time of the process in ticks since boot, from Linux's `/proc`.
 fn process(id: u32) -> Option<(String, String)> {
     let space = std::fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -69,7 +72,7 @@ fn process(id: u32) -> Option<(String, String)> {
     Some((format!("{}:{space}", boot.trim()), start))
 }
 
-/// Whether a process on this machine has certainly ended.
+/// Whether the holder is a process on this machine that has ended.
 fn is_gone(holder: &str) -> bool {
     let [_, space, id, start] = holder.split('|').collect::<Vec<_>>()[..] else { return false };
     let (Ok(id), Some((our_space, _))) = (id.parse::<u32>(), process(std::process::id())) else { return false };
@@ -88,10 +91,10 @@ mod tests {
             |minutes: i64| "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes);
         let elsewhere = parent(last(Outcome::Started, "elsewhere|x|1|2".into()));
         let problem = elsewhere.locked(at(14)).unwrap_err();
-        assert!(problem.message.contains("ann on elsewhere began 840 s ago"), "{}", problem.message);
+        assert!(problem.message.contains("ann on elsewhere started it 840 s ago"), "{}", problem.message);
         assert_eq!(elsewhere.locked(at(15)), Ok(None));
         let problem = elsewhere.locked(at(-14)).unwrap_err();
-        assert!(problem.message.contains("ann on elsewhere began 840 s in the future"), "{}", problem.message);
+        assert!(problem.message.contains("ann on elsewhere started it 840 s in the future"), "{}", problem.message);
         let notice = elsewhere.locked(at(-15)).unwrap().unwrap();
         assert!(notice.message.starts_with("the lock of the app shop is ignored"), "{}", notice.message);
         assert!(parent(last(Outcome::Failed, "elsewhere|x|1|2".into())).locked(at(1)).is_ok());
@@ -99,7 +102,7 @@ mod tests {
         assert!(parent(last(Outcome::Started, ours)).locked(at(1)).is_err(), "this process runs");
     }
 
-    /// A clock that is fast does not make a lock last longer than by the clock of the server.
+    /// A clock that is fast does not make a lock last longer than it would by the server's clock.
     #[test]
     fn a_lock_counts_from_the_earlier_of_the_times_of_its_run_and_of_the_server() {
         let at = |time: &str| time.parse::<Timestamp>().unwrap();
@@ -112,7 +115,7 @@ mod tests {
             [entry(MANAGER, "2026-01-01T00:00:00Z"), entry("other", "2025-01-01T00:00:00Z")].into();
         parent.live.raw = RawObject::from_value(&record);
         let problem = parent.locked(at("2026-01-01T00:14:00Z")).unwrap_err();
-        assert!(problem.message.contains("began 840 s ago, at 2026-01-01T00:00:00Z"), "{}", problem.message);
+        assert!(problem.message.contains("started it 840 s ago, at 2026-01-01T00:00:00Z"), "{}", problem.message);
         assert_eq!(parent.locked(at("2026-01-01T00:15:00Z")), Ok(None));
         assert!(parent.locked(at("2025-12-31T00:00:00Z")).unwrap().is_some());
     }

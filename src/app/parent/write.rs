@@ -131,7 +131,7 @@ async fn store(
                 "another deploy of the app {} has begun meanwhile: {parent} changed after it was read",
                 app.name
             ))
-            .help("wait until it has ended, then run the same command again"));
+            .help("wait until it ends, then run the same command again"));
         }
         Err(ApplyError::NoWebhook(problem) | ApplyError::Refused(problem)) => {
             let message = format!("the app {} cannot be recorded: {}", app.name, problem.message);

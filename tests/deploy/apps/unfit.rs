@@ -79,7 +79,7 @@ fn every_command_that_a_lock_stops_can_break_it() {
     let before = shop.parent();
     for command in [&FORGET[..], &RENAME, &DEPLOY, &DELETE] {
         let output = shop.admin(command);
-        output.code(1).says("on elsewhere began").says("continue with --break-lock");
+        output.code(1).says("on elsewhere started it").says("continue with --break-lock");
         shop.is_as(&before);
     }
     shop.admin(&[&RENAME[..], &["--break-lock"]].concat()).code(0);
@@ -164,7 +164,7 @@ fn a_record_without_its_tool_is_restored_or_taken_over_from_an_unnamed_one() {
     // A run that writes it keeps others out whatever the record says of its tool.
     let time = shop.last()["time"].as_str().expect("a time").to_owned();
     shop.lock(&time);
-    shop.deploy(&["--take-over-app", "--yes"]).code(1).says("on elsewhere began");
+    shop.deploy(&["--take-over-app", "--yes"]).code(1).says("on elsewhere started it");
     let output = shop.deploy(&["--take-over-app", "--yes", "--break-lock"]);
     output.code(0).says("the record of the app shop is taken over from an unnamed tool");
     assert_eq!(shop.inventory(), names(["a", "b"]));
@@ -181,7 +181,7 @@ fn an_immutable_record_is_written_by_no_command() {
     let before = shop.parent();
     for command in [&DEPLOY[..], &CHECK, &RENAME, &DELETE] {
         let output = shop.admin(command);
-        output.code(1).says("is immutable, so the record of the app shop cannot be written");
+        output.code(1).says("is immutable, so gantry cannot write the record of the app shop");
         output.says("kubectl replace --force -f record.yaml");
         shop.is_as(&before);
     }
@@ -218,7 +218,7 @@ fn a_record_that_would_stay_or_goes_is_written_and_deleted_by_no_command() {
     let before = shop.parent();
     for command in [&FORGET[..], &RENAME, &DELETE] {
         let output = shop.admin(command);
-        output.code(1).says("would stay after its deletion until its finalizer \"example.com/backup\" is removed");
+        output.code(1).says("and its app shop would remain until its finalizer \"example.com/backup\" is removed");
         output.says("kubectl patch configmap/shop.gantry -n ");
         shop.is_as(&before);
     }
