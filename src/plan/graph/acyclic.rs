@@ -14,6 +14,14 @@ pub enum Until {
     Ready,
 }
 
+/// One node comes after another.
+#[derive(Debug, Clone, Copy)]
+pub struct Edge {
+    pub later: usize,
+    pub earlier: usize,
+    pub until: Until,
+}
+
 pub struct Acyclic {
     /// For each node, those that it comes after. May have several edges to one node.
     after: Vec<Vec<(usize, Until)>>,
@@ -27,11 +35,11 @@ pub struct Acyclic {
 }
 
 impl Acyclic {
-    /// A graph with these edges (later, earlier), in which the nodes are in the order of these keys as far as possible.
+    /// A graph with these edges, in which the nodes are in the order of these keys as far as possible.
     ///
     /// # Errors
     /// The edges form a cycle: nodes of which each comes after the next one; the last one is the first one.
-    pub fn new<K: Ord>(edges: &[(usize, usize)], keys: &[K]) -> Result<Self, Vec<usize>> {
+    pub fn new<K: Ord>(edges: impl Iterator<Item = Edge>, keys: &[K]) -> Result<Self, Vec<usize>> {
         let count = keys.len();
         let mut graph = Acyclic {
             after: vec![Vec::new(); count],
@@ -40,8 +48,8 @@ impl Acyclic {
             found: vec![0; count],
             searches: 0,
         };
-        for (later, earlier) in edges {
-            graph.push(*later, *earlier, Until::Ready);
+        for Edge { later, earlier, until } in edges {
+            graph.push(later, earlier, until);
         }
         let mut missing: Vec<usize> = graph.after.iter().map(Vec::len).collect();
         let entry = |node: usize| Reverse((&keys[node], node));
@@ -86,7 +94,7 @@ impl Acyclic {
     }
 
     /// Adds an edge. Returns false and adds nothing if it would close a cycle.
-    pub fn add(&mut self, later: usize, earlier: usize, until: Until) -> bool {
+    pub fn add(&mut self, Edge { later, earlier, until }: Edge) -> bool {
         if later == earlier {
             return false;
         }
@@ -198,21 +206,25 @@ impl Target for (usize, Until) {
 mod tests {
     use super::*;
 
-    fn graph(count: usize, edges: &[(usize, usize)]) -> Acyclic {
-        Acyclic::new(edges, &vec![0; count]).expect("no cycle")
+    fn edge(later: usize, earlier: usize) -> Edge {
+        Edge { later, earlier, until: Until::Written }
+    }
+
+    fn graph(count: usize) -> Acyclic {
+        Acyclic::new(std::iter::empty(), &vec![0; count]).expect("no cycle")
     }
 
     #[test]
     fn an_edge_is_added_unless_it_closes_a_cycle() {
         // The keys put each node after those that come after it.
-        let mut graph = graph(5, &[]);
+        let mut graph = graph(5);
         for (later, earlier) in [(0, 1), (1, 2), (2, 3), (3, 4)] {
-            assert!(graph.add(later, earlier, Until::Written));
+            assert!(graph.add(edge(later, earlier)));
         }
         for (later, earlier) in [(4, 0), (3, 1), (2, 2)] {
-            assert!(!graph.add(later, earlier, Until::Written), "{later} after {earlier}");
+            assert!(!graph.add(edge(later, earlier)), "{later} after {earlier}");
         }
-        assert!(graph.add(0, 4, Until::Written));
+        assert!(graph.add(edge(0, 4)));
         assert_eq!(graph.place, [4, 3, 2, 1, 0]);
     }
 
@@ -221,7 +233,7 @@ mod tests {
     fn edges_in_any_order_are_judged_as_by_a_search_of_the_whole_graph() {
         let mut random = 7u64;
         for _ in 0..200 {
-            let (count, mut graph) = (12, graph(12, &[]));
+            let (count, mut graph) = (12, graph(12));
             let mut edges: Vec<(usize, usize)> = Vec::new();
             for _ in 0..40 {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -234,7 +246,7 @@ mod tests {
                     at += 1;
                 }
                 let fits = !reached.contains(&later);
-                assert_eq!(graph.add(later, earlier, Until::Written), fits, "{later} after {earlier}: {edges:?}");
+                assert_eq!(graph.add(edge(later, earlier)), fits, "{later} after {earlier}: {edges:?}");
                 if fits {
                     edges.push((later, earlier));
                 }
@@ -245,7 +257,7 @@ mod tests {
 
     #[test]
     fn what_follows_from_other_edges_is_left_out_but_for_what_has_to_be_ready() {
-        let mut graph = graph(4, &[]);
+        let mut graph = graph(4);
         for (later, earlier, until) in [
             (1, 0, Until::Written),
             (2, 1, Until::Written),
@@ -255,7 +267,7 @@ mod tests {
             (3, 1, Until::Written),
             (3, 2, Until::Served),
         ] {
-            assert!(graph.add(later, earlier, until));
+            assert!(graph.add(Edge { later, earlier, until }));
         }
         let direct = graph.direct();
         assert_eq!(direct[2], [(1, Until::Written)]);
@@ -264,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_cycle_is_told_from_its_start_to_its_start() {
-        let edges = [(0, 1), (1, 2), (2, 1), (3, 2)];
-        assert_eq!(Acyclic::new(&edges, &[0; 4]).err().expect("a cycle"), [2, 1, 2]);
+        let edges = [(0, 1), (1, 2), (2, 1), (3, 2)].map(|(later, earlier)| edge(later, earlier));
+        assert_eq!(Acyclic::new(edges.into_iter(), &[0; 4]).err().expect("a cycle"), [2, 1, 2]);
     }
 }

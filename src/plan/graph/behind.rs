@@ -9,9 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
 
-use crate::plan::order::{self, Stage};
+use crate::plan::order::Stage;
 use crate::plan::{self, Change};
 use crate::resource::Resource;
 
@@ -19,6 +20,7 @@ use crate::resource::Resource;
 type Kinds = Vec<(String, String)>;
 /// The namespace and the name of a Service.
 type Name = (String, String);
+type Labels = BTreeMap<String, String>;
 
 /// A webhook configuration, a policy or an APIService that is written.
 #[derive(Debug, Default)]
@@ -34,7 +36,7 @@ pub struct Caller {
 }
 
 /// What a custom resource waits for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Services of which the workloads have to be ready.
     pub services: Vec<usize>,
@@ -77,12 +79,18 @@ enum Occasion {
 }
 
 impl Behind {
-    pub fn of(changes: &[Change], waits: bool) -> Self {
-        let written = || changes.iter().enumerate().filter(|(_, change)| change.is_written());
-        let callers: Vec<(usize, Caller, BTreeSet<Name>)> =
-            written().filter_map(|(index, change)| caller(change).map(|(caller, of)| (index, caller, of))).collect();
-        let found: Vec<Found> =
-            changes.iter().enumerate().flat_map(|(index, change)| webhooks(index, change)).collect();
+    /// Each change has its stage.
+    pub fn of(changes: &[Change], stages: &[Stage], waits: bool) -> Self {
+        let all = || changes.iter().zip(stages).enumerate();
+        let written = || all().filter(|(_, (change, _))| change.is_written());
+        let callers = written().filter_map(|(index, (change, stage))| {
+            let (caller, services) = caller(change, *stage)?;
+            Some((index, caller, services))
+        });
+        let callers: Vec<(usize, Caller, BTreeSet<Name>)> = callers.collect();
+        let may_have_webhooks = |stage: &Stage| matches!(stage, Stage::Webhooks | Stage::Crd);
+        let found = all().filter(|(_, (_, stage))| may_have_webhooks(stage));
+        let found: Vec<Found> = found.flat_map(|(index, (change, _))| webhooks(index, change)).collect();
         let of_callers = callers.iter().flat_map(|(_, _, services)| services);
         let named: BTreeSet<&Name> = of_callers.chain(found.iter().map(|found| &found.service)).collect();
         if named.is_empty() {
@@ -91,15 +99,14 @@ impl Behind {
         }
         let mut workloads: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let mut numbers: BTreeMap<Name, usize> = BTreeMap::new();
-        let selectors = selectors(&named, changes);
-        let of_workloads = written().filter(|(_, change)| order::stage(&change.desired.object) == Stage::Workload);
-        for (index, change) in of_workloads {
+        let services = all().filter(|(_, (_, stage))| **stage == Stage::Service).map(|(_, (change, _))| change);
+        let selectors = selectors(&named, services);
+        for (index, (change, _)) in written().filter(|(_, (_, stage))| **stage == Stage::Workload) {
             let Some(services) = change.desired.object.namespace.as_deref().and_then(|name| selectors.get(name)) else {
                 continue;
             };
             let Some(labels) = labels(change) else { continue };
-            let selects =
-                |selector: &Map<String, Value>| selector.iter().all(|(key, value)| labels.get(key) == Some(value));
+            let selects = |selector: &Labels| selector.iter().all(|(key, value)| labels.get(key) == Some(value));
             for (service, _) in services.iter().filter(|(_, selector)| selects(selector)) {
                 let next = numbers.len();
                 let number = *numbers.entry((*service).clone()).or_insert(next);
@@ -152,8 +159,7 @@ pub fn is_about(kinds: &Kinds, group: &str, plural: &str) -> bool {
 }
 
 /// An admission object or an APIService, and the Services that the server would call for it.
-fn caller(change: &Change) -> Option<(Caller, BTreeSet<Name>)> {
-    let stage = order::stage(&change.desired.object);
+fn caller(change: &Change, stage: Stage) -> Option<(Caller, BTreeSet<Name>)> {
     if !matches!(stage, Stage::ApiService | Stage::Policy | Stage::PolicyBinding | Stage::Webhooks) {
         return None;
     }
@@ -178,12 +184,9 @@ fn caller(change: &Change) -> Option<(Caller, BTreeSet<Name>)> {
     Some((caller, clients.into_iter().filter_map(service).collect()))
 }
 
-/// The webhooks of a change that custom resources wait for: live ones, and those that it brings.
+/// The webhooks of a configuration or a CRD that custom resources wait for: live ones, and those that the change brings.
 fn webhooks(index: usize, change: &Change) -> Vec<Found> {
     let object = &change.desired.object;
-    if order::stage(object) != Stage::Webhooks && !object.is_crd() {
-        return Vec::new();
-    }
     // Most CRDs have none, and parsing them is expensive.
     let live = change.live.as_ref().filter(|live| !object.is_crd() || live.raw.json().contains("\"Webhook\""));
     let desired = change.is_written() && (!object.is_crd() || change.desired.may_contain(&["Webhook"]));
@@ -238,32 +241,57 @@ fn service(client: &Value) -> Option<Name> {
 }
 
 /// By namespace, the Services that are called and the labels that they select.
-type Selectors<'a> = HashMap<&'a str, Vec<(&'a Name, Map<String, Value>)>>;
+type Selectors<'a> = HashMap<&'a str, Vec<(&'a Name, Labels)>>;
 
-/// The selectors of these Services, by their namespaces.
-fn selectors<'a>(named: &BTreeSet<&'a Name>, changes: &[Change]) -> Selectors<'a> {
+/// The selectors of the named Services, by their namespaces.
+fn selectors<'a, 'c>(named: &BTreeSet<&'a Name>, services: impl Iterator<Item = &'c Change>) -> Selectors<'a> {
+    #[derive(Deserialize)]
+    struct Service {
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    struct Spec {
+        selector: Labels,
+    }
     let mut selectors = Selectors::new();
     let named: HashMap<(&str, &str), &'a Name> =
         named.iter().map(|name| ((name.0.as_str(), name.1.as_str()), *name)).collect();
-    for change in changes.iter().filter(|change| order::stage(&change.desired.object) == Stage::Service) {
+    for change in services {
         let object = &change.desired.object;
-        let Some(name) = named.get(&(object.namespace.as_deref().unwrap_or_default(), object.name.as_str())) else {
-            continue;
-        };
-        let selector = change.desired.raw.value()["spec"]["selector"].as_object().cloned().unwrap_or_default();
-        if !selector.is_empty() {
-            selectors.entry(name.0.as_str()).or_default().push((*name, selector));
+        let place = (object.namespace.as_deref().unwrap_or_default(), object.name.as_str());
+        let Some(name) = named.get(&place) else { continue };
+        // A Service without a selector has Endpoints that somebody else writes.
+        let Ok(Service { spec }) = serde_json::from_str(&change.desired.raw.json()) else { continue };
+        if !spec.selector.is_empty() {
+            selectors.entry(name.0.as_str()).or_default().push((*name, spec.selector));
         }
     }
     selectors
 }
 
 /// The labels of the Pods of a workload that serves requests.
-fn labels(change: &Change) -> Option<Map<String, Value>> {
-    let pointer = match change.desired.object.kind.as_str() {
+fn labels(change: &Change) -> Option<Labels> {
+    #[derive(Deserialize)]
+    struct Workload {
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    struct Spec {
+        template: Pod,
+    }
+    #[derive(Deserialize)]
+    struct Pod {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        labels: Labels,
+    }
+    let json = change.desired.raw.json();
+    let pod = match change.desired.object.kind.as_str() {
         "Job" | "CronJob" => return None,
-        "Pod" => "/metadata/labels",
-        _ => "/spec/template/metadata/labels",
+        "Pod" => serde_json::from_str::<Pod>(&json).ok()?,
+        _ => serde_json::from_str::<Workload>(&json).ok()?.spec.template,
     };
-    change.desired.raw.value().pointer(pointer)?.as_object().cloned()
+    Some(pod.metadata.labels)
 }

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use serde::Deserialize;
+
 use super::acyclic::Until;
 use super::behind::{Asked, Behind, Caller, is_about};
 use super::bound::{self, Bound};
@@ -13,6 +15,7 @@ use super::steps::{Set, Wait};
 use crate::plan::Change;
 use crate::plan::order::{self, Stage};
 use crate::plan::strategy;
+use crate::resource::Resource;
 
 /// The sets, and the set of each change.
 #[derive(Debug, Default)]
@@ -43,14 +46,14 @@ enum Key<'a> {
     Binding(Stage, Option<&'a str>, bool, Vec<String>),
     /// Behind these Services.
     Workload(Option<&'a str>, Vec<usize>),
-    /// Of a CRD, if it is among the manifests.
-    Other(Option<&'a str>, Option<usize>, Asked),
+    /// Of a CRD, if it is among the manifests, with the number of what they wait for.
+    Other(Option<&'a str>, Option<usize>, usize),
     /// About these kinds, with these Services.
     Caller(Stage, Vec<usize>, Vec<usize>, bool),
     /// All objects of these kinds, without a member.
     Kinds(Vec<usize>),
     /// What several sets of custom resources wait for, without a member.
-    Asked(Asked),
+    Asked(usize),
 }
 
 /// The rank of sets without a member.
@@ -90,8 +93,16 @@ pub fn of_stages(stages: impl Iterator<Item = u8>) -> Defaults {
     Defaults { sets: known.iter().enumerate().map(set).collect(), of: of.iter().map(place).collect() }
 }
 
+/// Sets of custom resources, and the callers that they are written after.
+struct Asking {
+    callers: BTreeSet<usize>,
+    sets: BTreeSet<usize>,
+}
+
 struct Building<'a> {
     changes: &'a [Change],
+    /// The stage of each change.
+    stage: Vec<Stage>,
     behind: Behind,
     keys: HashMap<Key<'a>, usize>,
     sets: Vec<Set>,
@@ -102,18 +113,23 @@ struct Building<'a> {
     bound: HashMap<Option<String>, BTreeSet<usize>>,
     /// The sets of objects of a kind, which has a number.
     kinds: BTreeMap<(&'a str, &'a str), BTreeSet<usize>>,
+    /// What custom resources wait for, each once.
+    asked: Vec<Asked>,
 }
 
 impl<'a> Building<'a> {
     fn new(changes: &'a [Change], waits: bool) -> Self {
+        let stages: Vec<Stage> = changes.iter().map(|change| order::stage(&change.desired.object)).collect();
         Building {
             changes,
-            behind: Behind::of(changes, waits),
+            behind: Behind::of(changes, &stages, waits),
+            stage: stages,
             keys: HashMap::new(),
             sets: Vec::new(),
             of: vec![0; changes.len()],
             stages: HashMap::new(),
             bound: HashMap::new(),
+            asked: Vec::new(),
             kinds: BTreeMap::new(),
         }
     }
@@ -136,11 +152,11 @@ impl<'a> Building<'a> {
         let written = self.changes.iter().filter(|change| change.is_written());
         let needed: BTreeSet<usize> = written.filter_map(crd_of).collect();
         let bindings = self.bindings();
-        let mut asked: HashMap<&crate::resource::Resource, Asked> = HashMap::new();
+        let mut asked: HashMap<&Resource, usize> = HashMap::new();
         let mut callers = Vec::new();
         for (index, change) in self.changes.iter().enumerate() {
             let object = &*change.desired.object;
-            let (stage, namespace) = (order::stage(object), object.namespace.as_deref());
+            let (stage, namespace) = (self.stage[index], object.namespace.as_deref());
             let crd = crd_of(change);
             let key = match stage {
                 _ if is_awaited_crd(change) && needed.contains(&index) => Key::Crd(index),
@@ -167,11 +183,20 @@ impl<'a> Building<'a> {
         }
         self.callers(&callers);
         self.connect();
+        // Independent of the order in hash maps.
+        self.sets.iter_mut().for_each(|set| set.after.sort_unstable_by_key(|wait| (wait.set, wait.until)));
         Defaults { sets: self.sets, of: self.of }
     }
 
-    fn asked(&self, known: &mut HashMap<&'a crate::resource::Resource, Asked>, change: &'a Change) -> Asked {
-        known.entry(&change.resource).or_insert_with(|| self.behind.asked_about(&change.resource)).clone()
+    /// The number of what a custom resource waits for.
+    fn asked(&mut self, known: &mut HashMap<&'a Resource, usize>, change: &'a Change) -> usize {
+        *known.entry(&change.resource).or_insert_with(|| {
+            let asked = self.behind.asked_about(&change.resource);
+            self.asked.iter().position(|known| *known == asked).unwrap_or_else(|| {
+                self.asked.push(asked);
+                self.asked.len() - 1
+            })
+        })
     }
 
     /// The set with this key. A new one has this rank.
@@ -188,9 +213,12 @@ impl<'a> Building<'a> {
         let (is_new, is_rest) = (!self.keys.contains_key(&key), key == Key::Rest);
         let stage = match &key {
             Key::Other(..) => Stage::Other,
-            _ => order::stage(&change.desired.object),
+            _ => self.stage[index],
         };
-        let set = self.set(key, change.rank());
+        let set = match self.keys.get(&key) {
+            Some(set) => *set,
+            None => self.set(key, change.rank()),
+        };
         self.of[index] = set;
         if is_new && !is_rest {
             let namespace = change.desired.object.namespace.as_deref();
@@ -207,7 +235,7 @@ impl<'a> Building<'a> {
     fn bindings(&mut self) -> HashMap<String, Vec<usize>> {
         let mut of_roles: HashMap<String, BTreeSet<usize>> = HashMap::new();
         for (index, change) in self.changes.iter().enumerate().filter(|(_, change)| change.is_written()) {
-            let stage = order::stage(&change.desired.object);
+            let stage = self.stage[index];
             if !matches!(stage, Stage::ClusterBinding | Stage::Binding) {
                 continue;
             }
@@ -241,7 +269,7 @@ impl<'a> Building<'a> {
         let behind = std::mem::take(&mut self.behind);
         for &index in indices {
             let Some(caller) = behind.callers.get(&index) else { continue };
-            let stage = order::stage(&self.changes[index].desired.object);
+            let stage = self.stage[index];
             let policy = caller.policy.as_deref().filter(|_| stage == Stage::PolicyBinding);
             let policy = policy.map(|name| of_policies.get(name).copied());
             let kinds = match (stage, policy) {
@@ -262,18 +290,20 @@ impl<'a> Building<'a> {
             users.entry(kinds).or_default().insert(set);
         }
         self.behind = behind;
-        self.connect_callers(indices);
+        let asking = self.connect_callers(indices);
         for (kinds, sets) in users.into_iter().filter(|(kinds, _)| !kinds.is_empty()) {
-            let about: BTreeSet<usize> = kinds.iter().flat_map(|kind| all[*kind].1.iter().copied()).collect();
-            let about: Vec<usize> = about.into_iter().collect();
-            match sets.len() == 1 || about.len() == 1 {
-                true => sets.iter().for_each(|set| self.wait_unless_awaited(*set, &about)),
-                false => {
-                    let hub = self.set(Key::Kinds(kinds), HUB);
-                    self.wait(hub, &about, Until::Written, true);
-                    sets.iter().for_each(|set| self.wait(*set, &[hub], Until::Written, true));
-                }
+            let mut about: BTreeSet<usize> = kinds.iter().flat_map(|kind| all[*kind].1.iter().copied()).collect();
+            // What is asked about comes after who is asked.
+            for asking in asking.iter().filter(|asking| !asking.callers.is_disjoint(&sets)) {
+                about.retain(|set| !asking.sets.contains(set));
             }
+            let about: Vec<usize> = about.into_iter().collect();
+            let hub = (sets.len() > 1 && about.len() > 1).then(|| self.set(Key::Kinds(kinds), HUB));
+            if let Some(hub) = hub {
+                self.wait(hub, &about, Until::Written, true);
+            }
+            let after = hub.as_ref().map_or(&about[..], std::slice::from_ref);
+            sets.iter().for_each(|set| self.wait(*set, after, Until::Written, true));
         }
     }
 
@@ -284,7 +314,7 @@ impl<'a> Building<'a> {
     }
 
     /// Connects callers with the workloads behind their Services, and custom resources with both.
-    fn connect_callers(&mut self, indices: &[usize]) {
+    fn connect_callers(&mut self, indices: &[usize]) -> Vec<Asking> {
         let workloads = self.keys.iter().filter_map(|(key, set)| match key {
             Key::Workload(_, services) => Some((services.clone(), *set)),
             _ => None,
@@ -308,31 +338,30 @@ impl<'a> Building<'a> {
                 self.wait(set, &behind, until, false);
             }
         }
-        let mut others: BTreeMap<Asked, BTreeSet<usize>> = BTreeMap::new();
+        let mut others: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         for (key, set) in &self.keys {
-            if let Key::Other(_, _, asked) = key
-                && *asked != Asked::default()
-            {
-                others.entry(asked.clone()).or_default().insert(*set);
+            if let Key::Other(_, _, asked) = key {
+                others.entry(*asked).or_default().insert(*set);
             }
         }
-        for (asked, sets) in others {
-            let (services, callers) = (of(&asked.services), asked.callers.iter().map(|caller| self.of[*caller]));
-            let callers: BTreeSet<usize> = callers.collect();
-            let callers: Vec<usize> = callers.into_iter().collect();
-            let ends: Vec<usize> = match sets.len() == 1 || services.len() + callers.len() <= 2 {
-                true => sets.into_iter().collect(),
-                false => {
-                    let hub = self.set(Key::Asked(asked), HUB);
-                    sets.iter().for_each(|set| self.wait(*set, &[hub], Until::Written, false));
-                    vec![hub]
-                }
-            };
+        let mut all = Vec::new();
+        for (number, sets) in others {
+            let asked = &self.asked[number];
+            let services = of(&asked.services);
+            let callers: BTreeSet<usize> = asked.callers.iter().map(|caller| self.of[*caller]).collect();
+            let hub = (sets.len() > 1 && services.len() + callers.len() > 2).then(|| self.set(Key::Asked(number), HUB));
+            if let Some(hub) = hub {
+                sets.iter().for_each(|set| self.wait(*set, &[hub], Until::Written, false));
+            }
+            let ends: Vec<usize> = hub.map_or_else(|| sets.iter().copied().collect(), |hub| vec![hub]);
+            let after: Vec<usize> = callers.iter().copied().collect();
             for set in ends {
                 self.wait(set, &services, Until::Ready, false);
-                self.wait(set, &callers, Until::Written, false);
+                self.wait(set, &after, Until::Written, false);
             }
+            all.push(Asking { callers, sets });
         }
+        all
     }
 
     /// Connects all other sets.
@@ -425,13 +454,6 @@ impl<'a> Building<'a> {
         let waits = after.iter().filter(|other| **other != set).map(|other| Wait { set: *other, until, is_general });
         self.sets[set].after.extend(waits);
     }
-
-    /// As a general rule, but for those that wait for the set.
-    fn wait_unless_awaited(&mut self, set: usize, after: &[usize]) {
-        let waits_for_it = |other: &&usize| self.sets[**other].after.iter().any(|wait| wait.set == set);
-        let after: Vec<usize> = after.iter().filter(|other| !waits_for_it(other)).copied().collect();
-        self.wait(set, &after, Until::Written, true);
-    }
 }
 
 /// Whether something else has to create the Namespace before anything can be written into it.
@@ -451,5 +473,15 @@ fn is_default_class(change: &Change) -> bool {
 
 /// The StorageClass of a volume or a claim.
 fn class(change: &Change) -> Option<String> {
-    change.desired.raw.value()["spec"]["storageClassName"].as_str().map(str::to_owned)
+    #[derive(Deserialize)]
+    struct Object {
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        #[serde(default)]
+        storage_class_name: Option<String>,
+    }
+    serde_json::from_str::<Object>(&change.desired.raw.json()).ok()?.spec.storage_class_name
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use super::acyclic::{Acyclic, Until};
+use super::acyclic::{Acyclic, Edge as Link, Until};
 use super::rule::{Group, Operation, Rule, Side, Source};
 use super::written::Ordering;
 
@@ -111,19 +111,40 @@ pub struct Sorted {
 /// The rules form a cycle, or there are too many.
 pub fn sort(nodes: &[Node<'_>], sets: &[Set], operation: Operation) -> Result<Sorted, Disorder> {
     let sorting = Sorting::new(nodes, sets, operation);
-    let written = sorting.written()?;
-    let required = written.iter().filter(|written| !written.is_optional);
-    let required: Vec<(usize, usize)> = required.map(|written| (written.later, written.earlier)).collect();
+    let mut written = sorting.written()?;
+    // Required rules first, so that only optional ones are dropped.
+    written.sort_by_key(|written| written.is_optional);
+    let count = written.iter().filter(|written| !written.is_optional).count();
+    let of_rule =
+        |Written { later, earlier, .. }: &Written| Link { later: *later, earlier: *earlier, until: Until::Ready };
+    let mut links: Vec<Link> = written.iter().map(of_rule).collect();
+    let of_rules = links.len();
+    links.extend(sorting.defaults()?);
     let keys: Vec<(u8, usize)> = (0..sorting.kinds.len()).map(|kind| sorting.key(kind)).collect();
-    let mut order = Acyclic::new(&required, &keys).map_err(|cycle| Disorder::Cycle(sorting.cycle(&cycle)))?;
-    let mut edges = required;
-    for Written { later, earlier, .. } in written.into_iter().filter(|written| written.is_optional) {
-        if order.add(later, earlier, Until::Ready) {
-            edges.push((later, earlier));
+    let required = Acyclic::new(links[..count].iter().copied(), &keys);
+    let mut order = required.map_err(|cycle| Disorder::Cycle(sorting.cycle(&cycle)))?;
+    let pair = |link: &Link| (link.later, link.earlier);
+    let mut edges: Vec<(usize, usize)> = links[..count].iter().map(pair).collect();
+    let mut turned = Vec::new();
+    // Usually there is no contradiction, and all edges are added at once.
+    if let Ok(all) = Acyclic::new(links.iter().copied(), &keys) {
+        order = all;
+        edges.extend(links[count..of_rules].iter().map(pair));
+    } else {
+        for (index, link) in links.iter().enumerate().skip(count) {
+            let (is_rule, is_added) = (index < of_rules, order.add(*link));
+            if is_rule && is_added {
+                edges.push(pair(link));
+            }
+            if !is_rule && !is_added && of_rules > 0 {
+                let first = |kind: usize| sorting.kinds[kind].1.first().copied();
+                turned.extend(first(link.later).zip(first(link.earlier)));
+            }
         }
     }
+    turned.sort_unstable();
+    turned.dedup();
     let awaited = sorting.awaited(&edges);
-    let turned = sorting.add_defaults(&mut order)?;
     Ok(Sorted { steps: sorting.steps(&mut order, &edges, &awaited), turned })
 }
 
@@ -247,20 +268,17 @@ impl<'a> Sorting<'a> {
         Edge { later, earlier, of, source }
     }
 
-    /// Adds the edges of the default order but for those that close a cycle: specific ones first, of these those of objects with
-    /// rules first. Returns the pairs of nodes that
-    /// rules put the other way round.
-    fn add_defaults(&self, order: &mut Acyclic) -> Result<Vec<(usize, usize)>, Disorder> {
+    /// The edges of the default order: specific ones first, of these those of objects with rules first.
+    fn defaults(&self) -> Result<Vec<Link>, Disorder> {
         let mut of_sets: Vec<Vec<usize>> = vec![Vec::new(); self.sets.len()];
         for (index, (kind, _)) in self.kinds.iter().enumerate().filter(|(_, (kind, _))| !kind.is_free) {
             of_sets[kind.set].push(index);
         }
-        let has_rules = self.kinds.iter().any(|(kind, _)| !kind.rules.is_empty());
-        let (mut turned, mut pairs) = (Vec::new(), 0);
+        let (mut links, mut pairs) = (Vec::new(), 0);
         for (is_general, is_ruled) in [(false, true), (false, false), (true, true), (true, false)] {
             for (set, waits) in self.sets.iter().enumerate() {
-                let those: Vec<usize> =
-                    of_sets[set].iter().filter(|kind| self.kinds[**kind].0.has_rules() == is_ruled).copied().collect();
+                let has_rules = |kind: &&usize| self.kinds[**kind].0.has_rules() == is_ruled;
+                let those: Vec<usize> = of_sets[set].iter().filter(has_rules).copied().collect();
                 for wait in waits.after.iter().filter(|wait| wait.is_general == is_general && !those.is_empty()) {
                     let others = &of_sets[wait.set];
                     // Without rules, a set is one kind.
@@ -268,20 +286,14 @@ impl<'a> Sorting<'a> {
                     if pairs > MAX_PAIRS {
                         return Err(Disorder::TooMany(MAX_PAIRS));
                     }
-                    for (later, earlier) in
-                        those.iter().flat_map(|later| others.iter().map(move |other| (*later, *other)))
-                    {
-                        if !order.add(later, earlier, wait.until) && has_rules {
-                            let first = |kind: usize| self.kinds[kind].1.first().copied();
-                            turned.extend(first(later).zip(first(earlier)));
-                        }
+                    for later in &those {
+                        let until = wait.until;
+                        links.extend(others.iter().map(|earlier| Link { later: *later, earlier: *earlier, until }));
                     }
                 }
             }
         }
-        turned.sort_unstable();
-        turned.dedup();
-        Ok(turned)
+        Ok(links)
     }
 
     /// The kinds as steps, each after those that it waits for, lower ranks first.
