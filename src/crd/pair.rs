@@ -71,11 +71,7 @@ impl Sides {
     /// The texts of live and desired with an empty list in place of the versions, if these are the same.
     pub fn without_same_versions(&self) -> Option<(String, String)> {
         let SameVersions { live, desired } = self.same_versions()?;
-        let without = |crd: &RawObject, versions: &Range<usize>| {
-            let text = crd.json();
-            [&text[..versions.start], "[]", &text[versions.end..]].concat()
-        };
-        Some((without(self.live_object.as_ref()?, live), without(&self.desired_object, desired)))
+        Some((without(&self.live_object.as_ref()?.json(), live), without(&self.desired_object.json(), desired)))
     }
 
     fn same_versions(&self) -> Option<&SameVersions> {
@@ -138,13 +134,24 @@ fn at_v1(found: &Found) -> Result<&Arc<Crd>, Unreadable> {
 }
 
 fn same_versions(live: &str, desired: &str) -> Option<SameVersions> {
-    let versions = |crd: &str| {
-        let versions = json::member(json::member(crd, "spec")?, "versions")?;
-        let start = versions.as_ptr().addr() - crd.as_ptr().addr();
-        Some(start..start + versions.len())
-    };
-    let same = SameVersions { live: versions(live)?, desired: versions(desired)? };
+    let same = SameVersions { live: versions_in(live)?, desired: versions_in(desired)? };
     json::is_same(&live[same.live.clone()], &desired[same.desired.clone()]).then_some(same)
+}
+
+/// The byte range of `spec.versions`.
+fn versions_in(crd: &str) -> Option<Range<usize>> {
+    let versions = json::member(json::member(crd, "spec")?, "versions")?;
+    let start = versions.as_ptr().addr() - crd.as_ptr().addr();
+    Some(start..start + versions.len())
+}
+
+fn without(crd: &str, versions: &Range<usize>) -> String {
+    [&crd[..versions.start], "[]", &crd[versions.end..]].concat()
+}
+
+/// The text of a CRD with an empty list in place of `spec.versions`, which is most of a CRD.
+pub fn without_versions(crd: &str) -> Option<String> {
+    Some(without(crd, &versions_in(crd)?))
 }
 
 /// A live CRD and the desired CRD that replaces it.

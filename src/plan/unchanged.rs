@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use self::items::ItemRecord;
 use super::built_in;
+use crate::crd::without_versions;
 use crate::merge;
 use crate::resource::{ObjectRef, RawObject};
 use gantry_schema::json::{self, Json, Map};
@@ -84,10 +85,15 @@ pub fn compare(object: &ObjectRef, desired: &RawObject, live: &RawObject, facts:
         }
         raw.json()
     });
-    let (Ok(desired), Ok(live)) = (Json::parse_bounded(&desired), Json::parse_bounded(&live)) else { return Changed };
-    let owned = entry.and_then(|index| record(&live, index));
     let walk = Walk { facts, is_crd: object.is_crd(), group: object.group() };
-    walk.granular(&desired, &live, owned, facts.schema, At::Object)
+    // Many releases of a CRD change its labels. That shows without parsing the versions.
+    if object.is_crd()
+        && let (Some(desired), Some(live)) = (without_versions(&desired), without_versions(&live))
+        && walk.texts(&desired, &live, entry) == Changed
+    {
+        return Changed;
+    }
+    walk.texts(&desired, &live, entry)
 }
 
 /// `metadata.managedFields[index].fieldsV1`
@@ -224,6 +230,13 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// Compares the objects of two texts. `entry`: the index of our entry in the live object's `metadata.managedFields`.
+    fn texts(&self, desired: &str, live: &str, entry: Option<usize>) -> Comparison {
+        let (Ok(desired), Ok(live)) = (Json::parse_bounded(desired), Json::parse_bounded(live)) else { return Changed };
+        let owned = entry.and_then(|index| record(&live, index));
+        self.granular(&desired, &live, owned, self.facts.schema, At::Object)
+    }
+
     /// Compares a node whose other parts may belong to other managers. `owned` is `None` without managedFields.
     fn granular(
         &self,

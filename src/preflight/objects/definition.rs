@@ -31,39 +31,51 @@ pub struct Refused {
 /// an upgrade from one manifest to another. A result that is `known` from other clusters is reused.
 pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<Refused> {
     let read = |text: &str| serde_json::from_str::<Value>(text).ok();
+    // Versions that are the same on both sides are parsed once, or not at all.
+    let without_versions = crd.without_same_versions();
+    let has_same_versions = without_versions.is_some();
+    let mut live = match &without_versions {
+        Some((live, _)) => read(live),
+        None => crd.live_object.as_ref().and_then(|live| read(&live.json())),
+    };
+    if let (Some(live), Some((_, desired))) = (&mut live, &without_versions)
+        && let Some(desired) = read(desired).filter(|crd| crd["apiVersion"] == API_VERSION)
+    {
+        let stored = stored(live, desired, manager);
+        if stored["spec"] == live["spec"] {
+            return refused(crd::validate_same_spec(&stored, live), &stored);
+        }
+    }
     let Some(desired) = read(&crd.desired_object.json()).filter(|crd| crd["apiVersion"] == API_VERSION) else {
         return Vec::new();
     };
-    // Versions that are the same on both sides are parsed once.
-    let without_versions = crd.without_same_versions();
-    let has_same_versions = without_versions.is_some();
-    let mut live = match without_versions {
-        Some((live, _)) => read(&live),
-        None => crd.live_object.as_ref().and_then(|live| read(&live.json())),
-    };
     let desired = match &mut live {
-        Some(live) => match manager {
-            Some(manager) => applied(live, desired, manager),
-            None => upgraded(live, desired),
-        },
+        Some(live) => stored(live, desired, manager),
         None => desired,
     };
-    let judged = || refusals(&desired, live.as_ref(), has_same_versions);
+    let judged = || match &live {
+        Some(live) if has_same_versions => refused(crd::validate_same_versions(&desired, live), &desired),
+        live => refused(crd::validate(&desired, live.as_ref()), &desired),
+    };
     match known {
         Some(known) => known.refused(&desired, live.as_ref(), judged),
         None => judged(),
     }
 }
 
-/// The refusals of `desired`. With `has_same_versions`, the versions are in `desired` only.
-fn refusals(desired: &Value, live: Option<&Value>, has_same_versions: bool) -> Vec<Refused> {
+/// The CRD that would be stored.
+fn stored(live: &mut Value, desired: Value, manager: Option<&str>) -> Value {
+    match manager {
+        Some(manager) => applied(live, desired, manager),
+        None => upgraded(live, desired),
+    }
+}
+
+/// The refusals of `desired` with their places.
+fn refused(outcome: Result<crd::Outcome, crd::Undecodable>, desired: &Value) -> Vec<Refused> {
     let whole = |message| Refused { version: None, path: None, at: vec!["spec".into()], message };
-    let judgement = match live {
-        Some(live) if has_same_versions => crd::validate_same_versions(desired, live),
-        live => crd::validate(desired, live),
-    };
-    let refusals = match judgement {
-        Ok(judgement) => judgement.refusals,
+    let refusals = match outcome {
+        Ok(outcome) => outcome.refusals,
         Err(problem) => {
             return vec![whole(format!("the API server cannot parse this CRD: {problem}"))];
         }
