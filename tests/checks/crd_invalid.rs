@@ -94,3 +94,21 @@ fn a_rule_that_may_cost_too_much_blocks_before_the_server_refuses_it() {
         assert_eq!(ours.len(), count, "{ours:?}");
     }
 }
+
+#[test]
+fn a_rule_with_a_message_literal_is_not_called_invalid() {
+    let bed = Bed::new();
+    for rule in [
+        "google.protobuf.Struct{} == {}",
+        "google.protobuf.Duration{seconds: 1} == duration('1s')",
+        "size(self) == google.protobuf.Int64Value{value: 3}",
+    ] {
+        let fields = format!("text: {{type: string, maxLength: 9, x-kubernetes-validations: [{{rule: {rule:?}}}]}}");
+        let crd: Value = serde_yaml::from_str(&bed.crd(&fields)).expect("a CRD");
+        let path = format!("{}?dryRun=All&force=true&fieldManager=gantry", bed.crd_path());
+        assert_eq!(control_plane().apply_to(&path, &crd).0, 201, "{rule}");
+        bed.write("manifests.yaml", &crd.to_string());
+        let flags = ["check", "-f", "manifests.yaml", "--preflight", "CRDUpgradeSafety"];
+        bed.gantry(control_plane().kubeconfig("admin"), &flags).run().code(0);
+    }
+}

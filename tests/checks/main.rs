@@ -18,6 +18,7 @@ mod custom_checks;
 mod deletions;
 mod evidence;
 mod fleet;
+mod managed_fields;
 mod objects;
 mod objects_claims;
 mod objects_manifests;

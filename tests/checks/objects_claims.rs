@@ -298,3 +298,51 @@ fn metadata_that_does_not_fit_is_lost_when_read_and_makes_an_object_unreadable_w
     let written = ["fits", "number", "text", "kind"].map(|name| cp.patch(&bed.path(name), &touch).0);
     assert_eq!(written, [200, 200, 500, 422]);
 }
+
+#[test]
+fn a_null_that_is_no_longer_allowed_is_lost() {
+    let cp = control_plane();
+    let bed = Samples::new();
+    fn without_null() -> Value {
+        json!({"type": "string"})
+    }
+    fn with_null() -> Value {
+        json!({"type": "string", "nullable": true})
+    }
+    let map = |entry: Value| json!({"type": "object", "additionalProperties": entry});
+    let spec = |of: fn() -> Value, entry: Value, open: Value| {
+        fields(json!({"a": of(), "map": map(of()), "any": map(entry), "open": open, "kept": map(json!(true)),
+            "list": {"type": "array", "items": fields(json!({"a": of()}))}}))
+    };
+    let unknown = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    bed.live(&bed.one_version(spec(with_null, json!(true), unknown())));
+    let entries = json!({"k": null, "l": "x"});
+    let stored = json!({"a": null, "map": entries, "any": entries, "open": entries, "kept": entries,
+        "list": [{"a": null}]});
+    bed.create("nulls", &stored);
+    bed.create("none", &json!({"a": "x", "map": {"l": "x"}}));
+    assert_eq!(cp.get(&bed.path("nulls")).1["spec"], stored);
+
+    let mut open = unknown();
+    open["properties"] = json!({"k": without_null()});
+    let desired = bed.one_version(spec(without_null, json!({"x-kubernetes-preserve-unknown-fields": true}), open));
+    let report = bed.check(&desired, &["-o", "json"]).code(3).report();
+    let lost: Vec<String> = findings(&report)
+        .iter()
+        .filter(|finding| finding["rule"] == "ExistingDataPruned")
+        .map(|finding| {
+            assert_eq!(finding["affected"]["objects"][0]["name"], "nulls");
+            assert!(text(&finding["message"]).ends_with(": it is null, which is not allowed in v1"), "{finding}");
+            text(&finding["path"])
+        })
+        .collect();
+    assert_eq!(lost, ["spec.a", "spec.any[*]", "spec.list[*].a", "spec.map[*]", "spec.open.k"]);
+
+    bed.live(&desired);
+    let left = json!({"l": "x"});
+    let expected = json!({"map": left, "any": left, "open": left, "kept": entries, "list": [{}]});
+    eventually("the server uses the new schema", || {
+        (cp.get(&bed.path("nulls")).1["spec"].get("a").is_none()).then_some(())
+    });
+    assert_eq!(cp.get(&bed.path("nulls")).1["spec"], expected);
+}

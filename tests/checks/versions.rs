@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::managed_fields::move_entries;
 use crate::support::{Gantry, Isolated, Output, control_plane, eventually, isolated, sample_crd};
 use serde_json::{Value, json};
 
@@ -128,7 +129,7 @@ fn the_migration_plan_of_a_stored_version_ends_with_the_version_removed_and_all_
     let report = blocked.report();
     let plan = findings(&report, "NoStoredVersionRemoved")[0]["help"].as_str().unwrap().to_owned();
     let steps: Vec<&str> = plan.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).collect();
-    assert_eq!(steps.len(), 5, "{plan}");
+    assert_eq!(steps.len(), 6, "{plan}");
     for step in &steps {
         let words: Vec<&str> = step.split_whitespace().take(3).collect();
         shown.stdout_contains(&words.join(" "));
@@ -147,13 +148,17 @@ fn the_migration_plan_of_a_stored_version_ends_with_the_version_removed_and_all_
     assert_eq!(step(4), "once no client uses v1alpha1 any more, deploy this CRD with v1alpha1 at served: false");
     let unserved = crd(&names, &[("v1alpha1", false, false, fields), ("v1beta1", true, true, fields)]);
     deploy(work.path(), &unserved, &[]).code(0);
-    assert_eq!(step(5), "deploy this change again");
+    assert_eq!(move_entries(step(5)), before.len());
+    assert_eq!(step(6), "deploy this change again");
     deploy(work.path(), &desired, &["-y"]).code(0);
 
     let (_, after) = cp.get(&format!("{CRDS}/samples.{}", names.group));
     assert_eq!(after["spec"]["versions"].as_array().unwrap().len(), 1);
     assert_eq!(after["status"]["storedVersions"], json!(["v1beta1"]));
     assert_eq!(specs(&names, "v1beta1"), before);
+    let path = format!("/apis/{}/v1beta1/namespaces/default/samples/s0", names.group);
+    let applied = sample(&names, "v1beta1", "s0", json!({"host": "h0", "note": "applied"}));
+    answered(|| cp.apply_to(&format!("{path}?fieldManager=any&force=true"), &applied));
 }
 
 #[test]
@@ -168,7 +173,7 @@ fn a_version_that_is_stored_no_more_needs_fewer_steps() {
     let report = blocked.code(3).report();
     let plan = findings(&report, "NoStoredVersionRemoved")[0]["help"].as_str().unwrap();
     let steps: Vec<&str> = plan.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).collect();
-    assert!(steps.len() == 4 && steps[0].starts_with("1. kubectl get samples."), "{plan}");
+    assert!(steps.len() == 5 && steps[0].starts_with("1. kubectl get samples."), "{plan}");
 }
 
 /// What `StorageVersionLosesFields` warns about, shown on the server.

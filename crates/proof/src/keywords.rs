@@ -23,6 +23,12 @@ pub static TEXT: LazyLock<Value> = LazyLock::new(|| json!({"type": "string"}));
 /// The empty schema: it accepts every value and prunes the fields of objects.
 pub static EMPTY: LazyLock<Value> = LazyLock::new(|| json!({}));
 
+/// Whether no schema describes the value: it is [`ANY`], or the [`EMPTY`] of an entry under `additionalProperties: true`.
+/// The server keeps a null there.
+pub fn is_undescribed(schema: &Value) -> bool {
+    is_unknown(schema) || std::ptr::eq(schema, &*EMPTY)
+}
+
 /// The keywords that constrain a value independently, each with the keywords that are compared with it. Each is a
 /// separate question.
 pub const VALUE_KEYWORDS: [(&str, &[&str]); 12] = [

@@ -253,6 +253,11 @@ impl Schema {
         Ok(pruned)
     }
 
+    /// The nulls that [`Schema::fit`] drops from an object, because they are not allowed. It does not return them.
+    pub fn dropped_nulls(&self, object: &Value) -> Vec<Pruned> {
+        prune::dropped_nulls(object, &self.root)
+    }
+
     /// [`Schema::fit`] followed by defaulting: what the server does with a written object.
     ///
     /// # Errors
@@ -445,6 +450,24 @@ mod tests {
                 "spec.s: Too long: may not be more than 2 bytes"
             ]
         );
+    }
+
+    #[test]
+    fn a_null_that_is_not_allowed_is_dropped_from_fields_and_entries() {
+        let text = json!({"type": "string"});
+        let schema = schema(json!({"type": "object", "properties": {
+            "a": text, "n": {"type": "string", "nullable": true}, "d": {"type": "string", "default": "x"},
+            "map": {"type": "object", "additionalProperties": text},
+            "any": {"type": "object", "additionalProperties": true},
+            "list": {"type": "array", "items": {"type": "object", "properties": {"a": text}}}}}));
+        let mut stored =
+            object(json!({"a": null, "n": null, "d": null, "map": {"k": null, "l": "y"}, "any": {"k": null},
+            "list": [null, {"a": null}]}));
+        let dropped: Vec<String> = schema.dropped_nulls(&stored).into_iter().map(|lost| lost.path).collect();
+        assert_eq!(dropped, ["spec.a", "spec.map.k", "spec.list[1].a"]);
+        schema.prepare_stored(&mut stored).expect("it can be read");
+        let kept = json!({"n": null, "d": "x", "map": {"l": "y"}, "any": {"k": null}, "list": [null, {}]});
+        assert_eq!(stored["spec"], kept);
     }
 
     #[test]

@@ -143,6 +143,36 @@ pub fn drop_nulls(value: &mut Value, node: &Node) {
     }
 }
 
+/// The nulls that [`drop_nulls`] drops.
+pub fn dropped_nulls(object: &Value, node: &Node) -> Vec<Pruned> {
+    let mut found = Vec::new();
+    find_nulls(object, node, &Path::Root, &mut found);
+    found
+}
+
+fn find_nulls(value: &Value, node: &Node, path: &Path, found: &mut Vec<Pruned>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let Some(child) = node.child(key) else { continue };
+                let path = Path::Name(path, key);
+                match value {
+                    Value::Null if child.nullable || child.default.is_some() => {}
+                    Value::Null => found.push(Pruned::new(&path, Value::Null)),
+                    value => find_nulls(value, child, &path, found),
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(item_node) = node.items.as_deref() else { return };
+            for (at, item) in items.iter().enumerate() {
+                find_nulls(item, item_node, &Path::Index(path, at), found);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Applies defaults to missing fields, and to nulls where null is not allowed.
 pub fn default(object: &mut Value, node: &Node) -> Vec<Defaulted> {
     let mut defaulted = Vec::new();

@@ -101,6 +101,46 @@ impl Head<'_> {
     }
 }
 
+/// JSON that a YAML parser reads as a JSON parser does.
+///
+/// JSON allows characters in strings that YAML treats as line breaks, which it turns into a space (U+0085, U+2028,
+/// U+2029), and others that it refuses (most control characters, U+FEFF, U+FFFE, U+FFFF). These are escaped. An escape of
+/// a surrogate pair is refused too, so the character is written instead.
+pub fn readable_as_yaml(json: &str) -> Cow<'_, str> {
+    let is_special = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fdd0}'..='\u{fdef}' | '\u{fffe}' | '\u{ffff}');
+    if !json.contains(is_special) && !json.contains("\\u") {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len() + 64);
+    let mut rest = json;
+    while let Some(c) = rest.chars().next() {
+        let (written, length) = match c {
+            '\\' => match pair(rest) {
+                Some(c) => (Cow::Owned(c.to_string()), 12),
+                // The escaped character is copied along, so a second backslash begins no escape.
+                None => {
+                    let length = 1 + rest[1..].chars().next().map_or(0, char::len_utf8);
+                    (Cow::Borrowed(&rest[..length]), length)
+                }
+            },
+            c if is_special(c) => (Cow::Owned(format!("\\u{:04x}", u32::from(c))), c.len_utf8()),
+            c => (Cow::Borrowed(&rest[..c.len_utf8()]), c.len_utf8()),
+        };
+        text.push_str(&written);
+        rest = &rest[length..];
+    }
+    Cow::Owned(text)
+}
+
+/// The character of an escaped surrogate pair at the start of a text: `\ud83d\ude00`.
+fn pair(text: &str) -> Option<char> {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
+    };
+    char::decode_utf16([unit(0)?, unit(6)?]).next()?.ok().filter(|c| c.len_utf16() == 2)
+}
+
 /// Whether JSON nests deeper than any object that a server accepts. Its parsers recurse once per level.
 pub fn is_too_deep(json: &str) -> bool {
     let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
@@ -241,6 +281,21 @@ mod tests {
             ),
         ] {
             assert!(live(json, &Resource::crd()).is_none(), "{json}");
+        }
+    }
+
+    #[test]
+    fn what_yaml_reads_differently_is_escaped() {
+        for (json, expected) in [
+            ("{\"a\":\"b\\u0001é😀\\\\\"}", "{\"a\":\"b\\u0001é😀\\\\\"}"),
+            ("\"a\u{85}b\"", r#""a\u0085b""#),
+            ("\"\u{7f}\u{80}\u{2028}\u{2029}\u{feff}\u{ffff}\"", r#""\u007f\u0080\u2028\u2029\ufeff\uffff""#),
+            ("{\"\\\\\u{85}\":1}", r#"{"\\\u0085":1}"#),
+            (r#""\ud83d\uDE00 \\ud83d\ude00""#, "\"😀 \\\\ud83d\\ude00\""),
+        ] {
+            assert_eq!(readable_as_yaml(json), expected);
+            let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+            assert_eq!(parsed(json), parsed(expected), "{json}");
         }
     }
 

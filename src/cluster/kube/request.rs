@@ -4,6 +4,7 @@ use http::{Method, StatusCode};
 use kube::core::Status;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::json;
 use crate::cluster::Impersonate;
 use crate::problem::Problem;
 use crate::resource::{RawObject, Resource};
@@ -66,6 +67,15 @@ impl<'a> Payload<'a> {
         | Payload::MergePatch(text)
         | Payload::Delete(text)) = self;
         text
+    }
+
+    /// The bytes of the body as they are sent.
+    pub fn bytes(self) -> Vec<u8> {
+        match self {
+            // The server parses it as YAML, whatever it looks like.
+            Payload::Apply(json) => json::readable_as_yaml(json).into_owned().into_bytes(),
+            other => other.text().as_bytes().to_vec(),
+        }
     }
 
     pub fn method(self) -> Method {

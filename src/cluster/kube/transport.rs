@@ -243,7 +243,7 @@ impl Transport {
         let body = match call.body {
             Some(payload) => {
                 request = request.method(payload.method()).header(CONTENT_TYPE, payload.content_type());
-                Body::from(payload.text().as_bytes().to_vec())
+                Body::from(payload.bytes())
             }
             None => Body::empty(),
         };

@@ -36,7 +36,11 @@ pub const FIELDS: &[(&str, &str, Holder)] = &[
     ("CustomResourceDefinitionSpec", "names", Rules(&["KindChanged", "NameRemoved"])),
     ("CustomResourceDefinitionSpec", "preserveUnknownFields", Rules(&["PruningTurnedOn"])),
     ("CustomResourceDefinitionSpec", "scope", Rules(&["NoScopeChange"])),
-    ("CustomResourceDefinitionSpec", "versions", Rules(&["NoStoredVersionRemoved", "ServedVersionRemoved"])),
+    (
+        "CustomResourceDefinitionSpec",
+        "versions",
+        Rules(&["NoStoredVersionRemoved", "ServedVersionRemoved", "UnservedVersionRemoved"]),
+    ),
     ("CustomResourceDefinitionVersion", "additionalPrinterColumns", Rules(&["PrinterColumnRemoved"])),
     ("CustomResourceDefinitionVersion", "deprecated", Rules(&["VersionDeprecated"])),
     ("CustomResourceDefinitionVersion", "deprecationWarning", Waived("the text of a warning")),

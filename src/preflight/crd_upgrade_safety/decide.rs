@@ -148,6 +148,7 @@ mod tests {
             ("ServedVersionRemoved", Severity::Error, Severity::Error),
             ("SubresourceRemoved", Severity::Warning, Severity::Error),
             ("VersionUnserved", Severity::Warning, Severity::Warning),
+            ("UnservedVersionRemoved", Severity::Warning, Severity::Warning),
             ("VersionDeprecated", Severity::Info, Severity::Info),
             ("KindChanged", Severity::Error, Severity::Error),
         ] {

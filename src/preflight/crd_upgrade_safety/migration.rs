@@ -2,11 +2,13 @@
 
 use super::words;
 use crate::crd::Crd;
+use crate::preflight::objects::managed;
 
 /// The steps to remove the stored versions of the live CRD that `desired` lacks.
 ///
 /// The API server does not report which objects are stored at a version, so every object must be written once. After
-/// that the version can be removed from `status.storedVersions`, and only then does the server allow its removal.
+/// that the version can be removed from `status.storedVersions`, and only then does the server allow its removal. Entries
+/// of `managedFields` that name the version survive all this: see [`managed`].
 pub fn plan(live: &Crd, desired: &Crd) -> Vec<String> {
     let name = &live.name;
     let resource = live.plural_and_group();
@@ -42,6 +44,11 @@ pub fn plan(live: &Crd, desired: &Crd) -> Vec<String> {
         let served = words::listed(&served);
         steps.push(format!("once no client uses {served} any more, deploy this CRD with {served} at served: false"));
     }
+    steps.push(format!(
+        "{}   # moves the entries in managedFields: with an entry at a removed version, the server refuses every \
+            server-side apply",
+        managed::move_all(live, &removed, &stays_at)
+    ));
     steps.push("deploy this change again".to_owned());
     steps.into_iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)).collect()
 }

@@ -8,6 +8,7 @@ use crate::finding::{Affected, AffectedObject, Severity};
 use crate::preflight::objects::cause::Keyword;
 use crate::preflight::objects::group::{Group, Groups, Key};
 use crate::preflight::objects::judge::{Fill, Impact, Loss};
+use crate::preflight::objects::managed;
 use crate::preflight::objects::ratchet::Refusal;
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{CouldNotCheck, Violation};
@@ -17,6 +18,7 @@ use crate::text;
 /// The properties of the CRD that findings need.
 pub struct About<'a> {
     pub name: &'a str,
+    pub live: &'a Crd,
     pub desired: &'a Crd,
     /// The versions against which the objects were validated.
     pub judged: &'a [Arc<str>],
@@ -28,7 +30,7 @@ pub fn violations(groups: Groups, change: usize, crd: &About<'_>) -> (Vec<Violat
     let mut violations = Vec::new();
     let mut unchecked = Vec::new();
     for (key, group) in groups.groups {
-        match diagnose(&key, &group, groups.total) {
+        match diagnose(&key, &group, groups.total, crd) {
             Ok(diagnosis) => violations.push(violation(key, group, diagnosis, groups.total, change, crd)),
             Err(reason) => unchecked.push(undecided(&key, &group, &reason, groups.total, crd)),
         }
@@ -73,7 +75,7 @@ fn because(keyword: &Keyword) -> String {
 }
 
 /// The diagnosis of a group, or the reason why the effect is undecided.
-fn diagnose(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
+fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Diagnosis, String> {
     let Key { version, impact, pattern, keyword } = key;
     let field = if pattern.is_empty() { "the object" } else { pattern.as_str() };
     let (because, of_all) = (because(keyword), of_all(group, total));
@@ -107,6 +109,20 @@ fn diagnose(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
             format!("{of_all} {is} refused when created again at {version}: {field}{because}"),
             format!("fix {field} in their manifests, or let {version} accept their values"),
         ),
+        // A null that the schema does not allow: otherwise the words are empty.
+        Impact::Pruned(loss) if !keyword.words.is_empty() => {
+            let when = match loss {
+                Loss::OnRead => "",
+                Loss::OnWrite => " when next written",
+                Loss::IfStored => " if stored at this version",
+                Loss::AtVersion => " when read and written at this version",
+            };
+            (
+                &rules::DATA_PRUNED,
+                format!("{of_all} {lose} {field}{when}: {} in {version}", keyword.words),
+                format!("keep nullable: true for {field} in {version}, or remove the null from these objects first"),
+            )
+        }
         Impact::Pruned(Loss::OnRead) => (
             &rules::DATA_PRUNED,
             format!("{of_all} {lose} {field}: {version} no longer has it"),
@@ -137,13 +153,20 @@ fn diagnose(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
             };
             (&rules::DEFAULTED, message, format!("set {field} in the objects for which the default is wrong"))
         }
-        Impact::WrittenAt { manager, removed } => {
+        Impact::NotAppliable { manager } => (
+            &rules::REMOVED_VERSION,
+            format!(
+                "{of_all} can no longer be written by server-side apply once {version} is removed: managedFields have \
+                 an entry of {manager} at {version}",
+            ),
+            move_entries(version, manager, crd),
+        ),
+        Impact::WrittenAt { manager } => {
             severity = Some(Severity::Warning);
-            let goes = if *removed { "which is removed" } else { "which is no longer served" };
             let was = if group.count == 1 { "was" } else { "were" };
             (
                 &rules::REMOVED_VERSION,
-                format!("{of_all} {was} written at {version}, {goes}, by {manager}"),
+                format!("{of_all} {was} written at {version}, which is no longer served, by {manager}"),
                 format!("make sure {manager} writes a version that is still served"),
             )
         }
@@ -157,6 +180,18 @@ fn diagnose(key: &Key, group: &Group, total: u64) -> Result<Diagnosis, String> {
         ),
     };
     Ok(Diagnosis { doc, severity: severity.unwrap_or(doc.severity), message, help })
+}
+
+/// The next step for entries in managedFields at a version that is removed.
+fn move_entries(version: &str, manager: &str, crd: &About<'_>) -> String {
+    let first = format!("keep {version} in the CRD, make sure that {manager} writes at another version");
+    match managed::remaining(crd.live, crd.desired) {
+        Some(to) => {
+            let command = managed::move_all(crd.live, &[version], to);
+            format!("{first}, and then move the entries to {to}; then {version} can be removed: {command}")
+        }
+        None => format!("{first}, which the CRD must also have, and run again"),
+    }
 }
 
 fn violation(key: Key, group: Group, diagnosis: Diagnosis, total: u64, change: usize, crd: &About<'_>) -> Violation {

@@ -134,6 +134,7 @@ impl CustomResourceValidation {
                 Ok(_) => {
                     let about = About {
                         name: &upgrade.name,
+                        live: &upgrade.live,
                         desired: &upgrade.desired,
                         judged: &list.judged,
                         examples: self.options.max_examples,

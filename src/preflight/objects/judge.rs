@@ -24,7 +24,7 @@ use super::question::Ask;
 use super::ratchet::{self, Refusal};
 use crate::resource::Step;
 use crate::text;
-use gantry_schema::{FieldError, Outcome, Pruned, RefusedBy, Undecided};
+use gantry_schema::{Defaulted, FieldError, Outcome, Pruned, RefusedBy, Undecided};
 
 /// What happens to an object, from worst to least.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,8 +35,11 @@ pub enum Impact {
     Pruned(Loss),
     /// It gets a default.
     Defaulted(Fill),
-    /// A manager wrote it at a version that is removed or no longer served.
-    WrittenAt { manager: String, removed: bool },
+    /// It cannot be written by server-side apply any more: a manager has an entry in its managedFields at a version that is
+    /// removed. See [`super::managed`].
+    NotAppliable { manager: String },
+    /// A manager wrote it at a version that is no longer served.
+    WrittenAt { manager: String },
     /// It is or may be stored at a version that is removed.
     StoredAt,
     /// A rule or pattern of the desired schema could not be evaluated, for this reason.
@@ -174,7 +177,7 @@ impl Judge {
         let mut lost_at_storage = None;
         if let Some(storage) = self.stores.as_ref().and_then(|version| self.desired.at(version)) {
             let mut object = self.relabelled(&read, &storage.name);
-            match storage.schema.fit(&mut object) {
+            match fit(storage, &mut object) {
                 Ok(pruned) => self.lost(&pruned, storage, Loss::OnWrite, &mut effects),
                 Err(error) => self.undecodable(&error, storage, &item.value, &mut effects),
             }
@@ -202,7 +205,7 @@ impl Judge {
             return Some(object);
         };
         let before = &item.value;
-        let (pruned, defaulted) = match desired.schema.prepare_stored(&mut object) {
+        let (pruned, defaulted) = match prepare_stored(desired, &mut object) {
             Ok(read) => read,
             Err(error) => {
                 self.undecodable(&error, desired, before, effects);
@@ -215,7 +218,7 @@ impl Judge {
         // An object from the server is usually already pruned and defaulted by the live CRD.
         let live = self.live.at(&desired.name).filter(|live| !live.schema.is_settled(before));
         let mut today = live.map(|_| before.clone());
-        let already_today = live.zip(today.as_mut()).and_then(|(live, today)| live.schema.prepare_stored(today).ok());
+        let already_today = live.zip(today.as_mut()).and_then(|(live, today)| prepare_stored(live, today).ok());
         let already_today = already_today.unwrap_or_default();
         let pruned: Vec<Pruned> = pruned
             .into_iter()
@@ -275,7 +278,7 @@ impl Judge {
         let mut old = Cow::Borrowed(read);
         if converted {
             old = Cow::Owned(self.relabelled(read, &version.name));
-            let pruned = match version.schema.fit(old.to_mut()) {
+            let pruned = match fit(version, old.to_mut()) {
                 Ok(pruned) => pruned,
                 Err(error) => {
                     let mut today = self.relabelled(&item.value, &version.name);
@@ -290,7 +293,7 @@ impl Judge {
             if !pruned.is_empty() && !prunes_known {
                 let already_today = self.live_today(version).map(|live| {
                     let mut today = self.relabelled(&item.value, &version.name);
-                    live.schema.fit(&mut today).unwrap_or_default()
+                    fit(live, &mut today).unwrap_or_default()
                 });
                 let pruned: Vec<Pruned> = pruned
                     .into_iter()
@@ -362,8 +365,14 @@ impl Judge {
         for lost in pruned {
             let place = place::at(&lost.at, &version.raw);
             let mut at = place.schema.clone();
-            at.push("properties".into());
-            let keyword = Keyword { at, words: String::new() };
+            let words = match lost.value {
+                Value::Null if place.is_described => "it is null, which is not allowed".to_owned(),
+                _ => {
+                    at.push("properties".into());
+                    String::new()
+                }
+            };
+            let keyword = Keyword { at, words };
             let value = cause::shown(&lost.value, self.redact);
             let node = self.live.at(&version.name).and_then(|live| place::value_at(&live.raw, &place.schema));
             let was_described = |name: &&String| node.is_some_and(|node| node["properties"].get(*name).is_some());
@@ -382,7 +391,7 @@ impl Judge {
     /// Adds the defaults that differ from the value that the live CRD gives the field.
     fn filled(
         &self,
-        defaulted: &[gantry_schema::Defaulted],
+        defaulted: &[Defaulted],
         version: &Compiled,
         object: &Value,
         today: &Value,
@@ -428,10 +437,13 @@ impl Judge {
                 }
             }
             for (manager, time) in last {
-                let removed = leaving.ask == Ask::Removed;
                 let manager = crate::text::cut(manager, 128).into_owned();
                 let when = time.map_or(String::new(), |time| format!("last {time}"));
-                effects.push(effect(Impact::WrittenAt { manager, removed }, when));
+                let impact = match leaving.ask {
+                    Ask::Removed => Impact::NotAppliable { manager },
+                    _ => Impact::WrittenAt { manager },
+                };
+                effects.push(effect(impact, when));
             }
         }
     }
@@ -461,6 +473,22 @@ impl Judge {
             lost: None,
         }
     }
+}
+
+/// [`gantry_schema::Schema::fit`], whose result includes the nulls that it drops.
+fn fit(version: &Compiled, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
+    let nulls = version.schema.dropped_nulls(object);
+    let mut pruned = version.schema.fit(object)?;
+    pruned.extend(nulls);
+    Ok(pruned)
+}
+
+/// [`gantry_schema::Schema::prepare_stored`], whose result includes the nulls that it drops.
+fn prepare_stored(version: &Compiled, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
+    let nulls = version.schema.dropped_nulls(object);
+    let (mut pruned, defaulted) = version.schema.prepare_stored(object)?;
+    pruned.extend(nulls);
+    Ok((pruned, defaulted))
 }
 
 /// The object at one version of the live CRD, and its validation.

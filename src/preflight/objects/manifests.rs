@@ -1,8 +1,10 @@
 //! Validates the custom resources among the manifests against the CRD that will be in force when they are written: the
 //! one among the manifests, otherwise the live one.
 
+mod recorded;
+
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -98,6 +100,21 @@ struct Definition {
     /// `the CRD among the manifests`, `the live CRD`
     whose: &'static str,
     name: String,
+    /// The schemas of the CRD's versions, each parsed at first use.
+    schemas: Vec<OnceLock<Option<Value>>>,
+}
+
+impl Definition {
+    fn new(crd: Arc<Crd>, conversion: Strategy, whose: &'static str, name: String) -> Self {
+        let schemas = crd.versions.iter().map(|_| OnceLock::new()).collect();
+        Definition { crd, conversion, whose, name, schemas }
+    }
+
+    /// The `openAPIV3Schema` of a version, served or not.
+    fn schema(&self, version: &str) -> Option<&Value> {
+        let at = self.crd.versions.iter().position(|known| &*known.name == version)?;
+        self.schemas[at].get_or_init(|| self.crd.versions[at].schema_value().ok()).as_ref()
+    }
 }
 
 /// The custom resources by the name of their CRD, as indices into the plan.
@@ -139,7 +156,7 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
                 }
                 let conversion = question::conversion(crd, live.unwrap_or(crd));
                 let whose = "the CRD among the manifests";
-                definitions.push((Definition { crd: Arc::clone(crd), conversion, whose, name: name.clone() }, objects));
+                definitions.push((Definition::new(Arc::clone(crd), conversion, whose, name.clone()), objects));
             }
             Err(reason) => found.unchecked.push(CouldNotCheck {
                 message: format!("custom resources of {name} cannot be validated: its manifest: {reason}"),
@@ -155,8 +172,8 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
                 match Crd::read(&raw) {
                     Ok(crd) => {
                         let conversion = question::conversion(&crd, &crd);
-                        let crd = Arc::new(crd);
-                        definitions.push((Definition { crd, conversion, whose: "the live CRD", name }, objects));
+                        let definition = Definition::new(Arc::new(crd), conversion, "the live CRD", name);
+                        definitions.push((definition, objects));
                     }
                     Err(reason) => found.unchecked.push(CouldNotCheck {
                         message: format!("custom resources of {name} cannot be validated: the live CRD: {reason}"),
@@ -312,6 +329,7 @@ impl Judging {
         if let Some((raw, _)) = &old {
             new = merge::merge(raw, &new, &self.version.raw, &self.manager);
         }
+        found.faults.extend(self.recorded(&new));
         if self.version.schema.prepare_applied(&mut new).is_err() {
             return found;
         }

@@ -16,6 +16,7 @@ mod defaults;
 pub mod definition;
 pub mod group;
 pub mod judge;
+pub mod managed;
 pub mod manifests;
 pub mod object;
 pub mod pass;

@@ -25,7 +25,7 @@ pub enum Ask {
     Stores,
     /// It is no longer served but still exists: who writes at it?
     Unserved,
-    /// It is removed: who writes at it, and what is stored at it?
+    /// It is removed: what is stored at it, and which objects name it in their managedFields?
     Removed,
 }
 
@@ -84,7 +84,7 @@ pub fn can_break(live: &Crd, desired: &Crd, prove: Prove<'_>) -> Questions {
     }
     for version in &live.versions {
         match desired.version(&version.name) {
-            None if version.served || stored(version) => ask(version, Ask::Removed),
+            None => ask(version, Ask::Removed),
             Some(after) if version.served && !after.served => ask(version, Ask::Unserved),
             _ => {}
         }

@@ -61,7 +61,7 @@ impl Cause {
             Impact::Pruned(_) => Fate::Pruned,
             Impact::Defaulted(_) => Fate::Defaulted,
             Impact::Undecided(_) => Fate::Undecided,
-            Impact::WrittenAt { .. } | Impact::StoredAt => return None,
+            Impact::NotAppliable { .. } | Impact::WrittenAt { .. } | Impact::StoredAt => return None,
         };
         let (node, keyword) = split(&effect.keyword.at);
         Some(Cause { version: effect.version.clone(), fate, node, keyword, field: effect.lost.clone() })

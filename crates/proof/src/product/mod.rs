@@ -311,10 +311,10 @@ impl<'s> ProductWalk<'_, 's> {
     }
 
     fn kinds(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
-        // The server drops a null from a field that is not nullable before it validates. In a field that no schema
-        // described, a null is one of the values that a type refuses.
-        let keeps_null = source.null || kw::is_unknown(structure) && !kw::has_type(target);
-        if keeps_null && !place.is_item && !kw::flag(target, "nullable") && !kw::is_unknown(target) {
+        // The server drops a null from a field that is not nullable before it validates. In a field or entry that no
+        // schema described, a null is one of the values that a type refuses.
+        let keeps_null = source.null || kw::is_undescribed(structure) && !kw::has_type(target);
+        if keeps_null && !place.is_item && !kw::flag(target, "nullable") && !kw::is_undescribed(target) {
             let constraints = Constraints { holds: source.holds.clone(), null: true, ..Constraints::default() };
             if constraints.holds.iter().all(|part| self.solver.takes(part, &Value::Null) != Some(false)) {
                 self.obligation(

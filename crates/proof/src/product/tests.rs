@@ -53,11 +53,18 @@ fn each_keyword_that_differs_is_a_question_of_its_own() {
     let list = |items: &Value| json!({"type": "array", "items": items});
     let map = |entry: &Value| json!({"type": "object", "additionalProperties": entry});
     let short = with(&text, "maxLength", json!(3));
-    let rows: [Row<'_>; 17] = [
+    let any = json!({"type": "object", "additionalProperties": true});
+    let open = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let null = with(&text, "nullable", json!(true));
+    let rows: [Row<'_>; 20] = [
         (text.clone(), with(&text, "description", json!("x")), &[]),
         (text.clone(), json!({"type": "integer"}), &[("^.f", Refused, "type: string → integer")]),
         (with(&text, "nullable", json!(true)), text.clone(), &[("^.f", Pruned, "nullable: true → false")]),
         (text.clone(), with(&text, "nullable", json!(true)), &[]),
+        // `additionalProperties: true` keeps nulls.
+        (any.clone(), map(&open), &[("^.f", Pruned, "nullable: true → false")]),
+        (any.clone(), map(&with(&open, "nullable", json!(true))), &[]),
+        (map(&null), any, &[]),
         (short.clone(), text.clone(), &[]),
         (text.clone(), short.clone(), &[("^.f", Refused, "maxLength: 3 added")]),
         (with(&text, "enum", json!(["a", "b"])), short.clone(), &[]),

@@ -201,6 +201,11 @@ impl Parser {
     fn selections(&mut self, mut expr: Expr) -> Parsed<Expr> {
         let depth = self.depth;
         loop {
+            if self.is("{")
+                && let Some(name) = type_name(&expr)
+            {
+                return Err(message_literal(&name));
+            }
             if self.accept(".") {
                 let optional = self.accept("?");
                 let name = self.identifier()?;
@@ -292,9 +297,6 @@ impl Parser {
                     let args = self.arguments()?;
                     return macros::global_call(name, args);
                 }
-                if self.is("{") {
-                    return Err(Problem::limit(format!("message literals such as {name}{{}} are not supported")));
-                }
                 Ok(Expr::Variable(name))
             }
             _ => Err(self.unexpected("an expression").into()),
@@ -328,6 +330,53 @@ impl Parser {
     }
 }
 
+/// The name in front of the braces of a message literal: `google.protobuf.Struct`.
+fn type_name(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Variable(name) => Some(name.clone()),
+        Expr::Path { root, steps } => {
+            let Expr::Variable(name) = &**root else { return None };
+            let names = steps.iter().map(|step| match step {
+                Step::Field { name, optional: false } => Some(name.as_str()),
+                _ => None,
+            });
+            let names: Option<Vec<&str>> = std::iter::once(Some(name.as_str())).chain(names).collect();
+            Some(names?.join("."))
+        }
+        _ => None,
+    }
+}
+
+/// The messages that the server knows, all in the package `google.protobuf`.
+const MESSAGES: &[&str] = &[
+    "Any",
+    "BoolValue",
+    "BytesValue",
+    "DoubleValue",
+    "Duration",
+    "Empty",
+    "FloatValue",
+    "Int32Value",
+    "Int64Value",
+    "ListValue",
+    "StringValue",
+    "Struct",
+    "Struct.FieldsEntry",
+    "Timestamp",
+    "UInt32Value",
+    "UInt64Value",
+    "Value",
+];
+
+fn message_literal(name: &str) -> Problem {
+    match name.strip_prefix("google.protobuf.") {
+        Some(message) if MESSAGES.contains(&message) => {
+            Problem::limit(format!("message literals such as {name}{{}} are not supported"))
+        }
+        _ => format!("undeclared reference to '{name}'").into(),
+    }
+}
+
 /// Appends a selection to `expr` if it is a path, or begins a path.
 fn extend(expr: Expr, step: Step) -> Parsed<Expr> {
     match expr {
@@ -339,5 +388,22 @@ fn extend(expr: Expr, step: Step) -> Parsed<Expr> {
             Ok(Expr::Path { root, steps })
         }
         root => Ok(Expr::Path { root: Box::new(root), steps: vec![step] }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_the_server_knows_is_a_limit_and_any_other_is_refused() {
+        let problem = |source: &str| parse(source).map(drop).map_err(|problem| (problem.text, problem.is_limit));
+        let limit = |name: &str| Err((format!("message literals such as {name}{{}} are not supported"), true));
+        assert_eq!(problem("google.protobuf.Struct{} == {}"), limit("google.protobuf.Struct"));
+        assert_eq!(problem("1 == .google.protobuf.Int32Value{value: 1}"), limit("google.protobuf.Int32Value"));
+        for name in ["google.protobuf.FieldMask", "google.protobuf", "Struct", "self.x"] {
+            assert_eq!(problem(&format!("{name}{{}} == 1")), Err((format!("undeclared reference to '{name}'"), false)));
+        }
+        assert_eq!(problem("{'a': 1}{} == 1"), Err(("unexpected \"{\" at byte 8".to_owned(), false)));
     }
 }

@@ -56,6 +56,7 @@ mod storage_version_loses_fields;
 mod storage_version_moved;
 mod subresource_removed;
 mod unknown_change;
+mod unserved_version_removed;
 mod validation_rule_change;
 mod version_deprecated;
 mod version_unserved;
@@ -116,6 +117,7 @@ pub static RULES: &[Rule] = &[
     storage_version_moved::RULE,
     subresource_removed::RULE,
     unknown_change::RULE,
+    unserved_version_removed::RULE,
     validation_rule_change::RULE,
     version_deprecated::RULE,
     version_unserved::RULE,

@@ -34,8 +34,9 @@ spec:
         },
         what_to_do: "Add the new version as the storage version and keep the old one, with `served: false` once no \
             client uses it. Write every object once (`kubectl get KIND -A -o yaml | kubectl replace -f -`, or a \
-            storage version migration), remove the old version from `status.storedVersions`, and only then remove it \
-            from the CRD.",
+            storage version migration), remove the old version from `status.storedVersions`, move the entries of \
+            `metadata.managedFields` that name it, and only then remove it from the CRD. The finding prints the \
+            commands.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data],
         severity: Severity::Error,
     },

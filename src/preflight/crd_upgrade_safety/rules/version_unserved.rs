@@ -37,7 +37,8 @@ spec:
 ",
         },
         what_to_do: "Make sure that no client uses the version any more: `managedFields` of the objects name the \
-            version at which each manager writes. If you missed one, `served: true` brings the version back.",
+            version at which each manager writes. If you missed one, `served: true` brings the version back. \
+            Before the version is removed, no `managedFields` may name it any more: see `ObjectInRemovedVersion`.",
         breaks: &[Breaks::Writers, Breaks::Readers],
         severity: Severity::Warning,
     },

@@ -11,7 +11,9 @@ pub static MANIFEST_REFUSED: RuleDoc = RuleDoc {
         live one; and a custom resource at a version that this CRD does not serve. If the object is already live, \
         gantry validates the update: the manifest is merged with the live object, and invalid values that do not \
         change are tolerated. Values that server-side apply cannot parse (a wrong type in the manifest or in the live \
-        object, and a duplicate) are not tolerated, and a null is refused if the schema does not allow it.",
+        object, and a duplicate) are not tolerated, and a null is refused if the schema does not allow it. Nor is an \
+        object whose `managedFields` name another version that the CRD does not have, or whose schema the live or the \
+        merged object does not fit: the server converts both to each of these versions.",
     why: "The server would refuse it in the middle of the deploy, after other objects have been written.",
     example: Example::Manifest {
         desired: "\

@@ -6,11 +6,15 @@ use crate::preflight::rule::{Example, RuleDoc};
 pub static REMOVED_VERSION: RuleDoc = RuleDoc {
     name: "ObjectInRemovedVersion",
     summary: "objects are stored or written at a version that is removed",
-    reports: "A removed version at which objects are or may be stored (error); and a version that is removed or no \
-        longer served at which a manager wrote objects, with the manager and the time of its last write, from \
-        `metadata.managedFields` (warning: the record does not show whether it still writes there).",
-    why: "An object that is stored at a removed version cannot be read; the API server refuses such a CRD. Clients \
-        that write at a version that is no longer served get a 404.",
+    reports: "A removed version at which objects are or may be stored (error); a removed version that \
+        `metadata.managedFields` of objects name, with the manager and the time of its last write (error); and a \
+        version that is no longer served at which a manager wrote objects (warning: `managedFields` do not show \
+        whether it still writes there).",
+    why: "An object that is stored at a removed version cannot be read; the API server refuses such a CRD. If \
+        `managedFields` of an object name a version that the CRD does not have, the server answers every server-side \
+        apply of the object with an error, whoever the manager of that entry is \
+        ([kubernetes/kubernetes#111937](https://github.com/kubernetes/kubernetes/issues/111937)). Writing the object \
+        again does not remove the entry. Clients that write at a version that is no longer served get a 404.",
     example: Example::Stored {
         live: "\
 spec:
@@ -30,8 +34,10 @@ metadata:
   - {manager: old-controller, operation: Update, apiVersion: test.example.com/v1alpha1, time: 2026-01-01T00:00:00Z}
 ",
     },
-    what_to_do: "For writers: move each manager that the finding names to a version that is still served. For stored \
-        objects: write each object once at the new storage version, remove the old version from \
+    what_to_do: "For writers: move each manager that the finding names to a version that is still served. Then, for a \
+        version that is to be removed, move the entries in `managedFields` with the command that the finding prints \
+        (it needs `jq`). This works before the version is removed and after. For \
+        stored objects: write each object once at the new storage version, remove the old version from \
         `status.storedVersions`, then remove it from the CRD.",
     breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
     severity: Severity::Error,

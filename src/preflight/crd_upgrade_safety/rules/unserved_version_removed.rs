@@ -1,0 +1,81 @@
+//! A version that is not served and at which no object is stored is removed.
+
+use crate::crd::{CrdPair, steps};
+use crate::finding::{Breaks, Severity};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
+use crate::preflight::objects::managed;
+use crate::preflight::rule::{Example, RuleDoc};
+
+pub const RULE: Rule = Rule {
+    doc: RuleDoc {
+        name: "UnservedVersionRemoved",
+        summary: "a version is removed that `managedFields` of objects may still name (warning)",
+        reports: "A version that the live CRD has with `served: false`, at which no object is stored, and which the \
+            desired CRD does not have.",
+        why: "This is the right last step of removing a version, unless `metadata.managedFields` of an object still \
+            name it, because some manager once wrote the object at it. Then the server answers every server-side apply \
+            of the object with an error \
+            ([kubernetes/kubernetes#111937](https://github.com/kubernetes/kubernetes/issues/111937)). Writing the \
+            objects again, as for a storage version migration, does not change these entries.",
+        example: Example::Crd {
+            live: "\
+spec:
+  versions:
+  - name: v1alpha1
+    served: false
+    storage: false
+  - name: v1beta1
+    served: true
+    storage: true
+status:
+  storedVersions: [v1beta1]
+",
+            desired: "\
+spec:
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+",
+        },
+        what_to_do: "Enable `CustomResourceValidation`: it reads the objects, and reports those that name the version as \
+            errors (`ObjectInRemovedVersion`). Or run the command that the finding prints before the deploy: it moves \
+            such entries to another version.",
+        breaks: &[Breaks::Writers],
+        severity: Severity::Warning,
+    },
+    weight: Weight::Beyond { semantic: Severity::Warning },
+    claims: &[],
+    hides_others: false,
+    judge: Judge::Crd(judge),
+};
+
+fn judge(pair: &CrdPair) -> Vec<Found> {
+    let CrdPair { live, desired, .. } = pair;
+    let removed = live.versions.iter().filter(|version| {
+        !version.served && !live.is_stored(&version.name) && desired.version(&version.name).is_none()
+    });
+    removed
+        .map(|version| {
+            let name = &version.name;
+            let first = "CustomResourceValidation reports objects that name it";
+            let help = match managed::remaining(live, desired) {
+                Some(to) => format!("{first}; this command changes them: {}", managed::move_all(live, &[name], to)),
+                None => first.to_owned(),
+            };
+            let diagnosis = Diagnosis {
+                message: format!(
+                    "version {name} is removed: an object whose managedFields name it can no longer be written by \
+                        server-side apply"
+                )
+                .into(),
+                documented: None,
+                help: help.into(),
+                at: steps::versions(),
+                label: Some(format!("the live CRD has {name}")),
+                ..Diagnosis::default()
+            };
+            Found { version: Some(name.to_string()), diagnosis }
+        })
+        .collect()
+}

@@ -1,0 +1,94 @@
+//! Entries of `metadata.managedFields` at other versions than that of an apply.
+//!
+//! At each server-side apply, the server converts the live and the merged object to the version of every entry, whoever
+//! the managers are, and parses them by the schema of that version. It refuses the apply if the CRD does not have the
+//! version, served or not, or if an object does not fit the schema. Writing an object again, also by a storage version
+//! migration, leaves the entries as they are.
+//! Source: <https://github.com/kubernetes/kubernetes/issues/111937>
+
+use serde_json::Value;
+
+use crate::crd::Crd;
+use crate::resource::ObjectRef;
+
+/// An entry in `managedFields`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'o> {
+    pub manager: &'o str,
+    pub version: &'o str,
+}
+
+/// The entries at versions of this CRD's group, in the order of the object.
+pub fn entries<'o>(object: &'o Value, crd: &Crd) -> Vec<Entry<'o>> {
+    let entries = object["metadata"]["managedFields"].as_array();
+    let of_group = entries.into_iter().flatten().filter_map(|entry| {
+        let version = entry["apiVersion"].as_str()?.strip_prefix(&*crd.group)?.strip_prefix('/')?;
+        Some(Entry { manager: entry["manager"].as_str().unwrap_or_default(), version })
+    });
+    of_group.collect()
+}
+
+/// The version to move entries to: the storage version of `desired`, or another one that both CRDs have.
+pub fn remaining<'c>(live: &Crd, desired: &'c Crd) -> Option<&'c str> {
+    let storage = desired.storage().into_iter();
+    let mut both = storage.chain(&desired.versions).filter(|version| live.version(&version.name).is_some());
+    both.next().map(|version| &*version.name)
+}
+
+/// The command that moves the entries of all objects from these versions to another one.
+pub fn move_all(crd: &Crd, from: &[&str], to: &str) -> String {
+    let everywhere = if crd.is_namespaced() { " --all-namespaces" } else { "" };
+    moving(crd, &format!("{}{everywhere}", crd.plural_and_group()), ".items[]", from, to)
+}
+
+/// The same for one object.
+pub fn move_one(crd: &Crd, object: &ObjectRef, from: &[&str], to: &str) -> String {
+    let namespace = object.namespace.as_ref().map(|namespace| format!(" --namespace {namespace}"));
+    let target = format!("{} {}{}", crd.plural_and_group(), object.name, namespace.unwrap_or_default());
+    moving(crd, &target, "", from, to)
+}
+
+fn moving(crd: &Crd, target: &str, each: &str, from: &[&str], to: &str) -> String {
+    let is_old: Vec<String> = from.iter().map(|from| format!(".apiVersion == {:?}", crd.api_version(from))).collect();
+    format!(
+        "kubectl get {target} -o json --show-managed-fields | jq '({each}.metadata.managedFields[]? | select({})).apiVersion \
+         = {:?}' | kubectl replace -f -",
+        is_old.join(" or "),
+        crd.api_version(to)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn crd(versions: &[&str]) -> Crd {
+        let versions: Vec<Value> = versions
+            .iter()
+            .map(|name| json!({"name": name, "served": false, "storage": *name == "v1", "schema": {"openAPIV3Schema": {"type": "object"}}}))
+            .collect();
+        let spec =
+            json!({"group": "g", "scope": "Namespaced", "names": {"kind": "K", "plural": "ks"}, "versions": versions});
+        Crd::parse(&json!({"apiVersion": "apiextensions.k8s.io/v1", "spec": spec}).to_string()).unwrap()
+    }
+
+    #[test]
+    fn entries_at_versions_of_the_group_are_found() {
+        let entry = |manager: &str, version: &str| json!({"manager": manager, "apiVersion": version});
+        let object = json!({"metadata": {"managedFields": [entry("a", "g/v1"), entry("b", "g/v2"), entry("b", "g/v2"),
+            entry("c", "other/v3"), entry("c", "v1"), json!({"manager": "d"}), entry("e", "gg/v3")]}});
+        let found: Vec<_> =
+            entries(&object, &crd(&["v1"])).iter().map(|entry| (entry.manager, entry.version)).collect();
+        assert_eq!(found, [("a", "v1"), ("b", "v2"), ("b", "v2")]);
+        assert_eq!(entries(&json!({"metadata": {}}), &crd(&["v1"])), []);
+    }
+
+    #[test]
+    fn entries_move_to_a_version_that_stays() {
+        assert_eq!(remaining(&crd(&["v1", "v2"]), &crd(&["v2", "v1"])), Some("v1"), "the storage version");
+        assert_eq!(remaining(&crd(&["v2", "v3"]), &crd(&["v1", "v3"])), Some("v3"));
+        assert_eq!(remaining(&crd(&["v2"]), &crd(&["v1"])), None);
+    }
+}

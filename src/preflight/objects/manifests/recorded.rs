@@ -1,0 +1,69 @@
+//! What the versions in `managedFields` of the live object prevent: see [`managed`].
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Fault, Judging, Wrong};
+use crate::crd::Strategy;
+use crate::finding::Complaint;
+use crate::preflight::objects::managed;
+use gantry_schema::typed::{self, Duplicates};
+
+impl Judging {
+    /// The fault that the server refuses the apply because of a version that `managedFields` of the live object name.
+    /// `new` is the merged object.
+    pub(super) fn recorded(&self, new: &Value) -> Option<Fault> {
+        let live = self.change.live.as_ref().filter(|_| self.change.is_written())?;
+        let crd = &self.definition.crd;
+        let live = live.raw.value();
+        let entries = managed::entries(&live, crd);
+        let missing: Vec<_> = entries.iter().filter(|entry| crd.version(entry.version).is_none()).collect();
+        if let Some(entry) = missing.first() {
+            let why = format!(
+                "the server refuses every server-side apply of the live object: its managedFields have an entry of {} at \
+                 {}, a version that {} does not have",
+                entry.manager, entry.version, self.definition.whose
+            );
+            return Some(self.fault_of(&missing, why));
+        }
+        // With a webhook, only the webhook knows the object at another version.
+        if self.definition.conversion == Strategy::Webhook {
+            return None;
+        }
+        for entry in entries.iter().filter(|entry| *entry.version != *self.version.name) {
+            let Some(schema) = self.definition.schema(entry.version) else { continue };
+            let problem = |object: &Value| typed::unreadable(schema, object, Duplicates::Refused).into_iter().next();
+            let (whose, problem) = match problem(&live) {
+                Some(problem) => ("the live object", problem),
+                None => ("the object", problem(new)?),
+            };
+            let said = if self.redact { problem.words().to_owned() } else { problem.to_string() };
+            let why = format!(
+                "the server refuses the server-side apply, because {whose} does not fit {}, at which {} has an entry in \
+                 managedFields: {said}",
+                entry.version, entry.manager
+            );
+            return Some(self.fault_of(&[entry], why));
+        }
+        None
+    }
+
+    fn fault_of(&self, entries: &[&managed::Entry<'_>], why: String) -> Fault {
+        let versions: BTreeSet<&str> = entries.iter().map(|entry| entry.version).collect();
+        let versions: Vec<&str> = versions.into_iter().collect();
+        let to = &self.version.name;
+        let command = managed::move_one(&self.definition.crd, &self.change.desired.object, &versions, to);
+        Fault {
+            change: self.index,
+            wrong: Wrong::Refused,
+            version: to.to_string(),
+            path: Some("metadata.managedFields".to_owned()),
+            complaint: Complaint::Refused(why.clone()),
+            message: why,
+            help: format!("move the entries to {to}: {command}"),
+            at: vec!["apiVersion".into()],
+            label: format!("managedFields of the live object name {}", versions.join(", ")),
+        }
+    }
+}
