@@ -1,15 +1,15 @@
-//! A graph of edges without cycles. Adding an edge is cheap where the order that the graph has already allows it, and looks only
-//! at the nodes in between where it does not. Source: Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic
+//! A directed graph without cycles. Adding an edge is cheap if the current order allows it; otherwise, only the nodes between
+//! the two are visited. Source: Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic
 //! graphs".
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// How far the earlier node of an edge has to be before the later one starts.
+/// The state that the earlier node of an edge must reach before the later one starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Until {
     Written,
-    /// Written, and of CRDs also served.
+    /// Written, and CRDs also served.
     Served,
     Ready,
 }
@@ -23,22 +23,22 @@ pub struct Edge {
 }
 
 pub struct Acyclic {
-    /// For each node, those that it comes after. May have several edges to one node.
+    /// For each node, the nodes that it comes after. A node can occur more than once.
     after: Vec<Vec<(usize, Until)>>,
-    /// For each node, those that come after it.
+    /// For each node, the nodes that come after it.
     before: Vec<Vec<usize>>,
-    /// For each node, its place in one order that all edges agree with.
+    /// For each node, its place in a topological order.
     place: Vec<usize>,
-    /// For each node, the last search that found it.
+    /// For each node, the number of the last search that found it.
     found: Vec<usize>,
     searches: usize,
 }
 
 impl Acyclic {
-    /// A graph with these edges, in which the nodes are in the order of these keys as far as possible.
+    /// A graph with these edges, whose topological order follows these keys where the edges allow it.
     ///
     /// # Errors
-    /// The edges form a cycle: nodes of which each comes after the next one; the last one is the first one.
+    /// The edges form a cycle. Each of the nodes comes after the next one; the last one repeats the first one.
     pub fn new<K: Ord>(edges: impl Iterator<Item = Edge>, keys: &[K]) -> Result<Self, Vec<usize>> {
         let count = keys.len();
         let mut graph = Acyclic {
@@ -71,7 +71,7 @@ impl Acyclic {
         }
     }
 
-    /// A cycle that is reached from this node, which has no place.
+    /// A cycle that can be reached from this node, which has no place.
     fn cycle(&self, node: usize) -> Vec<usize> {
         let (mut path, mut seen) = (Vec::new(), BTreeMap::new());
         let mut node = node;
@@ -82,7 +82,7 @@ impl Acyclic {
             }
             path.push(node);
             let unplaced = self.after[node].iter().find(|(earlier, _)| self.place[*earlier] == usize::MAX);
-            // Each node without a place comes after another one.
+            // A node without a place comes after another one without a place.
             let Some((earlier, _)) = unplaced else { return path };
             node = *earlier;
         }
@@ -100,7 +100,7 @@ impl Acyclic {
         }
         let (low, high) = (self.place[later], self.place[earlier]);
         if low < high {
-            // Only nodes in between can be on a path between the two.
+            // A path between the two visits only nodes with places in between.
             let Some(mut behind) =
                 self.search(later, Some(earlier), |graph, node| &graph.before[node], |place| place <= high)
             else {
@@ -121,7 +121,7 @@ impl Acyclic {
         true
     }
 
-    /// The nodes that are reached from `start` over places that fit, and `start`; `None` if `end` is one of them.
+    /// `start` and the nodes that can be reached from it through nodes whose places fit; `None` if `end` is one of them.
     fn search<E: Copy + Target>(
         &mut self,
         start: usize,
@@ -148,7 +148,8 @@ impl Acyclic {
         Some(all)
     }
 
-    /// For each node, those that it comes after, each once, without those that follow from others.
+    /// For each node, the nodes that it comes after, without duplicates and without those that follow from other edges
+    /// (a transitive reduction).
     pub fn direct(&mut self) -> Vec<Vec<(usize, Until)>> {
         (0..self.after.len()).map(|node| self.direct_of(node)).collect()
     }
@@ -163,7 +164,7 @@ impl Acyclic {
         if after.len() == 1 {
             return after.into_iter().collect();
         }
-        // What follows from others: each node that any of them comes after, and how far it has to be for that.
+        // The edges that follow from others: each node that any of them comes after, and the state it must reach for that.
         self.searches += 1;
         let mut follows: BTreeMap<usize, Until> = BTreeMap::new();
         let mut all: Vec<usize> = after.keys().copied().collect();
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(graph.place, [4, 3, 2, 1, 0]);
     }
 
-    /// Beside a search of all paths.
+    /// Compared with a search of all paths.
     #[test]
     fn edges_in_any_order_are_judged_as_by_a_search_of_the_whole_graph() {
         let mut random = 7u64;

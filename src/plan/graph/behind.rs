@@ -1,11 +1,12 @@
-//! Who is called while a deploy writes: the workloads behind the Services of webhooks and APIServices. Until such a workload is
-//! ready, every request that the webhook matches would fail.
+//! The workloads behind the Services of webhooks and APIServices, which the API server calls while a deploy writes. Until such
+//! a workload is ready, every request that the webhook matches fails.
 //!
-//! A webhook configuration or an APIService waits until the workload is ready only if the server can verify its certificate from
-//! the start. Without a CA bundle the workload fills one in itself, and may not become ready before the configuration exists.
+//! A webhook configuration or an APIService waits until the workload is ready only if the server can verify its certificate
+//! from the start. Without a CA bundle, the workload fills it in itself, and may not become ready before the configuration
+//! exists.
 //!
-//! A custom resource that a webhook is called for waits until the workload is ready. Of a webhook that this deploy brings, that
-//! holds only in a deploy that waits: it writes the custom resource after the configuration, and any other before it.
+//! A custom resource for which a webhook is called waits until the workload is ready. For a webhook that the same deploy adds,
+//! this holds only if the deploy waits: then the custom resource is written after the configuration, otherwise before it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,26 +26,26 @@ type Labels = BTreeMap<String, String>;
 /// A webhook configuration, a policy or an APIService that is written.
 #[derive(Debug, Default)]
 pub struct Caller {
-    /// Those of its Services with workloads that are written.
+    /// Its Services whose workloads are written, by their numbers.
     pub services: Vec<usize>,
-    /// The server can verify their certificates.
+    /// Whether the server can verify their certificates.
     pub is_trusted: bool,
-    /// The kinds that it is about.
+    /// The kinds that it applies to.
     pub kinds: Kinds,
-    /// The policy of a binding.
+    /// The policy that a policy binding binds.
     pub policy: Option<String>,
 }
 
 /// What a custom resource waits for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Services of which the workloads have to be ready.
+    /// The Services whose workloads have to be ready.
     pub services: Vec<usize>,
-    /// The changes that are webhook configurations and APIServices, which have to be written.
+    /// The webhook configurations and APIServices that have to be written first, as indices of their changes.
     pub callers: Vec<usize>,
 }
 
-/// Services are numbered: those with workloads that are written.
+/// The callers and the workloads behind them. The Services whose workloads are written are numbered.
 #[derive(Debug, Default)]
 pub struct Behind {
     /// By the index of the change.
@@ -70,16 +71,16 @@ struct Webhook {
 /// When a webhook is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Occasion {
-    /// It is live.
+    /// It is live, so it is called for every write.
     Now,
-    /// This change brings it.
+    /// Once this change is written.
     After(usize),
-    /// This deploy brings it, for all versions but this one.
+    /// This deploy adds a conversion webhook, which is called for all versions except the stored one, named here.
     Converting(String),
 }
 
 impl Behind {
-    /// Each change has its stage.
+    /// The callers of these changes; `stages` has the stage of each change.
     pub fn of(changes: &[Change], stages: &[Stage], waits: bool) -> Self {
         let all = || changes.iter().zip(stages).enumerate();
         let written = || all().filter(|(_, (change, _))| change.is_written());
@@ -140,7 +141,7 @@ impl Behind {
             }
         }
         if self.waits {
-            // The workload may not become ready without these.
+            // The workload may not become ready before these are written.
             let is_needed = |caller: &Caller| {
                 !caller.is_trusted && caller.services.iter().any(|service| services.contains(service))
             };
@@ -184,10 +185,10 @@ fn caller(change: &Change, stage: Stage) -> Option<(Caller, BTreeSet<Name>)> {
     Some((caller, clients.into_iter().filter_map(service).collect()))
 }
 
-/// The webhooks of a configuration or a CRD that custom resources wait for: live ones, and those that the change brings.
+/// The webhooks of a configuration or a CRD that custom resources may wait for: live ones, and those that the change adds.
 fn webhooks(index: usize, change: &Change) -> Vec<Found> {
     let object = &change.desired.object;
-    // Most CRDs have none, and parsing them is expensive.
+    // Most CRDs have no webhook, and parsing them is expensive.
     let live = change.live.as_ref().filter(|live| !object.is_crd() || live.raw.json().contains("\"Webhook\""));
     let desired = change.is_written() && (!object.is_crd() || change.desired.may_contain(&["Webhook"]));
     let mut found: Vec<Found> = live.map(|live| of_object(&live.raw.value(), &Occasion::Now)).unwrap_or_default();
@@ -260,7 +261,7 @@ fn selectors<'a, 'c>(named: &BTreeSet<&'a Name>, services: impl Iterator<Item = 
         let object = &change.desired.object;
         let place = (object.namespace.as_deref().unwrap_or_default(), object.name.as_str());
         let Some(name) = named.get(&place) else { continue };
-        // A Service without a selector has Endpoints that somebody else writes.
+        // The Endpoints of a Service without a selector are written by another client.
         let Ok(Service { spec }) = serde_json::from_str(&change.desired.raw.json()) else { continue };
         if !spec.selector.is_empty() {
             selectors.entry(name.0.as_str()).or_default().push((*name, spec.selector));

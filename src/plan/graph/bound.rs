@@ -1,4 +1,4 @@
-//! Whom a RoleBinding or a ClusterRoleBinding gives rights to, as far as that matters for the order.
+//! The service accounts that a RoleBinding or a ClusterRoleBinding grants permissions to, as far as the order depends on them.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub struct Bound {
     pub cluster_role: Option<String>,
     /// The namespaces of its service accounts.
     pub namespaces: BTreeSet<String>,
-    /// It names all service accounts.
+    /// Whether it applies to all service accounts.
     pub is_everywhere: bool,
 }
 
@@ -43,7 +43,7 @@ struct Subject {
     namespace: Option<String>,
 }
 
-/// What cannot be read names nobody: the server refuses it.
+/// A binding that cannot be parsed has no subjects: the server refuses it.
 pub fn read(change: &Change) -> Bound {
     let Ok(binding) = serde_json::from_str::<Binding>(&change.desired.raw.json()) else { return Bound::default() };
     let is_cluster_role = binding.role_ref.kind == "ClusterRole";

@@ -1,8 +1,9 @@
-//! The default order: which objects wait for which others, where no rule says more.
+//! The default order: which objects wait for which other objects, unless rules say otherwise.
 //!
-//! Objects that wait for the same others are a set, so that the work and the graph grow with the number of namespaces, and
-//! not with the number of pairs of objects. Nobody waits for what is in another namespace, except for a Service that is called,
-//! and for a binding that gives rights to an account of the namespace.
+//! Objects that wait for the same objects form a set. So the time and the size of the graph grow with the number of
+//! namespaces, and not with the number of pairs of objects. An object does not wait for objects in other namespaces, except
+//! for the workloads behind a Service that the server calls, and for bindings that grant permissions to a service account of
+//! its namespace.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -30,43 +31,43 @@ enum Key<'a> {
     /// Not written.
     Rest,
     Namespace(&'a str),
-    /// A CRD of which objects are written.
+    /// A CRD whose objects are also written.
     Crd(usize),
     OtherCrds,
-    /// All CRDs, without a member.
+    /// All CRDs. Has no members.
     Crds,
     /// Cluster-scoped, or in a namespace.
     Stage(Stage, Option<&'a str>),
     StorageClass(&'a str),
     /// With the name of a StorageClass.
     Storage(Stage, Option<&'a str>, Option<String>),
-    /// Referred to by these sets of bindings.
+    /// The role of these sets of bindings.
     ClusterRole(Vec<usize>),
     /// With the namespaces of its accounts.
     Binding(Stage, Option<&'a str>, bool, Vec<String>),
-    /// Behind these Services.
+    /// Selected by these Services.
     Workload(Option<&'a str>, Vec<usize>),
-    /// Of a CRD, if it is among the manifests, with the number of what they wait for.
+    /// Custom resources in a namespace, with their CRD if it is among the manifests, and the index into `Building::asked`.
     Other(Option<&'a str>, Option<usize>, usize),
-    /// About these kinds, with these Services.
+    /// An admission object or an APIService: the kinds that it applies to, its Services, and whether it is trusted.
     Caller(Stage, Vec<usize>, Vec<usize>, bool),
-    /// All objects of these kinds, without a member.
+    /// All objects of these kinds. Has no members.
     Kinds(Vec<usize>),
-    /// What several sets of custom resources wait for, without a member.
+    /// What several sets of custom resources wait for. Has no members.
     Asked(usize),
 }
 
-/// The rank of sets without a member.
+/// The rank of sets without members.
 const HUB: u8 = 0;
 
-/// The stages in its own namespace that a stage waits for. The Namespace comes before all of them.
+/// The stages that a stage waits for in its own namespace, in addition to the Namespace.
 fn own(stage: Stage) -> &'static [Stage] {
     use Stage::{Account, Binding, Claim, Config, Front, Guard, Limit, Other, Role, Service, Workload};
     match stage {
         Account | Role | Claim => &[Limit],
         Config => &[Limit, Account],
         Binding => &[Limit, Role],
-        // A binding may give the right to write it.
+        // A binding may grant the permission to write it.
         Service => &[Limit, Role, Binding],
         Workload => &[Limit, Guard, Account, Config, Claim, Role, Binding, Service],
         Front => &[Limit, Service, Workload],
@@ -75,12 +76,12 @@ fn own(stage: Stage) -> &'static [Stage] {
     }
 }
 
-/// The default order of a plan. A deploy that `waits` ends when everything is ready.
+/// The default order of a plan. `waits`: whether the deploy waits until everything is ready.
 pub fn of(changes: &[Change], waits: bool) -> Defaults {
     Building::new(changes, waits).build()
 }
 
-/// The order of deletions: each stage is gone before the next one begins.
+/// The order of deletions: each stage is gone before the next one starts.
 pub fn of_stages(stages: impl Iterator<Item = u8>) -> Defaults {
     let of: Vec<u8> = stages.collect();
     let known: BTreeSet<u8> = of.iter().copied().collect();
@@ -93,7 +94,7 @@ pub fn of_stages(stages: impl Iterator<Item = u8>) -> Defaults {
     Defaults { sets: known.iter().enumerate().map(set).collect(), of: of.iter().map(place).collect() }
 }
 
-/// Sets of custom resources, and the callers that they are written after.
+/// Sets of custom resources, and the sets of callers that are written before them.
 struct Asking {
     callers: BTreeSet<usize>,
     sets: BTreeSet<usize>,
@@ -109,11 +110,11 @@ struct Building<'a> {
     of: Vec<usize>,
     /// The sets of a stage in a namespace, or of a cluster-scoped stage.
     stages: HashMap<(Stage, Option<&'a str>), Vec<usize>>,
-    /// The sets of bindings that give rights to accounts of a namespace; of `None` in all.
+    /// The sets of bindings that grant permissions to service accounts of a namespace; `None` is every namespace.
     bound: HashMap<Option<String>, BTreeSet<usize>>,
-    /// The sets of objects of a kind, which has a number.
+    /// The sets that contain objects of a kind.
     kinds: BTreeMap<(&'a str, &'a str), BTreeSet<usize>>,
-    /// What custom resources wait for, each once.
+    /// What custom resources wait for, without duplicates.
     asked: Vec<Asked>,
 }
 
@@ -167,7 +168,7 @@ impl<'a> Building<'a> {
                 Stage::StorageClass => Key::StorageClass(&object.name),
                 Stage::Volume | Stage::Claim => Key::Storage(stage, namespace, class(change)),
                 Stage::ClusterRole => Key::ClusterRole(bindings.get(object.name.as_str()).cloned().unwrap_or_default()),
-                // These are known already.
+                // `bindings` has added these.
                 Stage::ClusterBinding | Stage::Binding => continue,
                 Stage::Workload => {
                     Key::Workload(namespace, self.behind.workloads.get(&index).cloned().unwrap_or_default())
@@ -183,12 +184,12 @@ impl<'a> Building<'a> {
         }
         self.callers(&callers);
         self.connect();
-        // Independent of the order in hash maps.
+        // The result must not depend on the order of hash maps.
         self.sets.iter_mut().for_each(|set| set.after.sort_unstable_by_key(|wait| (wait.set, wait.until)));
         Defaults { sets: self.sets, of: self.of }
     }
 
-    /// The number of what a custom resource waits for.
+    /// What a custom resource waits for, as an index into `self.asked`.
     fn asked(&mut self, known: &mut HashMap<&'a Resource, usize>, change: &'a Change) -> usize {
         *known.entry(&change.resource).or_insert_with(|| {
             let asked = self.behind.asked_about(&change.resource);
@@ -199,7 +200,7 @@ impl<'a> Building<'a> {
         })
     }
 
-    /// The set with this key. A new one has this rank.
+    /// The set with this key. If it does not exist, it is created with this rank.
     fn set(&mut self, key: Key<'a>, rank: u8) -> usize {
         *self.keys.entry(key).or_insert_with(|| {
             self.sets.push(Set { rank, after: Vec::new() });
@@ -231,7 +232,7 @@ impl<'a> Building<'a> {
         set
     }
 
-    /// Puts all bindings into sets. Returns the sets that refer to each ClusterRole.
+    /// Puts all bindings into sets. Returns the sets that bind each ClusterRole.
     fn bindings(&mut self) -> HashMap<String, Vec<usize>> {
         let mut of_roles: HashMap<String, BTreeSet<usize>> = HashMap::new();
         for (index, change) in self.changes.iter().enumerate().filter(|(_, change)| change.is_written()) {
@@ -253,7 +254,7 @@ impl<'a> Building<'a> {
         of_roles.into_iter().map(|(role, sets)| (role, sets.into_iter().collect())).collect()
     }
 
-    /// Puts admission objects and APIServices into sets, and connects them with what they are about.
+    /// Puts admission objects and APIServices into sets, and connects them with the objects that they apply to.
     fn callers(&mut self, indices: &[usize]) {
         let all: Vec<((&str, &str), Vec<usize>)> =
             self.kinds.iter().map(|(kind, sets)| (*kind, sets.iter().copied().collect())).collect();
@@ -274,7 +275,7 @@ impl<'a> Building<'a> {
             let policy = policy.map(|name| of_policies.get(name).copied());
             let kinds = match (stage, policy) {
                 (Stage::PolicyBinding, Some(Some(_))) => Vec::new(),
-                // What a policy that is live already is about is not known.
+                // The kinds that a live policy applies to are unknown.
                 (Stage::PolicyBinding, _) => (0..all.len()).collect(),
                 _ => about(caller),
             };
@@ -293,7 +294,7 @@ impl<'a> Building<'a> {
         let asking = self.connect_callers(indices);
         for (kinds, sets) in users.into_iter().filter(|(kinds, _)| !kinds.is_empty()) {
             let mut about: BTreeSet<usize> = kinds.iter().flat_map(|kind| all[*kind].1.iter().copied()).collect();
-            // What is asked about comes after who is asked.
+            // Custom resources that wait for the caller are written after it.
             for asking in asking.iter().filter(|asking| !asking.callers.is_disjoint(&sets)) {
                 about.retain(|set| !asking.sets.contains(set));
             }
@@ -313,7 +314,7 @@ impl<'a> Building<'a> {
         set
     }
 
-    /// Connects callers with the workloads behind their Services, and custom resources with both.
+    /// Makes callers wait for the workloads behind their Services, and custom resources for both.
     fn connect_callers(&mut self, indices: &[usize]) -> Vec<Asking> {
         let workloads = self.keys.iter().filter_map(|(key, set)| match key {
             Key::Workload(_, services) => Some((services.clone(), *set)),
@@ -364,7 +365,7 @@ impl<'a> Building<'a> {
         all
     }
 
-    /// Connects all other sets.
+    /// Adds the waits of all other sets.
     fn connect(&mut self) {
         let crds: Vec<usize> = self.stages.get(&(Stage::Crd, None)).cloned().unwrap_or_default();
         let crds = match &crds[..] {
@@ -443,7 +444,7 @@ impl<'a> Building<'a> {
             general.dedup();
             let is_general = matches!(stage, Stage::Workload | Stage::Front | Stage::Other);
             for set in sets {
-                // A Namespace that something else creates (`kapp.k14s.io/exists`) is not written, but waited for.
+                // A Namespace that something else creates (`kapp.k14s.io/exists`) is not written, but it is awaited.
                 self.wait(set, &specific, Until::Served, false);
                 self.wait(set, &general, Until::Written, is_general);
             }
@@ -456,12 +457,12 @@ impl<'a> Building<'a> {
     }
 }
 
-/// Whether something else has to create the Namespace before anything can be written into it.
+/// Whether something else has to create the Namespace before objects can be written into it.
 fn is_absent_namespace(change: &Change) -> bool {
     change.desired.object.is_namespace() && strategy::is_missing(change)
 }
 
-/// A CRD that may have to be served before something else is written, also one that does not change.
+/// Whether the object is a CRD that may have to be served before its objects are written. It need not change itself.
 fn is_awaited_crd(change: &Change) -> bool {
     change.desired.object.is_crd() && change.desired.bundle.is_none()
 }

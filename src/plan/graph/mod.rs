@@ -184,7 +184,7 @@ struct Object<'a> {
 }
 
 impl Object<'_> {
-    /// Whether the manifest may contain one of these words. In objects of bundles they have no effect.
+    /// Whether the manifest may contain one of these words. Objects of bundles ignore them.
     fn may_contain(&self, words: &[&str]) -> bool {
         self.manifest.bundle.is_none() && self.manifest.may_contain(words)
     }
@@ -316,8 +316,8 @@ fn turned_round(written: &[Placed<'_>], deleted: &[Placed<'_>]) -> Vec<Problem> 
     problems
 }
 
-/// How to delete an object before another one is written. An object that is live would be deleted if the manifests left it
-/// out.
+/// How to delete an object before another one is written. If the other one is live, leaving it out of the manifests would
+/// delete it, too.
 fn in_two_deploys(deleted: &ObjectRef, written: &ObjectRef, is_live: bool) -> String {
     let first = match is_live {
         false => format!("first without {written}, which deletes {deleted}, then with all manifests"),
@@ -329,7 +329,7 @@ fn in_two_deploys(deleted: &ObjectRef, written: &ObjectRef, is_live: bool) -> St
     format!("deploy twice: {first}. If the order does not matter, deploy first with --prune=no, or remove the rule")
 }
 
-/// Rules about groups that no object of the manifests is in: mostly misspelt names.
+/// Rules about groups without any object of the manifests. Usually the name is misspelt.
 fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> Vec<Problem> {
     let groups: BTreeSet<&Group> = orderings.values().flat_map(|ordering| &ordering.groups).collect();
     let mut said = BTreeSet::new();
@@ -339,7 +339,7 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
         for rule in &ordering.rules {
             // The group may have only objects that are deleted.
             let is_here = rule.operation == rule.other;
-            // Rules of a configuration may concern other manifests, and those about the groups that kapp makes by kind do.
+            // Rules of a configuration may be about other manifests; those about kapp's groups by kind always are.
             let is_by_kind = matches!(&rule.group, Group::Named(name) if name.starts_with(BY_KIND));
             let is_general = matches!(rule.source, Source::Binding(..)) && (rule.is_optional || is_by_kind);
             let is_here = is_here && !is_general;

@@ -18,32 +18,32 @@ pub struct Node<'a> {
     pub set: usize,
     /// `None` without rules and groups.
     pub ordering: Option<&'a Ordering>,
-    /// Whether it is written or deleted. What is not may still be awaited by rules.
+    /// Whether it is written or deleted. Rules may also make objects wait for one that is not.
     pub is_written: bool,
 }
 
-/// Objects that wait for the same others by default.
+/// Objects that wait for the same objects by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Set {
-    /// Of steps that could start at the same time, lower ranks are listed first.
+    /// Of the steps that could start at the same time, those with lower ranks are listed first.
     pub rank: u8,
     /// The sets that it waits for.
     pub after: Vec<Wait>,
 }
 
-/// A set waits for another one.
+/// A wait of a set for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     pub set: usize,
     pub until: Until,
-    /// Of edges that contradict each other, the specific one counts.
+    /// If edges contradict each other, general ones are dropped first.
     pub is_general: bool,
 }
 
 /// Objects that are written in parallel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Step {
-    /// Indices of the objects. Empty where steps wait only for other steps through it.
+    /// The indices of the objects. Empty if the step only makes other steps wait.
     pub members: Vec<usize>,
     /// The indices of the steps that have to be written before this one starts. All of them are earlier in the list.
     pub after: Vec<usize>,
@@ -51,7 +51,7 @@ pub struct Step {
     pub ready: Vec<usize>,
     /// The indices of the steps that rules make it wait for, not only the default order.
     pub needs: Vec<usize>,
-    /// Something that is written waits until its objects are ready, and not only until its CRDs are served.
+    /// Whether something that is written waits until its objects are ready, and not only until its CRDs are served.
     pub is_awaited: bool,
 }
 
@@ -84,7 +84,7 @@ struct Kind {
     rules: Vec<(Side, usize, bool)>,
 }
 
-/// One kind comes after another.
+/// An edge from a written rule: one kind comes after another.
 struct Written {
     later: usize,
     earlier: usize,
@@ -184,7 +184,7 @@ impl<'a> Sorting<'a> {
             kind.rules.dedup();
             kinds.entry(kind).or_default().push(index);
         }
-        // Other sets wait for each other through a set that has no objects.
+        // A set without objects makes other sets wait for each other.
         let used: BTreeSet<usize> = nodes.iter().map(|node| node.set).collect();
         for set in (0..sets.len()).filter(|set| !used.contains(set)) {
             kinds.insert(Kind { set, is_free: false, groups: Vec::new(), rules: Vec::new() }, Vec::new());
@@ -224,7 +224,7 @@ impl<'a> Sorting<'a> {
         Ok(edges)
     }
 
-    /// The kinds that something written comes after, directly or through others that are not written.
+    /// The kinds that a kind with written objects comes after, directly or through kinds without any.
     fn awaited(&self, edges: &[(usize, usize)]) -> BTreeSet<usize> {
         let mut earlier: Vec<Vec<usize>> = vec![Vec::new(); self.kinds.len()];
         edges.iter().for_each(|(later, before)| earlier[*later].push(*before));
@@ -243,7 +243,7 @@ impl<'a> Sorting<'a> {
         (self.sets[*set].rank, members.first().copied().unwrap_or_default())
     }
 
-    /// The edges of a cycle of kinds, of which each comes after the next one.
+    /// The edges of a cycle of kinds; each kind comes after the next one.
     fn cycle(&self, cycle: &[usize]) -> Vec<Edge> {
         let first = |kind: usize| (self.kinds[kind].1[0], kind);
         cycle.windows(2).map(|pair| self.edge(first(pair[0]), first(pair[1]))).collect()
@@ -268,7 +268,7 @@ impl<'a> Sorting<'a> {
         Edge { later, earlier, of, source }
     }
 
-    /// The edges of the default order: specific ones first, of these those of objects with rules first.
+    /// The edges of the default order: specific edges before general ones, and among each those of objects with rules first.
     fn defaults(&self) -> Result<Vec<Link>, Disorder> {
         let mut of_sets: Vec<Vec<usize>> = vec![Vec::new(); self.sets.len()];
         for (index, (kind, _)) in self.kinds.iter().enumerate().filter(|(_, (kind, _))| !kind.is_free) {
