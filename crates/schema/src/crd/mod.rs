@@ -93,8 +93,8 @@ pub fn validate_same_versions(new: &Value, old: &Value) -> Result<Outcome, Undec
 /// Validates an update that does not change `spec`, such as one of labels or annotations. Both sides can have an empty list
 /// in place of `spec.versions`.
 ///
-/// Only the metadata is validated. A spec that the server accepted once is accepted again: what
-/// `ValidateCustomResourceDefinitionUpdate` requires of a CRD depends on whether the old one already meets it.
+/// Only the metadata is validated, so `old` must be a CRD that a server accepted: then it accepts the same spec again, because
+/// what `ValidateCustomResourceDefinitionUpdate` requires of a CRD depends on whether the old one already meets it.
 ///
 /// # Errors
 /// The server cannot decode the CRD.
