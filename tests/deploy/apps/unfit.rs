@@ -235,7 +235,7 @@ fn a_record_that_would_stay_or_goes_is_written_and_deleted_by_no_command() {
         assert_eq!((shop.parent(), shop.get("c")), (before.clone(), None));
     }
     shop.config_maps(&["a", "b"]);
-    shop.deploy(&[]).code(1).says("was deleted at 20");
+    shop.deploy(&[]).code(1).says("was marked for deletion at 20");
     shop.admin(&["inspect", "-a", "shop"]).code(0);
     shop.patch("shop.gantry", &finalizers(&[]));
     assert_eq!(shop.get("shop.gantry"), None);
