@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::support::{Samples, control_plane, eventually, fields, findings, text};
+use crate::support::{Gantry, Samples, control_plane, eventually, fields, findings, text};
 use serde_json::{Value, json};
 
 /// Executes `kubectl get … | jq … | kubectl replace -f -`, the first command of this form in a text, over the API, with
@@ -216,6 +216,14 @@ fn an_object_that_no_apply_can_write_is_found_before_the_deploy_writes_anything(
         assert_eq!(text(&found[0]["rule"]), "ManifestObjectRefused");
         let message = text(&found[0]["message"]);
         assert!(message.contains("refuses every server-side apply of the live object"), "{message}");
+
+        // Without the check, the server refuses it.
+        let arguments = ["deploy", "-f", "-", "--force-conflicts", "-y"];
+        let refused = Gantry::new().kubeconfig(admin()).args(arguments).stdin(manifest.to_string()).run();
+        refused
+            .code(1)
+            .stdout_contains("invalid group/version")
+            .stdout_contains("managedFields of the live object name");
 
         assert_eq!(move_entries(&text(&found[0]["help"])), 1);
         bed.0.gantry(admin(), "deploy", &manifest, &["--force-conflicts", "-y"]).code(0);

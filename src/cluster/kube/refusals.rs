@@ -107,9 +107,19 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
         }
         400 | 422 => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
             .help("fix the manifest and run the same command again"),
+        500 if status.message.contains(MISSING_VERSION) => {
+            Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status))).help(
+                "managedFields of the live object name a version that the CRD does not have; `gantry check --preflight \
+                    CustomResourceValidation` prints the command that moves these entries",
+            )
+        }
         _ => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status))),
     }
 }
+
+/// The server cannot convert a custom resource to a version that `managedFields` of the live object name. It also says
+/// `from` if the CRD lost the version that the object is stored at.
+const MISSING_VERSION: &str = "request to convert CR to an invalid group/version";
 
 /// Whether the call changes a field that is immutable.
 fn is_immutable(status: &Status) -> bool {
