@@ -4,8 +4,8 @@
 //!     cargo bench --bench dry_run -- 5000       this number of objects
 //!
 //! Starts the servers of the test bed, creates an earlier form of a quarter of the objects, and runs these processes
-//! alternately: `kubectl apply --dry-run=server`, the same with server-side apply, and `gantry check`. Needs `kubectl`
-//! in `PATH`. `docs/benchmarks.md` explains the figures.
+//! alternately: `kubectl apply --dry-run=server`, the same with server-side apply, and `gantry check`. kubectl is the one
+//! of the test bed. `docs/benchmarks.md` explains the figures.
 
 #[path = "../measure/mod.rs"]
 mod measure;
@@ -37,10 +37,6 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if Command::new("kubectl").args(["version", "--client"]).stdout(Stdio::null()).status().is_err() {
-        eprintln!("kubectl is not in PATH");
-        return ExitCode::FAILURE;
-    }
     run(objects);
     ExitCode::SUCCESS
 }
@@ -66,14 +62,15 @@ fn run(objects: usize) {
     until_at_rest(&servers);
     println!("{objects} objects, {} of them exist already", objects.div_ceil(4));
 
+    let kubectl = gantry_testbed::kubectl();
     let mut runs: [Vec<Run>; 3] = Default::default();
     for _ in 0..RUNS {
         let dry = ["apply", "--dry-run=server", "-f", "manifests"];
         let processes = [
-            command("kubectl", &dry, &servers, home),
-            command("kubectl", &[&dry[..], &["--server-side", "--field-manager=gantry"]].concat(), &servers, home),
+            command(&kubectl, &dry, &servers, home),
+            command(&kubectl, &[&dry[..], &["--server-side", "--field-manager=gantry"]].concat(), &servers, home),
             command(
-                env!("CARGO_BIN_EXE_gantry"),
+                Path::new(env!("CARGO_BIN_EXE_gantry")),
                 &["check", "-q", "-f", "manifests", "--preflight", "AdmissionDryRun"],
                 &servers,
                 home,
@@ -89,7 +86,7 @@ fn run(objects: usize) {
 }
 
 /// Isolated from this machine's environment, except for `PATH`.
-fn command(program: &str, arguments: &[&str], servers: &ControlPlane, home: &Path) -> Command {
+fn command(program: &Path, arguments: &[&str], servers: &ControlPlane, home: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("HOME", home).env("KUBECONFIG", servers.kubeconfig("admin")).current_dir(home);
     command.env("PATH", env::var_os("PATH").unwrap_or_default()).args(arguments);

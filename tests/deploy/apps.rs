@@ -588,32 +588,41 @@ fn a_thousand_members_that_have_not_changed_take_one_list_for_each_kind_and_name
     }
 }
 
-/// kubectl's own use of an ApplySet: neither tool accepts a record of the other.
+/// kubectl's own use of an ApplySet: neither tool accepts a record of the other. The label finds the members of both.
 #[test]
-#[ignore = "needs kubectl in PATH: cargo test -p gantry --test deploy kubectl -- --ignored"]
 fn kubectl_refuses_the_record_of_an_app_and_gantry_that_of_kubectl() {
     let shop = Shop::new();
     let namespace = &shop.bed.names.namespace;
     shop.config_maps(&["a", "b"]);
     shop.deploy(&[]).code(0);
-    let apply = |set: &str| {
-        let output = std::process::Command::new("kubectl")
-            .args([
-                "apply",
-                "--prune",
-                &format!("--applyset=configmaps/{set}"),
-                "-n",
-                namespace,
-                "-f",
-                "manifests.yaml",
-            ])
+    let kubectl = |arguments: &[&str]| {
+        let output = std::process::Command::new(gantry_testbed::kubectl())
+            .args(arguments)
+            .args(["-n", namespace])
+            .env_clear()
+            // For its cache.
+            .env("HOME", shop.bed.folder.path())
             .env("KUBECTL_APPLYSET", "true")
             .env("KUBECONFIG", control_plane().kubeconfig("admin"))
             .current_dir(shop.bed.folder.path())
             .output()
-            .expect("kubectl is in PATH");
-        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+            .expect("kubectl starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
     };
+    let apply = |set: &str| {
+        let set = format!("--applyset=configmaps/{set}");
+        let (is_applied, _, said) = kubectl(&["apply", "--prune", &set, "-f", "manifests.yaml"]);
+        (is_applied, said)
+    };
+    let members = |parent: &Value| -> Vec<String> {
+        let id = parent["metadata"]["labels"]["applyset.kubernetes.io/id"].as_str().expect("the label of a record");
+        let selector = format!("applyset.kubernetes.io/part-of={id}");
+        let (is_listed, listed, said) = kubectl(&["get", "configmaps", "-o", "name", "-l", &selector]);
+        assert!(is_listed, "{said}");
+        listed.lines().map(str::to_owned).collect()
+    };
+    assert_eq!(members(&shop.parent()), ["configmap/a", "configmap/b"]);
     let version = shop.parent()["metadata"]["resourceVersion"].clone();
     shop.config_maps(&["a"]);
     let (is_applied, said) = apply("shop.gantry");
@@ -623,9 +632,16 @@ fn kubectl_refuses_the_record_of_an_app_and_gantry_that_of_kubectl() {
     shop.config_maps(&["theirs"]);
     let (is_applied, said) = apply("their.gantry");
     assert!(is_applied, "{said}");
+    let theirs = shop.get("their.gantry").expect("kubectl's record");
+    assert_eq!(
+        (members(&theirs), members(&shop.parent())),
+        (vec!["configmap/theirs".into()], vec!["configmap/a".into(), "configmap/b".into()])
+    );
     let arguments = ["deploy", "-f", "manifests.yaml", "-a", "their", "-n", namespace];
     let output = shop.bed.gantry(control_plane().kubeconfig("admin"), &arguments).run();
     output.code(1).stderr_contains("belongs to \"kubectl/v").stderr_contains("--take-over-app");
+    let after = shop.get("their.gantry").expect("kubectl's record");
+    assert_eq!(after["metadata"]["resourceVersion"], theirs["metadata"]["resourceVersion"], "not written");
     // Nor does another app of gantry take over members of kubectl's set.
     let output = shop.deploy(&[]);
     output.code(3).stdout_contains("OwnedByOther");

@@ -1,4 +1,4 @@
-//! Locates or builds the server binaries.
+//! Locates or builds the servers and kubectl.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The module that pins both servers. It is copied to the build folder, because the package can be in a read-only
+/// The module that pins the servers and kubectl. It is copied to the build folder, because the package can be in a read-only
 /// location.
 const GO_MOD: &str = include_str!("../control-plane/go.mod");
 const GO_SUM: &str = include_str!("../control-plane/go.sum");
@@ -67,6 +67,24 @@ pub fn controllers() -> Controllers {
             binaries
         });
     Controllers { controller_manager, scheduler, kwok }
+}
+
+/// The path of kubectl: the one in `KUBEBUILDER_ASSETS` if that folder has one, otherwise the one of the Kubernetes
+/// version that this crate pins, built if necessary.
+///
+/// # Panics
+///
+/// If it cannot be built; the message gives the reason.
+pub fn kubectl() -> PathBuf {
+    const NAME: &str = "kubectl";
+    let folder = std::env::var_os("KUBEBUILDER_ASSETS").filter(|folder| !folder.is_empty());
+    let given = folder.map(|folder| absolute(Path::new(&folder), NAME)).filter(|binary| binary.is_file());
+    given.unwrap_or_else(|| {
+        let folder = versions_folder();
+        let binary = folder.join(NAME);
+        build_missing(&folder, [(&binary, ("k8s.io/kubernetes/cmd/kubectl", KUBERNETES))]);
+        binary
+    })
 }
 
 /// The program in `control-plane/range-oracle`, built if necessary. It evaluates version ranges with the libraries
@@ -158,7 +176,7 @@ fn build(package: &str, binary: &Path, folder: &Path, (inner, go_mod, go_sum): M
             .unwrap_or_else(|e| panic!("cannot write {name} in {}: {e}", folder.display()));
     }
     // Write directly to stderr: the test runner would capture the output of eprintln! until the test ends.
-    let _ = writeln!(std::io::stderr(), "building {package} for the tests (all servers: about 6 minutes, once)");
+    let _ = writeln!(std::io::stderr(), "building {package} for the tests (everything: about 6 minutes, once)");
     let (major, minor) = major_minor(kubernetes);
     let version = "k8s.io/component-base/version";
     let unfinished = binary.with_extension("unfinished");
@@ -179,7 +197,7 @@ fn build(package: &str, binary: &Path, folder: &Path, (inner, go_mod, go_sum): M
         .unwrap_or_else(|e| {
             panic!(
                 "the tests need the Kubernetes servers, and `go`, which builds them, does not start ({e}).\n\
-                 Install Go {} or newer, or set KUBEBUILDER_ASSETS to a folder with both binaries.",
+                 Install Go {} or newer, or set KUBEBUILDER_ASSETS to a folder with the binaries.",
                 go_version()
             )
         });
@@ -187,7 +205,7 @@ fn build(package: &str, binary: &Path, folder: &Path, (inner, go_mod, go_sum): M
         status.success(),
         "`go build {package}` failed in {folder} ({status}); its messages are above.\n\
          It needs Go {} or newer and, the first time, a module proxy.\n\
-         Or set KUBEBUILDER_ASSETS to a folder with both binaries.",
+         Or set KUBEBUILDER_ASSETS to a folder with the binaries.",
         go_version(),
         folder = folder.display()
     );

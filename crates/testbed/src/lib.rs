@@ -11,7 +11,7 @@ mod supervisor;
 mod wait;
 
 pub use api::Api;
-pub use binaries::range_oracle;
+pub use binaries::{kubectl, range_oracle};
 pub use control_plane::{ControlPlane, SPARE_USERS, kubeconfig, shared};
 pub use isolated::{Isolated, isolated};
 pub use wait::eventually;

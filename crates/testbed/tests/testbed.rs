@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use gantry_testbed::{ControlPlane, eventually, isolated, shared};
+use gantry_testbed::{ControlPlane, eventually, isolated, kubectl, shared};
 use serde_json::{Value, json};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -46,6 +46,21 @@ fn the_server_is_ready_and_of_the_pinned_version() {
     if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
         assert_eq!(version["gitVersion"], "v1.36.3");
         assert_eq!((&version["major"], &version["minor"]), (&json!("1"), &json!("36")));
+    }
+}
+
+#[test]
+fn kubectl_is_built_once_for_all_who_ask_for_it_and_is_of_the_pinned_version() {
+    let version = || {
+        let output =
+            Command::new(kubectl()).args(["version", "--client", "-o", "json"]).output().expect("kubectl starts");
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")["clientVersion"]["gitVersion"].clone()
+    };
+    let versions =
+        thread::scope(|scope| [0, 1].map(|_| scope.spawn(version)).map(|thread| thread.join().expect("a version")));
+    assert_eq!(versions[0], versions[1]);
+    if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
+        assert_eq!(versions[0], "v1.36.3");
     }
 }
 
