@@ -23,8 +23,8 @@ pub static TEXT: LazyLock<Value> = LazyLock::new(|| json!({"type": "string"}));
 /// The empty schema: it accepts every value and prunes the fields of objects.
 pub static EMPTY: LazyLock<Value> = LazyLock::new(|| json!({}));
 
-/// Whether no schema describes the value: it is [`ANY`], or the [`EMPTY`] of an entry under `additionalProperties: true`.
-/// The server keeps a null there.
+/// Whether no schema describes the value: it is [`ANY`], or the [`EMPTY`] of an entry under
+/// `additionalProperties: true`. The server keeps a null there.
 pub fn is_undescribed(schema: &Value) -> bool {
     is_unknown(schema) || std::ptr::eq(schema, &*EMPTY)
 }

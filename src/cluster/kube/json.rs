@@ -104,10 +104,14 @@ impl Head<'_> {
 /// JSON that a YAML parser reads as a JSON parser does.
 ///
 /// JSON allows characters in strings that YAML treats as line breaks, which it turns into a space (U+0085, U+2028,
-/// U+2029), and others that it refuses (most control characters, U+FEFF, U+FFFE, U+FFFF). These are escaped. An escape of
-/// a surrogate pair is refused too, so the character is written instead.
+/// U+2029), and others that it refuses (most control characters, U+FEFF, U+FFFE, U+FFFF). These are escaped. An escaped
+/// surrogate pair is refused too, so the character is written instead.
 pub fn readable_as_yaml(json: &str) -> Cow<'_, str> {
-    let is_special = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fdd0}'..='\u{fdef}' | '\u{fffe}' | '\u{ffff}');
+    let is_special = |c: char| {
+        let is_control = matches!(c, '\u{7f}'..='\u{9f}');
+        is_control
+            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fdd0}'..='\u{fdef}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
     if !json.contains(is_special) && !json.contains("\\u") {
         return Cow::Borrowed(json);
     }

@@ -117,8 +117,7 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
     }
 }
 
-/// The server cannot convert a custom resource to a version that `managedFields` of the live object name. It also says
-/// `from` if the CRD lost the version that the object is stored at.
+/// The server cannot convert a custom resource to a version that `managedFields` of the live object name.
 const MISSING_VERSION: &str = "request to convert CR to an invalid group/version";
 
 /// Whether the call changes a field that is immutable.

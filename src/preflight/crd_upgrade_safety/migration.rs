@@ -7,8 +7,8 @@ use crate::preflight::objects::managed;
 /// The steps to remove the stored versions of the live CRD that `desired` lacks.
 ///
 /// The API server does not report which objects are stored at a version, so every object must be written once. After
-/// that the version can be removed from `status.storedVersions`, and only then does the server allow its removal. Entries
-/// of `managedFields` that name the version survive all this: see [`managed`].
+/// that the version can be removed from `status.storedVersions`, and only then does the server allow its removal.
+/// Entries of `managedFields` that name the version survive all this: see [`managed`].
 pub fn plan(live: &Crd, desired: &Crd) -> Vec<String> {
     let name = &live.name;
     let resource = live.plural_and_group();

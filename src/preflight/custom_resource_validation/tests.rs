@@ -286,8 +286,8 @@ fn versions_that_go_are_told_with_who_writes_at_them() {
         managed("new", "v1", "2026-01-01T00:00:00Z")]});
     let objects = [object(json!({"metadata": metadata})), object(json!({"metadata": {"name": "b"}}))];
     let written = "1 of 2 objects was written at v1alpha1, which is no longer served, by old";
-    let lost = "1 of 2 objects can no longer be written by server-side apply once v1alpha1 is removed: managedFields have an \
-        entry of old at v1alpha1";
+    let lost = "1 of 2 objects can no longer be written by server-side apply once v1alpha1 is removed: managedFields have \
+        an entry of old at v1alpha1";
     for (served, desired, severity, message) in [
         (true, two(false), Severity::Warning, written),
         (true, one.clone(), Severity::Error, lost),

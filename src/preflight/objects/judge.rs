@@ -35,8 +35,8 @@ pub enum Impact {
     Pruned(Loss),
     /// It gets a default.
     Defaulted(Fill),
-    /// It cannot be written by server-side apply any more: a manager has an entry in its managedFields at a version that is
-    /// removed. See [`super::managed`].
+    /// It cannot be written by server-side apply any more: a manager has an entry in its managedFields at a version that
+    /// is removed. See [`super::managed`].
     NotAppliable { manager: String },
     /// A manager wrote it at a version that is no longer served.
     WrittenAt { manager: String },

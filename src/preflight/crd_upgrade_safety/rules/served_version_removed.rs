@@ -36,8 +36,8 @@ spec:
 ",
         },
         what_to_do: "Use two steps: first set `served: false`, which is easy to revert; in a later upgrade, once no \
-            one has missed the version and no `managedFields` name it (`ObjectInRemovedVersion`), remove it. If the CRD is someone else's, deploy it once with the old version \
-            added and `served: false`, or waive the finding.",
+            one has missed the version and no `managedFields` name it (`ObjectInRemovedVersion`), remove it. If the \
+            CRD is someone else's, deploy it once with the old version added and `served: false`, or waive the finding.",
         breaks: &[Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },

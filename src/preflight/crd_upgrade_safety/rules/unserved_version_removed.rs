@@ -38,8 +38,8 @@ spec:
     storage: true
 ",
         },
-        what_to_do: "Enable `CustomResourceValidation`: it reads the objects, and reports those that name the version as \
-            errors (`ObjectInRemovedVersion`). Or run the command that the finding prints before the deploy: it moves \
+        what_to_do: "Enable `CustomResourceValidation`: it reads the objects, and reports those that name the version \
+            as errors (`ObjectInRemovedVersion`). Or run the command that the finding prints before the deploy: it moves \
             such entries to another version.",
         breaks: &[Breaks::Writers],
         severity: Severity::Warning,

@@ -9,8 +9,8 @@ pub static DATA_PRUNED: RuleDoc = RuleDoc {
     reports: "A field that an object has and the desired schema does not: at the version in which the object is stored \
         (no one can read the value any more, and the next write drops it for good), at a new storage version (the next \
         write drops it), at another served version (clients that read and write there drop it), or at a version that \
-        `status.storedVersions` names and that can no longer be written. So does a null that the desired schema does not \
-        allow (`nullable`), in a field or in an entry of a map.",
+        `status.storedVersions` names and that can no longer be written. So does a null that the desired schema does \
+        not allow (`nullable`), in a field or in an entry of a map.",
     why: "The API server silently prunes unknown fields. The next write of the object by any client loses the data, \
         and reverting the CRD does not bring it back.",
     example: Example::Stored {
