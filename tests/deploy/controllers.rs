@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use crate::support::{Bed, ControlPlane, Gantry, Output, eventually};
 use serde_json::{Value, json};
 
-/// The control plane with controllers that these tests share.
+/// The control plane with controllers and a network that these tests share.
 pub fn cluster() -> &'static ControlPlane {
     static CLUSTER: OnceLock<ControlPlane> = OnceLock::new();
-    CLUSTER.get_or_init(ControlPlane::start_with_controllers)
+    CLUSTER.get_or_init(ControlPlane::start_with_controllers_and_network)
 }
 
 struct Stage(Bed);

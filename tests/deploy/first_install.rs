@@ -4,7 +4,7 @@ use crate::support::{Bed, Output, Webhook, control_plane};
 use serde_json::{Value, json};
 
 /// A bed with a namespace, and an operator with a conversion webhook for its kind.
-struct Operator(Bed);
+pub struct Operator(pub Bed);
 
 impl Operator {
     fn new() -> Self {
@@ -14,7 +14,7 @@ impl Operator {
     }
 
     /// A CRD that is stored at v1 and also served at v2, converted by the Service `webhook`.
-    fn crd(&self, ca_bundle: Option<&str>) -> Value {
+    pub fn crd(&self, ca_bundle: Option<&str>) -> Value {
         let group = &self.0.names.group;
         let mut client =
             json!({"service": {"namespace": self.0.names.namespace, "name": "webhook", "path": "/convert"}});
@@ -33,18 +33,18 @@ impl Operator {
                 "versions": [version("v1", true), version("v2", false)]}})
     }
 
-    fn service(&self, port: u16) -> Value {
+    pub fn service(&self, port: u16) -> Value {
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "webhook", "namespace": self.0.names.namespace},
             "spec": {"selector": {"app": "webhook"}, "ports": [{"name": "https", "port": port}]}})
     }
 
-    fn deployment(&self, image: &str) -> Value {
+    pub fn deployment(&self, image: &str) -> Value {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "webhook", "namespace": self.0.names.namespace},
             "spec": {"selector": {"matchLabels": {"app": "webhook"}}, "template": {
                 "metadata": {"labels": {"app": "webhook"}}, "spec": {"containers": [{"name": "webhook", "image": image}]}}}})
     }
 
-    fn custom(&self, version: &str) -> Value {
+    pub fn custom(&self, version: &str) -> Value {
         json!({"apiVersion": format!("{}/{version}", self.0.names.group), "kind": "Sample",
             "metadata": {"name": "one", "namespace": self.0.names.namespace}, "spec": {"size": "large"}})
     }

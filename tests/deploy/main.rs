@@ -7,6 +7,7 @@ mod support;
 mod apply;
 mod apply_conflicts;
 mod apps;
+mod ca_injection;
 mod characters;
 mod check_as_deploy;
 mod command;

@@ -108,8 +108,23 @@ impl ControlPlane {
     ///
     /// See [`ControlPlane::start`].
     pub fn start_with_controllers() -> Self {
+        Self::start().with_controllers()
+    }
+
+    /// Starts a control plane [with controllers](Self::start_with_controllers) whose API server can reach servers of
+    /// the test, as [with a network](Self::start_with_network): the Pods of a Deployment become ready, and the test
+    /// answers in their place.
+    ///
+    /// # Panics
+    ///
+    /// See [`ControlPlane::start`].
+    pub fn start_with_controllers_and_network() -> Self {
+        Self::start_with_network().with_controllers()
+    }
+
+    fn with_controllers(self) -> Self {
         let Controllers { controller_manager, scheduler, kwok } = controllers();
-        let started = Self::start();
+        let started = self;
         let mut supervisor = started.supervisor();
         fs::write(started.folder.join("stages.yaml"), STAGES).expect("write the stages");
         let common = ["--kubeconfig=admin.kubeconfig", "--leader-elect=false", "--secure-port=0"];
@@ -286,7 +301,8 @@ impl ControlPlane {
     ///
     /// # Panics
     ///
-    /// If this control plane was not [started with a network](Self::start_with_network).
+    /// If this control plane was not [started with a network](Self::start_with_network), alone or together with
+    /// controllers.
     pub fn route(&self, address: &str, port: u16) {
         self.network.as_ref().expect("a control plane that was started with a network").route(address, port);
     }
