@@ -266,11 +266,50 @@ fn what_is_created_after_the_checks_is_treated_as_its_create_strategy_says() {
     }
     let errors = report["errors"].to_string();
     assert_eq!(errors.matches("was created in the target after the checks ran").count(), 2, "{errors}");
+    // The app did not create it, so it does not delete it either.
+    output.stderr_contains("configmap/update").stderr_contains("was created by something else after the checks");
+    let (_, record) = cp.get(&bed.config_map_path("shop.gantry"));
+    let inventory = record["data"]["inventory"].as_str().unwrap_or_default();
+    let line = inventory.lines().find(|line| line.contains(" update ")).unwrap_or_default();
+    assert!(line.ends_with(" adopted"), "{inventory}");
+    bed.write("manifests.yaml", &config_map(&bed, "new", "1", &json!({})));
+    let deploy = |flags: &[&str]| {
+        bed.deploy(cp.kubeconfig("admin"), &[&["-a", "shop", "-n", &bed.names.namespace, "--prune=yes"], flags].concat())
+    };
+    deploy(&[]).run().code(0).stderr_contains("--prune-adopted");
+    assert_eq!(data("update"), json!({"a": "ours", "b": "theirs"}));
+    deploy(&["--prune-adopted"]).run().code(0);
+    assert_eq!(cp.get(&bed.config_map_path("update")).0, 404);
 
     bed.write("manifests.yaml", &config_map(&bed, "new", "1", &named("fallback")));
     let output = bed.deploy(cp.kubeconfig("admin"), &[]).run();
     output.code(3).stdout_contains("kapp.k14s.io/create-strategy: the strategy is unknown");
     output.stdout_contains("known: fallback-on-update, fallback-on-update-or-noop");
+}
+
+#[test]
+fn a_minimum_of_replicas_that_is_no_number_blocks_a_deploy_that_waits() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    for key in
+        ["kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available", "gantry.dev/wait-minimum-replicas-available"]
+    {
+        let labels = "labels: {run: web}";
+        let template = format!("metadata: {{{labels}}}, spec: {{containers: [{{name: web, image: 'web:1'}}]}}");
+        let deployment = format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: {}\n  annotations:\n    {key}: most\n\
+             spec: {{selector: {{matchL{}}}, template: {{{template}}}}}\n",
+            bed.names.namespace,
+            &labels[1..]
+        );
+        bed.write("manifests.yaml", &deployment);
+        let deploy = |flags: &[&str]| bed.deploy(cp.kubeconfig("admin"), flags).run();
+        let message = format!("{key}: the value is not a number of replicas or a percentage");
+        let output = deploy(&["--wait"]);
+        output.code(3).stdout_contains(&message).stdout_contains("manifests.yaml:7:");
+        deploy(&["--dry-run"]).code(0).stderr_contains(&message);
+    }
 }
 
 #[test]
