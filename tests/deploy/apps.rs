@@ -188,8 +188,8 @@ fn one_key_never_deletes() {
     assert!(shop.get("pruned").is_none());
     for (name, why) in [
         ("unlabelled", "it no longer carries the label of the app"),
-        ("recreated", "this app did not create it"),
-        ("by-hand", "this app did not create it"),
+        ("recreated", "its uid is not in the record of the app"),
+        ("by-hand", "its uid is not in the record of the app"),
         ("adopted", "existed before the app"),
         ("kept", "helm.sh/resource-policy: keep"),
         ("orphan", "kapp.k14s.io/delete-strategy: orphan"),

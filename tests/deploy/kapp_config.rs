@@ -242,7 +242,7 @@ fn a_regex_in_a_path_names_every_field_that_matches() {
     let output = deploy(&["-c", "kapp.yaml", "--diff"]);
     output.code(0).stdout_contains("shown-value").contains_nowhere("masked-value");
     config(&bed, "rebaseRules:\n- paths: [[a, {regex: '['}]]\n  type: remove\n  resourceMatchers: []\n");
-    deploy(&["-c", "kapp.yaml"]).code(2).stderr_contains("\"[\" is not a regular expression").stderr_contains("--> kapp.yaml:4:24");
+    deploy(&["-c", "kapp.yaml"]).code(2).stderr_contains("\"[\" is not a regular expression").stderr_contains("--> kapp.yaml:4:23");
 }
 
 #[test]

@@ -288,6 +288,44 @@ fn what_is_created_after_the_checks_is_treated_as_its_create_strategy_says() {
 }
 
 #[test]
+fn a_member_that_the_app_no_longer_writes_leaves_the_app_and_stays() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let run = |arguments: &[&str]| {
+        bed.gantry(cp.kubeconfig("admin"), &[arguments, &["-a", "shop", "-n", &bed.names.namespace]].concat()).run()
+    };
+    let deploy = || run(&["deploy", "-f", "manifests.yaml", "--prune=yes"]);
+    let write = |objects: &[String]| bed.write("manifests.yaml", &objects.join("\n---\n"));
+    let map = |name: &str, annotations: Value| config_map(&bed, name, "1", &annotations);
+    let other = map("other", json!({}));
+    cp.apply_yaml(&other);
+    write(&[map("mine", json!({})), other.clone()]);
+    run(&["deploy", "-f", "manifests.yaml", "--force-conflicts"]).code(0).stdout_contains("1 created");
+
+    write(&[map("mine", json!({"kapp.k14s.io/noop": ""})), other.clone()]);
+    let output = deploy();
+    output.code(0).stderr_contains("configmap/mine -n").stderr_contains("leaves the app shop and stays in the cluster");
+    output.stderr_contains(&format!(
+        "kubectl label configmap/mine -n {} applyset.kubernetes.io/part-of-",
+        bed.names.namespace
+    ));
+    deploy().code(0).contains_nowhere("leaves the app");
+    write(&[map("third", json!({}))]);
+    let output = deploy();
+    output.code(0).stderr_contains("its uid is not in the record of the app");
+    output.stderr_contains("configmap/other").stderr_contains("left the manifests and stays: it existed before the app shop");
+    assert!(live(&bed, "mine").is_some() && live(&bed, "other").is_some());
+
+    let output = run(&["delete", "--yes"]);
+    output.code(0).stderr_contains("stays in the cluster, and so does the record of the app: it existed before the app shop");
+    output.stderr_contains("--prune-adopted; to remove only the record: gantry apps forget -a shop");
+    assert_eq!(cp.get(&bed.config_map_path("shop.gantry")).0, 200);
+    run(&["delete", "--yes", "--prune-adopted"]).code(0);
+    assert!(live(&bed, "other").is_none() && cp.get(&bed.config_map_path("shop.gantry")).0 == 404);
+}
+
+#[test]
 fn a_minimum_of_replicas_that_is_no_number_blocks_a_deploy_that_waits() {
     let cp = control_plane();
     let bed = Bed::new();

@@ -46,6 +46,9 @@ fn the_schema_and_the_validator_agree() {
         "preflightRules: []\n",
         "wait: crds\n",
         "wait: false\n",
+        "target: git:main...HEAD:deploy/crds\n",
+        "pruneMax: 100%\n",
+        "pruneMax: '101'\n",
         "preflightRules:\n- {name: CRDUpgradeSafety, config: }\n",
         "warnOnly:\n",
     ];
@@ -53,6 +56,8 @@ fn the_schema_and_the_validator_agree() {
         "warnonly: true\n",
         "warnOnly: 'true'\n",
         "target: cluster\n",
+        "target: 'git:'\n",
+        "pruneMax: 101%\n",
         "kubeconfig: ''\n",
         "context: 1\n",
         "namespace: A\n",
