@@ -244,7 +244,9 @@ impl Reader {
             }
             (None, None) => self.problem(&item.place, format!("{path} has no path")),
         }
-        for (path, found, _) in paths.iter().filter(|(_, _, steps)| !matches!(steps.last(), Some(Part::Key(_) | Part::Matching(_)))) {
+        for (path, found, _) in
+            paths.iter().filter(|(_, _, steps)| !matches!(steps.last(), Some(Part::Key(_) | Part::Matching(_))))
+        {
             self.problem(&found.place, format!("{path}: the last step of the path must be a field name or a regex"));
         }
         let sources = match self.needed(item, path, "type")?.as_str() {

@@ -64,8 +64,10 @@ pub fn follow(changes: &mut [Change], rules: &[RebaseRule], field_manager: &str)
         let Some(live) = &change.live else { continue };
         let object = &change.desired.object;
         let facts = Facts::of_raw(object, Scope::of(object), &change.desired.raw);
-        let about: Vec<&RebaseRule> =
-            std::iter::once(&secretgen).chain(rules).filter(|rule| matcher::any(&rule.matchers, &facts) == Some(true)).collect();
+        let about: Vec<&RebaseRule> = std::iter::once(&secretgen)
+            .chain(rules)
+            .filter(|rule| matcher::any(&rule.matchers, &facts) == Some(true))
+            .collect();
         if about.is_empty() {
             continue;
         }
@@ -474,7 +476,8 @@ mod tests {
         (existing["metadata"]["uid"], existing["metadata"]["labels"]) = ("u".into(), json!({"a": "live"}));
         let expected = json!({"kind": "A", "metadata": {"name": "new", "labels": {"a": "live"}}, "spec": 2});
         for paths in [&["^"][..], &["kind", "metadata", "metadata.uid"]] {
-            let rules = paths.iter().map(|path| rule(path, EXISTING)).chain([rule("^.^", EXISTING), rule("spec", EXISTING)]);
+            let rules =
+                paths.iter().map(|path| rule(path, EXISTING)).chain([rule("^.^", EXISTING), rule("spec", EXISTING)]);
             let rules: Vec<RebaseRule> = rules.collect();
             assert_eq!(rebased(&new, &existing, &rules.iter().collect::<Vec<_>>(), "gantry"), expected);
         }

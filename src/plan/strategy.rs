@@ -171,11 +171,9 @@ pub fn not_honoured(plan: &Plan, means: Means) -> NotHonoured {
 fn said(name: &str, value: &Value, object: &ObjectRef, means: Means) -> Option<(bool, &'static str, &'static str)> {
     let is_deployment = || object.kind == "Deployment" && object.group() == "apps";
     Some(match name {
-        MINIMUM | OWN_MINIMUM if is_deployment() && !value.as_str().is_some_and(readiness::is_minimum) => (
-            means.waits,
-            "the value is not a number of replicas or a percentage",
-            "write it like \"2\" or \"60%\"",
-        ),
+        MINIMUM | OWN_MINIMUM if is_deployment() && !value.as_str().is_some_and(readiness::is_minimum) => {
+            (means.waits, "the value is not a number of replicas or a percentage", "write it like \"2\" or \"60%\"")
+        }
         "versioned" if !means.has_app => (
             true,
             "the record of an app defines its version, and no app is given",

@@ -61,7 +61,9 @@ pub(super) fn app_of(name: &str, settings: &Settings, target: &Target) -> Result
 
 pub(super) fn no_app(App { name, namespace }: &App) -> Error {
     let problem = Problem::new(format!("there is no app {name} in namespace {namespace}"));
-    Error::failed(problem.help("gantry apps lists the existing ones; -n or --app-namespace names the namespace of the record"))
+    Error::failed(
+        problem.help("gantry apps lists the existing ones; -n or --app-namespace names the namespace of the record"),
+    )
 }
 
 /// What the user allows beforehand.

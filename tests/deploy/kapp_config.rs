@@ -216,7 +216,12 @@ fn a_regex_in_a_path_names_every_field_that_matches() {
     let live = || control_plane().get(&path).1["metadata"]["annotations"].clone();
     let rule = |what: &str| {
         let matchers = "[{apiVersionKindMatcher: {apiVersion: v1, kind: ConfigMap}}]";
-        config(&bed, &format!("rebaseRules:\n- path: [metadata, annotations, {{regex: ^foo}}]\n  {what}\n  resourceMatchers: {matchers}\n"));
+        config(
+            &bed,
+            &format!(
+                "rebaseRules:\n- path: [metadata, annotations, {{regex: ^foo}}]\n  {what}\n  resourceMatchers: {matchers}\n"
+            ),
+        );
     };
     write(&bed, &[map(json!({"foo1": "1", "foo2": "2", "bar": "3"}))]);
     deploy(&[]).code(0);
@@ -226,7 +231,10 @@ fn a_regex_in_a_path_names_every_field_that_matches() {
     deploy(&["-c", "kapp.yaml"]).code(0);
     assert_eq!(live(), json!({"foo1": "1", "foo2": "new"}));
     // Fields that another manager owns: without the rule, a conflict.
-    assert_eq!(control_plane().patch(&path, &json!({"metadata": {"annotations": {"foo2": "theirs", "foo3": "3"}}})).0, 200);
+    assert_eq!(
+        control_plane().patch(&path, &json!({"metadata": {"annotations": {"foo2": "theirs", "foo3": "3"}}})).0,
+        200
+    );
     write(&bed, &[map(json!({"foo2": "ours"}))]);
     deploy(&[]).code(3).stdout_contains("foo2");
     rule("type: copy\n  sources: [existing, new]");
@@ -237,12 +245,18 @@ fn a_regex_in_a_path_names_every_field_that_matches() {
     deploy(&["-c", "kapp.yaml"]).code(0);
     assert_eq!(live(), json!({"bar": "3", "foo2": "theirs", "foo3": "3"}));
     // In diffs.
-    config(&bed, "diffMaskRules:\n- path: [metadata, annotations, {regex: 9$}]\n  resourceMatchers: [{allMatcher: {}}]\n");
+    config(
+        &bed,
+        "diffMaskRules:\n- path: [metadata, annotations, {regex: 9$}]\n  resourceMatchers: [{allMatcher: {}}]\n",
+    );
     write(&bed, &[map(json!({"foo9": "masked-value", "bar": "shown-value"}))]);
     let output = deploy(&["-c", "kapp.yaml", "--diff"]);
     output.code(0).stdout_contains("shown-value").contains_nowhere("masked-value");
     config(&bed, "rebaseRules:\n- paths: [[a, {regex: '['}]]\n  type: remove\n  resourceMatchers: []\n");
-    deploy(&["-c", "kapp.yaml"]).code(2).stderr_contains("\"[\" is not a regular expression").stderr_contains("--> kapp.yaml:4:23");
+    deploy(&["-c", "kapp.yaml"])
+        .code(2)
+        .stderr_contains("\"[\" is not a regular expression")
+        .stderr_contains("--> kapp.yaml:4:23");
 }
 
 #[test]
@@ -271,7 +285,10 @@ additionallabels: {Team: shop}
     write(&bed, &[map(json!({"keep": "second", "other": "2"}))]);
     deploy().code(0).contains_nowhere("ignored in kapp's Config");
     let (_, live) = control_plane().get(&path);
-    assert_eq!((&live["data"], &live["metadata"]["labels"]), (&json!({"keep": "first", "other": "2"}), &json!({"Team": "shop"})));
+    assert_eq!(
+        (&live["data"], &live["metadata"]["labels"]),
+        (&json!({"keep": "first", "other": "2"}), &json!({"Team": "shop"}))
+    );
     config(&bed, "rebaseRules: []\nRebaseRules: []\n");
     deploy().code(2).stderr_contains("the key \"rebaseRules\" is written twice").stderr_contains("--> kapp.yaml:4:1");
 }

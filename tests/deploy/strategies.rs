@@ -274,7 +274,10 @@ fn what_is_created_after_the_checks_is_treated_as_its_create_strategy_says() {
     assert!(line.ends_with(" adopted"), "{inventory}");
     bed.write("manifests.yaml", &config_map(&bed, "new", "1", &json!({})));
     let deploy = |flags: &[&str]| {
-        bed.deploy(cp.kubeconfig("admin"), &[&["-a", "shop", "-n", &bed.names.namespace, "--prune=yes"], flags].concat())
+        bed.deploy(
+            cp.kubeconfig("admin"),
+            &[&["-a", "shop", "-n", &bed.names.namespace, "--prune=yes"], flags].concat(),
+        )
     };
     deploy(&[]).run().code(0).stderr_contains("--prune-adopted");
     assert_eq!(data("update"), json!({"a": "ours", "b": "theirs"}));
@@ -314,11 +317,15 @@ fn a_member_that_the_app_no_longer_writes_leaves_the_app_and_stays() {
     write(&[map("third", json!({}))]);
     let output = deploy();
     output.code(0).stderr_contains("its uid is not in the record of the app");
-    output.stderr_contains("configmap/other").stderr_contains("left the manifests and stays: it existed before the app shop");
+    output
+        .stderr_contains("configmap/other")
+        .stderr_contains("left the manifests and stays: it existed before the app shop");
     assert!(live(&bed, "mine").is_some() && live(&bed, "other").is_some());
 
     let output = run(&["delete", "--yes"]);
-    output.code(0).stderr_contains("stays in the cluster, and so does the record of the app: it existed before the app shop");
+    output
+        .code(0)
+        .stderr_contains("stays in the cluster, and so does the record of the app: it existed before the app shop");
     output.stderr_contains("--prune-adopted; to remove only the record: gantry apps forget -a shop");
     assert_eq!(cp.get(&bed.config_map_path("shop.gantry")).0, 200);
     run(&["delete", "--yes", "--prune-adopted"]).code(0);
@@ -330,9 +337,10 @@ fn a_minimum_of_replicas_that_is_no_number_blocks_a_deploy_that_waits() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
-    for key in
-        ["kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available", "gantry.dev/wait-minimum-replicas-available"]
-    {
+    for key in [
+        "kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available",
+        "gantry.dev/wait-minimum-replicas-available",
+    ] {
         let labels = "labels: {run: web}";
         let template = format!("metadata: {{{labels}}}, spec: {{containers: [{{name: web, image: 'web:1'}}]}}");
         let deployment = format!(

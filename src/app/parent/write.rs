@@ -131,7 +131,9 @@ async fn store(
                 "{parent} changed after it was read: another run on the app {} has begun meanwhile, or somebody edited it",
                 app.name
             );
-            return Err(Problem::new(message).help("run the same command again; it says so if the other run has not ended"));
+            return Err(
+                Problem::new(message).help("run the same command again; it says so if the other run has not ended")
+            );
         }
         Err(ApplyError::NoWebhook(problem) | ApplyError::Refused(problem)) => {
             let message = format!("the app {} cannot be recorded: {}", app.name, problem.message);

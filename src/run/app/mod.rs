@@ -292,7 +292,8 @@ impl Managed {
         })?;
         let also = if adopted.len() == 1 { "to delete it, too" } else { "to delete them, too" };
         Some(match self.deletes {
-            true => problem.help(format!("{also}: --prune-adopted; to remove only the record: gantry apps forget -a {name}")),
+            true => problem
+                .help(format!("{also}: --prune-adopted; to remove only the record: gantry apps forget -a {name}")),
             false => problem.help(format!("{also}: --prune-adopted")),
         })
     }
