@@ -4,8 +4,10 @@
 //! object is not known yet, the result of a matcher can be undecided.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
-use serde_json::Value;
+use gantry_schema::re2::{self, Patterns};
+use serde_json::{Map, Value};
 
 use crate::resource::{ObjectRef, RawObject};
 
@@ -73,7 +75,35 @@ pub enum Part {
     Index(usize),
     /// Every item of a list.
     All,
+    /// Every key of a mapping that matches.
+    Matching(KeyPattern),
 }
+
+/// A regular expression for keys, in Go's syntax, as kapp reads it. It matches anywhere in a key.
+#[derive(Debug, Clone)]
+pub struct KeyPattern(Arc<re2::Pattern>);
+
+impl KeyPattern {
+    /// The error is the reason why Go or gantry cannot use the expression.
+    pub fn new(source: &str) -> Result<Self, String> {
+        let pattern = Patterns::default().get(source);
+        pattern.regex()?;
+        Ok(KeyPattern(pattern))
+    }
+
+    /// The keys that match.
+    pub fn keys<'m>(&self, map: &'m Map<String, Value>) -> impl Iterator<Item = &'m String> {
+        map.keys().filter(|key| self.0.is_match(key) == Ok(true))
+    }
+}
+
+impl PartialEq for KeyPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.source() == other.0.source()
+    }
+}
+
+impl Eq for KeyPattern {}
 
 /// The namespace of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,6 +262,7 @@ fn is_empty(value: &Value, path: &[Part]) -> bool {
         (Part::Key(key), Value::Object(map)) => map.get(key).is_none_or(|value| is_empty(value, rest)),
         (Part::Index(index), Value::Array(items)) => items.get(*index).is_none_or(|value| is_empty(value, rest)),
         (Part::All, Value::Array(items)) => items.iter().all(|value| is_empty(value, rest)),
+        (Part::Matching(pattern), Value::Object(map)) => pattern.keys(map).all(|key| is_empty(&map[key], rest)),
         _ => false,
     }
 }
@@ -307,6 +338,8 @@ mod tests {
         let all = |first: &str| [key(first), Part::All, key("x")];
         assert!(is_empty(&value, &[key("a"), key("b")]) && is_empty(&value, &[key("gone"), key("x")]));
         assert!(is_empty(&value, &[key("null"), key("x")]) && is_empty(&value, &all("list")));
+        let matching = |pattern: &str| [Part::Matching(KeyPattern::new(pattern).unwrap())];
+        assert!(is_empty(&value, &matching("^nothing")) && !is_empty(&value, &matching("^fu")));
         assert!(is_empty(&value, &[key("list"), Part::Index(7)]) && !is_empty(&value, &[key("full"), Part::Index(0)]));
         assert!(!is_empty(&value, &[key("text")]), "kapp does the same");
         assert!(!is_empty(&value, &all("full")) && !is_empty(&value, &[key("no")]) && !is_empty(&value, &[key("a")]));

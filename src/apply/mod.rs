@@ -109,6 +109,8 @@ pub struct Applied {
     pub uids: Vec<Option<String>>,
     /// See [`Written::mark`], by the index of the change.
     pub marks: BTreeMap<usize, Mark>,
+    /// See [`Written::was_there`]: the indices of such changes.
+    pub were_there: BTreeSet<usize>,
     /// Why the deploy stopped; empty if it did not.
     pub problems: Vec<Problem>,
     /// Objects that were written and then failed, or were not ready in time.
@@ -374,8 +376,12 @@ impl<'a> Run<'a> {
             let is_write = matches!(answer, Answer::Written(..));
             busy -= usize::from(is_write);
             match answer {
-                Answer::Written(index, Ok(Written { result, live, mark })) => {
+                Answer::Written(index, Ok(Written { result, live, mark, was_there })) => {
                     hindered.remove(&index);
+                    if was_there && result != ApplyResult::Skipped {
+                        self.outcome.were_there.insert(index);
+                        self.outcome.notices.push(strategy::existed(&plan.changes[index]));
+                    }
                     self.outcome.marks.extend(mark.map(|mark| (index, mark)));
                     self.outcome.results[index] = result;
                     if self.deadline.is_some() || plan.changes[index].desired.object.is_crd() {

@@ -45,6 +45,8 @@ pub struct Written {
     pub live: Live,
     /// The mark by which the next run recognizes that it has not changed since; `None` if that is unknown.
     pub mark: Option<Mark>,
+    /// Something else created the object after the checks, and the manifest was applied to it.
+    pub was_there: bool,
 }
 
 /// Applies one change.
@@ -70,6 +72,7 @@ pub async fn apply_one(
         Problem { message, at: Some(at()), ..problem }
     };
     let mut pin = change.pin();
+    let mut was_there = false;
     for tries_left in (0..=REPINS).rev() {
         match target.apply(&change.request(&pin, &options.field_manager, options.force_conflicts)).await {
             Ok(live) => {
@@ -89,11 +92,16 @@ pub async fn apply_one(
                     }
                     _ => (applied, live),
                 };
-                return Ok(Written { result, live, mark });
+                return Ok(Written { result, live, mark, was_there });
             }
             Err(ApplyError::Changed) => match pin::look_again(change, target).await? {
-                Moved::Aside(renewed) if tries_left > 0 => pin = renewed,
-                Moved::Left(live) => return Ok(Written { result: ApplyResult::Skipped, live: *live, mark: None }),
+                Moved::Aside(renewed) if tries_left > 0 => {
+                    was_there = change.live.is_none() && matches!(renewed, Pin::At { .. });
+                    pin = renewed;
+                }
+                Moved::Left(live) => {
+                    return Ok(Written { result: ApplyResult::Skipped, live: *live, mark: None, was_there: true });
+                }
                 moved => return Err(moved.problem(change).into()),
             },
             Err(ApplyError::Conflict(conflicts)) => return Err(conflict(change, &conflicts).into()),

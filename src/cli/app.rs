@@ -21,6 +21,17 @@ pub struct ClusterArgs {
     /// The namespace that keeps the app's record [default: that of the context]
     #[arg(short = 'n', long, value_name = "NAME")]
     pub namespace: Option<String>,
+
+    /// The same, as in the deploy that created the app [default: that of -n]
+    #[arg(long, value_name = "NAME")]
+    pub app_namespace: Option<String>,
+}
+
+impl ClusterArgs {
+    /// The namespace of the app's record, if a flag names it: then the configuration does not count.
+    pub fn of_record(&self) -> Option<&str> {
+        self.app_namespace.as_deref().or(self.namespace.as_deref())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -59,19 +70,19 @@ pub struct DeleteArgs {
 impl DeleteArgs {
     /// The equivalent deploy without manifests.
     pub fn deploy(&self) -> DeployArgs {
-        let ClusterArgs { config, identity, kubeconfig, namespace } = self.cluster.clone();
+        let of_record = self.cluster.of_record().map(str::to_owned);
+        let ClusterArgs { config, identity, kubeconfig, namespace, .. } = self.cluster.clone();
         let input = InputArgs {
             files: Vec::new(),
             config,
             preflight: Vec::new(),
-            target: TargetArgs { target: None, kubeconfig, namespace: namespace.clone() },
+            target: TargetArgs { target: None, kubeconfig, namespace },
             render: None,
             catalogs: Vec::new(),
         };
         let app = AppFlags {
             name: Some(self.name.clone()),
-            // Here the flag names the namespace of the record, whatever the configuration says.
-            namespace,
+            namespace: of_record,
             prune: Some(PruneFlag::Yes),
             prune_max: Some(PruneMax::Share(100)),
             prune_adopted: self.prune_adopted,

@@ -3,6 +3,7 @@
 //! gantry's own documents are strict: an unknown key is a setting that its author thinks is in effect. kapp's
 //! documents contain many keys that gantry does not read; one notice lists them.
 
+mod case;
 mod nodes;
 mod outside;
 mod rules;
@@ -14,7 +15,7 @@ use figment::value::{Dict, Value};
 use crate::app::PART_OF;
 use crate::problem::{Location, Problem, did_you_mean};
 use crate::resource::Step;
-use gantry_yaml::{self as yaml, Data, Entry, Node, Span};
+use gantry_yaml::{self as yaml, Data, Duplicate, Entry, Node, Span};
 
 use super::catalogs;
 use super::kapp_defaults;
@@ -71,6 +72,13 @@ impl<'a> Text<'a> {
         })
     }
 
+    fn twice(&self, duplicate: &Duplicate) -> Problem {
+        let first = self.at(duplicate.first.line, duplicate.first.column);
+        Problem::new(format!("the key {:?} is written twice", duplicate.key))
+            .at(self.at(duplicate.again.line, duplicate.again.column))
+            .help(format!("first defined at {first}; keep one of them"))
+    }
+
     /// The text in a value of this one.
     fn held<'t>(&'t self, node: &Node, value: &'t str) -> Text<'t> {
         // A block scalar begins on the line after its indicator, and each line of it is one of the file.
@@ -113,14 +121,7 @@ pub(super) fn read(text: &Text<'_>) -> Reading {
         reading.add(read(&text.held(node, value)));
         return reading;
     }
-    for duplicate in duplicates {
-        let first = at(duplicate.first.line, duplicate.first.column);
-        reading.problems.push(
-            Problem::new(format!("the key {:?} is written twice", duplicate.key))
-                .at(at(duplicate.again.line, duplicate.again.column))
-                .help(format!("first defined at {first}; keep one of them")),
-        );
-    }
+    reading.problems.extend(duplicates.iter().map(|duplicate| text.twice(duplicate)));
     let mut reader = Reader {
         text,
         kapp: false,
@@ -131,6 +132,13 @@ pub(super) fn read(text: &Text<'_>) -> Reading {
     if let Some(root) = find(&root, text.within)
         && reader.is_config(root)
     {
+        let renamed = reader.kapp.then(|| case::as_kapp_reads(root));
+        if let Some((_, twice)) = &renamed {
+            // A key that is written twice in the same case has been reported.
+            let is_new = |other: &&Duplicate| !duplicates.iter().any(|duplicate| duplicate.again == other.again);
+            reader.reading.problems.extend(twice.iter().filter(is_new).map(|duplicate| text.twice(duplicate)));
+        }
+        let root = renamed.as_ref().map_or(root, |(root, _)| root);
         reader.mapping("", root);
         reader.notice_left_alone(root);
         reader.reading.layers.push(reader.layer);

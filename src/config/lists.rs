@@ -21,7 +21,6 @@ use crate::plan::graph::rule::{Pattern, check_group};
 use crate::plan::rebase_rules::{RebaseRule, Side};
 use crate::problem::{Location, Problem, did_you_mean, not_one_of};
 use crate::readiness::rules::WaitRule;
-use crate::resource::SERVER_METADATA;
 
 const WAIT_RULES: &str = "waitRules";
 const REBASE_RULES: &str = "rebaseRules";
@@ -245,8 +244,10 @@ impl Reader {
             }
             (None, None) => self.problem(&item.place, format!("{path} has no path")),
         }
-        for (path, found, _) in paths.iter().filter(|(_, _, steps)| !matches!(steps.last(), Some(Part::Key(_)))) {
-            self.problem(&found.place, format!("{path}: the last step of the path must be a field name"));
+        for (path, found, _) in
+            paths.iter().filter(|(_, _, steps)| !matches!(steps.last(), Some(Part::Key(_) | Part::Matching(_))))
+        {
+            self.problem(&found.place, format!("{path}: the last step of the path must be a field name or a regex"));
         }
         let sources = match self.needed(item, path, "type")?.as_str() {
             "remove" => None,
@@ -257,7 +258,7 @@ impl Reader {
                 return None;
             }
         };
-        let paths = paths.into_iter().map(|(.., steps)| steps).filter(|steps| !is_of_server(steps)).collect();
+        let paths = paths.into_iter().map(|(.., steps)| steps).collect();
         Some(RebaseRule { matchers, paths, sources })
     }
 
@@ -290,20 +291,6 @@ impl Reader {
         self.mapping(item, path, &["path", "resourceMatchers"])?;
         let matchers = self.matchers(item, path);
         Some(FieldRule { matchers, path: self.path(item, path, "path")? })
-    }
-}
-
-/// Whether the path is one that server-side apply does not write: the identity of the object, or metadata that the
-/// server maintains.
-fn is_of_server(path: &[Part]) -> bool {
-    let key = |part: Option<&Part>| match part {
-        Some(Part::Key(key)) => Some(key.clone()),
-        _ => None,
-    };
-    match (key(path.first()).as_deref(), key(path.get(1)).as_deref()) {
-        (Some("apiVersion" | "kind"), _) | (Some("metadata"), None) => true,
-        (Some("metadata"), Some(key)) => matches!(key, "name" | "namespace") || SERVER_METADATA.contains(&key),
-        _ => false,
     }
 }
 

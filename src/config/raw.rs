@@ -66,7 +66,7 @@ pub(super) struct Raw {
     pub warn_only: Option<bool>,
     /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster; or what to check
     /// against: git:REV[:PATH], the manifests of a commit.
-    #[schemars(regex(pattern = r"^(kube|dir:.+)$"))]
+    #[schemars(regex(pattern = r"^(kube|dir:.+|git:.+)$"))]
     pub target: Option<String>,
     /// The kubeconfig file. A relative path is resolved against the folder of the config file. Not allowed in
     /// gantry.yaml.
@@ -104,7 +104,7 @@ pub(super) struct Raw {
     #[schemars(with = "Option<RawPrune>")]
     pub prune: Option<String>,
     /// The maximum number or share of members that one deploy deletes: 20, 50%.
-    #[schemars(regex(pattern = r"^[0-9]+%?$"))]
+    #[schemars(regex(pattern = r"^([0-9]+|0*([0-9]{1,2}|100)%)$"))]
     pub prune_max: Option<String>,
     /// What a deploy waits for: true (until the objects it wrote are ready), crds (until its CRDs are served) or false
     /// (only for CRDs whose objects it writes). The default is true for a deploy of an app, and crds otherwise.

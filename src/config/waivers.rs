@@ -6,7 +6,7 @@ use crate::date::Date;
 use crate::problem::{Location, Problem, did_you_mean};
 
 use super::keys::WAIVERS;
-use super::located::{Located, LocatedData};
+use super::located::{self, Located, LocatedData};
 
 /// The keys of a waiver.
 pub(super) const WAIVER_KEYS: &[&str] = &["object", "version", "path", "rule", "reason", "expires"];
@@ -61,7 +61,11 @@ fn waiver(index: usize, item: &Located, problems: &mut Vec<Problem>) -> Option<W
         None => None,
         Some((_, Value::String(text))) if !text.trim().is_empty() => Some(text),
         Some((found, value)) => {
-            problems.push(found.place.problem(format!("{path}.{key}: {value} is not a string; quote it")));
+            let why = match &value {
+                Value::String(_) => "the text is empty".to_owned(),
+                _ => located::not_a_string(&value),
+            };
+            problems.push(found.place.problem(format!("{path}.{key}: {why}")));
             None
         }
     };

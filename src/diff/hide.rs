@@ -45,6 +45,14 @@ impl Marks {
                     self.hide_at(below, rest);
                 }
             }
+            (Some((Part::Matching(pattern), rest)), Value::Object(map)) => {
+                let keys: Vec<String> = pattern.keys(map).cloned().collect();
+                for key in keys {
+                    if let Some(below) = map.get_mut(&key) {
+                        self.hide_at(below, rest);
+                    }
+                }
+            }
             (Some((Part::All, rest)), Value::Array(items)) => {
                 items.iter_mut().for_each(|item| self.hide_at(item, rest));
             }

@@ -91,6 +91,21 @@ pub fn is_dropped(key: &str, value: &Json<'_>) -> bool {
     is_empty && keys.split_whitespace().any(|name| name == key)
 }
 
+/// Fields of the server's own kinds whose map is one field (`x-kubernetes-map-type: atomic`): an apply replaces it, and
+/// removes the keys that the manifest does not have.
+/// Source: the server's own OpenAPI description. A name that another kind has for a map of separate fields is included.
+const ATOMIC_MAPS: &str = "\
+    claimRef configMapKeyRef controllerExpandSecretRef controllerPublishSecretRef dataSource fieldRef fileKeyRef \
+    involvedObject labelSelector matchConstraints matchResources namespaceSelector nodeExpandSecretRef \
+    nodePublishSecretRef nodeSelector nodeStageSecretRef nodeTopology objectSelector paramKind paramRef podSelector port \
+    preference regarding related required requiredDuringSchedulingIgnoredDuringExecution resource resourceFieldRef \
+    roleRef scaleTargetRef scopeSelector secretKeyRef secretRef selector target targetRef";
+
+/// Whether the map under this key may be one field.
+pub fn is_atomic_map(key: &str) -> bool {
+    ATOMIC_MAPS.split_whitespace().any(|name| name == key)
+}
+
 /// Whether a scalar of the API server's own kinds is a Kubernetes quantity, which the server rewrites. `key` is its key
 /// and `parent` the key of the map around it. A text that only looks like a quantity (`1.10` as a label) does not count.
 /// Source: the types of `k8s.io/api`

@@ -4,12 +4,14 @@
 //! own keeps its value if the apply leaves it out, and its owner may change it later. A field that gantry owns would be
 //! removed, so its live value is applied.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::Change;
 use crate::app::PART_OF;
-use crate::matcher::{self, Facts, Matcher, Part, Scope};
-use crate::resource::{ObjectRef, RawObject, Step};
+use crate::matcher::{self, Facts, KeyPattern, Matcher, Part, Scope};
+use crate::resource::{ObjectRef, RawObject, SERVER_METADATA, Step};
 
 /// A rule: where the value of a field comes from when an object is updated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +32,27 @@ pub enum Side {
     Existing,
 }
 
-/// Applies the rules to all existing objects, and leaves out the rules of aggregated ClusterRoles, which the cluster fills
-/// in.
+/// kapp's own rule for Secrets that secretgen-controller fills in. Its other rules are what server-side apply does anyway.
+fn filled_in_by_secretgen() -> RebaseRule {
+    let annotation = |key: &str| Matcher::Annotations(vec![key.to_owned()]);
+    let secret = Matcher::VersionKind { api_version: "v1".to_owned(), kind: "Secret".to_owned() };
+    let disabled = annotation("kapp.k14s.io/disable-default-secretgen-rebase-rules");
+    let filled_in = annotation("secretgen.carvel.dev/image-pull-secret");
+    let path = |keys: &[&str]| keys.iter().map(|key| Part::Key((*key).to_owned())).collect();
+    RebaseRule {
+        matchers: vec![Matcher::And(vec![secret, filled_in, Matcher::Not(Box::new(disabled))])],
+        paths: vec![
+            path(&["data", ".dockerconfigjson"]),
+            path(&["metadata", "annotations", "secretgen.carvel.dev/status"]),
+        ],
+        sources: Some(vec![Side::Existing, Side::New]),
+    }
+}
+
+/// Applies the rules to all existing objects, after kapp's own, and leaves out the rules of aggregated ClusterRoles, which
+/// the cluster fills in.
 pub fn follow(changes: &mut [Change], rules: &[RebaseRule], field_manager: &str) {
+    let secretgen = filled_in_by_secretgen();
     for change in changes.iter_mut().filter(|change| change.desired.bundle.is_none()) {
         if is_cluster_role(&change.desired.object) && change.desired.may_contain(&["aggregationRule"]) {
             let mut desired = change.desired.raw.value();
@@ -44,8 +64,10 @@ pub fn follow(changes: &mut [Change], rules: &[RebaseRule], field_manager: &str)
         let Some(live) = &change.live else { continue };
         let object = &change.desired.object;
         let facts = Facts::of_raw(object, Scope::of(object), &change.desired.raw);
-        let about: Vec<&RebaseRule> =
-            rules.iter().filter(|rule| matcher::any(&rule.matchers, &facts) == Some(true)).collect();
+        let about: Vec<&RebaseRule> = std::iter::once(&secretgen)
+            .chain(rules)
+            .filter(|rule| matcher::any(&rule.matchers, &facts) == Some(true))
+            .collect();
         if about.is_empty() {
             continue;
         }
@@ -74,7 +96,7 @@ fn rebased(new: &Value, existing: &Value, rules: &[&RebaseRule], field_manager: 
     for rule in rules {
         for path in &rule.paths {
             match &rule.sources {
-                None => remove(&mut object, path),
+                None => remove_unless(&mut object, path, &mut Vec::new(), is_of_server),
                 Some(sources) => {
                     let from = Both { new: Some(new), existing: Some(existing), sources };
                     from.copy(&mut object, path, (&mut Vec::new(), &mut Vec::new()), &mut taken);
@@ -113,7 +135,7 @@ struct Both<'a> {
     sources: &'a [Side],
 }
 
-impl Both<'_> {
+impl<'a> Both<'a> {
     fn below(self, key: &str) -> Self {
         Both {
             new: self.new.and_then(|new| new.get(key)),
@@ -138,9 +160,9 @@ impl Both<'_> {
                 live.push(key.as_str().into());
                 if rest.is_empty() {
                     here.take(map, key, at, live, taken);
-                } else if let Some(below) = map.get_mut(key) {
+                } else if let Some(below) = map.get_mut(key).filter(|below| !below.is_null()) {
                     here.copy(below, rest, (at, live), taken);
-                } else if rest.iter().all(|part| matches!(part, Part::Key(_))) {
+                } else if rest.iter().all(|part| matches!(part, Part::Key(_) | Part::Matching(_))) {
                     // Only if there is a value to add.
                     let mut below = Value::Object(Map::new());
                     here.copy(&mut below, rest, (at, live), taken);
@@ -150,6 +172,12 @@ impl Both<'_> {
                 }
                 at.pop();
                 live.pop();
+            }
+            (Part::Matching(pattern), value @ Value::Object(_)) => {
+                for key in self.keys(pattern) {
+                    let path: Vec<Part> = [Part::Key(key)].into_iter().chain(rest.iter().cloned()).collect();
+                    self.copy(value, &path, (at, live), taken);
+                }
             }
             (Part::All, Value::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {
@@ -162,6 +190,19 @@ impl Both<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The keys of the sources that match.
+    fn keys(self, pattern: &KeyPattern) -> BTreeSet<String> {
+        let maps = self.sources.iter().filter_map(|side| self.side(*side)?.as_object());
+        maps.flat_map(|map| pattern.keys(map).cloned()).collect()
+    }
+
+    fn side(self, side: Side) -> Option<&'a Value> {
+        match side {
+            Side::New => self.new,
+            Side::Existing => self.existing,
         }
     }
 
@@ -196,11 +237,8 @@ impl Both<'_> {
     }
 
     fn take(self, map: &mut Map<String, Value>, key: &str, at: &[Step], live: &[Step], taken: &mut Vec<Taken>) {
-        let found = self.sources.iter().find_map(|side| match side {
-            Side::New => Some((side, self.new?)),
-            Side::Existing => Some((side, self.existing?)),
-        });
-        let Some((side, value)) = found else { return };
+        let found = self.sources.iter().find_map(|side| Some((side, self.side(*side)?)));
+        let Some((side, value)) = found.filter(|_| !is_of_server(at)) else { return };
         map.insert(key.to_owned(), value.clone());
         taken.retain(|other| other.at != at);
         if *side == Side::Existing {
@@ -211,21 +249,55 @@ impl Both<'_> {
 
 /// Removes what is at the path.
 pub fn remove(value: &mut Value, path: &[Part]) {
+    remove_unless(value, path, &mut Vec::new(), |_| false);
+}
+
+fn remove_unless(value: &mut Value, path: &[Part], at: &mut Vec<Step>, stays: fn(&[Step]) -> bool) {
     let Some((part, rest)) = path.split_first() else { return };
-    match (part, value) {
-        (Part::Key(key), Value::Object(map)) if rest.is_empty() => drop(map.shift_remove(key)),
-        (Part::Key(key), Value::Object(map)) => {
+    let mut remove_key = |map: &mut Map<String, Value>, key: &str| {
+        at.push(key.into());
+        if !rest.is_empty() {
             if let Some(below) = map.get_mut(key) {
-                remove(below, rest);
+                remove_unless(below, rest, at, stays);
+            }
+        } else if !stays(at) {
+            map.shift_remove(key);
+        }
+        at.pop();
+    };
+    match (part, value) {
+        (Part::Key(key), Value::Object(map)) => remove_key(map, key),
+        (Part::Matching(pattern), Value::Object(map)) => {
+            let keys: Vec<String> = pattern.keys(map).cloned().collect();
+            keys.iter().for_each(|key| remove_key(map, key));
+        }
+        (Part::All, Value::Array(items)) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                at.push(index.into());
+                remove_unless(item, rest, at, stays);
+                at.pop();
             }
         }
-        (Part::All, Value::Array(items)) => items.iter_mut().for_each(|item| remove(item, rest)),
         (Part::Index(index), Value::Array(items)) => {
             if let Some(item) = items.get_mut(*index) {
-                remove(item, rest);
+                at.push((*index).into());
+                remove_unless(item, rest, at, stays);
+                at.pop();
             }
         }
         _ => {}
+    }
+}
+
+/// Whether a field is one that server-side apply does not write: the identity of the object, or metadata that the
+/// server maintains.
+fn is_of_server(steps: &[Step]) -> bool {
+    match steps {
+        [Step::Key(key)] => matches!(&**key, "apiVersion" | "kind" | "metadata"),
+        [Step::Key(first), Step::Key(key), ..] if **first == *"metadata" => {
+            matches!(&**key, "name" | "namespace") || SERVER_METADATA.contains(&&**key)
+        }
+        _ => false,
     }
 }
 
@@ -307,6 +379,7 @@ mod tests {
     fn path(text: &str) -> Vec<Part> {
         let part = |text: &str| match text {
             "*" => Part::All,
+            text if text.starts_with('^') => Part::Matching(KeyPattern::new(text).unwrap()),
             text => text.parse().map_or_else(|_| Part::Key(text.to_owned()), Part::Index),
         };
         text.split('.').map(part).collect()
@@ -380,6 +453,36 @@ mod tests {
         let rules = [rule("spec.list.0.x", EXISTING), rule("spec.list.7.x", EXISTING)];
         let whole = live(json!({"list": [{"x": 1}]}), json!({"f:spec": {"f:list": {}}}));
         assert_eq!(applied(&rules, json!({"list": [{"x": 2}]}), &whole), json!({"list": [{"x": 1}]}));
+    }
+
+    #[test]
+    fn a_pattern_names_the_keys_of_its_sources() {
+        let own = live(json!({"a": {"x1": 1, "x2": 2, "y": 3}}), json!({"f:spec": {"f:a": {}}}));
+        let new = || json!({"a": {"x2": 0, "x3": 4, "y": 0}});
+        let expected = json!({"a": {"x2": 2, "x3": 4, "y": 0, "x1": 1}});
+        assert_eq!(applied(&[rule("spec.a.^x", EXISTING)], new(), &own), expected);
+        assert_eq!(applied(&[rule("spec.a.^x", EXISTING)], json!({}), &own), json!({"a": {"x1": 1, "x2": 2}}));
+        assert_eq!(applied(&[rule("spec.a.^x", EXISTING)], json!({"a": null}), &own), json!({"a": {"x1": 1, "x2": 2}}));
+        assert_eq!(applied(&[rule("spec.a.^x", Some(&[Side::New]))], json!({}), &own), json!({}));
+        assert_eq!(applied(&[rule("spec.a.^x", None)], new(), &own), json!({"a": {"y": 0}}));
+        assert_eq!(applied(&[rule("spec.^a.y", EXISTING)], new(), &own), json!({"a": {"x2": 0, "x3": 4, "y": 3}}));
+    }
+
+    #[test]
+    fn the_identity_and_what_the_server_maintains_stay() {
+        let new = json!({"kind": "A", "metadata": {"name": "new", "labels": {"a": "new"}}, "spec": 1});
+        let mut existing = live(json!(2), json!({"f:metadata": {"f:labels": {}}, "f:spec": {}}));
+        (existing["kind"], existing["metadata"]["name"]) = ("B".into(), "live".into());
+        (existing["metadata"]["uid"], existing["metadata"]["labels"]) = ("u".into(), json!({"a": "live"}));
+        let expected = json!({"kind": "A", "metadata": {"name": "new", "labels": {"a": "live"}}, "spec": 2});
+        for paths in [&["^"][..], &["kind", "metadata", "metadata.uid"]] {
+            let rules =
+                paths.iter().map(|path| rule(path, EXISTING)).chain([rule("^.^", EXISTING), rule("spec", EXISTING)]);
+            let rules: Vec<RebaseRule> = rules.collect();
+            assert_eq!(rebased(&new, &existing, &rules.iter().collect::<Vec<_>>(), "gantry"), expected);
+        }
+        let removed = rebased(&new, &existing, &[&rule("^", None), &rule("^.^", None)], "gantry");
+        assert_eq!(removed, json!({"kind": "A", "metadata": {"name": "new"}}), "and nothing else");
     }
 
     #[test]

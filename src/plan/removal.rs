@@ -144,7 +144,7 @@ fn fate(facts: &Facts, id: &str, adopted: Option<bool>, prunes_adopted: bool) ->
         (false, Some(_)) if label.is_some() => Fate::Orphan("it is part of another ApplySet now".into()),
         (false, Some(_)) => Fate::OneKey("it no longer carries the label of the app"),
         (true, None) if !facts.owners.is_empty() => Fate::Copy,
-        (true, None) => Fate::OneKey("it carries the label of the app, but this app did not create it"),
+        (true, None) => Fate::OneKey("it carries the label of the app, but its uid is not in the record of the app"),
         (true, Some(was_there)) => match kept(facts) {
             Some(why) => Fate::Orphan(why),
             None if was_there && !prunes_adopted => Fate::Adopted,

@@ -17,13 +17,16 @@ use crate::app::{members, versions};
 use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
 use crate::manifest::{Manifest, Spans};
 use crate::problem::Problem;
-use crate::resource::{RawObject, Step};
+use crate::readiness;
+use crate::resource::{ObjectRef, RawObject, Step};
 
 const PREFIX: &str = "kapp.k14s.io/";
 const OWN_PREFIX: &str = "gantry.dev/";
 const UPDATE_STRATEGY: &str = "update-strategy";
 const CREATE_STRATEGY: &str = "create-strategy";
 const DELETE_STRATEGY: &str = "delete-strategy";
+const MINIMUM: &str = "apps-v1-deployment-wait-minimum-replicas-available";
+const OWN_MINIMUM: &str = "wait-minimum-replicas-available";
 
 /// The strategy that an annotation selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,14 +115,15 @@ pub async fn replace(changes: &mut [Change], target: &Target, field_manager: &st
     }
 }
 
-/// The annotations by name without the prefix: those of kapp, and the one that also exists with gantry's prefix.
+/// The annotations by name without the prefix: those of kapp, and those that also exist with gantry's prefix.
 fn annotations(manifest: &Value) -> Vec<(&str, &Value)> {
     let annotations = manifest["metadata"]["annotations"].as_object().into_iter().flatten();
-    let name = |key: &'_ str| -> Option<usize> {
-        let own = || key.strip_prefix(OWN_PREFIX).filter(|name| *name == UPDATE_STRATEGY);
-        key.strip_prefix(PREFIX).or_else(own).map(|name| key.len() - name.len())
-    };
-    annotations.filter_map(|(key, value)| Some((&key[name(key)?..], value))).collect()
+    annotations.filter_map(|(key, value)| Some((name_of(key)?, value))).collect()
+}
+
+fn name_of(key: &str) -> Option<&str> {
+    let own = || key.strip_prefix(OWN_PREFIX).filter(|name| [UPDATE_STRATEGY, OWN_MINIMUM].contains(name));
+    key.strip_prefix(PREFIX).or_else(own)
 }
 
 /// Problems with unsupported annotations.
@@ -145,10 +149,10 @@ pub fn not_honoured(plan: &Plan, means: Means) -> NotHonoured {
     for change in plan.changes.iter().filter(|change| may_ask(&change.desired)) {
         let manifest = change.desired.raw.value();
         let spans = OnceCell::new();
-        for (name, value) in annotations(&manifest) {
-            let Some((blocks, message, help)) = said(name, value, means.has_app) else { continue };
+        for (key, value) in manifest["metadata"]["annotations"].as_object().into_iter().flatten() {
+            let said = name_of(key).and_then(|name| said(name, value, &change.desired.object, means));
+            let Some((blocks, message, help)) = said else { continue };
             let spans = spans.get_or_init(|| Spans::of(&change.desired.origin));
-            let key = format!("{PREFIX}{name}");
             let at = spans.locate(&[Step::from("metadata"), "annotations".into(), key.as_str().into()]).location;
             let problem = Problem::new(format!("{}: {key}: {message}", change.desired.object)).at(at).help(help);
             if blocks {
@@ -164,9 +168,13 @@ pub fn not_honoured(plan: &Plan, means: Means) -> NotHonoured {
 }
 
 /// Whether it blocks the deploy, what gantry does instead, and the next step.
-fn said(name: &str, value: &Value, has_app: bool) -> Option<(bool, &'static str, &'static str)> {
+fn said(name: &str, value: &Value, object: &ObjectRef, means: Means) -> Option<(bool, &'static str, &'static str)> {
+    let is_deployment = || object.kind == "Deployment" && object.group() == "apps";
     Some(match name {
-        "versioned" if !has_app => (
+        MINIMUM | OWN_MINIMUM if is_deployment() && !value.as_str().is_some_and(readiness::is_minimum) => {
+            (means.waits, "the value is not a number of replicas or a percentage", "write it like \"2\" or \"60%\"")
+        }
+        "versioned" if !means.has_app => (
             true,
             "the record of an app defines its version, and no app is given",
             "deploy the manifests as an app: --app NAME",
@@ -229,6 +237,17 @@ pub fn on_created(manifest: &Manifest) -> Option<Created> {
         ON_CREATED_LEAVE => Some(Created::Leave),
         _ => None,
     }
+}
+
+/// The notice that the manifest was applied to an object that something else created after the checks.
+pub fn existed(change: &Change) -> Problem {
+    let message = format!(
+        "{} was created by something else after the checks; the manifest was applied to it ({PREFIX}{CREATE_STRATEGY}: \
+         {ON_CREATED})",
+        change.desired.object
+    );
+    let help = "an app keeps it as adopted: it stays when it leaves the manifests, except with --prune-adopted";
+    Problem::new(message).at(change.desired.origin.location()).help(help)
 }
 
 /// Whether the object has to be created by something else and does not exist yet.

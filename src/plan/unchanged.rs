@@ -255,6 +255,12 @@ impl Walk<'_> {
             None if member(schema, "x-kubernetes-map-type").and_then(Json::text) == Some("atomic") => {
                 return self.whole(desired, live, schema, at);
             }
+            None if self.facts.built_in
+                && matches!(desired, Json::Map(_))
+                && matches!(at, At::Below { key, .. } if built_in::is_atomic_map(key)) =>
+            {
+                return self.whole(desired, live, schema, at);
+            }
             None => None,
         };
         match (desired, live) {

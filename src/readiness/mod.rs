@@ -26,6 +26,7 @@ use crate::resource::{ObjectRef, Resource};
 use crate::text::{cut, sanitize};
 use rules::{Verdict, WaitRule};
 use view::View;
+pub use workloads::is_minimum;
 
 /// kapp does not wait for objects with this annotation, for any value.
 const DISABLE_WAIT: &str = "kapp.k14s.io/disable-wait";

@@ -24,12 +24,23 @@ const MINIMUM: [&str; 2] = [
 /// value is not a number: then all replicas are awaited.
 fn minimum(view: View<'_>, wanted: i64) -> Option<i64> {
     let text = MINIMUM.iter().map(|pointer| view.text(pointer)).find(|text| !text.is_empty())?.trim();
-    let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
-    let minimum = match text.strip_suffix('%') {
-        Some(share) => wanted.saturating_mul(number(share)?.min(100)).saturating_add(99) / 100,
-        None => number(text)?,
+    let minimum = match number(text)? {
+        (share, true) => wanted.saturating_mul(share.min(100)).saturating_add(99) / 100,
+        (number, false) => number,
     };
     Some(minimum.min(wanted))
+}
+
+/// Whether the annotation can have this value.
+pub fn is_minimum(text: &str) -> bool {
+    number(text.trim()).is_some()
+}
+
+/// A number of replicas, and whether it is a percentage.
+fn number(text: &str) -> Option<(i64, bool)> {
+    let share = text.strip_suffix('%');
+    let number = share.unwrap_or(text).parse::<i64>().ok().filter(|number| *number >= 0)?;
+    Some((number, share.is_some()))
 }
 
 /// `Deployment.apps`: `updatedReplicas`, `replicas`, `availableReplicas`, and the conditions `Progressing` and

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{API_VERSION, ErrorEntry, Outcome, Report};
+use super::{API_VERSION, ChangeEntry, CheckReport, ErrorEntry, ExtensionEntry, Outcome, Report, WaitEntry};
 use crate::finding::CheckStatus;
 use crate::hash::fnv128;
 
@@ -75,6 +75,9 @@ pub struct Overview {
     /// The clusters of waves that did not begin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_reached: Vec<String>,
+    /// Contexts that are the same API server, by its address. Each counts as a cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub same_server: Vec<SameServer>,
     /// Groups of clusters with the same live state of the CRDs of the manifests, the largest first. Empty without such CRDs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live: Vec<LiveGroup>,
@@ -109,6 +112,16 @@ pub struct UncheckedCluster {
     /// What to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+}
+
+/// Contexts of one API server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SameServer {
+    /// The address of the API server.
+    pub server: String,
+    /// The contexts of the kubeconfig, at least two.
+    pub clusters: Vec<String>,
 }
 
 /// Clusters with the same live CRDs.
@@ -157,8 +170,7 @@ impl ReportList {
         let mut groups: Vec<Vec<&ClusterReport>> = Vec::new();
         let mut group_of: BTreeMap<u128, usize> = BTreeMap::new();
         for cluster in self.clusters.iter().filter(|cluster| fits(cluster)) {
-            let Report { outcome, changes, checks, errors, warnings, extensions, waits, .. } = &cluster.report;
-            let said = (outcome, changes, checks, errors, warnings, extensions, waits);
+            let said = cluster.said();
             // A report that cannot be serialised equals no other.
             let hash = serde_json::to_vec(&said).map_or(groups.len() as u128, |json| fnv128(&json));
             let at = *group_of.entry(hash).or_insert_with(|| {
@@ -171,7 +183,28 @@ impl ReportList {
     }
 }
 
+/// The parts of a report that its section shows.
+type Said<'r> = (
+    &'r Outcome,
+    &'r [ChangeEntry],
+    &'r [CheckReport],
+    &'r [ErrorEntry],
+    &'r [ErrorEntry],
+    &'r [ExtensionEntry],
+    &'r [WaitEntry],
+);
+
 impl ClusterReport {
+    fn said(&self) -> Said<'_> {
+        let Report { outcome, changes, checks, errors, warnings, extensions, waits, .. } = &self.report;
+        (outcome, changes, checks, errors, warnings, extensions, waits)
+    }
+
+    /// Whether both reports have the same section.
+    pub fn says_the_same(&self, other: &ClusterReport) -> bool {
+        self.said() == other.said()
+    }
+
     /// Whether a deploy wrote to it, or waited for objects of an earlier one.
     pub fn is_begun(&self) -> bool {
         !self.report.waits.is_empty() || self.report.changes.iter().any(|change| change.result.is_some())
@@ -220,9 +253,26 @@ impl Overview {
             unchecked: clusters.iter().filter(|cluster| cluster.is_unchecked()).map(ClusterReport::reason).collect(),
             failed: named(&|cluster| cluster.report.outcome == Outcome::Failed && !cluster.is_unchecked()),
             not_reached: named(&|cluster| cluster.not_reached),
+            same_server: same_servers(clusters),
             live: live_groups(clusters),
         }
     }
+}
+
+/// The servers of several contexts, in the order of their first contexts.
+fn same_servers(clusters: &[ClusterReport]) -> Vec<SameServer> {
+    let mut servers: Vec<SameServer> = Vec::new();
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+    for cluster in clusters {
+        let Some(server) = &cluster.server else { continue };
+        let at = *known.entry(server.trim_end_matches('/')).or_insert_with(|| {
+            servers.push(SameServer { server: server.clone(), clusters: Vec::new() });
+            servers.len() - 1
+        });
+        servers[at].clusters.push(cluster.name.clone());
+    }
+    servers.retain(|server| server.clusters.len() > 1);
+    servers
 }
 
 /// Groups of clusters with the same live CRDs, the largest first, then in the order of their first clusters.
@@ -276,6 +326,18 @@ mod tests {
         assert_eq!(groups, expected.map(|(clusters, crds)| (clusters.to_owned(), crds.to_owned())));
         let none = ReportList::new(vec![of("a", live(&[])), of("b", live(&[]))]);
         assert_eq!(none.overview.live, [], "manifests without CRDs");
+    }
+
+    #[test]
+    fn contexts_of_one_server_are_named() {
+        let of = |name: &str, server: &str| ClusterReport {
+            server: Some(server.to_owned()),
+            ..samples::cluster(name, samples::planned())
+        };
+        let clusters = [("a", "https://x:6443"), ("b", "https://y:6443"), ("c", "https://x:6443/"), ("d", "https://z")];
+        let list = ReportList::new(clusters.map(|(name, server)| of(name, server)).into());
+        let same = [SameServer { server: "https://x:6443".into(), clusters: vec!["a".into(), "c".into()] }];
+        assert_eq!(list.overview.same_server, same);
     }
 
     #[test]

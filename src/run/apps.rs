@@ -37,8 +37,7 @@ pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Setting
         kubeconfig: args.kubeconfig.file.clone(),
         context: args.kubeconfig.context.clone(),
         namespace: args.namespace.clone(),
-        // Here the flag names the namespace of the record, whatever the configuration says.
-        app_namespace: args.namespace.clone(),
+        app_namespace: args.of_record().map(str::to_owned),
         user: args.identity.user.clone(),
         groups: args.identity.groups.clone(),
         ..Overrides::default()
@@ -62,7 +61,9 @@ pub(super) fn app_of(name: &str, settings: &Settings, target: &Target) -> Result
 
 pub(super) fn no_app(App { name, namespace }: &App) -> Error {
     let problem = Problem::new(format!("there is no app {name} in namespace {namespace}"));
-    Error::failed(problem.help("gantry apps lists the existing ones; -n names the namespace of the record"))
+    Error::failed(
+        problem.help("gantry apps lists the existing ones; -n or --app-namespace names the namespace of the record"),
+    )
 }
 
 /// What the user allows beforehand.
@@ -90,7 +91,7 @@ async fn parent_of(name: &str, settings: &Settings, target: &Target) -> Result<P
 pub async fn list(args: &AppsArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(&args.cluster, host).await?;
-    let namespace = settings.namespace.clone();
+    let namespace = args.cluster.app_namespace.clone().or_else(|| settings.namespace.clone());
     let found = until(&stop, async { Ok(all(&target, namespace.as_deref()).await) }).await?.map_err(Error::failed)?;
     let text = match args.output {
         Some(ListFormat::Json) => {

@@ -192,8 +192,10 @@ impl FromKapp {
             }
         }
         if !self.deletes || !self.members.unread.is_empty() {
-            if let Some(problem) = listed(leaving.iter().map(|found| &*found.object), |objects| {
-                format!("{objects} of kapp's app {} left the manifests and stay, and so does its record", self.name)
+            if let Some(problem) = listed(leaving.iter().map(|found| &*found.object), |objects, is_one| {
+                let stay =
+                    if is_one { "is not in the manifests and stays" } else { "are not in the manifests and stay" };
+                format!("{objects} of kapp's app {} {stay}, and so does its record", self.name)
             }) {
                 foreseen.notices.push(problem.help("delete them: --prune=kapp"));
             }

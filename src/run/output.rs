@@ -255,15 +255,21 @@ impl Output {
         both(human, whole)
     }
 
-    /// The same for many clusters. The human report shows those that are `fresh`, or all.
+    /// The same for many clusters, which the lines name. The human report shows those that are `fresh`, or all.
     pub fn finish_list(&mut self, host: &mut Host, list: &ReportList, fresh: Option<&BTreeSet<usize>>) -> Result<()> {
-        let mut lines: Vec<String> = Vec::new();
-        for line in list.clusters.iter().flat_map(|cluster| documented_lines(&cluster.report)) {
-            if !lines.contains(&line) {
-                lines.push(line);
+        let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+        for cluster in &list.clusters {
+            for line in documented_lines(&cluster.report) {
+                match lines.iter_mut().find(|(known, _)| *known == line) {
+                    Some((_, clusters)) => clusters.push(&cluster.name),
+                    None => lines.push((line, vec![&cluster.name])),
+                }
             }
         }
-        self.quote(host, lines);
+        let of = |(line, clusters): (String, Vec<&str>)| {
+            format!("{}: {line}", crate::report::names(clusters.into_iter(), usize::MAX))
+        };
+        self.quote(host, lines.into_iter().map(of).collect());
         let fresh: Option<BTreeSet<&str>> =
             fresh.map(|fresh| fresh.iter().map(|index| list.clusters[*index].name.as_str()).collect());
         let human = self.human(host, |options, sources, out| {

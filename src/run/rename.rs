@@ -115,7 +115,7 @@ fn outside(before: &Parent, found: &[Found], to: &str) -> Option<Problem> {
         facts.labels.get(PART_OF) == Some(&id) && facts.owners.is_empty() && !uids.contains(&*facts.uid)
     };
     let objects: Vec<_> = found.iter().filter(is_outside).map(|found| &*found.object).collect();
-    let problem = listed(objects.iter().copied(), |objects| {
+    let problem = listed(objects.iter().copied(), |objects, _| {
         let name = &before.app.name;
         format!("the inventory of the app {name} does not have these objects, which carry its label: {objects}")
     })?;

@@ -92,6 +92,23 @@ fn a_crd_goes_only_without_objects_of_others() {
 
     cp.delete(&theirs);
     eventually("the object to go", || (cp.get(&theirs).0 == 404).then_some(()));
+    // What names its kind.
+    let admission = "admissionregistration.k8s.io/v1";
+    let about = json!({"resourceRules": [{"apiGroups": [bed.names.group], "apiVersions": ["*"], "operations": ["CREATE"],
+        "resources": ["samples"]}]});
+    let named = json!({"name": bed.names.namespace});
+    let policy = json!({"apiVersion": admission, "kind": "MutatingAdmissionPolicy", "metadata": named, "spec": {
+        "matchConstraints": about, "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}]}});
+    let binding = json!({"apiVersion": admission, "kind": "ValidatingAdmissionPolicyBinding", "metadata": named, "spec": {
+        "policyName": "none", "validationActions": ["Audit"], "matchResources": about}});
+    let users = [policy, binding].map(|user| cp.path_of(&cp.apply_yaml(&user.to_string())[0]));
+    let output = app(&bed, &["check", "-f", "manifests.yaml", "--prune=yes"]);
+    output.code(0).stdout_contains("CRDNeededElsewhere");
+    for kind in ["mutatingadmissionpolicy", "validatingadmissionpolicybinding"] {
+        output.stdout_contains(&format!("{kind}/{}", bed.names.namespace));
+    }
+    users.iter().for_each(|user| drop(cp.delete(user)));
     // The app's own object is deleted with the CRD, and before it.
     deploy().code(0).stdout_contains("2 deleted");
     assert_eq!(cp.get(&bed.crd_path()).0, 404);

@@ -138,6 +138,10 @@ fn a_deploy_goes_in_waves() {
     };
     let report = deploy(&[]).code(0).report();
     assert_eq!(report["outcome"], "deployed");
+    let same = json!([{"server": report["clusters"][0]["server"], "clusters": ["c0", "c1", "c2"]}]);
+    assert_eq!(report["overview"]["sameServer"], same);
+    let shown = on(&bed, &contexts, &["check", "-f", "manifests.yaml", "--context", "c*"]).run();
+    shown.code(0).stdout_contains("c0, c1, c2: contexts of the same server, http");
     let waves: Vec<&Value> = report["clusters"].as_array().expect("clusters").iter().map(|one| &one["wave"]).collect();
     assert_eq!(waves, [1, 2, 2]);
     assert!(names.iter().all(|name| is_there(name)));
@@ -174,7 +178,8 @@ fn a_wave_that_would_be_blocked_does_not_begin() {
     // In a later wave.
     let run = deploy("first,blocked,last", &["--waves", "1,100%"]);
     run.code(3).stdout_contains("Blocked: 1 of 3 clusters, 1 deployed, 1 not reached. What was written stays.");
-    assert_eq!(run.stdout.matches("error[NoExistingFieldRemoved]").count(), 2, "before the question and at the end");
+    assert_eq!(run.stdout.matches("error[NoExistingFieldRemoved]").count(), 1, "it is not repeated at the end");
+    run.stderr_contains("blocked: validating upgrade for CRD");
     assert!(is_in_other());
     assert_eq!(control_plane().get(&format!("/api/v1/namespaces/{}", bed.names.namespace)).0, 404);
 }

@@ -159,6 +159,10 @@ fn rules_are_turned_down_and_up_by_name_and_pattern() {
     bed.with("{rules: [{name: NoTypeChange, enforcement: loud}]}")
         .code(2)
         .stderr_contains("is not one of error, warn, none");
+    // As in crdify, whose words are capitalised.
+    bed.with("{preset: crdify, validations: [{name: description, enforcement: error}]}")
+        .code(2)
+        .stderr_contains("\"error\" is not one of Error, Warn, None (did you mean \"Error\"?)");
     let off = bed.with("{enforcement: None}");
     assert_eq!(off.code(0).report()["checks"][0]["status"], "skipped");
 }

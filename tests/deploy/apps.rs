@@ -188,8 +188,8 @@ fn one_key_never_deletes() {
     assert!(shop.get("pruned").is_none());
     for (name, why) in [
         ("unlabelled", "it no longer carries the label of the app"),
-        ("recreated", "this app did not create it"),
-        ("by-hand", "this app did not create it"),
+        ("recreated", "its uid is not in the record of the app"),
+        ("by-hand", "its uid is not in the record of the app"),
         ("adopted", "existed before the app"),
         ("kept", "helm.sh/resource-policy: keep"),
         ("orphan", "kapp.k14s.io/delete-strategy: orphan"),
@@ -711,4 +711,17 @@ fn the_namespace_of_a_record_is_the_one_that_the_flag_names() {
     run(&["inspect", "-a", "shop"]).code(0).stdout_contains(&format!("in namespace {}", shop.bed.names.namespace));
     run(&["delete", "-a", "shop", "--yes"]).code(0).stdout_contains("1 deleted");
     assert!(shop.get("a").is_none() && other.get("a").is_some() && other.get("shop.gantry").is_some());
+
+    shop.deploy(&[]).code(0);
+    let elsewhere = |arguments: &[&str]| {
+        let more = ["-n", &other.bed.names.namespace, "--app-namespace", &shop.bed.names.namespace];
+        shop.bed.gantry(control_plane().kubeconfig("admin"), &[arguments, &more].concat()).run()
+    };
+    let (shops, others) = (&shop.bed.names.namespace, &other.bed.names.namespace);
+    elsewhere(&["inspect", "-a", "shop"]).code(0).stdout_contains(&format!("in namespace {shops}"));
+    elsewhere(&["apps"]).code(0).stdout_contains(shops).contains_nowhere(others);
+    elsewhere(&["apps", "rename", "-a", "shop", "--to", "store", "--yes"]).code(0);
+    elsewhere(&["delete", "-a", "store", "--dry-run"]).code(0).stdout_contains("Planned: 1 delete;");
+    elsewhere(&["apps", "forget", "-a", "store", "--yes"]).code(0);
+    assert!(shop.get("a").is_some() && shop.get("store.gantry").is_none() && other.get("shop.gantry").is_some());
 }

@@ -208,6 +208,121 @@ fn a_field_that_the_cluster_decides_about_keeps_its_live_value() {
 }
 
 #[test]
+fn a_regex_in_a_path_names_every_field_that_matches() {
+    let bed = prepared();
+    let deploy = |flags: &[&str]| bed.deploy(control_plane().kubeconfig("admin"), flags).run();
+    let map = |annotations: Value| config_map(&bed, "a", &annotations);
+    let path = bed.config_map_path("a");
+    let live = || control_plane().get(&path).1["metadata"]["annotations"].clone();
+    let rule = |what: &str| {
+        let matchers = "[{apiVersionKindMatcher: {apiVersion: v1, kind: ConfigMap}}]";
+        config(
+            &bed,
+            &format!(
+                "rebaseRules:\n- path: [metadata, annotations, {{regex: ^foo}}]\n  {what}\n  resourceMatchers: {matchers}\n"
+            ),
+        );
+    };
+    write(&bed, &[map(json!({"foo1": "1", "foo2": "2", "bar": "3"}))]);
+    deploy(&[]).code(0);
+    // Fields that only gantry owns.
+    rule("type: copy\n  sources: [new, existing]");
+    write(&bed, &[map(json!({"foo2": "new"}))]);
+    deploy(&["-c", "kapp.yaml"]).code(0);
+    assert_eq!(live(), json!({"foo1": "1", "foo2": "new"}));
+    // Fields that another manager owns: without the rule, a conflict.
+    assert_eq!(
+        control_plane().patch(&path, &json!({"metadata": {"annotations": {"foo2": "theirs", "foo3": "3"}}})).0,
+        200
+    );
+    write(&bed, &[map(json!({"foo2": "ours"}))]);
+    deploy(&[]).code(3).stdout_contains("foo2");
+    rule("type: copy\n  sources: [existing, new]");
+    deploy(&["-c", "kapp.yaml"]).code(0).stdout_contains("1 object unchanged");
+    assert_eq!(live(), json!({"foo1": "1", "foo2": "theirs", "foo3": "3"}));
+    rule("type: remove");
+    write(&bed, &[map(json!({"foo9": "9", "bar": "3"}))]);
+    deploy(&["-c", "kapp.yaml"]).code(0);
+    assert_eq!(live(), json!({"bar": "3", "foo2": "theirs", "foo3": "3"}));
+    // In diffs.
+    config(
+        &bed,
+        "diffMaskRules:\n- path: [metadata, annotations, {regex: 9$}]\n  resourceMatchers: [{allMatcher: {}}]\n",
+    );
+    write(&bed, &[map(json!({"foo9": "masked-value", "bar": "shown-value"}))]);
+    let output = deploy(&["-c", "kapp.yaml", "--diff"]);
+    output.code(0).stdout_contains("shown-value").contains_nowhere("masked-value");
+    config(&bed, "rebaseRules:\n- paths: [[a, {regex: '['}]]\n  type: remove\n  resourceMatchers: []\n");
+    deploy(&["-c", "kapp.yaml"])
+        .code(2)
+        .stderr_contains("\"[\" is not a regular expression")
+        .stderr_contains("--> kapp.yaml:4:23");
+}
+
+#[test]
+fn keys_in_another_case_count_as_in_kapp() {
+    let bed = prepared();
+    let map = |data: Value| {
+        let mut map = config_map(&bed, "a", &json!({}));
+        map["data"] = data;
+        map
+    };
+    let deploy = || bed.deploy(control_plane().kubeconfig("admin"), &["-c", "kapp.yaml"]).run();
+    let path = bed.config_map_path("a");
+    write(&bed, &[map(json!({"keep": "first", "other": "1"}))]);
+    config(
+        &bed,
+        "RebaseRules:
+- Paths: [[data, {Regex: ^keep}]]
+  Type: copy
+  SOURCES: [existing, new]
+  ResourceMatchers:
+  - ApiVersionKindMatcher: {APIVersion: v1, Kind: ConfigMap}
+additionallabels: {Team: shop}
+",
+    );
+    deploy().code(0);
+    write(&bed, &[map(json!({"keep": "second", "other": "2"}))]);
+    deploy().code(0).contains_nowhere("ignored in kapp's Config");
+    let (_, live) = control_plane().get(&path);
+    assert_eq!(
+        (&live["data"], &live["metadata"]["labels"]),
+        (&json!({"keep": "first", "other": "2"}), &json!({"Team": "shop"}))
+    );
+    config(&bed, "rebaseRules: []\nRebaseRules: []\n");
+    deploy().code(2).stderr_contains("the key \"rebaseRules\" is written twice").stderr_contains("--> kapp.yaml:4:1");
+}
+
+#[test]
+fn what_secretgen_fills_in_stays() {
+    let bed = prepared();
+    let secret = |annotations: Value| {
+        let mut secret = config_map(&bed, "pull", &annotations);
+        (secret["kind"], secret["type"]) = ("Secret".into(), "kubernetes.io/dockerconfigjson".into());
+        secret["data"] = json!({".dockerconfigjson": "e30K"});
+        secret
+    };
+    const FILLED_IN: &str = "secretgen.carvel.dev/image-pull-secret";
+    const DISABLED: &str = "kapp.k14s.io/disable-default-secretgen-rebase-rules";
+    let deploy = || bed.deploy(control_plane().kubeconfig("admin"), &[]).run();
+    write(&bed, &[secret(json!({FILLED_IN: ""}))]);
+    deploy().code(0);
+    // As secretgen-controller does.
+    let path = control_plane().path_of(&secret(json!({})));
+    let filled_in = json!({"data": {".dockerconfigjson": "eyJhdXRocyI6e319"},
+        "metadata": {"annotations": {"secretgen.carvel.dev/status": "{}"}}});
+    assert_eq!(control_plane().patch(&path, &filled_in).0, 200);
+    write(&bed, &[secret(json!({FILLED_IN: "", "other": "new"}))]);
+    deploy().code(0).stdout_contains("1 updated");
+    deploy().code(0).stdout_contains("1 object unchanged");
+    let (_, live) = control_plane().get(&path);
+    let annotations = json!({FILLED_IN: "", "other": "new", "secretgen.carvel.dev/status": "{}"});
+    assert_eq!((&live["data"], &live["metadata"]["annotations"]), (&filled_in["data"], &annotations));
+    write(&bed, &[secret(json!({FILLED_IN: "", DISABLED: ""}))]);
+    deploy().code(3).stdout_contains(".dockerconfigjson");
+}
+
+#[test]
 fn an_overlay_of_ytt_ends_the_run_before_any_request() {
     let bed = Bed::new();
     write(&bed, &[config_map(&bed, "a", &json!({}))]);

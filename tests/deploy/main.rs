@@ -38,6 +38,7 @@ mod snapshot;
 mod strategies;
 #[cfg(unix)]
 mod terminal;
+mod unmanaged;
 mod versions;
 mod wait_rules;
 mod waiting;

@@ -266,11 +266,96 @@ fn what_is_created_after_the_checks_is_treated_as_its_create_strategy_says() {
     }
     let errors = report["errors"].to_string();
     assert_eq!(errors.matches("was created in the target after the checks ran").count(), 2, "{errors}");
+    // The app did not create it, so it does not delete it either.
+    output.stderr_contains("configmap/update").stderr_contains("was created by something else after the checks");
+    let (_, record) = cp.get(&bed.config_map_path("shop.gantry"));
+    let inventory = record["data"]["inventory"].as_str().unwrap_or_default();
+    let line = inventory.lines().find(|line| line.contains(" update ")).unwrap_or_default();
+    assert!(line.ends_with(" adopted"), "{inventory}");
+    bed.write("manifests.yaml", &config_map(&bed, "new", "1", &json!({})));
+    let deploy = |flags: &[&str]| {
+        bed.deploy(
+            cp.kubeconfig("admin"),
+            &[&["-a", "shop", "-n", &bed.names.namespace, "--prune=yes"], flags].concat(),
+        )
+    };
+    deploy(&[]).run().code(0).stderr_contains("--prune-adopted");
+    assert_eq!(data("update"), json!({"a": "ours", "b": "theirs"}));
+    deploy(&["--prune-adopted"]).run().code(0);
+    assert_eq!(cp.get(&bed.config_map_path("update")).0, 404);
 
     bed.write("manifests.yaml", &config_map(&bed, "new", "1", &named("fallback")));
     let output = bed.deploy(cp.kubeconfig("admin"), &[]).run();
     output.code(3).stdout_contains("kapp.k14s.io/create-strategy: the strategy is unknown");
     output.stdout_contains("known: fallback-on-update, fallback-on-update-or-noop");
+}
+
+#[test]
+fn a_member_that_the_app_no_longer_writes_leaves_the_app_and_stays() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let run = |arguments: &[&str]| {
+        bed.gantry(cp.kubeconfig("admin"), &[arguments, &["-a", "shop", "-n", &bed.names.namespace]].concat()).run()
+    };
+    let deploy = || run(&["deploy", "-f", "manifests.yaml", "--prune=yes"]);
+    let write = |objects: &[String]| bed.write("manifests.yaml", &objects.join("\n---\n"));
+    let map = |name: &str, annotations: Value| config_map(&bed, name, "1", &annotations);
+    let other = map("other", json!({}));
+    cp.apply_yaml(&other);
+    write(&[map("mine", json!({})), other.clone()]);
+    run(&["deploy", "-f", "manifests.yaml", "--force-conflicts"]).code(0).stdout_contains("1 created");
+
+    write(&[map("mine", json!({"kapp.k14s.io/noop": ""})), other.clone()]);
+    let output = deploy();
+    output.code(0).stderr_contains("configmap/mine -n").stderr_contains("leaves the app shop and stays in the cluster");
+    output.stderr_contains(&format!(
+        "kubectl label configmap/mine -n {} applyset.kubernetes.io/part-of-",
+        bed.names.namespace
+    ));
+    deploy().code(0).contains_nowhere("leaves the app");
+    write(&[map("third", json!({}))]);
+    let output = deploy();
+    output.code(0).stderr_contains("its uid is not in the record of the app");
+    output
+        .stderr_contains("configmap/other")
+        .stderr_contains("left the manifests and stays: it existed before the app shop");
+    assert!(live(&bed, "mine").is_some() && live(&bed, "other").is_some());
+
+    let output = run(&["delete", "--yes"]);
+    output
+        .code(0)
+        .stderr_contains("stays in the cluster, and so does the record of the app: it existed before the app shop");
+    output.stderr_contains("--prune-adopted; to remove only the record: gantry apps forget -a shop");
+    assert_eq!(cp.get(&bed.config_map_path("shop.gantry")).0, 200);
+    run(&["delete", "--yes", "--prune-adopted"]).code(0);
+    assert!(live(&bed, "other").is_none() && cp.get(&bed.config_map_path("shop.gantry")).0 == 404);
+}
+
+#[test]
+fn a_minimum_of_replicas_that_is_no_number_blocks_a_deploy_that_waits() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    for key in [
+        "kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available",
+        "gantry.dev/wait-minimum-replicas-available",
+    ] {
+        let labels = "labels: {run: web}";
+        let template = format!("metadata: {{{labels}}}, spec: {{containers: [{{name: web, image: 'web:1'}}]}}");
+        let deployment = format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: {}\n  annotations:\n    {key}: most\n\
+             spec: {{selector: {{matchL{}}}, template: {{{template}}}}}\n",
+            bed.names.namespace,
+            &labels[1..]
+        );
+        bed.write("manifests.yaml", &deployment);
+        let deploy = |flags: &[&str]| bed.deploy(cp.kubeconfig("admin"), flags).run();
+        let message = format!("{key}: the value is not a number of replicas or a percentage");
+        let output = deploy(&["--wait"]);
+        output.code(3).stdout_contains(&message).stdout_contains("manifests.yaml:7:");
+        deploy(&["--dry-run"]).code(0).stderr_contains(&message);
+    }
 }
 
 #[test]

@@ -127,11 +127,13 @@ async fn store(
     let live = match target.apply(&apply).await {
         Ok(live) => live,
         Err(ApplyError::Changed) => {
-            return Err(Problem::new(format!(
-                "another deploy of the app {} has begun meanwhile: {parent} changed after it was read",
+            let message = format!(
+                "{parent} changed after it was read: another run on the app {} has started meanwhile, or another client edited it",
                 app.name
-            ))
-            .help("wait until it ends, then run the same command again"));
+            );
+            return Err(
+                Problem::new(message).help("run the same command again; it says so if the other run has not ended")
+            );
         }
         Err(ApplyError::NoWebhook(problem) | ApplyError::Refused(problem)) => {
             let message = format!("the app {} cannot be recorded: {}", app.name, problem.message);

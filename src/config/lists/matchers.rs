@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::{Reader, items};
 use crate::config::located::Located;
-use crate::matcher::{Matcher, Part};
+use crate::matcher::{KeyPattern, Matcher, Part};
 
 impl Reader {
     pub(super) fn matchers(&mut self, item: &Located, path: &str) -> Vec<Matcher> {
@@ -90,7 +90,7 @@ impl Reader {
         })
     }
 
-    /// A path to a field, from keys, `{allIndexes: true}` and `{index: 0}`.
+    /// A path to a field, from keys, `{allIndexes: true}`, `{index: 0}` and `{regex: ^a}`.
     pub(super) fn path(&mut self, item: &Located, path: &str, key: &str) -> Option<Vec<Part>> {
         let Some(found) = item.get(key) else {
             self.problem(&item.place, format!("{path} has no {key}"));
@@ -111,6 +111,17 @@ impl Reader {
 
     pub(super) fn part(&mut self, item: &Located, path: &str) -> Option<Part> {
         let value = item.to_value();
+        if let Some(found) = item.get("regex").filter(|_| item.entries().count() == 1)
+            && let Json::String(source) = found.to_value()
+        {
+            return match KeyPattern::new(&source) {
+                Ok(pattern) => Some(Part::Matching(pattern)),
+                Err(why) => {
+                    self.problem(&found.place, format!("{path}.regex: {source:?} is not a regular expression: {why}"));
+                    None
+                }
+            };
+        }
         let part = match &value {
             Json::String(key) => Some(Part::Key(key.clone())),
             Json::Object(map) if map.len() == 1 => match (map.get("allIndexes"), map.get("index")) {
@@ -122,7 +133,7 @@ impl Reader {
         };
         if part.is_none() {
             let message = format!("{path}: {value} is not a step of a path");
-            let help = "a step is the name of a field, {allIndexes: true} or {index: 0}";
+            let help = "a step is the name of a field, {allIndexes: true}, {index: 0} or {regex: ^prefix}";
             self.problems.push(item.place.problem(message).help(help));
         }
         part

@@ -110,7 +110,7 @@ pub(in crate::config) struct RawField {
 #[allow(dead_code)] // Only its schema is used.
 pub(in crate::config) struct RawPath(#[schemars(length(min = 1))] Vec<RawPart>);
 
-/// The name of a field, every item of a list, or one item.
+/// The name of a field, every item of a list, one item, or every field whose name matches.
 #[derive(JsonSchema)]
 #[schemars(rename = "FieldPathPart")]
 #[serde(untagged)]
@@ -119,6 +119,7 @@ pub(in crate::config) enum RawPart {
     Key(String),
     All(RawAll),
     Index(RawIndex),
+    Regex(RawRegex),
 }
 
 #[derive(JsonSchema)]
@@ -136,4 +137,13 @@ pub(in crate::config) struct RawAll {
 #[allow(dead_code)] // Only its schema is used.
 pub(in crate::config) struct RawIndex {
     index: u32,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "KeyPattern")]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)] // Only its schema is used.
+pub(in crate::config) struct RawRegex {
+    /// A regular expression in Go's syntax. It matches anywhere in a name, unless it starts with ^ and ends with $.
+    regex: String,
 }

@@ -1,7 +1,7 @@
 //! Tests of lists of rules about objects, in gantry's documents and in kapp's.
 
 use super::*;
-use crate::matcher::{Matcher, Part};
+use crate::matcher::{KeyPattern, Matcher, Part};
 use crate::plan::graph::rule::Pattern;
 
 const ALL: &str = "resourceMatchers: [{allMatcher: {}}]";
@@ -171,6 +171,14 @@ fn what_cannot_be_read_is_named_with_its_line() {
             "kapp.yaml:4:3: rebaseRules[0]: the last step of the path must be a field name",
         ),
         (
+            "path: [a, {regex: '(a'}]\n  type: remove\n  {ALL}",
+            "kapp.yaml:4:21: rebaseRules[0].path[1].regex: \"(a\" is not a regular expression: ",
+        ),
+        (
+            "path: [a, {regex: b, index: 0}]\n  type: remove\n  {ALL}",
+            "kapp.yaml:4:13: rebaseRules[0].path[1]: {\"index\":0,\"regex\":\"b\"} is not a step of a path | a step is",
+        ),
+        (
             "path: []\n  type: remove\n  {ALL}",
             "kapp.yaml:4:9: rebaseRules[0].path is not a non-empty list of steps to a field",
         ),
@@ -208,12 +216,14 @@ fn labels_merge_by_their_names() {
 }
 
 #[test]
-fn what_the_server_keeps_is_not_rebased() {
+fn rebase_rules_have_paths_and_sources() {
     use crate::plan::rebase_rules::Side;
-    let rules = "rebaseRules:\n- paths: [[metadata], [metadata, uid], [kind], [spec, replicas]]\n  type: copy\n  sources: [existing, new]\n  resourceMatchers: [{allMatcher: {}}]\n- path: [metadata, labels]\n  type: remove\n  resourceMatchers: []\n";
+    let rules = "rebaseRules:\n- paths: [[spec, replicas], [metadata, annotations, {regex: ^a}]]\n  type: copy\n  sources: [existing, new]\n  resourceMatchers: [{allMatcher: {}}]\n- path: [metadata, labels]\n  type: remove\n  resourceMatchers: []\n";
     let rules = Bed::new().manifest(&kapp(rules)).settings().rules.rebases;
     let keys = |keys: &[&str]| keys.iter().map(|key| Part::Key((*key).to_owned())).collect::<Vec<_>>();
-    assert_eq!(rules[0].paths, [keys(&["spec", "replicas"])]);
+    let mut annotations = keys(&["metadata", "annotations"]);
+    annotations.push(Part::Matching(KeyPattern::new("^a").unwrap()));
+    assert_eq!(rules[0].paths, [keys(&["spec", "replicas"]), annotations]);
     assert_eq!(rules[0].sources, Some(vec![Side::Existing, Side::New]));
     assert_eq!((&rules[1].paths[..], &rules[1].sources), (&[keys(&["metadata", "labels"])][..], &None));
 }

@@ -39,13 +39,16 @@ fn a_check_describes_its_keys() {
 #[test]
 fn the_schema_and_the_validator_agree() {
     let validator = jsonschema::validator_for(&schema(&known())).unwrap();
-    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nas: u\nasGroups: [g]\nnamespace: team\nfieldManager: f\nforceConflicts: true\ntakeOwnership: [deployment.apps/*]\napp: shop\nappNamespace: team\nprune: 'yes'\npruneMax: 50%\nwait: true\nlogs: true\nignoreFailingApiServices: true\nallowExec: true\ntimeouts: {request: 1m, established: 1.5h, ready: 10m, resource: 5m, delete: 2m, credentials: 5s}\noutput: [human, json=r.json]\ncolor: never\nchangeGroupBindings: [{name: 'a-{kind}', resourceMatchers: [{allMatcher: {}}, {notMatcher: {matcher: {emptyFieldMatcher: {path: [a, {index: 0}, {allIndexes: true}]}}}}]}]\nchangeRuleBindings: [{rules: [upsert after upserting a], ignoreIfCyclical: true, resourceMatchers: [{anyMatcher: {matchers: [{apiGroupKindMatcher: {kind: Pod}}]}}]}]\nwaitRules: [{supportsObservedGeneration: true, conditionMatchers: [{type: Ready, status: 'True', success: true, failure: false, unblockChanges: false, supportsObservedGeneration: true, timeout: 1m}], resourceMatchers: []}, {cel: {success: 'true', failure: 'false', unblockChanges: 'false'}, resourceMatchers: []}]\nrebaseRules: [{path: [spec, a], type: copy, sources: [existing, new], resourceMatchers: []}, {paths: [[a], [b]], type: remove, resourceMatchers: []}]\ndiffMaskRules: [{path: [a], resourceMatchers: []}]\ndiffAgainstExistingFieldExclusionRules: [{path: [a], resourceMatchers: []}]\nadditionalLabels: {a: b}\nwaivers: [{object: a.*, version: v1, path: ^.spec, rule: No*, reason: r, expires: '2026-12-31'}]\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}, {name: no-x, cel: {expression: e}, config: {mode: warn}}, {name: my-program, exec: {command: [./c, -x], timeout: 1s}}]\n";
+    let all = "metadata: {name: x}\nwarnOnly: true\ntarget: dir:live\nkubeconfig: k\ncontext: c\nas: u\nasGroups: [g]\nnamespace: team\nfieldManager: f\nforceConflicts: true\ntakeOwnership: [deployment.apps/*]\napp: shop\nappNamespace: team\nprune: 'yes'\npruneMax: 50%\nwait: true\nlogs: true\nignoreFailingApiServices: true\nallowExec: true\ntimeouts: {request: 1m, established: 1.5h, ready: 10m, resource: 5m, delete: 2m, credentials: 5s}\noutput: [human, json=r.json]\ncolor: never\nchangeGroupBindings: [{name: 'a-{kind}', resourceMatchers: [{allMatcher: {}}, {notMatcher: {matcher: {emptyFieldMatcher: {path: [a, {index: 0}, {allIndexes: true}]}}}}]}]\nchangeRuleBindings: [{rules: [upsert after upserting a], ignoreIfCyclical: true, resourceMatchers: [{anyMatcher: {matchers: [{apiGroupKindMatcher: {kind: Pod}}]}}]}]\nwaitRules: [{supportsObservedGeneration: true, conditionMatchers: [{type: Ready, status: 'True', success: true, failure: false, unblockChanges: false, supportsObservedGeneration: true, timeout: 1m}], resourceMatchers: []}, {cel: {success: 'true', failure: 'false', unblockChanges: 'false'}, resourceMatchers: []}]\nrebaseRules: [{path: [spec, a], type: copy, sources: [existing, new], resourceMatchers: []}, {paths: [[a], [b]], type: remove, resourceMatchers: []}]\ndiffMaskRules: [{path: [a, {regex: ^b}], resourceMatchers: []}]\ndiffAgainstExistingFieldExclusionRules: [{path: [a], resourceMatchers: []}]\nadditionalLabels: {a: b}\nwaivers: [{object: a.*, version: v1, path: ^.spec, rule: No*, reason: r, expires: '2026-12-31'}]\npreflightRules: [{name: CRDUpgradeSafety, enabled: true, config: {mode: warn, failMode: open}}, {name: PermissionValidation, config: {verbs: [get], limit: 1, deep: true, user: me, patience: 1s, nested: {}}}, {name: no-x, cel: {expression: e}, config: {mode: warn}}, {name: my-program, exec: {command: [./c, -x], timeout: 1s}}]\n";
     let good = [
         "",
         all,
         "preflightRules: []\n",
         "wait: crds\n",
         "wait: false\n",
+        "target: git:main...HEAD:deploy/crds\n",
+        "pruneMax: 100%\n",
+        "pruneMax: '101'\n",
         "preflightRules:\n- {name: CRDUpgradeSafety, config: }\n",
         "warnOnly:\n",
     ];
@@ -53,6 +56,8 @@ fn the_schema_and_the_validator_agree() {
         "warnonly: true\n",
         "warnOnly: 'true'\n",
         "target: cluster\n",
+        "target: 'git:'\n",
+        "pruneMax: 101%\n",
         "kubeconfig: ''\n",
         "context: 1\n",
         "namespace: A\n",

@@ -76,6 +76,8 @@ pub fn unknown(pair: &NodePair, change: &Change, fact: &str, effect: &Effect) ->
 
 fn label(change: &Change) -> String {
     match change.live {
+        // "no not" would be hard to read.
+        None if change.keyword == "not" => "no schema below not in the live CRD".to_owned(),
         None => format!("no {} in the live CRD", change.keyword),
         Some(live) if change.transition() == Transition::Removed => {
             format!("the live CRD has {}: {}", change.keyword, words::value(live))

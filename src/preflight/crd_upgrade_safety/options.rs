@@ -332,12 +332,14 @@ fn name(reader: &mut ConfigReader<'_>, path: &str, entry: &Located) -> Option<St
 
 fn word<T: Copy>(reader: &mut ConfigReader<'_>, path: &str, found: &Located, choices: &[(&str, T)]) -> Option<T> {
     let value = found.to_value();
-    // crdify and OLM capitalise these words, gantry does not; both are accepted.
     let text = value.as_str().unwrap_or_default();
-    let choice = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    // crdify refuses these words in another case.
+    let choice = choices.iter().find(|(name, _)| *name == text);
     if choice.is_none() {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        reader.problem(path, found, &format!("{value} is not one of {}", names.join(", ")));
+        let same = names.iter().find(|name| name.eq_ignore_ascii_case(text));
+        let hint = same.map(|name| format!(" (did you mean {name:?}?)")).unwrap_or_default();
+        reader.problem(path, found, &format!("{value} is not one of {}{hint}", names.join(", ")));
     }
     choice.map(|(_, value)| *value)
 }

@@ -81,33 +81,40 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
     let (because, of_all) = (because(keyword), of_all(group, total));
     let (is, has, lose, get) =
         if group.count == 1 { ("is", "has", "loses", "gets") } else { ("are", "have", "lose", "get") };
+    let (them, values, manifests, these) = match group.count {
+        1 => ("it", "its value", "its manifest", "this object"),
+        _ => ("them", "their values", "their manifests", "these objects"),
+    };
     let mut severity = None;
     let (doc, message, help): (&RuleDoc, String, String) = match impact {
         Impact::Undecided(reason) => return Err(reason.clone()),
         Impact::Refused(Refusal::AnyUpdate) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any update, even of labels, at {version}: {field}{because}"),
-            format!("fix {field} in them before the upgrade, or let {version} accept their values"),
+            format!("fix {field} in {them} before the upgrade, or let {version} accept {values}"),
         ),
         Impact::Refused(Refusal::AnyChangeOf(part)) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any change of {part} at {version}: {field}{because}"),
-            format!("fix {field} in them before the upgrade, or let {version} accept their values"),
+            format!("fix {field} in {them} before the upgrade, or let {version} accept {values}"),
         ),
         Impact::Refused(Refusal::AnyApply) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any server-side apply at {version}: {field}{because}"),
-            format!("fix {field} in them before the upgrade, or let {version} accept their values"),
+            format!("fix {field} in {them} before the upgrade, or let {version} accept {values}"),
         ),
         Impact::Refused(Refusal::Touched) => (
             &rules::REFUSED_WHEN_TOUCHED,
             format!("{of_all} {is} refused when {field} is changed at {version}{because}"),
-            format!("fix {field} in them before they have to be created again"),
+            match group.count {
+                1 => format!("fix {field} in it before it has to be created again"),
+                _ => format!("fix {field} in them before they have to be created again"),
+            },
         ),
         Impact::Refused(Refusal::CreateOnly) => (
             &rules::REFUSED,
             format!("{of_all} {is} refused when created again at {version}: {field}{because}"),
-            format!("fix {field} in their manifests, or let {version} accept their values"),
+            format!("fix {field} in {manifests}, or let {version} accept {values}"),
         ),
         // A null that the schema does not allow: otherwise the words are empty.
         Impact::Pruned(loss) if !keyword.words.is_empty() => {
@@ -126,7 +133,7 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
         Impact::Pruned(Loss::OnRead) => (
             &rules::DATA_PRUNED,
             format!("{of_all} {lose} {field}: {version} no longer has it"),
-            format!("keep {field} in {version}, or remove it from these objects first"),
+            format!("keep {field} in {version}, or remove it from {these} first"),
         ),
         Impact::Pruned(Loss::OnWrite) => (
             &rules::DATA_PRUNED,

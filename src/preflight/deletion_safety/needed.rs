@@ -53,6 +53,9 @@ async fn crds(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldN
         Resource::built_in(admission, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false),
         Resource::built_in(admission, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false),
         Resource::built_in(admission, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", false),
+        Resource::built_in(admission, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", false),
+        Resource::built_in(admission, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", false),
+        Resource::built_in(admission, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", false),
         Resource::built_in(RBAC, "ClusterRole", "clusterroles", false),
         Resource::built_in(RBAC, "Role", "roles", true),
     ] {
@@ -67,11 +70,13 @@ async fn crds(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldN
     for removal in removals {
         // A CRD is named PLURAL.GROUP.
         let Some((plural, group)) = removal.object.name.split_once('.') else { continue };
-        let mut names: Vec<String> =
-            others.iter().filter(|(_, object)| names(object, group, plural)).map(|(name, _)| name.clone()).collect();
         let live = deletions.read(&removal.resource, &removal.object).await?;
         let crd = live.map(|live| live.value()).unwrap_or_default();
-        let kind = group_kind(group, crd["spec"]["names"]["kind"].as_str().unwrap_or_default());
+        let kind = crd["spec"]["names"]["kind"].as_str().unwrap_or_default();
+        let refers = |object: &Value| names(object, group, plural) || has_parameters_of(object, group, kind);
+        let mut names: Vec<String> =
+            others.iter().filter(|(_, object)| refers(object)).map(|(name, _)| name.clone()).collect();
+        let kind = group_kind(group, kind);
         for app in &apps {
             let metadata = &app["metadata"];
             let kinds = metadata["annotations"][parent::KINDS].as_str().unwrap_or_default();
@@ -96,7 +101,8 @@ fn names(object: &Value, group: &str, plural: &str) -> bool {
     let webhooks = object["webhooks"].as_array().into_iter().flatten().flat_map(|hook| hook["rules"].as_array());
     let rules = webhooks
         .chain(object["rules"].as_array())
-        .chain(object["spec"]["matchConstraints"]["resourceRules"].as_array());
+        .chain(object["spec"]["matchConstraints"]["resourceRules"].as_array())
+        .chain(object["spec"]["matchResources"]["resourceRules"].as_array());
     rules.flatten().any(|rule| {
         let has = |key: &str, fits: &dyn Fn(&str) -> bool| {
             rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).any(fits)
@@ -104,6 +110,13 @@ fn names(object: &Value, group: &str, plural: &str) -> bool {
         has("apiGroups", &|name| name == group)
             && has("resources", &|name| name == "*" || name.split('/').next() == Some(plural))
     })
+}
+
+/// Whether the parameters of an admission policy are objects of the kind.
+fn has_parameters_of(policy: &Value, group: &str, kind: &str) -> bool {
+    let parameters = &policy["spec"]["paramKind"];
+    let group_of = |api_version: &str| api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
+    parameters["kind"] == kind && parameters["apiVersion"].as_str().map(group_of).as_deref() == Some(group)
 }
 
 async fn roles(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldNotCheck> {

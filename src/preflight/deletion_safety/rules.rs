@@ -80,7 +80,7 @@ pub static CRD_NEEDED: RuleDoc = RuleDoc {
     name: "CRDNeededElsewhere",
     summary: "other objects or apps still use a deleted CRD",
     reports: "A CRD that leaves the app while something that the same deploy does not delete uses its kind: a webhook \
-        configuration, a ValidatingAdmissionPolicy, a Role or a ClusterRole that names its group and resource, or \
+        configuration, an admission policy or its binding, a Role or a ClusterRole that names its group and resource, or \
         another app with objects of the kind. Rules for all groups do not count.",
     why: "The references suggest that a controller or a user still needs the kind. Their requests will fail.",
     example: Example::Deletion {

@@ -238,20 +238,22 @@ impl<'a> Failing<'a> {
             return self.not_semver(installed, in_range);
         }
         let at = sanitize(&installed.version);
+        let mut has_next = true;
         let mut help = match self.graph(in_range) {
             Some((graph, package, _)) => {
                 let mut seen = BTreeSet::new();
                 let next = graph.edges(&from(installed)).into_iter().map(|edge| version_at(package, &edge));
                 let next: Vec<String> = next.filter(|version| seen.insert(version.clone())).collect();
-                match next.is_empty() {
-                    true => format!("the catalog has no update from {at}"),
-                    false => format!("{at} can be updated to {}", listed(next.iter().map(String::as_str))),
+                has_next = !next.is_empty();
+                match has_next {
+                    false => format!("the catalog has no update from {at}"),
+                    true => format!("{at} can be updated to {}", listed(next.iter().map(String::as_str))),
                 }
             }
             None => String::new(),
         };
         match path {
-            [] if help.starts_with("the catalog has no update") => {}
+            [] if !has_next => {}
             [] => help.push_str("; the edges of the catalog do not lead to the requested version"),
             path => {
                 let steps: Vec<String> = path.iter().map(|version| format!("\"{version}\"")).collect();

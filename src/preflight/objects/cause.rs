@@ -56,7 +56,7 @@ fn words(error: &FieldError, at: &[Step], schema: &Value) -> String {
         "x-kubernetes-list-type" if error.kind == Kind::Duplicate => Kind::Duplicate.words().to_owned(),
         "x-kubernetes-list-type" => own(error.kind, "must be an object for an array of list-type map".to_owned()),
         "enum" => own(Kind::NotSupported, format!("supported values: {}", list(found))),
-        "maxLength" => own(Kind::TooLong, format!("may not be more than {} characters", text())),
+        "maxLength" => own(Kind::TooLong, format!("may not be more than {} bytes", text())),
         "maxItems" => own(Kind::TooMany, format!("must have at most {} items", text())),
         "maxProperties" => own(Kind::TooMany, format!("must have at most {} entries", text())),
         "type" | "format" => own(Kind::Invalid, format!("must be of type {}", wanted(found))),

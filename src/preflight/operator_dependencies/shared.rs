@@ -4,7 +4,7 @@
 //! against the new schema. OLM's documentation does not mention this; it is implemented in `pkg/lib/crd` and
 //! `validateV1CRDCompatibility` of operator-lifecycle-manager.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::nodes::{Node, Nodes};
 use super::rules::SHARED_CRD_NOT_COMPATIBLE;
@@ -24,10 +24,12 @@ pub async fn check(nodes: &Nodes, context: &Context<'_>) -> Found {
     let mut found = Found::default();
     for pair in Pair::all(&context.plan.changes) {
         let owners: Vec<&Node> = nodes.after.iter().filter(|node| node.crds.contains(&pair.name)).collect();
-        if owners.len() < 2 {
+        // OLM copies a ClusterServiceVersion to other namespaces, so one name is one operator.
+        let operators: BTreeMap<&str, String> = owners.iter().map(|owner| (&*owner.name, owner.shown())).collect();
+        if operators.len() < 2 {
             continue;
         }
-        let shown = owners.iter().map(|owner| owner.shown()).collect::<Vec<_>>().join(", ");
+        let shown = operators.into_values().collect::<Vec<_>>().join(", ");
         let (change, name) = (pair.change, pair.name.clone());
         if let Ok(crds) = pair.crds() {
             let versions = |crd: &crate::crd::Crd| -> BTreeSet<String> {

@@ -69,6 +69,11 @@ pub fn supported(catalogs: &[(String, Catalog)], bundles: &[(&str, &str, &Bundle
         let declared = if !bundle.required.is_empty() { "declared" } else { "" };
         rows.push([*package, *catalog, &bundle.version, webhooks, declared].map(str::to_owned));
     }
+    if bundles.is_empty() {
+        return "no bundle that OLM v1 supports: it supports bundles with a ClusterServiceVersion that can be installed for \
+                all namespaces and has no webhooks\n"
+            .to_owned();
+    }
     let mut out = table(&without_one_catalog(rows, catalogs));
     if bundles.iter().any(|(.., bundle)| bundle.csv.as_ref().is_some_and(|csv| csv.webhooks.is_none())) {
         out.push_str(

@@ -115,6 +115,13 @@ pub fn write_overview(list: &ReportList, options: &HumanOptions, out: &mut dyn i
         let items: Vec<String> = names(clusters.iter().copied(), most).split(", ").map(str::to_owned).collect();
         pen.listed(&prefix, INDENT + columns + 7, &items)?;
     }
+    for same in &list.overview.same_server {
+        let most = if options.verbose { usize::MAX } else { NAMED_OTHERS };
+        let contexts = names(same.clusters.iter().map(String::as_str), most);
+        let line =
+            format!("{contexts}: contexts of the same server, {}", text::cut(&text::sanitize(&same.server), 200));
+        pen.wrapped(&" ".repeat(INDENT), INDENT + 2, &line)?;
+    }
     for (why, clusters) in reasons(list) {
         let most = if options.verbose { usize::MAX } else { NAMED_OTHERS };
         let line = format!("{}: {}", names(clusters.iter().copied(), most), first_line(&why.message));

@@ -16,15 +16,15 @@ pub struct Foreseen {
 /// The most objects that one sentence names.
 const NAMED: usize = 20;
 
-/// A sentence about all of the objects; `None` if there are none.
+/// A sentence about all of the objects, which is told whether there is only one; `None` if there are none.
 pub fn listed<'o>(
     objects: impl ExactSizeIterator<Item = &'o ObjectRef>,
-    say: impl FnOnce(String) -> String,
+    say: impl FnOnce(String, bool) -> String,
 ) -> Option<Problem> {
     let number = objects.len();
     let mut names: Vec<String> = objects.take(NAMED).map(ToString::to_string).collect();
     if number > NAMED {
         names.push(format!("{} more", number - NAMED));
     }
-    (number > 0).then(|| Problem::new(say(names.join(", "))))
+    (number > 0).then(|| Problem::new(say(names.join(", "), number == 1)))
 }

@@ -5,12 +5,14 @@ pub(super) mod foreseen;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 
+use crate::app::inventory::Member;
 use crate::app::members::{self, Live};
-use crate::app::{App, Parent, inventory, label, versions};
+use crate::app::{App, PART_OF, Parent, inventory, label, versions};
 use crate::apply::Applied;
 use crate::apply::delete::Removed;
 use crate::cli::AppFlags;
@@ -19,9 +21,9 @@ use crate::config::Settings;
 use crate::finding::Action;
 use crate::manifest::Manifest;
 use crate::options::{Prune, PruneFlag, PruneMax, TargetSpec};
-use crate::plan::Plan;
 use crate::plan::removal::{self, Removal, Removals};
-use crate::plan::strategy;
+use crate::plan::strategy::{self, Strategy};
+use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::Atom;
 use crate::resource::{self, ObjectRef, Resource};
@@ -245,11 +247,8 @@ impl Managed {
         let (deleted, orphaned): (Vec<_>, Vec<_>) =
             removals.into_iter().partition(|removal| removal.action == Action::Delete);
         plan.removals = orphaned;
-        if let Some(problem) = listed(adopted.iter().map(|object| &**object), |objects| {
-            format!("{objects} left the manifests and stay: they existed before the app {}", self.app.name)
-        }) {
-            foreseen.notices.push(problem.help("delete them, too: --prune-adopted"));
-        }
+        foreseen.notices.extend(self.kept_as_adopted(&adopted));
+        foreseen.notices.extend(self.no_longer_written(parent, plan));
         // Unless all members were read, it is unknown what else has left the app.
         if !self.live.unread.is_empty() {
             let unread =
@@ -265,8 +264,9 @@ impl Managed {
             return foreseen;
         }
         if self.prune == Prune::No {
-            if let Some(problem) = listed(deleted.iter().map(|removal| &*removal.object), |objects| {
-                format!("{objects} left the manifests and stay in the app {}", self.app.name)
+            if let Some(problem) = listed(deleted.iter().map(|removal| &*removal.object), |objects, is_one| {
+                let stay = if is_one { "stays" } else { "stay" };
+                format!("{objects} left the manifests and {stay} in the app {}", self.app.name)
             }) {
                 foreseen.notices.push(problem.help("delete them: --prune=yes"));
             }
@@ -275,6 +275,49 @@ impl Managed {
         foreseen.blocks.extend(self.too_many(deleted.len(), members, settings));
         plan.removals.splice(0..0, deleted);
         foreseen
+    }
+
+    /// The notice about members that are not deleted because they existed before the app.
+    fn kept_as_adopted(&self, adopted: &[Arc<ObjectRef>]) -> Option<Problem> {
+        let name = &self.app.name;
+        let problem = listed(adopted.iter().map(|object| &**object), |objects, is_one| {
+            let existed = if is_one { "it existed" } else { "they existed" };
+            let stay = match (self.deletes, is_one) {
+                (true, true) => "stays in the cluster, and so does the record of the app",
+                (true, false) => "stay in the cluster, and so does the record of the app",
+                (false, true) => "left the manifests and stays",
+                (false, false) => "left the manifests and stay",
+            };
+            format!("{objects} {stay}: {existed} before the app {name}")
+        })?;
+        let also = if adopted.len() == 1 { "to delete it, too" } else { "to delete them, too" };
+        Some(match self.deletes {
+            true => problem
+                .help(format!("{also}: --prune-adopted; to remove only the record: gantry apps forget -a {name}")),
+            false => problem.help(format!("{also}: --prune-adopted")),
+        })
+    }
+
+    /// Notices about members whose annotation now says that the app does not write them.
+    fn no_longer_written(&self, parent: &Parent, plan: &Plan) -> Vec<Problem> {
+        let members: BTreeSet<_> = parent.members.iter().map(Member::identity).collect();
+        let is_left = |change: &&Change| {
+            change.action == Action::Skip
+                && strategy::of(&change.desired) == Some(Strategy::LeaveAlone)
+                && change.live.is_some()
+                && members.contains(&change.desired.object.identity())
+        };
+        let notice = |change: &Change| {
+            let object = &change.desired.object;
+            let message = format!(
+                "{object} leaves the app {} and stays in the cluster: an annotation of its manifest says that the app does not \
+                 write it (kapp.k14s.io/noop, kapp.k14s.io/exists)",
+                self.app.name
+            );
+            let help = format!("it keeps the label of the app; to remove it: kubectl label {object} {PART_OF}-");
+            Problem::new(message).at(change.desired.origin.location()).help(help)
+        };
+        plan.changes.iter().filter(is_left).map(notice).collect()
     }
 
     /// The problem, if a deploy would delete more than its limit allows.

@@ -121,8 +121,8 @@ impl Managed {
             match uid {
                 Some(uid) => {
                     let known = before.filter(|member| member.uid == uid);
-                    let adopted =
-                        known.map_or(change.action == Action::Adopt && !change.kapp.joins, |member| member.adopted);
+                    let existed = change.action == Action::Adopt || applied.were_there.contains(&index);
+                    let adopted = known.map_or(existed && !change.kapp.joins, |member| member.adopted);
                     content.members.insert(Member::of(object, uid, adopted));
                 }
                 None => content.members.extend(before.cloned()),

@@ -43,7 +43,7 @@ const NAMED: usize = 10;
 pub struct Ended {
     pub list: ReportList,
     pub exit: Exit,
-    /// The indices of the clusters with new results since the report was shown before the deploy; `None` if it was not shown.
+    /// The indices of the clusters with other results than in the report before the deploy; `None` if it was not shown.
     pub fresh: Option<BTreeSet<usize>>,
 }
 
@@ -129,7 +129,7 @@ struct State {
     exits: Vec<Exit>,
     /// Notices that were printed already.
     told: BTreeSet<Problem>,
-    /// The clusters with new results since the report was first shown.
+    /// The clusters with other results than when the report was first shown.
     fresh: BTreeSet<usize>,
 }
 
@@ -167,9 +167,12 @@ impl State {
         for (index, Done { cluster, exit, .. }) in done {
             match self.clusters.get_mut(index) {
                 Some(known) => {
+                    // The same result again need not be shown again.
+                    if !known.says_the_same(&cluster) {
+                        self.fresh.insert(index);
+                    }
                     *known = cluster;
                     self.exits[index] = exit;
-                    self.fresh.insert(index);
                 }
                 None => {
                     self.clusters.push(cluster);

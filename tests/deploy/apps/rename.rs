@@ -130,7 +130,7 @@ fn a_record_of_another_tool_is_taken_over_only_on_demand() {
     shop.run("check", &["--take-over-app"]).code(0).stderr_contains("is taken over from \"kubectl/v1.36\"");
     assert_eq!(tooling(&shop), "kubectl/v1.36");
     let output = shop.deploy(&["--take-over-app", "--yes", "--prune=yes"]);
-    output.code(0).stderr_contains("configmap/theirs").stderr_contains("this app did not create it");
+    output.code(0).stderr_contains("configmap/theirs").stderr_contains("its uid is not in the record of the app");
     assert!(tooling(&shop).as_str().unwrap().starts_with("gantry/v"));
     assert!(shop.get("theirs").is_some());
     assert_eq!(shop.inventory(), super::names(["a", "b"]));

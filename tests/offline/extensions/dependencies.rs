@@ -178,6 +178,13 @@ fn a_crd_with_two_owners_keeps_its_versions_and_takes_every_object() {
         stage.desired(desired)
     };
     let (two, one) = (&["a.v1.0.0", "b.v1.0.0"][..], &["a.v1.0.0"][..]);
+    // The same operator in two namespaces.
+    let mut elsewhere = csv("a.v1.0.0", &["K"], &[]);
+    elsewhere["metadata"]["namespace"] = "elsewhere".into();
+    let both = [csv("a.v1.0.0", &["K"], &[]), elsewhere, crd(&["v1", "v1beta1"], 10)];
+    let twice = Stage::new();
+    twice.write("live/all.yaml", &documents(&both));
+    assert_eq!(check(&twice.desired(crd(&["v1"], 10))).found(), []);
     let (gone, narrow) = (crd(&["v1"], 10), crd(&["v1", "v1beta1"], 5));
     for (owners, size, desired, expected) in [
         (two, 3, &gone, Some("served version v1beta1 of ks.g.example.com is removed")),

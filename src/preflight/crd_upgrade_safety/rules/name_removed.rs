@@ -40,16 +40,17 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
     let (was, now) = (&pair.live.names, &pair.desired.names);
     let mut found = Vec::new();
     let lists = [
-        ("shortNames", "short name", &was.short_names, &now.short_names),
-        ("categories", "category", &was.categories, &now.categories),
+        ("shortNames", ["short name", "short names"], &was.short_names, &now.short_names),
+        ("categories", ["category", "categories"], &was.categories, &now.categories),
     ];
-    for (key, word, was, now) in lists {
+    for (key, [one, many], was, now) in lists {
         let gone: Vec<&str> = was.iter().filter(|name| !now.contains(name)).map(String::as_str).collect();
         if !gone.is_empty() {
+            let (word, is) = if gone.len() == 1 { (one, "is") } else { (many, "are") };
             let gone = words::listed(&gone);
             found.push(found_at(
                 key,
-                format!("{word} {gone} is removed"),
+                format!("{word} {gone} {is} removed"),
                 format!("keep {gone} in spec.names.{key}"),
                 &gone,
             ));
