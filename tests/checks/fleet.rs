@@ -140,7 +140,8 @@ fn a_deploy_goes_in_waves() {
     assert_eq!(report["outcome"], "deployed");
     let same = json!([{"server": report["clusters"][0]["server"], "clusters": ["c0", "c1", "c2"]}]);
     assert_eq!(report["overview"]["sameServer"], same);
-    let shown = on(&bed, &contexts, &["check", "-f", "manifests.yaml", "--context", "c*"]).run();
+    let check = ["check", "-f", "manifests.yaml", "--context", "c*", "-a", "shop"];
+    let shown = on(&bed, &contexts, &check).run();
     shown.code(0).stdout_contains("c0, c1, c2: contexts of the same server, http");
     let waves: Vec<&Value> = report["clusters"].as_array().expect("clusters").iter().map(|one| &one["wave"]).collect();
     assert_eq!(waves, [1, 2, 2]);

@@ -116,7 +116,7 @@ pub fn write_overview(list: &ReportList, options: &HumanOptions, out: &mut dyn i
         pen.listed(&prefix, INDENT + columns + 7, &items)?;
     }
     for same in &list.overview.same_server {
-        let most = if options.verbose { usize::MAX } else { NAMED_OTHERS };
+        let most = if options.verbose { usize::MAX } else { NAMED };
         let contexts = names(same.clusters.iter().map(String::as_str), most);
         let line =
             format!("{contexts}: contexts of the same server, {}", text::cut(&text::sanitize(&same.server), 200));

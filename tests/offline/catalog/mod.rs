@@ -467,3 +467,17 @@ fn no_control_character_reaches_the_output() {
         assert!(!all.chars().any(|c| c.is_control() && c != '\n' || c == '\u{202e}'), "{args:?}: {all:?}");
     }
 }
+
+#[test]
+fn a_catalog_without_cluster_service_versions_has_no_supported_bundle_and_says_so() {
+    let text = "{schema: olm.package, name: p, defaultChannel: c}\n---\n{schema: olm.channel, package: p, name: c, entries: \
+        [{name: p.v1.0.0}]}\n---\n{schema: olm.bundle, package: p, name: p.v1.0.0, image: i, properties: \
+        [{type: olm.package, value: {packageName: p, version: 1.0.0}}]}\n";
+    let folder = folder(&[("catalog.yaml", text)]);
+    let shown = in_folder(folder.path(), &["--supported", "--catalog=x=catalog.yaml"]).code(0).stdout;
+    assert!(
+        shown.starts_with("no bundle that OLM v1 supports: it supports bundles with a ClusterServiceVersion"),
+        "{shown}"
+    );
+    assert_eq!(in_folder(folder.path(), &["--supported", "--catalog=x=catalog.yaml", "-o", "json"]).code(0).stdout, "");
+}
