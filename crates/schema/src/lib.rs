@@ -242,20 +242,23 @@ impl Schema {
     /// # Errors
     /// The server could not decode the object.
     pub fn fit(&self, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
-        self.fit_or(object, Malformed::Refused)
+        self.fit_or(object, Malformed::Refused).map(|fitted| fitted.pruned)
     }
 
-    fn fit_or(&self, object: &mut Value, malformed: Malformed) -> Result<Vec<Pruned>, Box<FieldError>> {
+    /// [`Schema::fit`], which also returns the nulls that it drops, at the end.
+    ///
+    /// # Errors
+    /// As [`Schema::fit`].
+    pub fn fit_with_nulls(&self, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
+        self.fit_or(object, Malformed::Refused).map(Fitted::with_nulls)
+    }
+
+    fn fit_or(&self, object: &mut Value, malformed: Malformed) -> Result<Fitted, Box<FieldError>> {
         let mut pruned = self.prune(object);
-        prune::drop_nulls(object, &self.root);
+        let nulls = prune::drop_nulls(object, &self.root);
         pruned.extend(objectmeta::coerce(object, &self.root, !self.ignores_metadata, malformed)?);
         pruned.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(pruned)
-    }
-
-    /// The nulls that [`Schema::fit`] drops from an object, because they are not allowed. It does not return them.
-    pub fn dropped_nulls(&self, object: &Value) -> Vec<Pruned> {
-        prune::dropped_nulls(object, &self.root)
+        Ok(Fitted { pruned, nulls })
     }
 
     /// [`Schema::fit`] followed by defaulting: what the server does with a written object.
@@ -273,8 +276,20 @@ impl Schema {
     /// # Errors
     /// The server cannot read the object: get, update and list requests fail.
     pub fn prepare_stored(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
-        let pruned = self.fit_or(object, Malformed::Dropped)?;
-        Ok((pruned, self.default(object)))
+        let fitted = self.fit_or(object, Malformed::Dropped)?;
+        Ok((fitted.pruned, self.default(object)))
+    }
+
+    /// [`Schema::prepare_stored`], which also returns the nulls that it drops, at the end of the pruned fields.
+    ///
+    /// # Errors
+    /// As [`Schema::prepare_stored`].
+    pub fn prepare_stored_with_nulls(
+        &self,
+        object: &mut Value,
+    ) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
+        let fitted = self.fit_or(object, Malformed::Dropped)?;
+        Ok((fitted.with_nulls(), self.default(object)))
     }
 
     /// [`Schema::prepare`] for the result of a server-side apply: a disallowed null is kept, and validation rejects
@@ -397,6 +412,19 @@ impl Schema {
     }
 }
 
+/// What an object loses at a version.
+struct Fitted {
+    pruned: Vec<Pruned>,
+    nulls: Vec<Pruned>,
+}
+
+impl Fitted {
+    fn with_nulls(mut self) -> Vec<Pruned> {
+        self.pruned.extend(self.nulls);
+        self.pruned
+    }
+}
+
 /// The errors that make the server skip the rules.
 fn blocks_rules(kind: Kind) -> bool {
     matches!(kind, Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid)
@@ -463,9 +491,10 @@ mod tests {
         let mut stored =
             object(json!({"a": null, "n": null, "d": null, "map": {"k": null, "l": "y"}, "any": {"k": null},
             "list": [null, {"a": null}]}));
-        let dropped: Vec<String> = schema.dropped_nulls(&stored).into_iter().map(|lost| lost.path).collect();
+        assert_eq!(schema.fit(&mut stored.clone()), Ok(Vec::new()), "only pruned fields");
+        let (dropped, _) = schema.prepare_stored_with_nulls(&mut stored).expect("it can be read");
+        let dropped: Vec<String> = dropped.into_iter().map(|lost| lost.path).collect();
         assert_eq!(dropped, ["spec.a", "spec.map.k", "spec.list[1].a"]);
-        schema.prepare_stored(&mut stored).expect("it can be read");
         let kept = json!({"n": null, "d": "x", "map": {"l": "y"}, "any": {"k": null}, "list": [null, {}]});
         assert_eq!(stored["spec"], kept);
     }

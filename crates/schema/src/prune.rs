@@ -123,50 +123,33 @@ fn keep(value: &mut Value, node: &Node, is_resource: bool, path: &Path, pruned: 
     }
 }
 
-/// Drops nulls that are neither allowed nor replaced by a default.
-pub fn drop_nulls(value: &mut Value, node: &Node) {
+/// Drops nulls that are neither allowed nor replaced by a default, and returns them.
+pub fn drop_nulls(object: &mut Value, node: &Node) -> Vec<Pruned> {
+    let mut dropped = Vec::new();
+    without_nulls(object, node, &Path::Root, &mut dropped);
+    dropped
+}
+
+fn without_nulls(value: &mut Value, node: &Node, path: &Path, dropped: &mut Vec<Pruned>) {
     match value {
-        Value::Object(map) => map.retain(|key, value| match node.child(key) {
-            Some(child) if value.is_null() => child.nullable || child.default.is_some(),
-            Some(child) => {
-                drop_nulls(value, child);
-                true
+        Value::Object(map) => map.retain(|key, value| {
+            let Some(child) = node.child(key) else { return true };
+            let path = Path::Name(path, key);
+            if !value.is_null() {
+                without_nulls(value, child, &path, dropped);
+                return true;
             }
-            None => true,
+            let is_kept = child.nullable || child.default.is_some();
+            if !is_kept {
+                dropped.push(Pruned::new(&path, Value::Null));
+            }
+            is_kept
         }),
         Value::Array(items) => {
             if let Some(item_node) = node.items.as_deref() {
-                items.iter_mut().for_each(|item| drop_nulls(item, item_node));
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The nulls that [`drop_nulls`] drops.
-pub fn dropped_nulls(object: &Value, node: &Node) -> Vec<Pruned> {
-    let mut found = Vec::new();
-    find_nulls(object, node, &Path::Root, &mut found);
-    found
-}
-
-fn find_nulls(value: &Value, node: &Node, path: &Path, found: &mut Vec<Pruned>) {
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                let Some(child) = node.child(key) else { continue };
-                let path = Path::Name(path, key);
-                match value {
-                    Value::Null if child.nullable || child.default.is_some() => {}
-                    Value::Null => found.push(Pruned::new(&path, Value::Null)),
-                    value => find_nulls(value, child, &path, found),
+                for (at, item) in items.iter_mut().enumerate() {
+                    without_nulls(item, item_node, &Path::Index(path, at), dropped);
                 }
-            }
-        }
-        Value::Array(items) => {
-            let Some(item_node) = node.items.as_deref() else { return };
-            for (at, item) in items.iter().enumerate() {
-                find_nulls(item, item_node, &Path::Index(path, at), found);
             }
         }
         _ => {}

@@ -177,7 +177,7 @@ impl Judge {
         let mut lost_at_storage = None;
         if let Some(storage) = self.stores.as_ref().and_then(|version| self.desired.at(version)) {
             let mut object = self.relabelled(&read, &storage.name);
-            match fit(storage, &mut object) {
+            match storage.schema.fit_with_nulls(&mut object) {
                 Ok(pruned) => self.lost(&pruned, storage, Loss::OnWrite, &mut effects),
                 Err(error) => self.undecodable(&error, storage, &item.value, &mut effects),
             }
@@ -205,7 +205,7 @@ impl Judge {
             return Some(object);
         };
         let before = &item.value;
-        let (pruned, defaulted) = match prepare_stored(desired, &mut object) {
+        let (pruned, defaulted) = match desired.schema.prepare_stored_with_nulls(&mut object) {
             Ok(read) => read,
             Err(error) => {
                 self.undecodable(&error, desired, before, effects);
@@ -218,7 +218,8 @@ impl Judge {
         // An object from the server is usually already pruned and defaulted by the live CRD.
         let live = self.live.at(&desired.name).filter(|live| !live.schema.is_settled(before));
         let mut today = live.map(|_| before.clone());
-        let already_today = live.zip(today.as_mut()).and_then(|(live, today)| prepare_stored(live, today).ok());
+        let already_today =
+            live.zip(today.as_mut()).and_then(|(live, today)| live.schema.prepare_stored_with_nulls(today).ok());
         let already_today = already_today.unwrap_or_default();
         let pruned: Vec<Pruned> = pruned
             .into_iter()
@@ -278,7 +279,7 @@ impl Judge {
         let mut old = Cow::Borrowed(read);
         if converted {
             old = Cow::Owned(self.relabelled(read, &version.name));
-            let pruned = match fit(version, old.to_mut()) {
+            let pruned = match version.schema.fit_with_nulls(old.to_mut()) {
                 Ok(pruned) => pruned,
                 Err(error) => {
                     let mut today = self.relabelled(&item.value, &version.name);
@@ -293,7 +294,7 @@ impl Judge {
             if !pruned.is_empty() && !prunes_known {
                 let already_today = self.live_today(version).map(|live| {
                     let mut today = self.relabelled(&item.value, &version.name);
-                    fit(live, &mut today).unwrap_or_default()
+                    live.schema.fit_with_nulls(&mut today).unwrap_or_default()
                 });
                 let pruned: Vec<Pruned> = pruned
                     .into_iter()
@@ -473,22 +474,6 @@ impl Judge {
             lost: None,
         }
     }
-}
-
-/// [`gantry_schema::Schema::fit`], whose result includes the nulls that it drops.
-fn fit(version: &Compiled, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
-    let nulls = version.schema.dropped_nulls(object);
-    let mut pruned = version.schema.fit(object)?;
-    pruned.extend(nulls);
-    Ok(pruned)
-}
-
-/// [`gantry_schema::Schema::prepare_stored`], whose result includes the nulls that it drops.
-fn prepare_stored(version: &Compiled, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
-    let nulls = version.schema.dropped_nulls(object);
-    let (mut pruned, defaulted) = version.schema.prepare_stored(object)?;
-    pruned.extend(nulls);
-    Ok((pruned, defaulted))
 }
 
 /// The object at one version of the live CRD, and its validation.
