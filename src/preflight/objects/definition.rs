@@ -66,10 +66,17 @@ pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<R
 
 /// The CRD that would be stored.
 fn stored(live: &mut Value, desired: Value, manager: Option<&str>) -> Value {
-    match manager {
+    let mut stored = match manager {
         Some(manager) => applied(live, desired, manager),
         None => upgraded(live, desired),
+    };
+    // The server leaves out `false`, which many generators write.
+    if stored["spec"]["preserveUnknownFields"] == false
+        && let Some(spec) = stored["spec"].as_object_mut()
+    {
+        spec.shift_remove("preserveUnknownFields");
     }
+    stored
 }
 
 /// The refusals of `desired` with their places.
