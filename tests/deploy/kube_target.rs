@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::support::{Proxy, When, control_plane, eventually, isolated};
+use crate::support::{Proxy, Recorded, When, control_plane, eventually, isolated};
 use gantry::cluster::kube::KubeTarget;
 use gantry::cluster::{Apply, ApplyError, Connection, Established, FieldConflict, Gvk, Operation, Pin, Wanted};
 use gantry::problem::{Error, Problem};
@@ -111,6 +111,60 @@ fn crd(group: &str, fields: &[&str]) -> Thing {
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
     }});
     Thing::new(Resource::crd(), None, &format!("samples.{group}"), spec)
+}
+
+/// A CRD that has every field that the API has, if possible with a value that two encodings can represent differently.
+fn crd_with_every_field(group: &str) -> Thing {
+    let schema = json!({"type": "object", "description": "A \"q\" <b> & \u{1} é \u{2028} 😀\n\ttext", "title": "T",
+        "required": ["spec"], "externalDocs": {"description": "d", "url": "https://example.com"}, "example": {"a": [1, 2.5]},
+        "properties": {
+            "spec": {"type": "object", "minProperties": 0, "maxProperties": 9, "x-kubernetes-map-type": "atomic",
+                "x-kubernetes-validations": [
+                    {"rule": "true", "message": "m", "reason": "FieldValueInvalid", "fieldPath": ".number"},
+                    {"rule": "!oldSelf.hasValue() || true", "messageExpression": "'a'", "optionalOldSelf": true}],
+                "properties": {
+                    "number": {"type": "number", "format": "double", "minimum": -0.5, "maximum": 1e22, "multipleOf": 0.25,
+                        "exclusiveMinimum": true, "exclusiveMaximum": true, "default": 1.5},
+                    "small": {"type": "number", "minimum": 0.000_000_1, "maximum": 12_345_678_901_234_567_890.0_f64},
+                    "integer": {"type": "integer", "minimum": 0, "maximum": 100, "default": 0},
+                    "text": {"type": "string", "minLength": 0, "maxLength": 5, "pattern": "^a\\d*$", "nullable": true,
+                        "default": "a", "enum": ["a", null, ""]},
+                    "list": {"type": "array", "minItems": 0, "maxItems": 3, "x-kubernetes-list-type": "map",
+                        "x-kubernetes-list-map-keys": ["k"], "default": [],
+                        "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}}},
+                    "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                    "map": {"type": "object", "additionalProperties": {"type": "string"},
+                        "default": {"b": "x y", "a": " "}},
+                    "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "default": {"a": [1, null]}},
+                    "any": {"type": "object", "additionalProperties": true},
+                    "port": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}],
+                        "allOf": [{"pattern": "a"}], "not": {"enum": ["b"]}, "oneOf": [{}]},
+                    "embedded": {"type": "object", "x-kubernetes-embedded-resource": true,
+                        "x-kubernetes-preserve-unknown-fields": true},
+                    "odd \"key\"": {"type": "boolean", "default": false}}},
+            "status": {"type": "object", "properties": {"replicas": {"type": "integer"}, "labels": {"type": "string"}}}}});
+    let webhook = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {
+        "service": {"namespace": "a", "name": "b", "path": "/c", "port": 8443}}}});
+    let spec = json!({"spec": {
+        "group": group, "scope": "Cluster", "conversion": webhook,
+        "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList",
+            "shortNames": ["s1", "s2"], "categories": ["all"]},
+        "versions": [
+            {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+                "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.integer",
+                    "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.labels"}},
+                "selectableFields": [{"jsonPath": ".spec.integer"}],
+                "additionalPrinterColumns": [{"name": "N", "type": "integer", "format": "int32", "description": "d",
+                    "priority": 1, "jsonPath": ".spec.integer"}, {"name": "M", "type": "string", "jsonPath": ".spec.text"}]},
+            {"name": "v1alpha1", "served": false, "storage": false, "deprecated": true, "deprecationWarning": "w",
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    let mut crd = Thing::new(Resource::crd(), None, &format!("samples.{group}"), spec);
+    let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": "0", "controller": false,
+        "blockOwnerDeletion": true});
+    let metadata = json!({"name": crd.object.name, "labels": {"a/b": "", "c": "d"}, "annotations": {"x": "{\"y\": 1}\n"},
+        "ownerReferences": [owner]});
+    crd.manifest["metadata"] = metadata;
+    crd
 }
 
 fn sample(group: &str, namespace: &str, name: &str, spec: Value) -> Thing {
@@ -300,7 +354,8 @@ fn kinds_are_found_where_they_are_served() {
 fn few_crds_are_read_by_name_and_many_by_list() {
     let cp = control_plane();
     let (names, proxy) = (isolated(), Proxy::start(cp));
-    let crds: Vec<Thing> = (0..130).map(|number| crd(&format!("g{number}.{}", names.group), &["a"])).collect();
+    let mut crds: Vec<Thing> = (0..129).map(|number| crd(&format!("g{number}.{}", names.group), &["a"])).collect();
+    crds.push(crd_with_every_field(&format!("every.{}", names.group)));
     for crd in &crds {
         assert_eq!(cp.post(CRDS, &crd.manifest).0, 201);
     }
@@ -318,6 +373,9 @@ fn few_crds_are_read_by_name_and_many_by_list() {
     let requests = proxy.requests();
     let lists = requests.iter().filter(|request| request.path == CRDS).count();
     assert!((2..=8).contains(&lists), "{lists} pages");
+    // The list in Protocol Buffers was decoded; otherwise it is requested again as JSON.
+    let first = |request: &&Recorded| request.path == CRDS && !request.query.contains("continue=");
+    assert_eq!(requests.iter().filter(first).count(), 1, "{requests:?}");
     assert!(requests.iter().all(|request| !request.path.starts_with(&format!("{CRDS}/"))), "{requests:?}");
 
     let named: Vec<Option<Live>> = wanted.chunks(50).flat_map(|few| cluster.read(few).unwrap()).collect();

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::errors::{self, words};
 use super::json::{self, Members, push_member, quote};
 use super::refusals::Denier;
-use super::request::{Call, Failure, Payload, encode, object_path};
+use super::request::{Call, Failure, Format, Payload, encode, object_path};
 use super::takeover;
 use super::transport::Transport;
 use crate::cluster::{Apply, ApplyError, FieldConflict, Operation, Pin};
@@ -133,7 +133,7 @@ impl<'a> Request<'a> {
             uri: self.uri.clone(),
             body: Some(Payload::Apply(&self.body)),
             live: apply.live,
-            metadata_only: false,
+            format: Format::Json,
         }
     }
 }

@@ -16,6 +16,7 @@ use super::transport::Transport;
 pub struct Seen {
     pub method: String,
     pub uri: String,
+    pub accept: String,
     pub body: String,
 }
 
@@ -23,17 +24,26 @@ pub struct Seen {
 pub struct Reply {
     code: u16,
     headers: Vec<(&'static str, String)>,
-    body: String,
+    body: Vec<u8>,
     /// Never responds.
     hangs: bool,
 }
 
 pub fn json(code: u16, body: impl ToString) -> Reply {
-    Reply { code, headers: vec![("content-type", "application/json".into())], body: body.to_string(), hangs: false }
+    Reply {
+        code,
+        headers: vec![("content-type", "application/json".into())],
+        body: body.to_string().into_bytes(),
+        hangs: false,
+    }
 }
 
 pub fn plain(code: u16, content_type: &str, body: &str) -> Reply {
     Reply { code, headers: vec![("content-type", content_type.into())], body: body.into(), hangs: false }
+}
+
+pub fn protobuf(code: u16, body: Vec<u8>) -> Reply {
+    Reply { body, ..plain(code, super::protobuf::MEDIA_TYPE, "") }
 }
 
 pub fn never() -> Reply {
@@ -76,7 +86,9 @@ pub fn target(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (KubeT
         async move {
             let (parts, body) = request.into_parts();
             let body = String::from_utf8(body.collect_bytes().await?.into()).unwrap();
-            let seen = Seen { method: parts.method.to_string(), uri: parts.uri.to_string(), body };
+            let accept = parts.headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok());
+            let accept = accept.unwrap_or_default().to_owned();
+            let seen = Seen { method: parts.method.to_string(), uri: parts.uri.to_string(), accept, body };
             log.lock().unwrap().push(seen.clone());
             let reply = answer(&seen);
             if reply.hangs {
@@ -86,7 +98,7 @@ pub fn target(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (KubeT
             for (name, value) in reply.headers {
                 response = response.header(name, value);
             }
-            Ok::<_, kube::Error>(response.body(Body::from(reply.body.into_bytes())).unwrap())
+            Ok::<_, kube::Error>(response.body(Body::from(reply.body)).unwrap())
         }
     });
     let transport =

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::resource::{Live, RawObject, Resource};
 
 /// The maximum nesting depth. An API server has no object that it could not read back; the deepest CRDs have 38 levels.
-const MAX_DEPTH: usize = 256;
+pub const MAX_DEPTH: usize = 256;
 
 /// Whether this is a `Status` document: a response of the API server itself, not of a server behind it.
 pub fn is_status(bytes: &[u8]) -> bool {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::errors::{self, words};
-use super::request::{Call, Failure, encode};
+use super::request::{Call, Failure, Format, encode};
 use super::transport::Transport;
 use crate::cluster::list::{ListError, ListRequest, MissingRight, Page};
 use crate::problem::Problem;
@@ -267,7 +267,7 @@ impl Query {
             verb: "list",
             resource: Some(&self.resource),
             namespace: self.namespace.as_deref(),
-            metadata_only: self.metadata_only,
+            format: if self.metadata_only { Format::MetadataOnly } else { Format::Json },
             ..Call::default()
         }
     }

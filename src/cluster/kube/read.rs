@@ -1,24 +1,21 @@
 //! Reads live objects: a few CRDs by name, many with one paged list, everything else by name. Requests run
 //! concurrently.
 //!
-//! A page of the list is scanned in place: other objects are skipped without a copy, wanted ones are copied as text,
-//! and the page is dropped. The next page is requested as soon as the first bytes of this one contain the continue
-//! token, so the server writes while gantry reads.
+//! The next page of a list is requested as soon as the head of this one is read, so the server writes while gantry
+//! reads.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::stream::{self, StreamExt};
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::errors;
-use super::json::{self, Head, Text};
+use super::json;
 use super::list::{self, Progress};
-use super::request::{Call, Failure, encode};
+use super::page::{Found, Scanned, Unreadable, scan};
+use super::request::{Call, Encoded, Failure, Format, encode};
 use super::transport::Transport;
 use crate::cluster::{OnRead, Read, Wanted};
 use crate::problem::{Error, Problem, Result};
@@ -61,9 +58,6 @@ pub async fn read(
     }
     Ok(answers)
 }
-
-/// The objects that exist, each with its index in `wanted`, and those that could not be read.
-type Found = Vec<(usize, std::result::Result<Live, Problem>)>;
 
 struct Reader<'a> {
     transport: &'a Transport,
@@ -132,16 +126,19 @@ impl Reader<'_> {
         let by_name = Arc::new(by_name);
         let crd = Resource::crd();
         let call = Call { verb: "list", resource: Some(&crd), ..Call::default() };
-        // A list that takes longer than the server keeps its snapshot ends with 410. It is retried once.
-        let mut counted = 0;
-        for _ in 0..2 {
-            match self.pages(&by_name, &mut counted).await {
-                Ok(found) => {
+        let (mut counted, mut format, mut has_expired) = (0, Format::Protobuf, false);
+        loop {
+            match self.pages(&by_name, format, &mut counted).await {
+                Ok(Some(found)) => {
                     self.count(indices.len().saturating_sub(counted));
                     return Ok(Some(found));
                 }
+                // A field of a newer server, for instance. In JSON nothing is lost.
+                Ok(None) => format = Format::Json,
                 Err(Failure::Refused(status)) if status.code == 403 => return Ok(None),
-                Err(Failure::Refused(status)) if status.code == 410 => {}
+                // A list that takes longer than the server keeps its snapshot ends with 410. It is retried once.
+                Err(Failure::Refused(status)) if status.code == 410 && !has_expired => has_expired = true,
+                Err(Failure::Refused(status)) if status.code == 410 => break,
                 Err(failure) => return Err(Error::failed(failure.into_problem(&call, self.transport.peer()))),
             }
         }
@@ -154,34 +151,38 @@ impl Reader<'_> {
         ))
     }
 
-    /// `counted` is how many of the wanted objects have been reported as read, including by an earlier attempt.
+    /// `counted` is how many of the wanted objects have been reported as read, including by an earlier attempt. Returns
+    /// `None` if a page in Protocol Buffers could not be decoded.
     async fn pages(
         &self,
         by_name: &Arc<BTreeMap<String, Vec<usize>>>,
+        format: Format,
         counted: &mut usize,
-    ) -> std::result::Result<Found, Failure> {
+    ) -> std::result::Result<Option<Found>, Failure> {
         let endless = |why| Failure::sent(list::endless(self.transport, &Resource::crd(), why));
         let mut progress = Progress::default();
         let mut found = Found::new();
-        let mut page = Some(self.page(None).await?);
-        while let Some(text) = page {
+        let mut page = Some(self.page(None, format).await?);
+        while let Some(content) = page {
             let (send, token) = oneshot::channel();
             let names = Arc::clone(by_name);
-            let scan = tokio::task::spawn_blocking(move || scan(&text, &names, send));
+            let scan = tokio::task::spawn_blocking(move || scan(&content, &names, send));
             let next = async {
                 match token.await {
                     Ok(Some(token)) => {
                         progress.check_token(&token).map_err(endless)?;
-                        self.page(Some(&token)).await.map(Some)
+                        self.page(Some(&token), format).await.map(Some)
                     }
                     // The end of the list, or a scan that failed and returns its own error.
                     _ => Ok(None),
                 }
             };
             let (scanned, next) = futures::join!(scan, next);
-            let scanned = scanned.ok().and_then(std::result::Result::ok);
-            let unexpected = || Failure::sent(errors::unexpected_response(self.transport.peer(), 200, "not a list"));
-            let Scanned { found: scanned, objects } = scanned.ok_or_else(unexpected)?;
+            let Scanned { found: scanned, objects } = match scanned {
+                Ok(Ok(scanned)) => scanned,
+                Ok(Err(Unreadable::Protobuf)) => return Ok(None),
+                _ => return Err(Failure::sent(errors::unexpected_response(self.transport.peer(), 200, "not a list"))),
+            };
             progress.page(objects).map_err(endless)?;
             found.extend(scanned);
             if let Some(more @ 1..) = found.len().checked_sub(*counted) {
@@ -190,10 +191,10 @@ impl Reader<'_> {
             }
             page = next?;
         }
-        Ok(found)
+        Ok(Some(found))
     }
 
-    async fn page(&self, token: Option<&str>) -> std::result::Result<String, Failure> {
+    async fn page(&self, token: Option<&str>, format: Format) -> std::result::Result<Encoded, Failure> {
         let crd = Resource::crd();
         let mut limit = PAGE;
         loop {
@@ -202,10 +203,10 @@ impl Reader<'_> {
                 uri.push_str("&continue=");
                 uri.push_str(&encode(token));
             }
-            let call = Call { verb: "list", resource: Some(&crd), uri, ..Call::default() };
-            match self.transport.send(&call).await {
+            let call = Call { verb: "list", resource: Some(&crd), uri, format, ..Call::default() };
+            match self.transport.send_for_protobuf(&call).await {
                 Err(Failure::TooLong(_)) if limit > 1 => limit /= 10,
-                answer => return Ok(answer?.body),
+                answer => return answer,
             }
         }
     }
@@ -215,113 +216,6 @@ impl Reader<'_> {
 enum Severity {
     ThisObject,
     Everything,
-}
-
-/// Extracts the wanted objects from one page, and sends the continue token as soon as it is known.
-fn scan(
-    page: &str,
-    names: &BTreeMap<String, Vec<usize>>,
-    token: oneshot::Sender<Option<String>>,
-) -> serde_json::Result<Scanned> {
-    let mut deserializer = serde_json::Deserializer::from_str(page);
-    let found = Page { names, token: Some(token) }.deserialize(&mut deserializer)?;
-    deserializer.end()?;
-    Ok(found)
-}
-
-/// The wanted objects of a page, and the total number of objects on it.
-struct Scanned {
-    found: Found,
-    objects: usize,
-}
-
-struct Page<'n> {
-    names: &'n BTreeMap<String, Vec<usize>>,
-    token: Option<oneshot::Sender<Option<String>>>,
-}
-
-#[derive(serde::Deserialize)]
-struct ListMetadata {
-    #[serde(rename = "continue", default)]
-    token: String,
-}
-
-impl<'de> DeserializeSeed<'de> for Page<'_> {
-    type Value = Scanned;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Scanned, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Page<'_> {
-    type Value = Scanned;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> std::result::Result<Scanned, A::Error> {
-        let mut found = None;
-        while let Some(Text(key)) = map.next_key()? {
-            match key.as_ref() {
-                "metadata" => {
-                    let token = map.next_value::<ListMetadata>()?.token;
-                    if let Some(sender) = self.token.take() {
-                        // The receiver is gone if the read was dropped.
-                        let _ = sender.send((!token.is_empty()).then_some(token));
-                    }
-                }
-                "items" => found = Some(map.next_value_seed(Items { names: self.names })?),
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        match (found, self.token) {
-            (Some(found), None) => Ok(found),
-            // Without its metadata it is unknown whether the list continues.
-            _ => Err(A::Error::custom("not a list")),
-        }
-    }
-}
-
-struct Items<'n> {
-    names: &'n BTreeMap<String, Vec<usize>>,
-}
-
-impl<'de> DeserializeSeed<'de> for Items<'_> {
-    type Value = Scanned;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Scanned, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Items<'_> {
-    type Value = Scanned;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the items of a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> std::result::Result<Scanned, A::Error> {
-        let crd = Resource::crd();
-        let mut found = Found::new();
-        let mut objects = 0;
-        while let Some(item) = items.next_element::<&RawValue>()? {
-            objects += 1;
-            let head: Head<'_> = serde_json::from_str(item.get()).map_err(A::Error::custom)?;
-            let wanted = self.names.get(head.metadata.name.as_ref()).map(Vec::as_slice).unwrap_or_default();
-            if !wanted.is_empty() && !json::is_sound(item.get()) {
-                return Err(A::Error::custom("not an object"));
-            }
-            for &index in wanted {
-                found.push((index, Ok(head.live(item.get(), &crd))));
-            }
-        }
-        Ok(Scanned { found, objects })
-    }
 }
 
 #[cfg(test)]
@@ -425,6 +319,31 @@ mod tests {
         let seen = seen.lock().unwrap();
         assert_eq!(seen.iter().filter(|seen| seen.uri.starts_with(&format!("{CRDS}?limit="))).count(), 4);
         assert_eq!(seen.len(), 5);
+    }
+
+    #[tokio::test]
+    async fn a_page_with_an_unknown_field_is_requested_as_json() {
+        let listed = AtomicUsize::new(0);
+        let (target, seen) = fake_server::target(move |seen| match listed.fetch_add(1, Ordering::Relaxed) {
+            0 => fake_server::protobuf(200, b"k8s\0\xff\x01".to_vec()),
+            _ => list(seen, FEW_CRDS + 1, 500),
+        });
+        let answers = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap();
+        assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
+        let accepted: Vec<String> = seen.lock().unwrap().iter().map(|seen| seen.accept.clone()).collect();
+        assert_eq!(accepted, ["application/vnd.kubernetes.protobuf,application/json", "application/json"]);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_in_protocol_buffers_is_understood() {
+        // A `Status` with the code 403 only.
+        let status = b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12\x05\x0a\x00\x30\x93\x03".to_vec();
+        let (target, _) = fake_server::target(move |seen| match seen.uri.contains('?') {
+            true => fake_server::protobuf(403, status.clone()),
+            false => fake_server::json(200, item(seen.uri.rsplit('/').next().unwrap())),
+        });
+        let answers = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap();
+        assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
     }
 
     #[tokio::test]

@@ -39,8 +39,18 @@ pub struct Call<'a> {
     pub body: Option<Payload<'a>>,
     /// The live object, if known: for a Secret, neither its values nor the new ones are shown.
     pub live: Option<&'a RawObject>,
-    /// For a list: whether only the metadata of each object is wanted.
-    pub metadata_only: bool,
+    pub format: Format,
+}
+
+/// The form of a response.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    #[default]
+    Json,
+    /// For a list: only the metadata of each object.
+    MetadataOnly,
+    /// For a list of CRDs: Protocol Buffers, or JSON from a server that does not offer them.
+    Protobuf,
 }
 
 /// The body of a request, which determines its method and content type.
@@ -106,8 +116,11 @@ impl<'a> Call<'a> {
     pub fn accept(&self) -> &'static str {
         match self.uri.as_str() {
             "/api" | "/apis" => WHOLE_DISCOVERY,
-            _ if self.metadata_only => METADATA_ONLY,
-            _ => "application/json",
+            _ => match self.format {
+                Format::Json => "application/json",
+                Format::MetadataOnly => METADATA_ONLY,
+                Format::Protobuf => PROTOBUF,
+            },
         }
     }
 }
@@ -120,6 +133,8 @@ const WHOLE_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=AP
 /// A list of metadata, or whole objects from a server that does not offer it.
 /// Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches>
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
 
 /// The URL path of an object. Names come from manifests, so they are encoded to stay within their path segment.
 pub fn object_path(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
@@ -138,6 +153,12 @@ pub fn encode(text: &str) -> String {
 pub struct Answer {
     pub code: StatusCode,
     pub body: String,
+}
+
+/// The body of a successful response to a request for [`Format::Protobuf`].
+pub enum Encoded {
+    Json(String),
+    Protobuf(Vec<u8>),
 }
 
 /// Why there is no successful response.

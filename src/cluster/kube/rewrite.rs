@@ -2,7 +2,7 @@
 
 use super::errors::words;
 use super::json;
-use super::request::{Call, Failure, Payload, encode, object_path};
+use super::request::{Call, Failure, Format, Payload, encode, object_path};
 use super::transport::Transport;
 use crate::cluster::RewriteError;
 use crate::problem::Problem;
@@ -27,7 +27,7 @@ pub async fn rewritten(
         uri: format!("{path}?dryRun=All&fieldManager={}", encode(field_manager)),
         body: Some(Payload::JsonPatch("[]")),
         live: None,
-        metadata_only: false,
+        format: Format::Json,
     };
     let failure = match transport.send(&call).await {
         Ok(answer) => {

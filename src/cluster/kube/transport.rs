@@ -14,8 +14,8 @@ use kube::core::Status;
 
 use super::credentials::Credentials;
 use super::json;
-use super::request::{Answer, Call, Failure, Peer};
-use super::{errors, refusals};
+use super::request::{Answer, Call, Encoded, Failure, Peer};
+use super::{errors, protobuf, refusals};
 use crate::text;
 
 /// The number of retries of a request that the server is too busy for. The first wait is 0.2 s and each one doubles, 6
@@ -115,6 +115,20 @@ impl Transport {
 
     /// Sends a request, with retries while the server is too busy.
     pub async fn send(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+        let (code, headers, body) = self.exchange_patiently(call).await?;
+        self.judge(code, &headers, body)
+    }
+
+    /// Sends a request for [`super::request::Format::Protobuf`], with the same retries.
+    pub async fn send_for_protobuf(&self, call: &Call<'_>) -> Result<Encoded, Failure> {
+        let (code, headers, body) = self.exchange_patiently(call).await?;
+        if code.is_success() && content_type(&headers).starts_with(protobuf::MEDIA_TYPE) {
+            return Ok(Encoded::Protobuf(body));
+        }
+        self.judge(code, &headers, body).map(|answer| Encoded::Json(answer.body))
+    }
+
+    async fn exchange_patiently(&self, call: &Call<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), Failure> {
         let mut wait = FIRST_WAIT;
         for tries_left in (0..=RETRIES).rev() {
             let (code, headers, body) = match tokio::time::timeout(self.timeout, self.exchange(call)).await {
@@ -132,7 +146,7 @@ impl Transport {
             }
             self.gave_up.store(is_busy, Ordering::Relaxed);
             self.keep_warnings(call, &headers);
-            return self.judge(code, &headers, body);
+            return Ok((code, headers, body));
         }
         unreachable!("the last try returns")
     }
@@ -140,7 +154,7 @@ impl Transport {
     /// Sends a request with a streaming response, which is read line by line until one side ends it.
     pub async fn lines(&self, call: &Call<'_>) -> Result<Lines, Failure> {
         let (parts, body) = self.stream(call, StatusCode::is_success).await?;
-        let kind = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
+        let kind = content_type(&parts.headers);
         match body {
             Ok(body) if kind.starts_with("application/json") => Ok(Lines::new(body)),
             Ok(_) => {
@@ -278,10 +292,14 @@ impl Transport {
 
     /// Distinguishes responses of an API server from everything else that can be at an address.
     fn judge(&self, code: StatusCode, headers: &HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
-        let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type");
-        let is_json = kind.starts_with("application/json");
+        let kind = content_type(headers);
         let unexpected = || Failure::sent(errors::unexpected_response(&self.peer, code.as_u16(), &self.hidden(kind)));
-        let body = String::from_utf8(body).map_err(|_| unexpected())?;
+        let is_refusal = !code.is_success() && kind.starts_with(protobuf::MEDIA_TYPE);
+        let is_json = is_refusal || kind.starts_with("application/json");
+        let body = match is_refusal {
+            true => protobuf::status(&body).map_err(|_| unexpected())?,
+            false => String::from_utf8(body).map_err(|_| unexpected())?,
+        };
         if code.is_success() && is_json {
             if json::is_too_deep(&body) {
                 return Err(Failure::sent(errors::unexpected_response(
@@ -339,6 +357,10 @@ impl Transport {
     }
 }
 
+fn content_type(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no content type")
+}
+
 /// Whether the server has not started on the request and asks to retry it. A write whose gateway timed out can still
 /// have been carried out; a retry would then find its own result and take it for someone else's change.
 fn is_worth_a_retry(call: &Call<'_>, code: StatusCode, headers: &HeaderMap) -> bool {
@@ -383,7 +405,7 @@ mod tests {
         uri: String::new(),
         body: None,
         live: None,
-        metadata_only: false,
+        format: super::super::request::Format::Json,
     };
 
     /// The outcome of one call with these responses, and the number of requests sent.

@@ -1,0 +1,131 @@
+//! The wire format of Protocol Buffers, as far as API servers use it.
+//!
+//! Source: <https://protobuf.dev/programming-guides/encoding/>
+
+use super::Undecodable;
+
+/// The value of one field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// `int32`, `int64`, `bool`.
+    Varint(u64),
+    /// `double`.
+    Fixed64(u64),
+    /// `string`, `bytes`, or a nested message.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Value<'a> {
+    pub fn bytes(self) -> Result<&'a [u8], Undecodable> {
+        match self {
+            Value::Bytes(bytes) => Ok(bytes),
+            _ => Err(Undecodable),
+        }
+    }
+
+    pub fn text(self) -> Result<&'a str, Undecodable> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Undecodable)
+    }
+
+    pub fn integer(self) -> Result<i64, Undecodable> {
+        match self {
+            Value::Varint(bits) => Ok(bits.cast_signed()),
+            _ => Err(Undecodable),
+        }
+    }
+
+    pub fn double(self) -> Result<f64, Undecodable> {
+        match self {
+            Value::Fixed64(bits) => Ok(f64::from_bits(bits)),
+            _ => Err(Undecodable),
+        }
+    }
+}
+
+/// Reads the fields of a message, each with its number.
+#[derive(Debug, Clone, Copy)]
+pub struct Fields<'a>(pub &'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn varint(&mut self) -> Result<u64, Undecodable> {
+        let mut value = 0;
+        for (index, &byte) in self.0.iter().take(10).enumerate() {
+            value |= u64::from(byte & 0x7f) << (7 * index);
+            if byte < 0x80 {
+                self.0 = &self.0[index + 1..];
+                // The tenth byte has room for one bit.
+                return if index < 9 || byte <= 1 { Ok(value) } else { Err(Undecodable) };
+            }
+        }
+        Err(Undecodable)
+    }
+
+    fn take(&mut self, length: u64) -> Result<&'a [u8], Undecodable> {
+        let length = usize::try_from(length).map_err(|_| Undecodable)?;
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Undecodable)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn field(&mut self) -> Result<(u32, Value<'a>), Undecodable> {
+        let key = self.varint()?;
+        let number = u32::try_from(key >> 3).map_err(|_| Undecodable)?;
+        let value = match key & 7 {
+            0 => Value::Varint(self.varint()?),
+            1 => Value::Fixed64(u64::from_le_bytes(self.take(8)?.try_into().map_err(|_| Undecodable)?)),
+            2 => {
+                let length = self.varint()?;
+                Value::Bytes(self.take(length)?)
+            }
+            _ => return Err(Undecodable),
+        };
+        Ok((number, value))
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u32, Value<'a>), Undecodable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_err() {
+            self.0 = &[];
+        }
+        Some(field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_numbers_and_values() {
+        let message = [0x08, 0xac, 0x02, 0x12, 2, b'a', b'b', 0x99, 0x01, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f];
+        let fields: Vec<_> = Fields(&message).collect::<Result<_, _>>().unwrap();
+        assert_eq!(fields[..2], [(1, Value::Varint(300)), (2, Value::Bytes(b"ab"))]);
+        assert_eq!(fields[2].0, 19);
+        assert!((fields[2].1.double().unwrap() - 1.5).abs() < f64::EPSILON);
+        let minus_one = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(Fields(&minus_one).next().unwrap().unwrap().1.integer(), Ok(-1));
+    }
+
+    #[test]
+    fn broken_messages_are_errors() {
+        for message in [
+            &[0x08][..],
+            &[0x08, 0x80],
+            &[0x12, 3, b'a'],
+            &[0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+            &[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02],
+            &[0x99, 0x01, 0],
+            &[0x0b],
+            &[0x0d, 0, 0, 0, 0],
+        ] {
+            assert!(Fields(message).any(|field| field.is_err()), "{message:?}");
+        }
+    }
+}
