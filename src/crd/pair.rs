@@ -41,14 +41,16 @@ pub struct Sides {
     /// Parsed at any version of the API, like `live`.
     desired: OnceLock<Found>,
     live: OnceLock<Found>,
-    same_versions: OnceLock<Option<SameVersions>>,
+    versions: OnceLock<Option<VersionsIn>>,
 }
 
-/// The byte ranges of `spec.versions` in two texts, if their values are equal.
+/// The byte ranges of `spec.versions` in two texts.
 #[derive(Debug)]
-struct SameVersions {
+struct VersionsIn {
     live: Range<usize>,
     desired: Range<usize>,
+    /// Whether the values are equal.
+    is_same: bool,
 }
 
 impl Sides {
@@ -58,26 +60,37 @@ impl Sides {
             live_object: live,
             desired: OnceLock::new(),
             live: OnceLock::new(),
-            same_versions: OnceLock::new(),
+            versions: OnceLock::new(),
         }
     }
 
     /// Whether `spec.versions`, which is most of a CRD, has the same value in both. Many releases change only labels
     /// and annotations; then the schemas need not be compared.
     pub fn has_same_versions(&self) -> bool {
-        self.same_versions().is_some()
+        self.versions().is_some_and(|versions| versions.is_same)
     }
 
-    /// The texts of live and desired with an empty list in place of the versions, if these are the same.
+    /// [`Sides::without_versions`], if the versions are the same.
     pub fn without_same_versions(&self) -> Option<(String, String)> {
-        let SameVersions { live, desired } = self.same_versions()?;
+        self.has_same_versions().then(|| self.without_versions()).flatten()
+    }
+
+    /// The text of the live CRD's versions.
+    pub fn live_versions(&self) -> Option<String> {
+        let VersionsIn { live, .. } = self.versions()?;
+        Some(self.live_object.as_ref()?.json()[live.clone()].to_owned())
+    }
+
+    /// The texts of live and desired with an empty list in place of the versions, if both have versions.
+    pub fn without_versions(&self) -> Option<(String, String)> {
+        let VersionsIn { live, desired, .. } = self.versions()?;
         Some((without(&self.live_object.as_ref()?.json(), live), without(&self.desired_object.json(), desired)))
     }
 
-    fn same_versions(&self) -> Option<&SameVersions> {
+    fn versions(&self) -> Option<&VersionsIn> {
         let found = self
-            .same_versions
-            .get_or_init(|| same_versions(&self.live_object.as_ref()?.json(), &self.desired_object.json()));
+            .versions
+            .get_or_init(|| versions_in_both(&self.live_object.as_ref()?.json(), &self.desired_object.json()));
         found.as_ref()
     }
 
@@ -133,9 +146,10 @@ fn at_v1(found: &Found) -> Result<&Arc<Crd>, Unreadable> {
     super::at_v1(&crd.api_version).map(|()| crd)
 }
 
-fn same_versions(live: &str, desired: &str) -> Option<SameVersions> {
-    let same = SameVersions { live: versions_in(live)?, desired: versions_in(desired)? };
-    json::is_same(&live[same.live.clone()], &desired[same.desired.clone()]).then_some(same)
+fn versions_in_both(live: &str, desired: &str) -> Option<VersionsIn> {
+    let (of_live, of_desired) = (versions_in(live)?, versions_in(desired)?);
+    let is_same = json::is_same(&live[of_live.clone()], &desired[of_desired.clone()]);
+    Some(VersionsIn { live: of_live, desired: of_desired, is_same })
 }
 
 /// The byte range of `spec.versions`.
@@ -170,7 +184,7 @@ impl CrdPair {
     /// The side that is invalid.
     pub fn parse(live: &str, desired: &str) -> Result<Self, Malformed> {
         let read = |text, side| Crd::parse(text).map(Arc::new).map_err(|error| Malformed { side, error });
-        let has_same_versions = same_versions(live, desired).is_some();
+        let has_same_versions = versions_in_both(live, desired).is_some_and(|versions| versions.is_same);
         Ok(CrdPair { live: read(live, Side::Live)?, desired: read(desired, Side::Desired)?, has_same_versions })
     }
 

@@ -58,7 +58,7 @@ fn fixture(path: &Path) -> Fixture {
 
 fn compared(fixture: &Fixture, live: &str, desired: &str) -> Vec<RuleViolation> {
     let compared = CrdPair::parse(live, desired).and_then(|pair| compare::crd(&pair));
-    compared.unwrap_or_else(|error| panic!("{}: {error:?}", fixture.name))
+    compared.unwrap_or_else(|error| panic!("{}: {error:?}", fixture.name)).violations
 }
 
 fn judged(fixture: &Fixture, preset: Preset) -> Vec<Violation> {

@@ -3,6 +3,8 @@
 //! Live and desired are paired once: the CRDs as a whole, then each version that both have, node by node, through
 //! properties, items and additionalProperties. A rule sees one such pair and nothing else.
 
+use std::sync::Arc;
+
 use super::json::{Json, Map};
 use super::node::{AddedNode, Change, NodePair, Place, RemovedNode, Transition};
 use super::rule::{Diagnosis, Judge, Rule, UNKNOWN_CHANGE};
@@ -45,11 +47,21 @@ pub struct RuleViolation {
     pub diagnosis: Diagnosis,
 }
 
+/// The difference between a live CRD and the desired one.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    pub violations: Vec<RuleViolation>,
+    /// The versions in whose schema no rule reports anything, but whose new fields can affect existing objects: see
+    /// [`adds_to_objects`].
+    pub additions: Vec<Arc<str>>,
+}
+
 /// Compares a live CRD with the desired one.
 ///
 /// # Errors
 /// The schema is not an object.
-pub fn crd(pair: &CrdPair) -> Result<Vec<RuleViolation>, Malformed> {
+pub fn crd(pair: &CrdPair) -> Result<Comparison, Malformed> {
+    let mut additions = Vec::new();
     let mut violations = Vec::new();
     for rule in RULES {
         let found = match rule.judge {
@@ -76,9 +88,15 @@ pub fn crd(pair: &CrdPair) -> Result<Vec<RuleViolation>, Malformed> {
         }
         let (live_schema, desired_schema) =
             (parse(live_text, live, Side::Live)?, parse(desired_text, desired, Side::Desired)?);
-        violations.extend(schemas(&pair.desired.name, &live.name, desired.index, &live_schema, &desired_schema)?);
+        let of_version = schemas(&pair.desired.name, &live.name, desired.index, &live_schema, &desired_schema)?;
+        if !of_version.iter().any(|violation| violation.path.is_some())
+            && adds_to_objects(&live_schema, &desired_schema)
+        {
+            additions.push(Arc::clone(&live.name));
+        }
+        violations.extend(of_version);
     }
-    Ok(violations)
+    Ok(Comparison { violations, additions })
 }
 
 /// Parses the schema of a version.
@@ -89,12 +107,7 @@ pub(super) fn parse<'t>(text: &'t str, version: &Version, side: Side) -> Result<
 
 /// Whether a field that is new in the schema, which no rule reports, can affect existing objects: a default can violate
 /// constraints around it, and the fields that every resource has may already have values.
-pub fn adds_to_objects(live: &Version, desired: &Version) -> bool {
-    let (live, desired) = (live.schema().unwrap_or("{}"), desired.schema().unwrap_or("{}"));
-    if live == desired {
-        return false;
-    }
-    let (Ok(live), Ok(desired)) = (Json::parse(live), Json::parse(desired)) else { return false };
+fn adds_to_objects(live: &Json, desired: &Json) -> bool {
     live.map().zip(desired.map()).is_some_and(|(live, desired)| adds_below(live, desired, true))
 }
 

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use self::compare::RuleViolation;
+use self::compare::{Comparison, RuleViolation};
 use self::evidence::{Examination, Weighed};
 pub use self::options::{FailMode, Options, Preset};
 use self::presets::Flagged;
@@ -364,8 +364,8 @@ impl CrdUpgradeSafety {
             flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).for_each(|placed| judged.add(placed));
             return Ok(Compared::ByTool(judged));
         }
-        let found = compare::crd(pair)?;
-        let proofs = proofs(pair, &found, prove);
+        let Comparison { violations: found, additions } = compare::crd(pair)?;
+        let proofs = proofs(pair, &found, &additions, prove);
         let (proven, others) = indirect::settle(pair, &found, &proofs);
         let others = others.into_iter().map(|(violation, proof)| (violation, Some(proof)));
         let weigh = |(violation, proof): (RuleViolation, Option<Proof>)| {
@@ -495,14 +495,18 @@ impl CrdUpgradeSafety {
 
 /// Asks the prover about each version in whose schema a rule found something, or whose new fields can affect existing
 /// objects on their own.
-fn proofs(pair: &CrdPair, found: &[RuleViolation], prove: Prove<'_>) -> BTreeMap<String, Arc<VersionProof>> {
+fn proofs(
+    pair: &CrdPair,
+    found: &[RuleViolation],
+    additions: &[Arc<str>],
+    prove: Prove<'_>,
+) -> BTreeMap<String, Arc<VersionProof>> {
     let mut proofs = BTreeMap::new();
     let versions = pair.common_versions().count();
     for (version, successor) in pair.common_versions() {
         let name = Some(&*version.name);
         let is_named = |violation: &RuleViolation| violation.version.as_deref() == name && violation.path.is_some();
-        let is_asked = || !pair.has_same_versions && compare::adds_to_objects(version, successor);
-        if !found.iter().any(is_named) && !is_asked() {
+        if !found.iter().any(is_named) && !additions.contains(&version.name) {
             continue;
         }
         let scale = version.scale_paths().common(&successor.scale_paths());

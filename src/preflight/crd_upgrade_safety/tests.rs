@@ -23,7 +23,7 @@ use gantry_schema::keywords;
 const TRANSITIONS: [Transition; 3] = [Transition::Added, Transition::Changed, Transition::Removed];
 
 fn compared(live: &str, desired: &str) -> Result<Vec<RuleViolation>, Malformed> {
-    compare::crd(&CrdPair::parse(live, desired)?)
+    Ok(compare::crd(&CrdPair::parse(live, desired)?)?.violations)
 }
 
 fn base() -> Value {

@@ -31,14 +31,17 @@ pub struct Refused {
 /// an upgrade from one manifest to another. A result that is `known` from other clusters is reused.
 pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<Refused> {
     let read = |text: &str| serde_json::from_str::<Value>(text).ok();
-    // Versions that are the same on both sides are parsed once, or not at all.
-    let without_versions = crd.without_same_versions();
-    let has_same_versions = without_versions.is_some();
+    let read_live = || crd.live_object.as_ref().and_then(|live| read(&live.json()));
+    // The versions are most of a CRD. Those of the live one are parsed only if they matter, those of the desired one only
+    // if they change.
+    let without_versions = crd.without_versions();
+    let has_same_versions = crd.has_same_versions();
     let mut live = match &without_versions {
         Some((live, _)) => read(live),
-        None => crd.live_object.as_ref().and_then(|live| read(&live.json())),
+        None => read_live(),
     };
-    if let (Some(live), Some((_, desired))) = (&mut live, &without_versions)
+    if has_same_versions
+        && let (Some(live), Some((_, desired))) = (&mut live, &without_versions)
         && let Some(desired) = read(desired).filter(|crd| crd["apiVersion"] == API_VERSION)
     {
         let stored = stored(live, desired, manager);
@@ -50,17 +53,31 @@ pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<R
     let Some(desired) = read(&crd.desired_object.json()).filter(|crd| crd["apiVersion"] == API_VERSION) else {
         return Vec::new();
     };
+    // Versions that are not a list are merged with those of the live CRD.
+    let lacks_versions = without_versions.is_some() && desired["spec"]["versions"].is_array();
+    if without_versions.is_some() && !lacks_versions {
+        live = read_live();
+    }
     let desired = match &mut live {
         Some(live) => stored(live, desired, manager),
         None => desired,
     };
-    let judged = || match &live {
-        Some(live) if has_same_versions => refused(crd::validate_same_versions(&desired, live), &desired),
+    let validated = || match &live {
+        Some(live) if lacks_versions && has_same_versions => {
+            refused(crd::validate_same_versions(&desired, live), &desired)
+        }
+        Some(live) if lacks_versions => match crd::validate_without_old_versions(&desired, live) {
+            Ok(Some(_)) => Vec::new(),
+            _ => refused(crd::validate(&desired, read_live().as_ref()), &desired),
+        },
         live => refused(crd::validate(&desired, live.as_ref()), &desired),
     };
     match known {
-        Some(known) => known.refused(&desired, live.as_ref(), judged),
-        None => judged(),
+        Some(known) => {
+            let live_versions = if lacks_versions { crd.live_versions() } else { None };
+            known.refused(&desired, live.as_ref(), live_versions.as_deref(), validated)
+        }
+        None => validated(),
     }
 }
 

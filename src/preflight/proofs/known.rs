@@ -49,12 +49,19 @@ impl Known {
     }
 
     /// What the server refuses in a CRD that would be stored in place of the live one: the known result, or that of
-    /// `judge`.
-    pub fn refused(&self, stored: &Value, live: Option<&Value>, judge: impl FnOnce() -> Vec<Refused>) -> Vec<Refused> {
+    /// `validate`. `live_versions` is the text of the live CRD's versions if `live` lacks them.
+    pub fn refused(
+        &self,
+        stored: &Value,
+        live: Option<&Value>,
+        live_versions: Option<&str>,
+        validate: impl FnOnce() -> Vec<Refused>,
+    ) -> Vec<Refused> {
         let mut hashed = Hashed(Context::new(&SHA256));
         // Neither formatting the JSON nor writing to a hash fails.
         let _ = hashed.add(stored).and_then(|()| live.map_or(Ok(()), |live| hashed.add(live)));
-        slot(&self.refused, hashed.key()).get_or_init(judge).clone()
+        let _ = live_versions.map_or(Ok(()), |versions| write!(hashed, "versions:{versions}"));
+        slot(&self.refused, hashed.key()).get_or_init(validate).clone()
     }
 }
 
@@ -147,7 +154,7 @@ mod tests {
         };
         let mut ask = |stored: &Value, live: Option<&Value>| {
             let before = asked;
-            known.refused(stored, live, || {
+            known.refused(stored, live, None, || {
                 asked += 1;
                 Vec::new()
             });

@@ -90,6 +90,24 @@ pub fn validate_same_versions(new: &Value, old: &Value) -> Result<Outcome, Undec
     check(new, Some(Crd::decode_with(old, new["spec"].get("versions"))?))
 }
 
+/// Validates an update without the versions of the old CRD, which `old` can omit. Returns `None` if this decides nothing:
+/// then only [`validate`] with the whole old CRD does.
+///
+/// An update is exempt from some requirements if the old CRD does not meet them. Here, no schema of the old CRD exempts the
+/// new one, so if nothing is refused, [`validate`] refuses nothing either.
+///
+/// # Errors
+/// The server cannot decode the CRD.
+pub fn validate_without_old_versions(new: &Value, old: &Value) -> Result<Option<Outcome>, Undecodable> {
+    let old = Crd::decode_with(old, None)?;
+    // Without them, the stored versions would be derived from the missing versions.
+    if old.status.stored_versions.is_empty() {
+        return Ok(None);
+    }
+    let outcome = check(new, Some(old))?;
+    Ok((outcome.refusals.is_empty() && outcome.undecided.is_empty()).then_some(outcome))
+}
+
 /// Validates an update that does not change `spec`, such as one of labels or annotations. Both sides can have an empty list
 /// in place of `spec.versions`.
 ///
