@@ -19,6 +19,11 @@ fn crd(spec: Value) -> Value {
 fn errors(new: &Value, old: Option<&Value>) -> Vec<String> {
     let outcome = validate(new, old).expect("a CRD that can be read");
     assert_eq!(outcome.undecided, []);
+    if let Some(old) = old
+        && let Some(strict) = validate_without_old_versions(new, old).expect("a CRD that can be read")
+    {
+        assert_eq!(strict, outcome);
+    }
     outcome.refusals.iter().map(ToString::to_string).collect()
 }
 
@@ -313,6 +318,32 @@ fn versions_that_stay_are_judged_as_an_update_of_them() {
     let found = errors_of_same_versions(&moved, &live);
     assert!(found.iter().any(|error| error.contains("immutable")), "{found:?}");
     assert!(found.iter().any(|error| error.contains("storedVersions")), "{found:?}");
+}
+
+#[test]
+fn the_old_versions_matter_only_if_something_is_refused() {
+    let stored = |mut crd: Value, versions: &[&str]| {
+        crd["status"] = json!({"storedVersions": versions});
+        crd
+    };
+    let string = |pattern: &str| crd(json!({"type": "string", "pattern": pattern}));
+    let set = crd(json!({"type": "array", "x-kubernetes-list-type": "set",
+        "items": {"type": "object", "properties": {"a": {"type": "string"}}}}));
+    for (new, old, is_decided) in [
+        (string("^a+$"), stored(string("^b$"), &["v1"]), true),
+        // An error that the old schema has too.
+        (set.clone(), stored(set.clone(), &["v1"]), false),
+        (string("("), stored(string("a"), &["v1"]), false),
+        (string("a"), stored(string("a"), &["v1alpha1", "v1"]), false),
+        // Without the versions it is unknown which ones are stored.
+        (string("a"), string("a"), false),
+    ] {
+        let mut rest = old.clone();
+        rest["spec"]["versions"] = json!([]);
+        let outcome = validate_without_old_versions(&new, &rest).expect("a CRD that can be read");
+        assert_eq!(outcome.is_some(), is_decided, "{old}");
+        errors(&new, Some(&old));
+    }
 }
 
 #[test]
