@@ -26,7 +26,7 @@ use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use self::pair::{CrdPair, Malformed, Side, Sides, without_versions};
+pub use self::pair::{CrdPair, Malformed, Side, Sides};
 pub use self::unreadable::{Fault, Unreadable};
 use crate::resource::{RawObject, Resource};
 use gantry_schema::json::{self, Json};

@@ -163,11 +163,6 @@ fn without(crd: &str, versions: &Range<usize>) -> String {
     [&crd[..versions.start], "[]", &crd[versions.end..]].concat()
 }
 
-/// The text of a CRD with an empty list in place of `spec.versions`, which is most of a CRD.
-pub fn without_versions(crd: &str) -> Option<String> {
-    Some(without(crd, &versions_in(crd)?))
-}
-
 /// A live CRD and the desired CRD that replaces it.
 #[derive(Debug, Clone)]
 pub struct CrdPair {

@@ -149,7 +149,8 @@ fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field
             schema,
             built_in: schema.is_none() && kinds::is_built_in(&change.resource.group),
         };
-        match unchanged::compare(&change.desired.object, &change.desired.raw, &live.raw, &facts) {
+        let crd = change.crd().map(|crd| &**crd);
+        match unchanged::compare(&change.desired.object, &change.desired.raw, &live.raw, crd, &facts) {
             Comparison::Unchanged => (Action::Unchanged, false),
             Comparison::Doubtful => (Action::Update, true),
             Comparison::Changed => (Action::Update, false),

@@ -9,7 +9,7 @@ use gantry_catalog::bundle;
 use gantry_catalog::bundle::install::{self, Conversion};
 use serde_json::Value;
 
-use super::{Change, Plan};
+use super::{Change, Crds, Plan};
 use crate::cluster::Target;
 use crate::manifest::{self, Manifest, Spans};
 use crate::olm::cluster_extension::{self, Extension, LiveExtension, SafetyOff, is_one};
@@ -186,6 +186,7 @@ pub(super) fn add_conversions(crds: &mut [Change], bundles: &[Bundle], namespace
         }
         value["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] = inject_ca_from.into();
         change.desired.raw = RawObject::from_value(&value);
+        change.crds = Crds::default();
     }
 }
 

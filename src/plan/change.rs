@@ -130,7 +130,7 @@ impl Change {
         let mark = Mark::of(object, &self.desired.raw, &live.raw.json(), field_manager)?;
         let facts = unchanged::Facts { field_manager, schema: None, built_in: true };
         let is_same = self.is_as_applied
-            || unchanged::compare(object, &self.desired.raw, &live.raw, &facts) == Comparison::Unchanged;
+            || unchanged::compare(object, &self.desired.raw, &live.raw, None, &facts) == Comparison::Unchanged;
         is_same.then_some(mark)
     }
 

@@ -12,7 +12,7 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 
 use super::removal::Removal;
-use super::{Action, Change, Plan};
+use super::{Action, Change, Crds, Plan};
 use crate::app::{members, versions};
 use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
 use crate::manifest::{Manifest, Spans};
@@ -111,6 +111,7 @@ pub async fn replace(changes: &mut [Change], target: &Target, field_manager: &st
         let removal = Removal { object, resource, facts: found.facts, action: Action::Delete, is_done };
         change.replaces = Some(Box::new(removal));
         change.live = None;
+        change.crds = Crds::default();
         change.action = Action::Replace;
     }
 }

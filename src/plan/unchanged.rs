@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use self::items::ItemRecord;
 use super::built_in;
-use crate::crd::without_versions;
+use crate::crd::Sides;
 use crate::merge;
 use crate::resource::{ObjectRef, RawObject};
 use gantry_schema::json::{self, Json, Map};
@@ -65,8 +65,14 @@ fn all(parts: impl IntoIterator<Item = Comparison>) -> Comparison {
     all
 }
 
-/// Whether a deploy of `desired` over `live` would leave the object as it is.
-pub fn compare(object: &ObjectRef, desired: &RawObject, live: &RawObject, facts: &Facts<'_>) -> Comparison {
+/// Whether a deploy of `desired` over `live` would leave the object as it is. `crd` has both if they are CRDs.
+pub fn compare(
+    object: &ObjectRef,
+    desired: &RawObject,
+    live: &RawObject,
+    crd: Option<&Sides>,
+    facts: &Facts<'_>,
+) -> Comparison {
     // Most objects that change were last written by another manager, which shows without parsing the whole object.
     let entry = match record_of(live, object, facts.field_manager) {
         Record::Ours(index) => Some(index),
@@ -86,12 +92,16 @@ pub fn compare(object: &ObjectRef, desired: &RawObject, live: &RawObject, facts:
         raw.json()
     });
     let walk = Walk { facts, is_crd: object.is_crd(), group: object.group() };
-    // Many releases of a CRD change its labels. That shows without parsing the versions.
-    if object.is_crd()
-        && let (Some(desired), Some(live)) = (without_versions(&desired), without_versions(&live))
-        && walk.texts(&desired, &live, entry) == Changed
+    // The versions are most of a CRD. Many releases change only its labels or nothing, which shows without parsing them.
+    if let Some(crd) = crd
+        && let Some((live, desired)) = crd.without_versions()
     {
-        return Changed;
+        match walk.texts(&desired, &live, entry) {
+            Changed => return Changed,
+            // The field is ours as a whole, otherwise the rest would not be unchanged.
+            Unchanged if crd.has_same_versions() => return Unchanged,
+            Unchanged | Doubtful => {}
+        }
     }
     walk.texts(&desired, &live, entry)
 }

@@ -1,13 +1,14 @@
 use serde_json::json;
 
 use super::*;
+use crate::crd::Sides;
 
 fn object(kind: &str) -> ObjectRef {
     ObjectRef { api_version: "v1".into(), kind: kind.into(), namespace: None, name: "x".into() }
 }
 
 fn unchanged(kind: &str, desired: &Value, live: &Value, facts: &Facts<'_>) -> bool {
-    compare(&object(kind), &RawObject::from_value(desired), &RawObject::from_value(live), facts) == Unchanged
+    compare(&object(kind), &RawObject::from_value(desired), &RawObject::from_value(live), None, facts) == Unchanged
 }
 
 const BUILT_IN: Facts<'static> = Facts { field_manager: "gantry", schema: None, built_in: true };
@@ -104,7 +105,7 @@ fn a_selector_that_the_manifest_no_longer_has_is_a_change_but_for_the_kinds_that
     let of = |api_version: &str| {
         let object = ObjectRef { api_version: api_version.into(), ..object("X") };
         let live = live.to_string().replace("\"apiVersion\":\"v1\"", &format!("\"apiVersion\":\"{api_version}\""));
-        compare(&object, &desired, &RawObject::new(live), &BUILT_IN) == Unchanged
+        compare(&object, &desired, &RawObject::new(live), None, &BUILT_IN) == Unchanged
     };
     assert!(of("admissionregistration.k8s.io/v1"));
     assert!(!of("networking.k8s.io/v1"));
@@ -118,7 +119,11 @@ fn a_zero_that_means_something_in_a_crd_is_a_change() {
         "spec": {"versions": [{"name": "v1", "schema": {"type": "object"}}]}});
     let is_unchanged = |version: Value| {
         let desired = RawObject::from_value(&json!({"spec": {"versions": [version]}}));
-        compare(&crd, &desired, &RawObject::from_value(&live), &BUILT_IN) == Unchanged
+        let live = RawObject::from_value(&live);
+        let sides = Sides::new(desired.clone(), Some(live.clone()));
+        let with_sides = compare(&crd, &desired, &live, Some(&sides), &BUILT_IN);
+        assert_eq!(with_sides == Unchanged, compare(&crd, &desired, &live, None, &BUILT_IN) == Unchanged);
+        with_sides == Unchanged
     };
     assert!(is_unchanged(json!({"name": "v1", "deprecated": false, "schema":
         {"type": "object", "nullable": false, "description": "", "required": [], "properties": {}}})));
@@ -179,7 +184,7 @@ fn what_only_the_server_knows_is_doubtful_and_what_is_certain_is_not() {
     let record = |fields: Value| json!({"f:spec": fields});
     let of = |fields: Value, desired: Value, live_spec: Value, facts: &Facts<'_>| {
         let desired = RawObject::from_value(&json!({"spec": desired}));
-        compare(&object("X"), &desired, &RawObject::from_value(&live(&record(fields), &live_spec)), facts)
+        compare(&object("X"), &desired, &RawObject::from_value(&live(&record(fields), &live_spec)), None, facts)
     };
     let custom = Facts { built_in: false, ..BUILT_IN };
     for (fields, desired, live, of_built_in, of_custom) in [
