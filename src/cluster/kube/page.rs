@@ -1,5 +1,5 @@
-//! A page of the list of all CRDs, in JSON or Protocol Buffers. It is scanned in place: CRDs that are not wanted are
-//! skipped without a copy, wanted ones are copied as JSON, and the page is dropped.
+//! A page of the list of all CRDs in JSON. It is scanned in place: CRDs that are not wanted are skipped without a copy,
+//! wanted ones are copied as text, and the page is dropped.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,52 +9,14 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::json::{self, Head, Text};
-use super::protobuf::{CrdList, Undecodable};
-use super::request::Encoded;
 use crate::problem::Problem;
 use crate::resource::{Live, Resource};
 
 /// The objects that exist, each with its index in the list of wanted ones, and those that could not be read.
 pub type Found = Vec<(usize, Result<Live, Problem>)>;
 
-/// A page that cannot be read, by its encoding.
-pub enum Unreadable {
-    Json,
-    Protobuf,
-}
-
 /// Extracts the wanted objects from one page, and sends the continue token as soon as it is known.
 pub fn scan(
-    page: &Encoded,
-    names: &BTreeMap<String, Vec<usize>>,
-    token: oneshot::Sender<Option<String>>,
-) -> Result<Scanned, Unreadable> {
-    match page {
-        Encoded::Json(page) => scan_json(page, names, token).map_err(|_| Unreadable::Json),
-        Encoded::Protobuf(page) => scan_protobuf(page, names, token).map_err(|_| Unreadable::Protobuf),
-    }
-}
-
-fn scan_protobuf(
-    page: &[u8],
-    names: &BTreeMap<String, Vec<usize>>,
-    token: oneshot::Sender<Option<String>>,
-) -> Result<Scanned, Undecodable> {
-    let page = CrdList::read(page)?;
-    // The receiver is gone if the read was dropped.
-    let _ = token.send((!page.token.is_empty()).then(|| page.token.to_owned()));
-    let mut scanned = Scanned { found: Found::new(), objects: 0 };
-    for item in page.items() {
-        let item = item?;
-        scanned.objects += 1;
-        let Some(wanted) = names.get(item.name) else { continue };
-        let live = item.live()?;
-        scanned.found.extend(wanted.iter().map(|&index| (index, Ok(live.clone()))));
-    }
-    Ok(scanned)
-}
-
-fn scan_json(
     page: &str,
     names: &BTreeMap<String, Vec<usize>>,
     token: oneshot::Sender<Option<String>>,

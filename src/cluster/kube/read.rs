@@ -4,7 +4,7 @@
 //! The next page of a list is requested as soon as the head of this one is read, so the server writes while gantry
 //! reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,8 +14,9 @@ use tokio::sync::oneshot;
 use super::errors;
 use super::json;
 use super::list::{self, Progress};
-use super::page::{Found, Scanned, Unreadable, scan};
-use super::request::{Call, Encoded, Failure, Format, encode};
+use super::page::{Found, Scanned, scan};
+use super::protobuf::{CrdList, Item, Undecodable};
+use super::request::{Call, Failure, Format, encode};
 use super::transport::Transport;
 use crate::cluster::{OnRead, Read, Wanted};
 use crate::problem::{Error, Problem, Result};
@@ -25,6 +26,9 @@ use crate::resource::{Live, Resource};
 /// the server is unknown. This many `GET`s take as long as a list of about 250 CRDs, and a sixth of the time of a list
 /// of 1,500.
 const FEW_CRDS: usize = 128;
+/// The number of bytes of a list that are decoded at a time, and how many such batches can wait.
+const BATCH: usize = 1 << 20;
+const BATCHES: usize = 3;
 /// The number of CRDs per page of the list. Above 50, larger pages save no time; each doubling adds about 10 MB of
 /// memory, and each halving doubles the round trips to a distant server.
 const PAGE: usize = 100;
@@ -71,6 +75,14 @@ impl Reader<'_> {
     fn count(&self, more: usize) {
         let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
         (self.on_read)(done.min(self.wanted.len()), Some(self.wanted.len()));
+    }
+
+    /// Reports objects as read, unless an earlier attempt reported as many.
+    fn count_to(&self, read: usize, counted: &mut usize) {
+        if let Some(more @ 1..) = read.checked_sub(*counted) {
+            self.count(more);
+            *counted = read;
+        }
     }
 
     /// Sends one `GET` for each. A refusal can concern only one kind or namespace; a lost connection ends it
@@ -126,19 +138,25 @@ impl Reader<'_> {
         let by_name = Arc::new(by_name);
         let crd = Resource::crd();
         let call = Call { verb: "list", resource: Some(&crd), ..Call::default() };
-        let (mut counted, mut format, mut has_expired) = (0, Format::Protobuf, false);
-        loop {
-            match self.pages(&by_name, format, &mut counted).await {
-                Ok(Some(found)) => {
+        let mut counted = 0;
+        match self.whole(&by_name, &mut counted).await {
+            Ok(Some(found)) => {
+                self.count(indices.len().saturating_sub(counted));
+                return Ok(Some(found));
+            }
+            Err(Failure::Refused(status)) if status.code == 403 => return Ok(None),
+            // Whatever the reason, pages of JSON are a smaller demand.
+            Ok(None) | Err(_) => {}
+        }
+        // A list that takes longer than the server keeps its snapshot ends with 410. It is retried once.
+        for _ in 0..2 {
+            match self.pages(&by_name, &mut counted).await {
+                Ok(found) => {
                     self.count(indices.len().saturating_sub(counted));
                     return Ok(Some(found));
                 }
-                // A field of a newer server, for instance. In JSON nothing is lost.
-                Ok(None) => format = Format::Json,
                 Err(Failure::Refused(status)) if status.code == 403 => return Ok(None),
-                // A list that takes longer than the server keeps its snapshot ends with 410. It is retried once.
-                Err(Failure::Refused(status)) if status.code == 410 && !has_expired => has_expired = true,
-                Err(Failure::Refused(status)) if status.code == 410 => break,
+                Err(Failure::Refused(status)) if status.code == 410 => {}
                 Err(failure) => return Err(Error::failed(failure.into_problem(&call, self.transport.peer()))),
             }
         }
@@ -151,50 +169,86 @@ impl Reader<'_> {
         ))
     }
 
-    /// `counted` is how many of the wanted objects have been reported as read, including by an earlier attempt. Returns
-    /// `None` if a page in Protocol Buffers could not be decoded.
+    /// Reads all CRDs with one request, in Protocol Buffers. The server has them in its watch cache, while it reads pages
+    /// from etcd unless a CRD was changed within the last minutes. Returns `None` if it does not send Protocol Buffers, or
+    /// something that gantry does not know: in JSON nothing is lost.
+    ///
+    /// `counted` is how many of the wanted objects have been reported as read, including by an earlier attempt.
+    async fn whole(
+        &self,
+        by_name: &Arc<BTreeMap<String, Vec<usize>>>,
+        counted: &mut usize,
+    ) -> std::result::Result<Option<Found>, Failure> {
+        let crd = Resource::crd();
+        let (uri, format) = (crd.path(None, None), Format::Protobuf);
+        let call = Call { verb: "list", resource: Some(&crd), uri, format, ..Call::default() };
+        let Some(mut body) = self.transport.protobuf(&call).await? else { return Ok(None) };
+        let (mut list, mut found) = (CrdList::default(), Found::new());
+        let mut batch: Vec<Vec<u8>> = Vec::new();
+        let mut decoding = VecDeque::new();
+        loop {
+            let part = self.transport.next_part(&mut body).await?;
+            let is_end = part.is_none();
+            let items = match part {
+                Some(part) => list.add(&part),
+                None => list.end().map(|()| Vec::new()),
+            };
+            let Ok(items) = items else { return Ok(None) };
+            batch.extend(items);
+            if is_end || batch.iter().map(Vec::len).sum::<usize>() > BATCH {
+                let (names, batch) = (Arc::clone(by_name), std::mem::take(&mut batch));
+                decoding.push_back(tokio::task::spawn_blocking(move || decode(&batch, &names)));
+            }
+            // The number of batches in memory is limited; the rest waits in the connection.
+            while decoding.len() > if is_end { 0 } else { BATCHES } {
+                let Some(decoded) = decoding.pop_front() else { break };
+                let Ok(Ok(decoded)) = decoded.await else { return Ok(None) };
+                found.extend(decoded);
+                self.count_to(found.len(), counted);
+            }
+            if is_end {
+                return Ok(Some(found));
+            }
+        }
+    }
+
+    /// Reads all CRDs page by page, in JSON.
     async fn pages(
         &self,
         by_name: &Arc<BTreeMap<String, Vec<usize>>>,
-        format: Format,
         counted: &mut usize,
-    ) -> std::result::Result<Option<Found>, Failure> {
+    ) -> std::result::Result<Found, Failure> {
         let endless = |why| Failure::sent(list::endless(self.transport, &Resource::crd(), why));
         let mut progress = Progress::default();
         let mut found = Found::new();
-        let mut page = Some(self.page(None, format).await?);
-        while let Some(content) = page {
+        let mut page = Some(self.page(None).await?);
+        while let Some(text) = page {
             let (send, token) = oneshot::channel();
             let names = Arc::clone(by_name);
-            let scan = tokio::task::spawn_blocking(move || scan(&content, &names, send));
+            let scan = tokio::task::spawn_blocking(move || scan(&text, &names, send));
             let next = async {
                 match token.await {
                     Ok(Some(token)) => {
                         progress.check_token(&token).map_err(endless)?;
-                        self.page(Some(&token), format).await.map(Some)
+                        self.page(Some(&token)).await.map(Some)
                     }
                     // The end of the list, or a scan that failed and returns its own error.
                     _ => Ok(None),
                 }
             };
             let (scanned, next) = futures::join!(scan, next);
-            let Scanned { found: scanned, objects } = match scanned {
-                Ok(Ok(scanned)) => scanned,
-                Ok(Err(Unreadable::Protobuf)) => return Ok(None),
-                _ => return Err(Failure::sent(errors::unexpected_response(self.transport.peer(), 200, "not a list"))),
-            };
+            let scanned = scanned.ok().and_then(std::result::Result::ok);
+            let unexpected = || Failure::sent(errors::unexpected_response(self.transport.peer(), 200, "not a list"));
+            let Scanned { found: scanned, objects } = scanned.ok_or_else(unexpected)?;
             progress.page(objects).map_err(endless)?;
             found.extend(scanned);
-            if let Some(more @ 1..) = found.len().checked_sub(*counted) {
-                self.count(more);
-                *counted = found.len();
-            }
+            self.count_to(found.len(), counted);
             page = next?;
         }
-        Ok(Some(found))
+        Ok(found)
     }
 
-    async fn page(&self, token: Option<&str>, format: Format) -> std::result::Result<Encoded, Failure> {
+    async fn page(&self, token: Option<&str>) -> std::result::Result<String, Failure> {
         let crd = Resource::crd();
         let mut limit = PAGE;
         loop {
@@ -203,13 +257,25 @@ impl Reader<'_> {
                 uri.push_str("&continue=");
                 uri.push_str(&encode(token));
             }
-            let call = Call { verb: "list", resource: Some(&crd), uri, format, ..Call::default() };
-            match self.transport.send_for_protobuf(&call).await {
+            let call = Call { verb: "list", resource: Some(&crd), uri, ..Call::default() };
+            match self.transport.send(&call).await {
                 Err(Failure::TooLong(_)) if limit > 1 => limit /= 10,
-                answer => return answer,
+                answer => return Ok(answer?.body),
             }
         }
     }
+}
+
+/// Decodes the wanted ones of these CRDs.
+fn decode(items: &[Vec<u8>], names: &BTreeMap<String, Vec<usize>>) -> std::result::Result<Found, Undecodable> {
+    let mut found = Found::new();
+    for item in items {
+        let item = Item::read(item)?;
+        let Some(wanted) = names.get(item.name) else { continue };
+        let live = item.live()?;
+        found.extend(wanted.iter().map(|&index| (index, Ok(live.clone()))));
+    }
+    Ok(found)
 }
 
 /// What a failed read affects.
@@ -318,11 +384,12 @@ mod tests {
         assert_eq!(last.load(Ordering::Relaxed), wanted.len());
         let seen = seen.lock().unwrap();
         assert_eq!(seen.iter().filter(|seen| seen.uri.starts_with(&format!("{CRDS}?limit="))).count(), 4);
-        assert_eq!(seen.len(), 5);
+        // The first request is for Protocol Buffers, which this server does not have.
+        assert_eq!((seen.len(), seen.iter().filter(|seen| seen.uri == CRDS).count()), (6, 1));
     }
 
     #[tokio::test]
-    async fn a_page_with_an_unknown_field_is_requested_as_json() {
+    async fn a_list_with_an_unknown_field_is_requested_as_json() {
         let listed = AtomicUsize::new(0);
         let (target, seen) = fake_server::target(move |seen| match listed.fetch_add(1, Ordering::Relaxed) {
             0 => fake_server::protobuf(200, b"k8s\0\xff\x01".to_vec()),

@@ -155,12 +155,6 @@ pub struct Answer {
     pub body: String,
 }
 
-/// The body of a successful response to a request for [`Format::Protobuf`].
-pub enum Encoded {
-    Json(String),
-    Protobuf(Vec<u8>),
-}
-
 /// Why there is no successful response.
 #[derive(Debug)]
 pub enum Failure {

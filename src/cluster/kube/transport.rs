@@ -14,7 +14,7 @@ use kube::core::Status;
 
 use super::credentials::Credentials;
 use super::json;
-use super::request::{Answer, Call, Encoded, Failure, Peer};
+use super::request::{Answer, Call, Failure, Peer};
 use super::{errors, protobuf, refusals};
 use crate::text;
 
@@ -115,20 +115,6 @@ impl Transport {
 
     /// Sends a request, with retries while the server is too busy.
     pub async fn send(&self, call: &Call<'_>) -> Result<Answer, Failure> {
-        let (code, headers, body) = self.exchange_patiently(call).await?;
-        self.judge(code, &headers, body)
-    }
-
-    /// Sends a request for [`super::request::Format::Protobuf`], with the same retries.
-    pub async fn send_for_protobuf(&self, call: &Call<'_>) -> Result<Encoded, Failure> {
-        let (code, headers, body) = self.exchange_patiently(call).await?;
-        if code.is_success() && content_type(&headers).starts_with(protobuf::MEDIA_TYPE) {
-            return Ok(Encoded::Protobuf(body));
-        }
-        self.judge(code, &headers, body).map(|answer| Encoded::Json(answer.body))
-    }
-
-    async fn exchange_patiently(&self, call: &Call<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), Failure> {
         let mut wait = FIRST_WAIT;
         for tries_left in (0..=RETRIES).rev() {
             let (code, headers, body) = match tokio::time::timeout(self.timeout, self.exchange(call)).await {
@@ -146,7 +132,7 @@ impl Transport {
             }
             self.gave_up.store(is_busy, Ordering::Relaxed);
             self.keep_warnings(call, &headers);
-            return Ok((code, headers, body));
+            return self.judge(code, &headers, body);
         }
         unreachable!("the last try returns")
     }
@@ -192,6 +178,16 @@ impl Transport {
         let (parts, body) = begun?;
         self.keep_warnings(call, &parts.headers);
         Ok((parts, body))
+    }
+
+    /// Sends a request for [`super::request::Format::Protobuf`] whose response can be long. Returns `None` if the server
+    /// responds with something else.
+    pub async fn protobuf(&self, call: &Call<'_>) -> Result<Option<Body>, Failure> {
+        let (parts, body) = self.stream(call, StatusCode::is_success).await?;
+        match body {
+            Ok(body) => Ok(content_type(&parts.headers).starts_with(protobuf::MEDIA_TYPE).then_some(body)),
+            Err(refusal) => self.judge(parts.status, &parts.headers, refusal).map(|_| None),
+        }
     }
 
     /// Sends a request whose response, of any type, comes from a server behind the API server. The inner error is the

@@ -1,7 +1,6 @@
 //! Reads responses in Kubernetes' Protocol Buffers encoding.
 //!
-//! A server needs a third less processor time for a list of CRDs in this encoding, and the list is less than half as
-//! long. Everything else works on JSON, so the messages are written as the JSON that the server would have sent. A
+//! A server needs a quarter less processor time for a list of CRDs in this encoding, and the list is half as long. Everything else works on JSON, so the messages are written as the JSON that the server would have sent. A
 //! generated decoder would drop fields that it does not know; this one refuses them ([`Undecodable`]), and the caller
 //! requests JSON instead, so a schema is never read without a part of it.
 //!
@@ -11,7 +10,7 @@ mod messages;
 mod transcode;
 mod wire;
 
-use wire::Fields;
+use wire::{Fields, Head};
 
 use crate::resource::{Live, RawObject, Resource};
 
@@ -25,14 +24,129 @@ const MAGIC: &[u8] = b"k8s\0";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Undecodable;
 
-/// A list of CRDs.
-pub struct CrdList<'a> {
-    /// The token for the next page; empty on the last one.
-    pub token: &'a str,
-    items: Fields<'a>,
+/// The maximum length of a list, and that of one CRD in it.
+const MAX_BYTES: u64 = 1 << 30;
+const MAX_BYTES_OF_ITEM: u64 = 8 << 20;
+
+/// A list of CRDs that arrives part by part. Only the CRD that is not complete is kept.
+#[derive(Default)]
+pub struct CrdList {
+    rest: Vec<u8>,
+    state: State,
 }
 
-/// A CRD in a list, not yet decoded.
+/// What comes next.
+#[derive(Default)]
+enum State {
+    #[default]
+    Magic,
+    /// A field of the envelope `runtime.Unknown`.
+    Envelope { is_a_list: bool, had_content: bool },
+    /// A field of the list, of which this many bytes are left.
+    Content { left: u64, had_metadata: bool },
+}
+
+impl CrdList {
+    /// Adds a part, and returns the CRDs that it completes.
+    ///
+    /// # Errors
+    /// This is not a whole list of CRDs.
+    pub fn add(&mut self, part: &[u8]) -> Result<Vec<Vec<u8>>, Undecodable> {
+        let mut bytes = std::mem::take(&mut self.rest);
+        bytes.extend_from_slice(part);
+        let mut items = Vec::new();
+        let mut left = &bytes[..];
+        while let Some(after) = self.step(left, &mut items)? {
+            left = after;
+        }
+        self.rest = left.to_vec();
+        Ok(items)
+    }
+
+    /// Checks that the list is complete.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn end(&self) -> Result<(), Undecodable> {
+        let is_complete = matches!(self.state, State::Envelope { had_content: true, .. }) && self.rest.is_empty();
+        is_complete.then_some(()).ok_or(Undecodable)
+    }
+
+    /// Reads the next piece, and returns what follows; `None` if it is not complete yet.
+    fn step<'b>(&mut self, bytes: &'b [u8], items: &mut Vec<Vec<u8>>) -> Result<Option<&'b [u8]>, Undecodable> {
+        match self.state {
+            State::Magic if bytes.len() < MAGIC.len() => return Ok(None),
+            State::Magic => {
+                self.state = State::Envelope { is_a_list: false, had_content: false };
+                return bytes.strip_prefix(MAGIC).ok_or(Undecodable).map(Some);
+            }
+            State::Content { left: 0, had_metadata: true } => {
+                self.state = State::Envelope { is_a_list: true, had_content: true };
+                return Ok(Some(bytes));
+            }
+            _ => {}
+        }
+        let Some(Head { number, length, rest: content }) = wire::head(bytes)? else { return Ok(None) };
+        if let State::Envelope { is_a_list: true, had_content: false } = self.state
+            && number == 2
+        {
+            if length > MAX_BYTES {
+                return Err(Undecodable);
+            }
+            self.state = State::Content { left: length, had_metadata: false };
+            return Ok(Some(content));
+        }
+        if length > MAX_BYTES_OF_ITEM {
+            return Err(Undecodable);
+        }
+        let Some((field, after)) = content.split_at_checked(usize::try_from(length).map_err(|_| Undecodable)?) else {
+            return Ok(None);
+        };
+        match (&mut self.state, number) {
+            (State::Envelope { is_a_list: is_a_list @ false, .. }, 1) => {
+                let crd = Resource::crd();
+                *is_a_list = type_meta(field)? == (&crd.api_version(), &format!("{}List", crd.kind));
+            }
+            // The encoding and the type of the content; empty for messages.
+            (State::Envelope { had_content: true, .. }, 3 | 4) if field.is_empty() => {}
+            (State::Content { left, had_metadata }, _) => {
+                *left = left.checked_sub((bytes.len() - after.len()) as u64).ok_or(Undecodable)?;
+                match number {
+                    1 if !*had_metadata && is_last_page(field)? => *had_metadata = true,
+                    2 if *had_metadata => items.push(field.to_vec()),
+                    _ => return Err(Undecodable),
+                }
+            }
+            _ => return Err(Undecodable),
+        }
+        Ok(Some(after))
+    }
+}
+
+/// Whether the metadata of a list has no token for a next page.
+fn is_last_page(metadata: &[u8]) -> Result<bool, Undecodable> {
+    for field in Fields(metadata) {
+        if let (3, token) = field? {
+            return Ok(token.bytes()?.is_empty());
+        }
+    }
+    Ok(true)
+}
+
+/// The `apiVersion` and the `kind` in an envelope.
+fn type_meta(bytes: &[u8]) -> Result<(&str, &str), Undecodable> {
+    let mut found = ("", "");
+    for field in Fields(bytes) {
+        match field? {
+            (1, value) => found.0 = value.text()?,
+            (2, value) => found.1 = value.text()?,
+            _ => return Err(Undecodable),
+        }
+    }
+    Ok(found)
+}
+
+/// A CRD of a list, not yet decoded.
 pub struct Item<'a> {
     pub name: &'a str,
     uid: &'a str,
@@ -40,36 +154,12 @@ pub struct Item<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> CrdList<'a> {
-    /// Reads the head of a list.
+impl<'a> Item<'a> {
+    /// Reads the head of a CRD.
     ///
     /// # Errors
-    /// The response is not a list of CRDs.
-    pub fn read(response: &'a [u8]) -> Result<Self, Undecodable> {
-        let crd = Resource::crd();
-        let raw = content(response, &crd.api_version(), &format!("{}List", crd.kind))?;
-        let mut items = Fields(raw);
-        let (1, metadata) = items.next().ok_or(Undecodable)?? else { return Err(Undecodable) };
-        let mut token = "";
-        for field in Fields(metadata.bytes()?) {
-            if let (3, value) = field? {
-                token = value.text()?;
-            }
-        }
-        Ok(CrdList { token, items })
-    }
-
-    /// The CRDs of the list.
-    pub fn items(self) -> impl Iterator<Item = Result<Item<'a>, Undecodable>> {
-        self.items.map(|field| match field? {
-            (2, item) => Item::read(item.bytes()?),
-            _ => Err(Undecodable),
-        })
-    }
-}
-
-impl<'a> Item<'a> {
-    fn read(bytes: &'a [u8]) -> Result<Self, Undecodable> {
+    /// It is broken.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, Undecodable> {
         let mut item = Item { name: "", uid: "", resource_version: "", bytes };
         let (1, metadata) = Fields(bytes).next().ok_or(Undecodable)?? else { return Err(Undecodable) };
         for field in Fields(metadata.bytes()?) {
@@ -120,17 +210,8 @@ fn content<'a>(response: &'a [u8], api_version: &str, kind: &str) -> Result<&'a 
     let mut raw = None;
     for field in Fields(response.strip_prefix(MAGIC).ok_or(Undecodable)?) {
         match field? {
-            (1, type_meta) => {
-                for field in Fields(type_meta.bytes()?) {
-                    match field? {
-                        (1, value) => found.0 = value.text()?,
-                        (2, value) => found.1 = value.text()?,
-                        _ => return Err(Undecodable),
-                    }
-                }
-            }
+            (1, value) => found = type_meta(value.bytes()?)?,
             (2, value) => raw = Some(value.bytes()?),
-            // The encoding and the type of the content; empty for messages.
             (3 | 4, value) if value.bytes()?.is_empty() => {}
             _ => return Err(Undecodable),
         }

@@ -29,7 +29,7 @@ fn crd(name: &str, schema: &[u8]) -> Vec<u8> {
 
 fn list(items: &[Vec<u8>]) -> Vec<u8> {
     let raw: Vec<u8> =
-        [bytes(1, bytes(3, "more"))].into_iter().chain(items.iter().map(|item| bytes(2, item))).flatten().collect();
+        [bytes(1, bytes(2, "9"))].into_iter().chain(items.iter().map(|item| bytes(2, item))).flatten().collect();
     enveloped("apiextensions.k8s.io/v1", "CustomResourceDefinitionList", &raw)
 }
 
@@ -39,8 +39,8 @@ fn enveloped(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
 }
 
 fn schema_of(schema: &[u8]) -> Result<String, Undecodable> {
-    let list = list(&[crd("a", schema)]);
-    let live = CrdList::read(&list)?.items().next().unwrap()?.live()?;
+    let crd = crd("a", schema);
+    let live = Item::read(&crd)?.live()?;
     let crd: serde_json::Value = serde_json::from_str(&live.raw.json()).unwrap();
     Ok(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].to_string())
 }
@@ -48,11 +48,18 @@ fn schema_of(schema: &[u8]) -> Result<String, Undecodable> {
 #[test]
 fn a_list_is_read_as_the_json_of_its_crds() {
     let page = list(&[crd("a", &bytes(5, "object")), crd("b", &[])]);
-    let page = CrdList::read(&page).unwrap();
-    assert_eq!(page.token, "more");
-    let items: Vec<_> = page.items().collect::<Result<_, _>>().unwrap();
-    assert_eq!(items.iter().map(|item| item.name).collect::<Vec<_>>(), ["a", "b"]);
-    let live = items[0].live().unwrap();
+    // However it is divided.
+    for size in [1, 2, 7, 100, page.len()] {
+        let mut list = CrdList::default();
+        let mut items = Vec::new();
+        for part in page.chunks(size) {
+            items.extend(list.add(part).unwrap());
+        }
+        assert_eq!(list.end(), Ok(()));
+        assert_eq!(items, [crd("a", &bytes(5, "object")), crd("b", &[])]);
+    }
+    let item = crd("a", &bytes(5, "object"));
+    let live = Item::read(&item).unwrap().live().unwrap();
     assert_eq!((live.uid.as_str(), live.resource_version.as_str()), ("u", "7"));
     assert_eq!(
         live.raw.json(),
@@ -117,8 +124,16 @@ fn what_is_unknown_is_not_lost() {
     }
     let json = b"{\"metadata\":{},\"items\":[]}";
     let other = enveloped("v1", "PodList", &bytes(1, []));
-    for page in [&json[..], b"k8s\0", &other, &list(&[])[..20]] {
-        assert!(CrdList::read(page).is_err(), "{page:?}");
+    let whole = list(&[]);
+    let paged = enveloped("apiextensions.k8s.io/v1", "CustomResourceDefinitionList", &bytes(1, bytes(3, "more")));
+    let headless = enveloped("apiextensions.k8s.io/v1", "CustomResourceDefinitionList", &bytes(2, crd("a", &[])));
+    let long =
+        [&whole[..whole.len() - 4 - bytes(1, bytes(2, "9")).len() - 2], &[0x12, 0xff, 0xff, 0xff, 0xff, 0x7f]].concat();
+    for page in
+        [&json[..], b"k8s\0", &other, &whole[..20], &paged, &headless, &long, &[whole.clone(), vec![8, 1]].concat()]
+    {
+        let mut list = CrdList::default();
+        assert!(list.add(page).and_then(|_| list.end()).is_err(), "{page:?}");
     }
 }
 

@@ -83,6 +83,32 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The head of a field with bytes.
+pub struct Head<'a> {
+    pub number: u32,
+    /// The length of the content, of which a part may be missing.
+    pub length: u64,
+    /// What follows the head.
+    pub rest: &'a [u8],
+}
+
+/// Reads the head of a field with bytes. Returns `None` if it is not complete.
+pub fn head(bytes: &[u8]) -> Result<Option<Head<'_>>, Undecodable> {
+    // A key and a length have at most ten bytes each.
+    let has_varint = |bytes: &[u8]| bytes.iter().take(10).any(|byte| *byte < 0x80) || bytes.len() >= 10;
+    let mut fields = Fields(bytes);
+    if !has_varint(fields.0) {
+        return Ok(None);
+    }
+    let key = fields.varint()?;
+    if !has_varint(fields.0) {
+        return Ok(None);
+    }
+    let length = fields.varint()?;
+    let number = u32::try_from(key >> 3).map_err(|_| Undecodable)?;
+    if key & 7 == 2 { Ok(Some(Head { number, length, rest: fields.0 })) } else { Err(Undecodable) }
+}
+
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, Value<'a>), Undecodable>;
 
