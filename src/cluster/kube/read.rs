@@ -27,8 +27,8 @@ use crate::resource::{Live, Resource};
 /// of 1,500.
 const FEW_CRDS: usize = 128;
 /// The number of bytes of a list that are decoded at a time, and how many such batches can wait.
-const BATCH: usize = 1 << 20;
-const BATCHES: usize = 3;
+const BATCH: usize = 512 << 10;
+const BATCHES: usize = 2;
 /// The number of CRDs per page of the list. Above 50, larger pages save no time; each doubling adds about 10 MB of
 /// memory, and each halving doubles the round trips to a distant server.
 const PAGE: usize = 100;
