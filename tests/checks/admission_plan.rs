@@ -151,6 +151,50 @@ fn objects_that_fit_into_a_quota_one_by_one_and_not_together_are_found() {
 }
 
 #[test]
+fn objects_that_do_not_fit_into_a_quota_of_the_same_deploy_are_a_warning() {
+    let cp = control_plane();
+    let manifest = |bed: &Bed, limit: Value| {
+        json!({"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"count/configmaps": limit}},
+            "metadata": {"name": "quota", "namespace": bed.names.namespace}})
+        .to_string()
+    };
+    let found = |bed: &Bed, names: &[&str], limit: Value, with: &[String]| {
+        let objects = names.iter().map(|name| bed.config_map(name, "x"));
+        let manifests: Vec<String> = with.iter().cloned().chain(objects).chain([manifest(bed, limit)]).collect();
+        bed.write("manifests.yaml", &manifests.join("\n---\n"));
+        let output =
+            bed.deploy(cp.kubeconfig("admin"), &CHECK).args(["--dry-run", "--force-conflicts", "-o", "json"]).run();
+        output.code(0);
+        let findings = findings(&output).into_iter().filter(|(rule, ..)| rule == "QuotaExceeded");
+        findings.map(|(_, severity, _, message)| (severity, message)).collect::<Vec<_>>()
+    };
+    let room = |room: &str, objects: &str| {
+        vec![(
+            "warning".to_owned(),
+            format!("the quota \"quota\"{room} of count/configmaps, and this deploy creates {objects}"),
+        )]
+    };
+    let written = ", as this deploy writes it,";
+    // A new quota, in a new namespace and in one that exists.
+    let bed = Bed::new();
+    let namespace = [bed.namespace()];
+    assert_eq!(
+        found(&bed, &["a", "b"], json!("1"), &namespace),
+        room(&format!("{written} has room for 1 more"), "2 objects")
+    );
+    assert_eq!(found(&bed, &["a", "b"], json!(2), &namespace), []);
+    cp.apply_yaml(&bed.namespace());
+    assert_eq!(found(&bed, &["a"], json!(0), &[]), room(&format!("{written} has room for 0 more"), "1 object"));
+    // A lowered one counts what is used.
+    quota(&bed, "quota", &json!({"hard": {"count/configmaps": "5"}}), &json!({"count/configmaps": "2"}));
+    assert_eq!(found(&bed, &["a", "b"], json!("3"), &[]), room(&format!("{written} has room for 1 more"), "2 objects"));
+    assert_eq!(found(&bed, &["a", "b"], json!("4"), &[]), []);
+    // A raised one applies only when its controller has seen it.
+    let objects = ["a", "b", "c", "d"];
+    assert_eq!(found(&bed, &objects, json!("9"), &[]), room(" has room for 3 more", "4 objects"));
+}
+
+#[test]
 fn what_pods_and_claims_take_is_added_up_as_the_server_counts_it() {
     let cp = control_plane();
     let bed = Bed::new();

@@ -23,6 +23,7 @@ mod job;
 mod kapp;
 mod kapp_built_in;
 mod kapp_config;
+mod kapp_controller;
 mod kube_list;
 mod kube_target;
 mod list_order;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::manifest;
+use crate::matcher::Matcher;
 use crate::resource::Resource;
 
 fn change(object: &Value) -> Change {
@@ -321,17 +322,39 @@ fn the_graph_grows_with_the_namespaces_and_not_with_pairs_of_objects() {
     assert_eq!(size(10, 200), few, "more objects of a namespace share its steps");
 }
 
+/// cargo test --lib plan::graph::tests::measure -- --ignored --nocapture
 #[test]
 #[ignore = "a measurement"]
 fn measure() {
-    for (namespaces, each) in [(100, 100), (1000, 10), (1, 10_000), (400, 100)] {
+    let without = (Bindings::default(), "");
+    // Rules that reverse the default order in all namespaces at once.
+    let matcher = |group: &str, kind: &str| Matcher::GroupKind { group: group.into(), kind: kind.into() };
+    let jobs =
+        bindings::GroupBinding { name: "example.com/jobs".into(), matchers: vec![matcher("batch", "Job")], at: None };
+    let rule = rule::Pattern::parse("upsert after upserting example.com/jobs").expect("a rule");
+    let rules = Bindings {
+        groups: vec![jobs],
+        rules: vec![bindings::RuleBinding {
+            rules: vec![(rule, None)],
+            ignore_if_cyclical: false,
+            matchers: vec![matcher("", "ConfigMap")],
+        }],
+    };
+    let reversed = (rules, " with reversing rules");
+    let shapes = [(1, 10_000), (100, 100), (400, 100), (1000, 100), (1000, 10)].map(|shape| (shape, &without));
+    let contradicted = [(100, 100), (400, 100)].map(|shape| (shape, &reversed));
+    for ((namespaces, each), (bindings, which)) in shapes.into_iter().chain(contradicted) {
         let mut changes = many(namespaces, each);
         changes.sort_by_cached_key(Change::rank);
         let begun = std::time::Instant::now();
-        let (graph, _) = of(&changes, &[], &Bindings::default(), true).expect("a graph");
+        let (graph, _) = of(&changes, &[], bindings, true).expect("a graph");
         let took = begun.elapsed();
         let edges: usize = graph.changes.iter().map(|step| step.after.len()).sum();
         let (objects, steps) = (changes.len(), graph.changes.len());
-        println!("{objects} objects, {namespaces} namespaces: {steps} steps, {edges} edges, {took:?}");
+        // Equal if the steps are the same.
+        let mut hasher = std::hash::DefaultHasher::new();
+        std::hash::Hash::hash(&format!("{:?}", graph.changes), &mut hasher);
+        print!("{:016x} ", std::hash::Hasher::finish(&hasher));
+        println!("{objects} objects, {namespaces} namespaces{which}: {steps} steps, {edges} edges, {took:?}");
     }
 }

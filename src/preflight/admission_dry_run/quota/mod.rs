@@ -5,6 +5,7 @@
 //! Source: <https://kubernetes.io/docs/concepts/policy/resource-quotas/>
 
 mod amount;
+mod planned;
 mod scope;
 mod usage;
 
@@ -70,20 +71,15 @@ pub async fn read<'p>(context: &Context<'p>) -> Vec<Limited<'p>> {
 /// Adds up the new objects. `admitted` holds objects as the server would store them, by their index in the plan.
 pub fn judge(context: &Context<'_>, limited: Vec<Limited<'_>>, admitted: &BTreeMap<usize, Value>) -> Found {
     let changes = &context.plan.changes;
-    let mut found = Found::default();
+    let mut found = Found { violations: planned::exceeded(changes, admitted), ..Found::default() };
     for Limited { namespace, created, quotas } in limited {
         match quotas {
             Ok(quotas) => {
-                let measured: Vec<Measured<'_>> = created
-                    .iter()
-                    .map(|index| {
-                        let (resource, admitted) = (&changes[*index].resource, admitted.get(index));
-                        Measured { index: *index, resource, admitted, usage: usage::of(resource, admitted) }
-                    })
-                    .collect();
+                let measured: Vec<Measured<'_>> =
+                    created.iter().map(|index| Measured::of(*index, changes, admitted)).collect();
                 for quota in &quotas {
                     let is_changed = is_changed(changes, namespace, &quota.metadata.name);
-                    let exceeded = exceeded(quota, &measured).into_iter();
+                    let exceeded = exceeded(quota, &measured, Stored::Live).into_iter();
                     found.violations.extend(exceeded.map(|violation| with_severity(violation, is_changed)));
                 }
             }
@@ -151,6 +147,20 @@ struct Measured<'p> {
     usage: usage::Usage,
 }
 
+impl<'p> Measured<'p> {
+    fn of(index: usize, changes: &'p [Change], admitted: &'p BTreeMap<usize, Value>) -> Self {
+        let (resource, admitted) = (&changes[index].resource, admitted.get(&index));
+        Measured { index, resource, admitted, usage: usage::of(resource, admitted) }
+    }
+}
+
+/// Whether a quota is the live one, or the one that this deploy writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    Live,
+    Planned,
+}
+
 impl Quota {
     /// Whether the quota counts the object; `None` if that is unknown.
     fn counts(&self, measured: &Measured<'_>) -> Option<bool> {
@@ -167,7 +177,7 @@ impl Quota {
 }
 
 /// For each exceeded limit, a violation at the first object that no longer fits: the deploy would stop there.
-fn exceeded(quota: &Quota, measured: &[Measured<'_>]) -> Vec<Violation> {
+fn exceeded(quota: &Quota, measured: &[Measured<'_>], stored: Stored) -> Vec<Violation> {
     let mut counted = Vec::new();
     for measured in measured {
         match quota.counts(measured) {
@@ -183,10 +193,9 @@ fn exceeded(quota: &Quota, measured: &[Measured<'_>]) -> Vec<Violation> {
         let room = hard - used;
         let (mut sum, mut objects, mut first) = (Amount::default(), 0, None);
         for measured in &counted {
-            // An object that does not fit even alone is reported by the dry run.
-            let Some(own) = measured.usage.get(key).filter(|own| **own <= room && **own > Amount::default()) else {
-                continue;
-            };
+            // An object that does not fit into a live quota even alone is reported by the dry run.
+            let counts = |own: &&Amount| **own > Amount::default() && (**own <= room || stored == Stored::Planned);
+            let Some(own) = measured.usage.get(key).filter(counts) else { continue };
             sum = sum + *own;
             objects += 1;
             first = first.or((sum > room).then_some(measured.index));
@@ -198,8 +207,9 @@ fn exceeded(quota: &Quota, measured: &[Measured<'_>]) -> Vec<Violation> {
             true => String::new(),
             false => format!(" that use {}", sum.shown(is_bytes)),
         };
+        let written = if stored == Stored::Planned { ", as this deploy writes it," } else { "" };
         let message = format!(
-            "the quota {name:?} has room for {room} more of {}, and this deploy creates {}{needs}",
+            "the quota {name:?}{written} has room for {room} more of {}, and this deploy creates {}{needs}",
             text::sanitize(key),
             text::count(objects, "object")
         );

@@ -1,7 +1,8 @@
 //! kapp's verdict: its preflight check `CRDUpgradeSafety`.
 //!
 //! kapp compares the keywords of a node with `reflect.DeepEqual`, so a changed description or order is a change that
-//! none of its validations handles: an unknown change. A removed field ends the comparison of its version.
+//! none of its validations handles: an unknown change. A removed field ends the comparison of its version. kapp decodes
+//! the manifest itself, where `allOf: []` is not absent, and the live CRD, where the server has dropped it.
 
 use super::flatten::{Flat, Naming, flatten};
 use super::typed;
@@ -10,6 +11,7 @@ use crate::crd::{CrdPair, steps};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::words;
 use gantry_schema::gotext;
+use gantry_schema::keywords::{self, Shape};
 
 pub const NO_SCOPE_CHANGE: &str = "NoScopeChange";
 pub const NO_STORED_VERSION_REMOVED: &str = "NoStoredVersionRemoved";
@@ -107,10 +109,29 @@ fn of_node(live: &Map, desired: &Map) -> Vec<String> {
         .iter()
         .filter_map(|difference| judge_keyword(difference.keyword, difference.live, difference.desired))
         .collect();
-    if own.iter().any(|difference| !VALIDATED.contains(&difference.keyword)) {
+    let is_reset = |keyword: &str| VALIDATED.contains(&keyword) || OF_CHILDREN.contains(&keyword);
+    if own.iter().any(|difference| !VALIDATED.contains(&difference.keyword)) || has_empty(desired, &is_reset) {
         texts.push(UNKNOWN.to_owned());
     }
     texts
+}
+
+/// Whether a keyword of a manifest's schema or of a schema inside it has an empty list or map, which no live CRD has.
+/// Some keywords of the node itself are not compared.
+fn has_empty(schema: &Map, is_reset: &dyn Fn(&str) -> bool) -> bool {
+    let inside = |json: &Json| json.map().is_some_and(|schema| has_empty(schema, &|_| false));
+    schema.iter().filter(|(keyword, _)| !is_reset(keyword)).any(|(keyword, value)| {
+        match (keywords::shape(keyword), value) {
+            (Some(Shape::Set | Shape::Rules), Json::List(items)) => items.is_empty(),
+            (Some(Shape::Schemas | Shape::Choice), Json::List(items)) => items.is_empty() || items.iter().any(inside),
+            (Some(Shape::Named), Json::Map(entries)) => {
+                entries.is_empty() || entries.iter().any(|(_, json)| inside(json))
+            }
+            (Some(Shape::SchemaOrSchemas), Json::List(items)) => items.iter().any(inside),
+            (Some(Shape::Schema | Shape::SchemaOrFlag | Shape::SchemaOrSchemas), json) => inside(json),
+            _ => false,
+        }
+    })
 }
 
 fn judge_keyword(keyword: &str, live: Option<&Json>, desired: Option<&Json>) -> Option<String> {

@@ -260,6 +260,19 @@ fn kapp_takes_what_it_judges_and_nothing_else() {
     let unknown = said(" has unknown change, refusing to determine that change is safe");
     assert_eq!(of(json!({"description": "a"}), json!({"description": "b"})), unknown);
     assert_eq!(of(json!({"type": "string"}), json!({"type": "integer"})), unknown);
+    // An empty list or map of the manifest is not absent to kapp; the live CRD, from the server, has none.
+    for keyword in ["allOf", "anyOf", "oneOf", "x-kubernetes-list-map-keys", "x-kubernetes-validations"] {
+        assert_eq!(of(json!({}), json!({keyword: []})), unknown, "{keyword}");
+        assert_eq!(of(json!({keyword: []}), json!({})), [""; 0], "{keyword}");
+    }
+    let values = |values: Value| json!({ "additionalProperties": values });
+    assert_eq!(of(values(json!({"type": "string"})), values(json!({"type": "string", "required": []}))), unknown);
+    // Two of its validations set their lists to empty ones before they compare, and children are not compared. An
+    // alternative takes the place of its node.
+    assert_eq!(of(json!({"not": {"type": "string"}}), json!({"not": {"type": "string", "required": []}})), [""; 0]);
+    assert_eq!(of(json!({}), json!({"required": [], "enum": [], "properties": {}, "allOf": null})), [""; 0]);
+    // A value of another type than the API's is not a panic.
+    assert_eq!(of(json!({}), json!({"required": {}, "enum": 1})), [""; 0]);
 }
 
 #[test]
