@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use gantry_schema::json;
+use gantry_schema::scan;
 
 use super::{Crd, Fault, Unreadable, Version};
 use crate::resource::RawObject;
@@ -135,12 +135,12 @@ fn at_v1(found: &Found) -> Result<&Arc<Crd>, Unreadable> {
 
 fn same_versions(live: &str, desired: &str) -> Option<SameVersions> {
     let same = SameVersions { live: versions_in(live)?, desired: versions_in(desired)? };
-    json::is_same(&live[same.live.clone()], &desired[same.desired.clone()]).then_some(same)
+    scan::is_same(&live[same.live.clone()], &desired[same.desired.clone()]).then_some(same)
 }
 
 /// The byte range of `spec.versions`.
 fn versions_in(crd: &str) -> Option<Range<usize>> {
-    let versions = json::member(json::member(crd, "spec")?, "versions")?;
+    let versions = scan::member(scan::member(crd, "spec")?, "versions")?;
     let start = versions.as_ptr().addr() - crd.as_ptr().addr();
     Some(start..start + versions.len())
 }
