@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 
 use super::Member;
 use crate::resource::{ObjectRef, RawObject};
-use gantry_schema::json;
+use gantry_schema::scan;
 
 /// The version of the format. Marks with another number, or of another version of gantry, do not count.
 const FORMAT: &str = concat!("1/", env!("CARGO_PKG_VERSION"));
@@ -194,8 +194,8 @@ impl LastApplied {
 /// A live object of which only the metadata was read, reconstructed from its manifest and that metadata.
 pub fn whole(manifest: &RawObject, metadata: &str) -> Option<RawObject> {
     let manifest = manifest.json();
-    let written = json::member(&manifest, "metadata")?;
-    let live = json::member(metadata, "metadata")?;
+    let written = scan::member(&manifest, "metadata")?;
+    let live = scan::member(metadata, "metadata")?;
     let start = written.as_ptr() as usize - manifest.as_ptr() as usize;
     Some(RawObject::new(format!("{}{live}{}", &manifest[..start], &manifest[start + written.len()..])))
 }

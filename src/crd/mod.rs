@@ -29,7 +29,8 @@ use serde_json::Value;
 pub use self::pair::{CrdPair, Malformed, Side, Sides};
 pub use self::unreadable::{Fault, Unreadable};
 use crate::resource::{RawObject, Resource};
-use gantry_schema::json::{self, Json};
+use gantry_schema::json::Json;
+use gantry_schema::scan;
 use gantry_schema::{Scale, Sense, gotext, same_schema};
 
 /// The `apiVersion` of CRDs.
@@ -290,7 +291,7 @@ impl Crd {
         struct Metadata {
             annotations: Option<BTreeMap<String, Value>>,
         }
-        let metadata = json::member(&self.text, "metadata");
+        let metadata = scan::member(&self.text, "metadata");
         let metadata = metadata.and_then(|metadata| serde_json::from_str::<Metadata>(metadata).ok());
         metadata.and_then(|metadata| metadata.annotations).unwrap_or_default()
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use gantry_schema::json;
+use gantry_schema::scan;
 
 use super::{Crd, Fault, Unreadable, Version};
 use crate::resource::RawObject;
@@ -148,13 +148,13 @@ fn at_v1(found: &Found) -> Result<&Arc<Crd>, Unreadable> {
 
 fn versions_in_both(live: &str, desired: &str) -> Option<VersionsIn> {
     let (of_live, of_desired) = (versions_in(live)?, versions_in(desired)?);
-    let is_same = json::is_same(&live[of_live.clone()], &desired[of_desired.clone()]);
+    let is_same = scan::is_same(&live[of_live.clone()], &desired[of_desired.clone()]);
     Some(VersionsIn { live: of_live, desired: of_desired, is_same })
 }
 
 /// The byte range of `spec.versions`.
 fn versions_in(crd: &str) -> Option<Range<usize>> {
-    let versions = json::member(json::member(crd, "spec")?, "versions")?;
+    let versions = scan::member(scan::member(crd, "spec")?, "versions")?;
     let start = versions.as_ptr().addr() - crd.as_ptr().addr();
     Some(start..start + versions.len())
 }

@@ -17,7 +17,8 @@ use crate::merge::{self, FieldSet, OBJECT_META, Owned};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::text;
-use gantry_schema::json::{self, Json, Map};
+use gantry_schema::json::{Json, Map};
+use gantry_schema::scan;
 
 /// The maximum number of objects of one manager that are named (those with the same fields in one line), and of fields
 /// of one object.
@@ -178,7 +179,7 @@ impl ConflictFinder<'_> {
             #[serde(borrow, default)]
             fields_v1: Option<&'a RawValue>,
         }
-        let metadata = json::member(live, "metadata");
+        let metadata = scan::member(live, "metadata");
         let Some(Ok(metadata)) = metadata.map(serde_json::from_str::<Metadata<'_>>) else { return Vec::new() };
         let entries = metadata.managed_fields;
         if entries.is_empty() && self.unrecorded {

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gantry_schema::json;
+use gantry_schema::scan;
 use serde::Deserialize;
 use wildmatch::WildMatch;
 
@@ -179,7 +179,7 @@ pub fn of_created(change: &Change, live: &RawObject) -> Option<Owner> {
 
 /// The marks of an object; none if it cannot be parsed.
 fn metadata(json: &str) -> Metadata<'_> {
-    json::member(json, "metadata").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    scan::member(json, "metadata").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// Which objects are taken over from the tools that own them: patterns of `KIND/NAME`, in which `*` matches any

@@ -24,7 +24,8 @@ use super::built_in;
 use crate::crd::Sides;
 use crate::merge;
 use crate::resource::{ObjectRef, RawObject};
-use gantry_schema::json::{self, Json, Map};
+use gantry_schema::json::{Json, Map};
+use gantry_schema::scan;
 
 /// What the comparison depends on, apart from the two objects.
 pub struct Facts<'a> {
@@ -115,7 +116,7 @@ fn record<'j>(live: &'j Json<'j>, index: usize) -> Option<&'j Json<'j>> {
 fn owns_nothing(desired: &RawObject, facts: &Facts<'_>) -> bool {
     let json = desired.json();
     // Most objects have a spec. Then the rest need not be parsed.
-    if json::member(&json, "spec").is_some() {
+    if scan::member(&json, "spec").is_some() {
         return false;
     }
     let Ok(desired) = Json::parse_bounded(&json) else { return false };
@@ -154,7 +155,7 @@ fn record_of(live: &RawObject, object: &ObjectRef, field_manager: &str) -> Recor
         api_version: String,
         subresource: String,
     }
-    let metadata = json::member(&live.json(), "metadata").and_then(|text| serde_json::from_str(text).ok());
+    let metadata = scan::member(&live.json(), "metadata").and_then(|text| serde_json::from_str(text).ok());
     let entries = metadata.map_or_else(Vec::new, |metadata: Metadata| metadata.managed_fields);
     let ours =
         |entry: &Entry| entry.manager == field_manager && entry.operation == "Apply" && entry.subresource.is_empty();

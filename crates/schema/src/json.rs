@@ -9,8 +9,6 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::scan::{self, Scanner};
-
 /// A JSON value whose strings are borrowed where possible.
 #[derive(Debug, Clone)]
 pub enum Json<'a> {
@@ -131,18 +129,6 @@ impl<'a> Map<'a> {
     pub fn len(&self) -> usize {
         self.0.len()
     }
-}
-
-/// The source text of a member of a JSON object. Reading stops after it: `metadata` is near the beginning of an object
-/// that can be long. The text must be valid JSON; what comes before the member is skipped and not checked.
-pub fn member<'t>(object: &'t str, name: &str) -> Option<&'t str> {
-    Scanner::new(object).member(name)
-}
-
-/// Whether two valid JSON texts have the same value, decided without parsing them. Of texts in which an object has a key
-/// twice, `false` does not mean that they differ.
-pub fn is_same(one: &str, other: &str) -> bool {
-    scan::is_same(one, other)
 }
 
 /// A total order, so that lists with set semantics can be sorted and compared.
@@ -318,13 +304,6 @@ mod tests {
         for (a, b) in [("1", "1.5"), ("1", r#""1""#), ("[1,2]", "[2,1]"), ("null", "false"), ("{}", r#"{"a":null}"#)] {
             assert_ne!(json(a), json(b), "{a} {b}");
         }
-    }
-
-    #[test]
-    fn a_member_is_found_without_a_look_at_what_follows() {
-        let object = r#"{"kind":"X","a":{"metadata":1},"metadata":{"n":[1, 2]},"spec":"never read"#;
-        assert_eq!(member(object, "metadata"), Some(r#"{"n":[1, 2]}"#));
-        assert_eq!((member(object, "spec"), member("[]", "a"), member("{}", "a")), (None, None, None));
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub mod re2;
 mod rules;
 pub mod same;
 mod scale;
-mod scan;
+pub mod scan;
 mod step;
 pub mod tree;
 pub mod typed;

@@ -1,4 +1,4 @@
-//! Walks JSON text without parsing it: skips values, and computes a hash of a value.
+//! Reads JSON text without parsing it: finds a member of an object, and compares values by their hashes.
 //!
 //! Most of a CRD is descriptions, and most CRDs of a deploy do not change. A parser allocates every value that it
 //! reads; here, a string costs one search for its closing quote. The text must be valid JSON: of other text the result
@@ -16,13 +16,13 @@ use crate::json::Json;
 const MAX_DEPTH: usize = 512;
 
 /// A position in a text.
-pub(crate) struct Scanner<'t> {
+struct Scanner<'t> {
     text: &'t str,
     at: usize,
 }
 
 impl<'t> Scanner<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
+    fn new(text: &'t str) -> Self {
         Scanner { text, at: 0 }
     }
 
@@ -41,7 +41,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// The value of the member `name` of the object that comes next. Reads no further than that.
-    pub(crate) fn member(&mut self, name: &str) -> Option<&'t str> {
+    fn member(&mut self, name: &str) -> Option<&'t str> {
         if !self.takes(b'{') || self.takes(b'}') {
             return None;
         }
@@ -165,11 +165,18 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Whether two JSON texts have the same value. A key that an object has twice makes it different from any other.
+/// The source text of a member of a JSON object. Reading stops after it: `metadata` is near the beginning of an object
+/// that can be long. The text must be valid JSON; what comes before the member is skipped and not checked.
+pub fn member<'t>(object: &'t str, name: &str) -> Option<&'t str> {
+    Scanner::new(object).member(name)
+}
+
+/// Whether two valid JSON texts have the same value. Of texts in which an object has a key twice, `false` does not mean
+/// that they differ.
 ///
 /// The values are compared by hashes of 64 bits with a random key that changes with every call, so nobody can make up
 /// two different values with the same hash.
-pub(crate) fn is_same(one: &str, other: &str) -> bool {
+pub fn is_same(one: &str, other: &str) -> bool {
     let state = RandomState::default();
     let hash = |text| Scanner::new(text).hash(&state, 0);
     one == other || hash(one).is_some_and(|one| hash(other) == Some(one))
@@ -178,6 +185,13 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_member_is_found_without_a_look_at_what_follows() {
+        let object = r#"{"kind":"X","a":{"metadata":1},"metadata":{"n":[1, 2]},"spec":"never read"#;
+        assert_eq!(member(object, "metadata"), Some(r#"{"n":[1, 2]}"#));
+        assert_eq!((member(object, "spec"), member("[]", "a"), member("{}", "a")), (None, None, None));
+    }
 
     #[test]
     fn values_are_the_same_whatever_they_look_like() {
@@ -258,8 +272,8 @@ mod tests {
             &deep,
         ] {
             assert!(!is_same(text, "{}"), "{text}");
-            let _ = Scanner::new(text).member("a");
-            let _ = Scanner::new(&format!("{{\"a\":{text}")).member("b");
+            let _ = member(text, "a");
+            let _ = member(&format!("{{\"a\":{text}"), "b");
         }
     }
 

@@ -31,7 +31,7 @@ use crate::text;
 use crate::ui::progress::Progress;
 use contexts::Contexts;
 pub use contexts::find;
-use gantry_schema::json;
+use gantry_schema::scan;
 
 /// The default of `--parallel`.
 const AT_ONCE: usize = 8;
@@ -388,7 +388,7 @@ fn live(plan: &Plan) -> LiveCrds {
 /// The part of a live CRD that is compared between clusters, without the CA bundle, which each cluster has its own of. The
 /// server always writes keys in the same order.
 fn spec(crd: &str) -> std::borrow::Cow<'_, str> {
-    let spec = json::member(crd, "spec").unwrap_or_default();
+    let spec = scan::member(crd, "spec").unwrap_or_default();
     if !spec.contains("caBundle") {
         return spec.into();
     }
