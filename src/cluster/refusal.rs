@@ -67,6 +67,8 @@ pub fn is_immutable(said: &str) -> bool {
 pub enum Refuser {
     /// The schema of the kind, or the validation of its values.
     Validation,
+    /// The schema of a version at which `managedFields` of the live object have an entry, or the lack of that version.
+    ManagedFields,
     /// An admission plugin that is built into the server, such as LimitRanger or PodSecurity.
     Admission,
     /// A webhook or a ValidatingAdmissionPolicy.

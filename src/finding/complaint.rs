@@ -5,6 +5,8 @@
 pub enum Complaint {
     /// The schema does not have the field.
     UnknownField,
+    /// An apply of the live object must satisfy the version of an entry in its `managedFields`, and does not.
+    ManagedFields,
     /// The server's message with all values, even those that `--redact` removes from the finding's message.
     Refused(String),
 }

@@ -19,6 +19,7 @@ mod deletions;
 mod evidence;
 mod fleet;
 mod managed_fields;
+mod managed_fields_asked;
 mod objects;
 mod objects_claims;
 mod objects_manifests;

@@ -84,6 +84,60 @@ fn rules_that_only_an_update_comes_to_are_told_beside_what_it_is_forgiven() {
     }
 }
 
+/// Outside of `spec`, an object can hold its content in several fields. An update of one leaves an invalid other one
+/// unchanged, and the server tolerates it.
+#[test]
+fn what_another_field_than_spec_lacks_refuses_only_updates_of_that_field() {
+    let cp = control_plane();
+    let (touched, on_update) = ("ExistingObjectRefusedWhenTouched", "ExistingObjectRefusedOnUpdate");
+    let open = || json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let strict = |keyword: &str, value: Value| {
+        let mut schema = open();
+        schema[keyword] = value;
+        schema
+    };
+    let (few, needs, never) = (
+        strict("maxProperties", json!(1)),
+        strict("required", json!(["c"])),
+        strict("not", json!({"required": ["a", "b"]})),
+    );
+    let other = || json!({"type": "string"});
+    // The fields of the desired schema, the finding, and whether `other` and another value in `part` can be written.
+    let cases = [
+        (json!({"part": few, "other": other()}), say(touched, "v1", "part"), [true, false]),
+        (json!({"part": needs, "other": other()}), say(touched, "v1", "part.c"), [true, false]),
+        (json!({"part": never, "other": other()}), say(touched, "v1", "part"), [true, false]),
+        // A field that holds the whole content is like `spec`.
+        (json!({"part": needs}), say(on_update, "v1", "part.c"), [true, false]),
+    ];
+    for (fields, expected, takes) in cases {
+        let names = isolated();
+        let of = |fields: &Value| {
+            let mut crd = crd(&names, &[("v1", true, json!({}))]);
+            crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = fields.clone();
+            crd
+        };
+        let mut live = fields.clone();
+        live["part"] = open();
+        cp.apply_yaml(&of(&live).to_string());
+        let object = |name: &str| {
+            let mut object = sample(&names, "v1", name, &Value::Null);
+            object["part"] = json!({"a": "x", "b": "x"});
+            object.as_object_mut().expect("an object").remove("spec");
+            object
+        };
+        let create = |name: &str| cp.post(&collection(&names, "v1"), &object(name)).0;
+        assert_eq!(create("one"), 201);
+        let desired = of(&fields);
+        assert_eq!(found(&desired), BTreeSet::from([expected]), "{desired}");
+        cp.apply_yaml(&desired.to_string());
+        eventually("the new schema is in force", || (create("two") == 422).then_some(()));
+        let path = format!("{}/one", collection(&names, "v1"));
+        let writes = [json!({"other": "set"}), json!({"part": {"a": "y"}})];
+        assert_eq!(writes.map(|change| cp.patch(&path, &change).0 == 200), takes, "{desired}");
+    }
+}
+
 #[test]
 fn a_rule_that_refuses_every_update_today_is_not_the_upgrades_doing() {
     let names = isolated();

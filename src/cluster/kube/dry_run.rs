@@ -82,7 +82,16 @@ fn without_dry_run(message: &str) -> Option<&str> {
 
 /// The start of the message for a server-side apply that does not match the schema, and for one whose values cannot be
 /// decoded.
-const DOES_NOT_FIT: [&str; 2] = ["failed to create typed patch object (", "failed to convert new object ("];
+const DOES_NOT_FIT: [&str; 3] =
+    ["failed to create typed patch object (", "failed to create typed live object (", "failed to convert new object ("];
+
+/// Whether the server cannot apply an object because of a version in `managedFields` of the live object: the CRD does not
+/// have it, or the object does not fit its schema, which the server reports without an introduction.
+fn is_of_managed_fields(message: &str) -> bool {
+    let error = message.strip_prefix("errors:").unwrap_or(message).trim_start();
+    let is_path = error.starts_with('.') && end_of_path(error).is_some();
+    refusals::is_missing_version(message) || is_path
+}
 
 /// `None` if the server gives no verdict.
 fn refuser(status: &Status) -> Option<Refuser> {
@@ -101,6 +110,8 @@ fn refuser(status: &Status) -> Option<Refuser> {
             403 => Refuser::Admission,
             404 => Refuser::Lookup,
             400 | 413 | 422 => Refuser::Validation,
+            500 if said("conversion webhook for ") => return None,
+            500 if is_of_managed_fields(&status.message) => Refuser::ManagedFields,
             500 if DOES_NOT_FIT.iter().any(|start| status.message.starts_with(start)) => Refuser::Validation,
             // The server's own failure: its storage, or a conversion webhook.
             500.. => return None,
@@ -242,6 +253,10 @@ mod tests {
             (500, "Internal error occurred: failed calling webhook \"w\": x", Refuser::FailedWebhook),
             (404, "namespaces \"n\" not found", Refuser::Lookup),
             (500, "failed to create typed patch object (n/c; v1, Kind=C): .x: field not declared", Refuser::Validation),
+            (500, "failed to create typed live object (n/c; v1, Kind=C): .x: expected string", Refuser::Validation),
+            (500, "request to convert CR to an invalid group/version: g/v2", Refuser::ManagedFields),
+            (500, ".spec.x: field not declared in schema", Refuser::ManagedFields),
+            (500, "errors:\n  .x: field not declared in schema\n  .y: expected string", Refuser::ManagedFields),
             (413, "Request entity too large", Refuser::Validation),
             (405, "no", Refuser::Other),
         ] {
@@ -255,6 +270,11 @@ mod tests {
             (400, "admission webhook \"w.example.com\" does not support dry run", false),
             (401, "Unauthorized", true),
             (500, "Internal error occurred: etcdserver: request timed out", false),
+            (
+                500,
+                "failed to convert new object (n/c; v1, Kind=C): conversion webhook for g/v1, Kind=C failed: x",
+                false,
+            ),
             (503, "service unavailable", false),
         ] {
             let answer = answered("ConfigMap", &Pin::Absent, move || status(code, "", message, json!({}))).await.0;

@@ -107,7 +107,7 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
         }
         400 | 422 => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
             .help("fix the manifest and run the same command again"),
-        500 if status.message.contains(MISSING_VERSION) => {
+        500 if is_missing_version(&status.message) => {
             Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status))).help(
                 "managedFields of the live object name a version that the CRD does not have; `gantry check --preflight \
                     CustomResourceValidation` prints the command that moves these entries",
@@ -117,8 +117,10 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
     }
 }
 
-/// The server cannot convert a custom resource to a version that `managedFields` of the live object name.
-const MISSING_VERSION: &str = "request to convert CR to an invalid group/version";
+/// Whether the server cannot convert a custom resource to a version that `managedFields` of the live object name.
+pub(super) fn is_missing_version(message: &str) -> bool {
+    message.contains("request to convert CR to an invalid group/version")
+}
 
 /// Whether the call changes a field that is immutable.
 fn is_immutable(status: &Status) -> bool {

@@ -1,13 +1,16 @@
 //! Turns the server's refusals into findings at the lines of the manifest.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::depend::Dependence;
 use super::{place, resolved, rules};
 use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
 use crate::finding::{Complaint, Severity};
-use crate::plan::Plan;
+use crate::plan::{Change, Plan};
 use crate::preflight::Violation;
+use crate::preflight::objects::managed;
 use crate::preflight::rule::RuleDoc;
 use crate::resource::Step;
 
@@ -20,9 +23,37 @@ pub fn report(plan: &Plan, index: usize, error: &DryRunError, dependence: Depend
         DryRunError::Conflict(conflicts) => conflicting(plan, index, conflicts, violations),
         // `offline` validates the object against the new schema.
         DryRunError::Refused(refusal)
-            if refusal.by == Refuser::Validation && matches!(dependence, Dependence::Changed(_)) => {}
+            if matches!(refusal.by, Refuser::Validation | Refuser::ManagedFields)
+                && matches!(dependence, Dependence::Changed(_)) => {}
+        DryRunError::Refused(refusal) if refusal.by == Refuser::ManagedFields => {
+            violations.push(managed_fields(&plan.changes[index], index, refusal));
+        }
         DryRunError::Refused(refusal) => refused(plan, index, refusal, violations),
         DryRunError::Changed | DryRunError::Unanswered { .. } => {}
+    }
+}
+
+/// The server refuses every apply of the live object, or this one, because of a version in its `managedFields`.
+fn managed_fields(change: &Change, index: usize, refusal: &Refusal) -> Violation {
+    let live = change.live.as_ref().map(|live| live.raw.value()).unwrap_or_default();
+    let (group, to) = (&change.resource.group, change.resource.version.as_str());
+    let versions: BTreeSet<&str> =
+        managed::entries(&live, group).iter().map(|entry| entry.version).filter(|version| *version != to).collect();
+    let versions: Vec<&str> = versions.into_iter().collect();
+    let help = if versions.is_empty() {
+        refusal.problem.help.clone().unwrap_or_else(|| "follow the server's message".to_owned())
+    } else {
+        let command = managed::move_one(&change.resource, &change.desired.object, &versions, to);
+        format!(
+            "managedFields of the live object have entries at {}; move them to {to}: {command}",
+            versions.join(", ")
+        )
+    };
+    let at = vec![Step::from("apiVersion")];
+    Violation {
+        complaint: Some(Complaint::ManagedFields),
+        path: Some("metadata.managedFields".to_owned()),
+        ..Violation::of(&rules::INVALID, index, None, refusal.problem.message.clone(), help, at)
     }
 }
 
@@ -78,7 +109,7 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
         }
         by => {
             let (doc, what): (_, &str) = match by {
-                Refuser::Validation => (&rules::INVALID, "fix the manifest"),
+                Refuser::Validation | Refuser::ManagedFields => (&rules::INVALID, "fix the manifest"),
                 Refuser::Admission | Refuser::Policy => (&rules::DENIED, DENIED_HELP),
                 Refuser::FailedWebhook => (&rules::WEBHOOK_FAILED, "fix the webhook, or remove its configuration"),
                 Refuser::Quota => (&rules::QUOTA, "request less, delete something, or ask for a higher quota"),

@@ -9,7 +9,7 @@
 use serde_json::Value;
 
 use crate::crd::Crd;
-use crate::resource::ObjectRef;
+use crate::resource::{ObjectRef, Resource};
 
 /// An entry in `managedFields`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,11 +18,11 @@ pub struct Entry<'o> {
     pub version: &'o str,
 }
 
-/// The entries at versions of this CRD's group, in the order of the object.
-pub fn entries<'o>(object: &'o Value, crd: &Crd) -> Vec<Entry<'o>> {
+/// The entries at versions of this group, in the order of the object.
+pub fn entries<'o>(object: &'o Value, group: &str) -> Vec<Entry<'o>> {
     let entries = object["metadata"]["managedFields"].as_array();
     let of_group = entries.into_iter().flatten().filter_map(|entry| {
-        let version = entry["apiVersion"].as_str()?.strip_prefix(&*crd.group)?.strip_prefix('/')?;
+        let version = entry["apiVersion"].as_str()?.strip_prefix(group)?.strip_prefix('/')?;
         Some(Entry { manager: entry["manager"].as_str().unwrap_or_default(), version })
     });
     of_group.collect()
@@ -38,23 +38,26 @@ pub fn remaining<'c>(live: &Crd, desired: &'c Crd) -> Option<&'c str> {
 /// The command that moves the entries of all objects from these versions to another one.
 pub fn move_all(crd: &Crd, from: &[&str], to: &str) -> String {
     let everywhere = if crd.is_namespaced() { " --all-namespaces" } else { "" };
-    moving(crd, &format!("{}{everywhere}", crd.plural_and_group()), ".items[]", from, to)
+    moving(&crd.group, &format!("{}{everywhere}", crd.plural_and_group()), ".items[]", from, to)
 }
 
 /// The same for one object.
-pub fn move_one(crd: &Crd, object: &ObjectRef, from: &[&str], to: &str) -> String {
+pub fn move_one(resource: &Resource, object: &ObjectRef, from: &[&str], to: &str) -> String {
     let namespace = object.namespace.as_ref().map(|namespace| format!(" --namespace {namespace}"));
-    let target = format!("{} {}{}", crd.plural_and_group(), object.name, namespace.unwrap_or_default());
-    moving(crd, &target, "", from, to)
+    let Resource { plural, group, .. } = resource;
+    let target = format!("{plural}.{group} {}{}", object.name, namespace.unwrap_or_default());
+    moving(group, &target, "", from, to)
 }
 
-fn moving(crd: &Crd, target: &str, each: &str, from: &[&str], to: &str) -> String {
-    let is_old: Vec<String> = from.iter().map(|from| format!(".apiVersion == {:?}", crd.api_version(from))).collect();
+/// An entry of a manager can already be at the other version. The server keeps only one of two entries with the same
+/// manager, operation, version and subresource, so they are merged into one with the fields of both.
+fn moving(group: &str, target: &str, each: &str, from: &[&str], to: &str) -> String {
+    let is_old: Vec<String> = from.iter().map(|from| format!(".apiVersion == \"{group}/{from}\"")).collect();
     format!(
-        "kubectl get {target} -o json --show-managed-fields | jq '({each}.metadata.managedFields[]? | select({})).apiVersion \
-         = {:?}' | kubectl replace -f -",
-        is_old.join(" or "),
-        crd.api_version(to)
+        "kubectl get {target} -o json --show-managed-fields | jq '({each}.metadata.managedFields | select(.)) |= (map(if {} \
+         then .apiVersion = \"{group}/{to}\" else . end) | group_by([.manager, .operation, .apiVersion, .subresource]) | \
+         map(reduce .[] as $entry ({{}}; . * $entry)))' | kubectl replace -f -",
+        is_old.join(" or ")
     )
 }
 
@@ -79,10 +82,9 @@ mod tests {
         let entry = |manager: &str, version: &str| json!({"manager": manager, "apiVersion": version});
         let object = json!({"metadata": {"managedFields": [entry("a", "g/v1"), entry("b", "g/v2"), entry("b", "g/v2"),
             entry("c", "other/v3"), entry("c", "v1"), json!({"manager": "d"}), entry("e", "gg/v3")]}});
-        let found: Vec<_> =
-            entries(&object, &crd(&["v1"])).iter().map(|entry| (entry.manager, entry.version)).collect();
+        let found: Vec<_> = entries(&object, "g").iter().map(|entry| (entry.manager, entry.version)).collect();
         assert_eq!(found, [("a", "v1"), ("b", "v2"), ("b", "v2")]);
-        assert_eq!(entries(&json!({"metadata": {}}), &crd(&["v1"])), []);
+        assert_eq!(entries(&json!({"metadata": {}}), "g"), []);
     }
 
     #[test]

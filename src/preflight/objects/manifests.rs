@@ -1,6 +1,7 @@
 //! Validates the custom resources among the manifests against the CRD that will be in force when they are written: the
 //! one among the manifests, otherwise the live one.
 
+mod converted;
 mod recorded;
 
 use std::collections::BTreeMap;
@@ -156,7 +157,9 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
                 }
                 let conversion = question::conversion(crd, live.unwrap_or(crd));
                 let whose = "the CRD among the manifests";
-                definitions.push((Definition::new(Arc::clone(crd), conversion, whose, name.clone()), objects));
+                let definition = Definition::new(Arc::clone(crd), conversion, whose, name.clone());
+                converted::check(context, &definition, live.map(Arc::as_ref), &objects, &mut found).await;
+                definitions.push((definition, objects));
             }
             Err(reason) => found.unchecked.push(CouldNotCheck {
                 message: format!("custom resources of {name} cannot be validated: its manifest: {reason}"),
@@ -173,6 +176,7 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
                     Ok(crd) => {
                         let conversion = question::conversion(&crd, &crd);
                         let definition = Definition::new(Arc::new(crd), conversion, "the live CRD", name);
+                        converted::check(context, &definition, Some(&definition.crd), &objects, &mut found).await;
                         definitions.push((definition, objects));
                     }
                     Err(reason) => found.unchecked.push(CouldNotCheck {

@@ -17,7 +17,7 @@ use gantry_schema::typed::{self, Duplicates, UnreadableKind};
 pub enum Refusal {
     /// Every update, even of a label or a finalizer.
     AnyUpdate,
-    /// Every update that changes anything directly in this field: `spec`.
+    /// Every update that changes anything directly in this field, which holds the whole content of the object: `spec`.
     AnyChangeOf(String),
     /// Every server-side apply, whatever it sets, and every other update that changes the value: an apply first parses
     /// the live object by its schema, and cannot parse a value of the wrong type, or an item of a list without its
@@ -46,7 +46,9 @@ pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Valu
     if remains(&before) {
         return Refusal::AnyUpdate;
     }
-    if let Some(Step::Key(part)) = place.steps.first() {
+    if let Some(Step::Key(part)) = place.steps.first()
+        && is_content(&version.raw, part)
+    {
         mark(&mut before, &place.steps[..1]);
         if remains(&before) {
             return Refusal::AnyChangeOf(part.clone());
@@ -63,6 +65,15 @@ pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Valu
         *value = other(value);
     }
     if remains(&before) { Refusal::Touched } else { Refusal::CreateOnly }
+}
+
+/// Whether a field of the object itself holds all that its owner or its controller changes: `spec`, `status`, or the
+/// only other field. Elsewhere an update of the other fields leaves it unchanged, just as in a part of `spec`.
+fn is_content(schema: &Value, part: &str) -> bool {
+    let of_server = ["apiVersion", "kind", "metadata", "status"];
+    let is_other = |name: &str| name != part && !of_server.contains(&name);
+    ["spec", "status"].contains(&part)
+        || !schema["properties"].as_object().is_some_and(|fields| fields.keys().any(|name| is_other(name)))
 }
 
 /// Changes the value at these steps, if it is an object.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Fault, Judging, Wrong};
 use crate::crd::Strategy;
 use crate::finding::Complaint;
+use crate::plan::Change;
 use crate::preflight::objects::managed;
 use gantry_schema::typed::{self, Duplicates};
 
@@ -17,7 +18,7 @@ impl Judging {
         let live = self.change.live.as_ref().filter(|_| self.change.is_written())?;
         let crd = &self.definition.crd;
         let live = live.raw.value();
-        let entries = managed::entries(&live, crd);
+        let entries = managed::entries(&live, &crd.group);
         let missing: Vec<_> = entries.iter().filter(|entry| crd.version(entry.version).is_none()).collect();
         if let Some(entry) = missing.first() {
             let why = format!(
@@ -27,7 +28,7 @@ impl Judging {
             );
             return Some(self.fault_of(&missing, why));
         }
-        // With a webhook, only the webhook knows the object at another version.
+        // With a webhook, only the server knows the object at another version: see `converted`.
         if self.definition.conversion == Strategy::Webhook {
             return None;
         }
@@ -52,18 +53,23 @@ impl Judging {
     fn fault_of(&self, entries: &[&managed::Entry<'_>], why: String) -> Fault {
         let versions: BTreeSet<&str> = entries.iter().map(|entry| entry.version).collect();
         let versions: Vec<&str> = versions.into_iter().collect();
-        let to = &self.version.name;
-        let command = managed::move_one(&self.definition.crd, &self.change.desired.object, &versions, to);
-        Fault {
-            change: self.index,
-            wrong: Wrong::Refused,
-            version: to.to_string(),
-            path: Some("metadata.managedFields".to_owned()),
-            complaint: Complaint::Refused(why.clone()),
-            message: why,
-            help: format!("move the entries to {to}: {command}"),
-            at: vec!["apiVersion".into()],
-            label: format!("managedFields of the live object name {}", versions.join(", ")),
-        }
+        fault(&self.change, self.index, &versions, why)
+    }
+}
+
+/// The fault of an object whose entries at these versions prevent the apply.
+pub(super) fn fault(change: &Change, index: usize, versions: &[&str], why: String) -> Fault {
+    let to = &change.resource.version;
+    let command = managed::move_one(&change.resource, &change.desired.object, versions, to);
+    Fault {
+        change: index,
+        wrong: Wrong::Refused,
+        version: to.clone(),
+        path: Some("metadata.managedFields".to_owned()),
+        complaint: Complaint::ManagedFields,
+        message: why,
+        help: format!("move the entries to {to}: {command}"),
+        at: vec!["apiVersion".into()],
+        label: format!("managedFields of the live object name {}", versions.join(", ")),
     }
 }

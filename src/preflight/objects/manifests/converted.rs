@@ -1,0 +1,125 @@
+//! The versions in `managedFields` of an object that a webhook converts. Only the server can tell whether the object,
+//! converted by the webhook, fits the schemas of these versions, so it is asked with a dry run of the apply. It answers
+//! with the live CRD: if the deploy changes one of the schemas, the answer would mean nothing, and it is unknown.
+
+use std::collections::BTreeSet;
+
+use super::{Definition, Fault, Found, recorded};
+use crate::cluster::{DryRunError, Refuser, Target};
+use crate::crd::{Crd, Strategy};
+use crate::plan::Change;
+use crate::plan::pin::{self, Moved};
+use crate::preflight::objects::managed;
+use crate::preflight::{Context, CouldNotCheck};
+use crate::problem::Problem;
+
+/// How often a dry run is tried if the live object changes after it was read, but in nothing that matters.
+const TRIES: u32 = 3;
+
+/// Asks about the objects of one definition. `live` is the live CRD.
+pub(super) async fn check(
+    context: &Context<'_>,
+    definition: &Definition,
+    live: Option<&Crd>,
+    objects: &[usize],
+    found: &mut Found,
+) {
+    if definition.conversion != Strategy::Webhook || !matches!(context.target, Target::Kube(_)) {
+        return;
+    }
+    for index in objects {
+        let change = &context.plan.changes[*index];
+        let versions = versions(change, &definition.crd);
+        if versions.is_empty() {
+            continue;
+        }
+        let at = versions.iter().map(String::as_str).collect::<Vec<_>>();
+        let is_as_live = |version: &&str| {
+            let pair = definition.crd.version(version).zip(live.and_then(|live| live.version(version)));
+            pair.is_some_and(|(desired, live)| desired.same_schema(live))
+                && live.is_some_and(|live| live.strategy() == Some(Strategy::Webhook))
+        };
+        let unknown: Vec<&str> = at.iter().copied().filter(|version| !is_as_live(version)).collect();
+        if !unknown.is_empty() {
+            found.unchecked.push(CouldNotCheck {
+                message: format!(
+                    "{}: managedFields of the live object have entries at {}, and {} changes its schema or conversion: \
+                     only the webhook knows whether the server can apply the object then",
+                    change.desired.object,
+                    unknown.join(", "),
+                    definition.whose
+                ),
+                help: Some(format!(
+                    "deploy the CRD first and check again, or move the entries: {}",
+                    managed::move_one(&change.resource, &change.desired.object, &at, &change.resource.version)
+                )),
+            });
+            continue;
+        }
+        match ask(context, change).await {
+            Ok(None) => {}
+            Ok(Some(refusal)) => found.faults.push(fault(change, *index, &at, &refusal)),
+            Err(problem) => found.unchecked.push(CouldNotCheck {
+                message: format!(
+                    "{}: whether it fits {}, at which managedFields of the live object have entries, once the webhook \
+                     has converted it: {}",
+                    change.desired.object,
+                    at.join(", "),
+                    problem.message
+                ),
+                help: problem.help,
+            }),
+        }
+    }
+}
+
+/// The other versions at which the live object has entries, if the CRD has them all.
+fn versions(change: &Change, crd: &Crd) -> Vec<String> {
+    let Some(live) = change.live.as_ref().filter(|_| change.is_written() && change.action.applies()) else {
+        return Vec::new();
+    };
+    let live = live.raw.value();
+    let entries = managed::entries(&live, &crd.group);
+    // `recorded` reports a missing version.
+    if entries.iter().any(|entry| crd.version(entry.version).is_none()) {
+        return Vec::new();
+    }
+    let others = entries.iter().map(|entry| entry.version).filter(|version| *version != change.resource.version);
+    others.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The server's refusal because of these versions, if there is one.
+async fn ask(context: &Context<'_>, change: &Change) -> Result<Option<Problem>, Problem> {
+    let Target::Kube(server) = context.target else { return Ok(None) };
+    let mut pin = change.pin();
+    for _ in 0..TRIES {
+        let answer = server.dry_run(&change.request(&pin, context.field_manager, context.force_conflicts)).await;
+        match answer {
+            Err(DryRunError::Refused(refusal)) => {
+                return match refusal.by {
+                    Refuser::ManagedFields => Ok(Some(refusal.problem)),
+                    // Refused before the server looked at the versions.
+                    Refuser::Authorization => Err(refusal.problem),
+                    _ => Ok(None),
+                };
+            }
+            Err(DryRunError::Unanswered { problem, .. }) => return Err(problem),
+            Err(DryRunError::Changed) => match pin::look_again(change, context.target).await? {
+                Moved::Aside(renewed) => pin = renewed,
+                moved => return Err(moved.problem(change)),
+            },
+            Ok(_) | Err(DryRunError::Conflict(_)) => return Ok(None),
+        }
+    }
+    Err(Moved::Aside(pin).problem(change))
+}
+
+fn fault(change: &Change, index: usize, versions: &[&str], refusal: &Problem) -> Fault {
+    let why = format!(
+        "{}: the object, converted by the webhook, does not fit a version at which managedFields of the live object have \
+         entries: {}",
+        refusal.message,
+        versions.join(", ")
+    );
+    recorded::fault(change, index, versions, why)
+}
