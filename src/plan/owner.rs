@@ -33,8 +33,8 @@ const FLUX: [(&str, &str, &str); 2] = [
     ("HelmRelease", "helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"),
 ];
 
-/// The maximum number of objects of one owner that are named.
-const NAMED: usize = 10;
+/// The maximum number of objects of one owner that are named without -v.
+const NAMED: usize = 5;
 
 /// The tool that owns an object, and its name for the set of objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,14 +75,15 @@ impl fmt::Display for Owner {
 }
 
 impl Owner {
-    /// What the tool does with objects that another one takes over.
-    fn consequence(&self) -> &'static str {
+    /// What the tool does with objects (`them`, or `it`) that another one takes over.
+    fn consequence(&self, them: &str) -> String {
+        let leave = if them == "it" { "it leaves" } else { "they leave" };
         match self {
-            Owner::Kapp(_) => "kapp deletes them with its app",
-            Owner::ApplySet(_) => "the tool of that ApplySet prunes them",
-            Owner::Flux(..) => "Flux writes them again until they leave its source",
-            Owner::ArgoCd(_) => "Argo CD writes them again until they leave its source",
-            Owner::Helm(..) => "Helm changes them with its next upgrade and deletes them with its release",
+            Owner::Kapp(_) => format!("kapp deletes {them} with its app"),
+            Owner::ApplySet(_) => format!("the tool of that ApplySet prunes {them}"),
+            Owner::Flux(..) => format!("Flux writes {them} again until {leave} its source"),
+            Owner::ArgoCd(_) => format!("Argo CD writes {them} again until {leave} its source"),
+            Owner::Helm(..) => format!("Helm changes {them} with its next upgrade and deletes {them} with its release"),
         }
     }
 
@@ -257,8 +258,9 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
     }
 }
 
-/// Why a deploy does not write the objects of another tool: one problem for each owner.
-pub fn refused(plan: &Plan) -> Vec<Problem> {
+/// Why a deploy does not write the objects of another tool: one problem for each owner, which names only the first objects
+/// unless it is `verbose`.
+pub fn refused(plan: &Plan, verbose: bool) -> Vec<Problem> {
     let mut owned: BTreeMap<&Owner, Vec<&Change>> = BTreeMap::new();
     for change in plan.changes.iter().filter(|change| change.action == Action::Update) {
         if let Some(owner) = change.owner.as_deref() {
@@ -267,21 +269,22 @@ pub fn refused(plan: &Plan) -> Vec<Problem> {
     }
     let problem = |(owner, changes): (&Owner, Vec<&Change>)| {
         let first = changes[0];
+        let named = if verbose { changes.len() } else { NAMED };
         let mut names: Vec<String> =
-            changes.iter().take(NAMED).map(|change| change.desired.object.to_string()).collect();
-        if let Some(more) = changes.len().checked_sub(NAMED).filter(|more| *more > 0) {
-            names.push(format!("{more} more"));
+            changes.iter().take(named).map(|change| change.desired.object.to_string()).collect();
+        if let Some(more) = changes.len().checked_sub(named).filter(|more| *more > 0) {
+            names.push(format!("… and {more} more (-v lists all)"));
         }
-        let belong = if changes.len() == 1 { "belongs" } else { "belong" };
+        let (belong, them) = if changes.len() == 1 { ("belongs", "it") } else { ("belong", "them") };
         let message = format!("OwnedByOther: {} {belong} to {owner}, and would change", names.join(", "));
         let taken = match &changes[..] {
             [only] => ObjectRef { namespace: None, ..(*only.desired.object).clone() }.to_string(),
             _ => "'*'".to_owned(),
         };
         let help = format!(
-            "change them where that tool reads them, or take them over with --take-ownership={taken}; {} \
-             unless you make it release them first",
-            owner.consequence()
+            "change {them} where that tool reads {them}, or take {them} over with --take-ownership={taken}; {} \
+             unless you make it release {them} first",
+            owner.consequence(them)
         );
         let help = match owner {
             Owner::Kapp(_) => format!("{help}. To take over the whole kapp app: --app=NAME --from-kapp=NAME"),

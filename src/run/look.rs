@@ -12,6 +12,7 @@ use crate::cluster::Target;
 use crate::config::Settings;
 use crate::finding::{Baseline, CheckStatus, Source};
 use crate::manifest::Manifest;
+use crate::options::Wait;
 use crate::plan::filter::{self, Filter};
 use crate::plan::removal::Removal;
 use crate::plan::{
@@ -122,6 +123,7 @@ pub async fn look(
         .chain(rebase::notice(&plan))
         .chain(left_out)
         .chain(order.notices)
+        .chain(order.unawaited.into_iter().filter(|_| settings.wait == Wait::Crds))
         .chain(order.turned.into_iter().filter(|_| showing.verbose))
         .chain(of_app.notices)
         .chain(std::mem::take(&mut plan.notices))
@@ -132,7 +134,7 @@ pub async fn look(
     let mut foreseen = Foreseen {
         conflicts,
         not_honoured: blocks.into_iter().chain(order.blocks).chain(unread_templates(settings, &plan)).collect(),
-        owned: owner::refused(&plan),
+        owned: owner::refused(&plan, showing.verbose),
         too_many: of_app.blocks,
         unread_members: of_app.hindrances,
         ..Foreseen::default()

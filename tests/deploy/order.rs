@@ -386,3 +386,39 @@ fn members_are_deleted_in_the_order_of_their_live_annotations() {
     app(&[kept()], &["--prune=yes"]).code(0).stdout_contains("1 deleted");
     assert_eq!(control_plane().get(&bed.config_map_path("kept")).0, 200);
 }
+
+#[test]
+fn a_rule_that_a_deploy_without_an_app_does_not_wait_for_is_said() {
+    let bed = prepared();
+    let mut job = object(&bed, "Job", "migrate", &json!({GROUP: "migrations"}));
+    job["apiVersion"] = "batch/v1".into();
+    let containers = json!([{"name": "a", "image": "a"}]);
+    job["spec"] = json!({"template": {"spec": {"restartPolicy": "Never", "containers": containers}}});
+    let after = json!({RULE: "upsert after upserting migrations"});
+    let later = [config_map(&bed, "settings", after.clone()), config_map(&bed, "more", after)];
+    write(&bed, &[&[job.clone()][..], &later].concat());
+    let deploy = |flags: &[&str]| bed.deploy(control_plane().kubeconfig("admin"), flags).run();
+    let notice = "is written when job.batch/migrate";
+    let output = deploy(&["--dry-run"]);
+    output.code(0).stderr_contains(notice).stderr_contains("not when it is ready").stderr_contains("-a NAME");
+    output.stderr_contains("manifests.yaml:3:").stderr_contains(RULE);
+    assert_eq!(output.stderr.matches("not when it is ready").count(), 1, "{output}");
+    // It is as it says: nobody runs the Job, and the rest is written.
+    deploy(&[]).code(0).stderr_contains(notice).stdout_contains("3 created");
+    // An unchanged Job that is not ready is awaited.
+    write(
+        &bed,
+        &[job.clone(), config_map(&bed, "settings", json!({RULE: "upsert after upserting migrations", "a": "b"}))],
+    );
+    let output = deploy(&["--wait-timeout=1s"]);
+    output.code(5).stdout_contains("job.batch/migrate");
+    output.contains_nowhere("not when it is ready");
+    // A deploy that waits, or that need not wait, or that was told not to.
+    let fast = config_map(&bed, "first", json!({GROUP: "migrations"}));
+    let other = config_map(&bed, "second", json!({RULE: "upsert after upserting migrations"}));
+    job["metadata"]["name"] = "other".into();
+    for (first, flag) in [(&job, "--wait=false"), (&job, "--wait"), (&fast, "--wait=crds")] {
+        write(&bed, &[first.clone(), other.clone()]);
+        deploy(&["--dry-run", flag]).code(0).contains_nowhere("not when it is ready");
+    }
+}

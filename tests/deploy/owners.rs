@@ -157,3 +157,32 @@ fn a_controller_that_writes_meanwhile_does_not_keep_the_marks() {
     let metadata = control_plane().get(&path).1["metadata"].clone();
     assert_eq!((&metadata["labels"], &metadata["annotations"]), (&Value::Null, &json!({"example.com/tick": "1"})));
 }
+
+#[test]
+fn of_many_objects_of_one_owner_the_first_are_named() {
+    let bed = Bed::new();
+    std::fs::create_dir(bed.folder.path().join("live")).unwrap();
+    let names = |count: usize| (1..=count).map(|number| format!("map-{number}")).collect::<Vec<_>>();
+    let refused = |count: usize, flags: &[&str]| {
+        let manifests =
+            names(count).iter().map(|name| object(&bed, name, "new", &json!({})).to_string()).collect::<Vec<_>>();
+        bed.write("manifests.yaml", &manifests.join("\n---\n"));
+        for name in names(count) {
+            let live = object(&bed, &name, "old", &marks(&bed, "applyset", &name)).to_string();
+            bed.write(&format!("live/{name}.yaml"), &live);
+        }
+        let output = bed.deploy("none".into(), &["--target", "dir:live"]).args(flags).run();
+        output.code(3);
+        // Lines are wrapped.
+        output.stdout.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ")
+    };
+    let is_named = |text: &str, number: usize| text.contains(&format!("configmap/map-{number} -n"));
+    let one = refused(1, &[]);
+    assert!(one.contains("change it where that tool reads it, or take it over with") && !one.contains("them"), "{one}");
+    let many = refused(8, &[]);
+    assert!(many.contains(", … and 3 more (-v lists all) belong to another ApplySet (applyset-other-v1)"), "{many}");
+    assert!(many.contains("change them where that tool reads them, or take them over with"), "{many}");
+    assert!(is_named(&many, 5) && !(6..=8).any(|number| is_named(&many, number)), "{many}");
+    let all = refused(8, &["-v"]);
+    assert!((1..=8).all(|number| is_named(&all, number)) && !all.contains("more"), "{all}");
+}

@@ -9,6 +9,7 @@ pub mod rule;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod unawaited;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +68,8 @@ pub struct Said {
     /// Rules that this deploy cannot keep.
     pub blocks: Vec<Problem>,
     pub notices: Vec<Problem>,
+    /// Rules after which objects are written before others are ready, because the deploy does not wait for that.
+    pub unawaited: Vec<Problem>,
     /// Pairs of objects whose default order a rule reverses, for verbose output.
     pub turned: Vec<Problem>,
 }
@@ -127,6 +130,9 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: 
     let orderings = read(&objects, bindings)?;
     let mut said = Said { notices: unread_orders(&objects), ..Said::default() };
     said.notices.extend(unmatched(&objects, &orderings));
+    if !waits {
+        said.unawaited = unawaited::rules(changes, &orderings);
+    }
 
     let is_written = |index: &usize| changes[*index].is_written();
     let Defaults { sets, of } = defaults::of(changes, waits);
