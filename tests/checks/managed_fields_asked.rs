@@ -63,15 +63,15 @@ fn an_apply_that_managed_fields_prevent_is_a_finding_of_the_dry_run() {
     bed.live(&bed.one_version(strings(&["a"])));
     eventually("the server uses the CRD without v2", || (apply(&bed, "one", &object).0 == 500).then_some(()));
 
-    let (errors, unchecked) = said(&check(&[&object], DRY_RUN).code(3));
+    let (errors, unchecked) = said(check(&[&object], DRY_RUN).code(3));
     assert_eq!((errors.len(), unchecked.len()), (1, 0), "{errors:#?} {unchecked:?}");
     assert!(text(&errors[0]["message"]).contains("invalid group/version"), "{errors:#?}");
     // Both checks find it; it is reported once.
-    let (both_checks, _) = said(&check(&[&object], "CustomResourceValidation,AdmissionDryRun").code(3));
+    let (both_checks, _) = said(check(&[&object], "CustomResourceValidation,AdmissionDryRun").code(3));
     assert_eq!(both_checks.len(), 1, "{both_checks:#?}");
     assert_eq!(text(&both_checks[0]["rule"]), "ManifestObjectRefused");
     // The deploy itself adds v2 again.
-    assert_eq!(said(&check(&[&both, &object], DRY_RUN).code(0)), (vec![], vec![]));
+    assert_eq!(said(check(&[&both, &object], DRY_RUN).code(0)), (vec![], vec![]));
 
     assert_eq!(move_entries(&text(&errors[0]["help"])), 1);
     assert_eq!(apply(&bed, "one", &object).0, 200);
@@ -120,7 +120,7 @@ fn a_manager_keeps_its_fields_when_its_entries_move_to_the_same_version() {
     };
     assert_eq!(entries().len(), 4);
 
-    let (errors, _) = said(&check(&[&crd(&["v1"])], VALIDATION).code(3));
+    let (errors, _) = said(check(&[&crd(&["v1"])], VALIDATION).code(3));
     assert_eq!(move_entries(&text(&errors[0]["help"])), 1);
     let entry = |subresource: &str, owned: [&str; 2]| {
         ("v1".to_owned(), subresource.to_owned(), owned.map(str::to_owned).to_vec())
@@ -166,7 +166,7 @@ fn whether_a_converted_object_fits_the_versions_in_its_managed_fields_is_asked_o
     let (one, plain) = (bed.object("one", &json!({"a": "y"})), bed.object("plain", &json!({"a": "y"})));
     let nothing = (vec![], vec![]);
     for checks in [VALIDATION, DRY_RUN] {
-        assert_eq!(said(&check(&[&one, &plain], checks).code(0)), nothing, "{checks}");
+        assert_eq!(said(check(&[&one, &plain], checks).code(0)), nothing, "{checks}");
     }
     // The deploy changes the schema of v2: the server cannot be asked yet.
     let (errors, unchecked) = said(&check(&[&crd(&["a"]), &one, &plain], VALIDATION));
@@ -177,7 +177,7 @@ fn whether_a_converted_object_fits_the_versions_in_its_managed_fields_is_asked_o
     bed.live(&crd(&["a"]));
     eventually("the server uses the new schema", || (apply(&bed, "one", &one).0 == 500).then_some(()));
     for checks in [VALIDATION, DRY_RUN, "CustomResourceValidation,AdmissionDryRun"] {
-        let (errors, unchecked) = said(&check(&[&one, &plain], checks).code(3));
+        let (errors, unchecked) = said(check(&[&one, &plain], checks).code(3));
         assert_eq!((errors.len(), unchecked.len()), (1, 0), "{checks}: {errors:#?} {unchecked:?}");
         assert!(text(&errors[0]["message"]).contains(".spec.b: field not declared in schema"), "{errors:#?}");
         assert!(text(&errors[0]["help"]).contains("kubectl get "), "{errors:#?}");
@@ -186,7 +186,7 @@ fn whether_a_converted_object_fits_the_versions_in_its_managed_fields_is_asked_o
     mode.store(DROPS, Ordering::Relaxed);
     assert_eq!(apply(&bed, "one", &one).0, 200);
     for checks in [VALIDATION, DRY_RUN] {
-        assert_eq!(said(&check(&[&one, &plain], checks).code(0)), nothing, "{checks}");
+        assert_eq!(said(check(&[&one, &plain], checks).code(0)), nothing, "{checks}");
     }
     mode.store(FAILS, Ordering::Relaxed);
     assert_eq!(apply(&bed, "one", &one).0, 500);
