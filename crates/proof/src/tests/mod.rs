@@ -54,6 +54,49 @@ fn types() {
     ]);
 }
 
+/// A bound beside a factor decides only the multiples between both bounds.
+#[test]
+fn bounds_beside_a_factor() {
+    let of = |kind: &str, factor: &Value, more: Value| {
+        let mut schema = json!({"type": kind, "multipleOf": factor});
+        schema.as_object_mut().expect("a schema").extend(more.as_object().expect("keywords").clone());
+        schema
+    };
+    let fives = |more: Value| of("integer", &json!(5), more);
+    let numbers = |more: Value| of("number", &json!(5), more);
+    let tenths = |more: Value| of("number", &json!(0.1), more);
+    both_ways(&[
+        (fives(json!({"maximum": 12})), fives(json!({"maximum": 10})), Equal, Equal),
+        (fives(json!({"maximum": 14})), fives(json!({"maximum": 9})), Narrowing, Widening),
+        (fives(json!({"maximum": 10})), fives(json!({"maximum": 15, "exclusiveMaximum": true})), Equal, Equal),
+        (fives(json!({"maximum": 10})), fives(json!({"maximum": 10, "exclusiveMaximum": true})), Narrowing, Widening),
+        (fives(json!({"maximum": -1})), fives(json!({"maximum": -5})), Equal, Equal),
+        (fives(json!({"maximum": -5})), fives(json!({"maximum": -6})), Narrowing, Widening),
+        (fives(json!({"minimum": -12})), fives(json!({"minimum": -10})), Equal, Equal),
+        (fives(json!({"minimum": -12})), fives(json!({"minimum": -10, "exclusiveMinimum": true})), Narrowing, Widening),
+        (fives(json!({"maximum": 0})), fives(json!({"maximum": 5, "exclusiveMaximum": true})), Equal, Equal),
+        (fives(json!({"minimum": 1, "maximum": 4})), fives(json!({"minimum": 6, "maximum": 9})), Equal, Equal),
+        // Larger factors are not decided.
+        (
+            of("integer", &json!(1000), json!({"maximum": 1999})),
+            of("integer", &json!(1000), json!({"maximum": 1000})),
+            Undecided,
+            Widening,
+        ),
+        (
+            of("integer", &json!(6), json!({"maximum": 10})),
+            of("integer", &json!(3), json!({"maximum": 8})),
+            Widening,
+            Narrowing,
+        ),
+        // The server takes 10.000000005 for a multiple of 5, and compares the number itself with the bound.
+        (numbers(json!({"maximum": 12})), numbers(json!({"maximum": 10})), Narrowing, Widening),
+        (numbers(json!({"maximum": 12})), numbers(json!({"maximum": 9.5})), Narrowing, Widening),
+        (tenths(json!({"maximum": 0.35})), tenths(json!({"maximum": 0.3})), Narrowing, Widening),
+        (tenths(json!({"maximum": 0.35})), tenths(json!({"maximum": 0.25})), Narrowing, Widening),
+    ]);
+}
+
 #[test]
 fn bounds() {
     both_ways(&[
