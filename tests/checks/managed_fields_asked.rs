@@ -169,7 +169,7 @@ fn whether_a_converted_object_fits_the_versions_in_its_managed_fields_is_asked_o
         assert_eq!(said(check(&[&one, &plain], checks).code(0)), nothing, "{checks}");
     }
     // The deploy changes the schema of v2: the server cannot be asked yet.
-    let (errors, unchecked) = said(check(&[&crd(&["a"]), &one, &plain], VALIDATION));
+    let (errors, unchecked) = said(&check(&[&crd(&["a"]), &one, &plain], VALIDATION));
     assert!(errors.iter().all(|error| error["rule"] == "ExistingDataPruned"), "{errors:#?}");
     assert_eq!(unchecked.len(), 1, "{unchecked:?}");
     assert!(unchecked[0].contains("entries at v2"), "{unchecked:?}");
@@ -191,7 +191,7 @@ fn whether_a_converted_object_fits_the_versions_in_its_managed_fields_is_asked_o
     mode.store(FAILS, Ordering::Relaxed);
     assert_eq!(apply(&bed, "one", &one).0, 500);
     for checks in [VALIDATION, DRY_RUN] {
-        let (errors, unchecked) = said(check(&[&one, &plain], checks));
+        let (errors, unchecked) = said(&check(&[&one, &plain], checks));
         assert_eq!((errors.len(), unchecked.len()), (0, 1), "{checks}: {errors:#?} {unchecked:?}");
         assert!(unchecked[0].contains("conversion webhook for"), "{unchecked:?}");
     }
