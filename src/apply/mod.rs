@@ -5,6 +5,7 @@
 //! server refuses it if the object has changed since. A failure or an interrupt stops the deploy between objects. The result
 //! of each object is known, and running the same command again continues.
 
+mod applied;
 pub mod delete;
 mod leaving;
 mod logs;
@@ -24,7 +25,6 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::app::last_applied::Mark;
 use crate::cluster::{IN_FLIGHT, Target};
 use crate::finding::ApplyResult;
 use crate::plan::graph::Step;
@@ -34,6 +34,7 @@ use crate::readiness::State;
 use crate::readiness::rules::WaitRule;
 use crate::resource::Live;
 use crate::text;
+pub use applied::Applied;
 use observe::Observer;
 pub use one::{NotWritten, Written, apply_one};
 pub use ready::Reached;
@@ -98,53 +99,6 @@ pub struct Waiting<'a> {
     pub total: usize,
     /// Lines about the objects that are not ready, why, and what waits for them. Only with [`ApplyOptions::shows_waits`].
     pub unready: &'a [String],
-}
-
-/// The result of a deploy.
-#[derive(Debug, Default)]
-pub struct Applied {
-    /// The result of each change of the plan, in their order.
-    pub results: Vec<ApplyResult>,
-    /// The uids of the objects that were written, in the same order.
-    pub uids: Vec<Option<String>>,
-    /// See [`Written::mark`], by the index of the change.
-    pub marks: BTreeMap<usize, Mark>,
-    /// See [`Written::was_there`]: the indices of such changes.
-    pub were_there: BTreeSet<usize>,
-    /// Why the deploy stopped; empty if it did not.
-    pub problems: Vec<Problem>,
-    /// Objects that were written and then failed, or were not ready in time.
-    pub unready: Vec<Problem>,
-    /// Notices about objects that were written.
-    pub notices: Vec<Problem>,
-    /// The objects that were awaited, by the index of their change.
-    pub waits: BTreeMap<usize, Reached>,
-    /// The user interrupted the deploy between two objects or during a wait.
-    pub interrupted: bool,
-}
-
-impl Applied {
-    /// The result of a deploy that wrote nothing.
-    pub fn not_reached(plan: &Plan) -> Self {
-        let result = |change: &Change| match change.action {
-            _ if change.desired.bundle.is_some() => ApplyResult::LeftToOlm,
-            Action::Unchanged => ApplyResult::Unchanged,
-            Action::Skip => ApplyResult::Skipped,
-            _ => ApplyResult::NotReached,
-        };
-        let results: Vec<ApplyResult> = plan.changes.iter().map(result).collect();
-        Applied { uids: vec![None; results.len()], results, ..Applied::default() }
-    }
-
-    /// The result of a deploy that wrote at most one object, before all others: see [`ApplyOptions::written`].
-    pub fn begun(plan: &Plan, written: Option<&(usize, Live)>) -> Self {
-        let mut applied = Applied::not_reached(plan);
-        if let Some((index, live)) = written {
-            applied.results[*index] = ApplyResult::Applied;
-            applied.uids[*index] = Some(live.uid.clone());
-        }
-        applied
-    }
 }
 
 /// The pause before an object is tried again because a webhook did not answer.

@@ -1,31 +1,32 @@
-//! What kapp's own configuration has (`kapp deploy-config`) and gantry does without being told, although it does not read such
-//! rules. Users pass that configuration along with their own.
+//! Recognises rules of kapp's default configuration that gantry does not need to read.
 //!
-//! Source: "Config" in kapp's documentation, and what `kapp deploy-config` prints. The rules are known by what they are able to do, not by
-//! their words, which differ between versions of kapp.
+//! Some users pass the output of `kapp deploy-config` together with their own configuration. Some of its rules ask for what
+//! gantry does anyway. They are recognised by what they can do, because their text differs between versions of kapp.
+//!
+//! Source: "Config" in kapp's documentation, and the output of `kapp deploy-config`.
 
 use serde_json::{Value, json};
 
-/// Whether a rebase rule is a ytt overlay that can do no more than to keep entries of `secrets` and `imagePullSecrets` of
-/// ServiceAccounts, which controllers add. A server-side apply leaves the entries of others alone.
+/// Whether a rebase rule is a ytt overlay that can only keep entries in `secrets` and `imagePullSecrets` of
+/// ServiceAccounts, as added by controllers. A server-side apply keeps the entries of other managers.
 pub(super) fn keeps_secrets_of_service_accounts(rule: &Value) -> bool {
     let of_service_accounts = json!([{"apiVersionKindMatcher": {"apiVersion": "v1", "kind": "ServiceAccount"}}]);
     let Some(overlay) = rule["ytt"]["overlayContractV1"]["overlay.yml"].as_str() else { return false };
-    let is_alone = |value: &Value, keys: &[&str]| {
+    let has_only = |value: &Value, keys: &[&str]| {
         value.as_object().is_some_and(|map| map.keys().all(|key| keys.contains(&key.as_str())))
     };
     rule["resourceMatchers"] == of_service_accounts
-        && is_alone(rule, &["ytt", "resourceMatchers"])
-        && is_alone(&rule["ytt"], &["overlayContractV1"])
-        && is_alone(&rule["ytt"]["overlayContractV1"], &["overlay.yml"])
-        && overlay.lines().all(is_of_secrets)
+        && has_only(rule, &["ytt", "resourceMatchers"])
+        && has_only(&rule["ytt"], &["overlayContractV1"])
+        && has_only(&rule["ytt"]["overlayContractV1"], &["overlay.yml"])
+        && overlay.lines().all(only_keeps_secrets)
 }
 
-/// Whether a line of an overlay is a comment, code that writes nothing, or of the lists of names of secrets.
-fn is_of_secrets(line: &str) -> bool {
+/// Whether a line of an overlay is a comment, code that writes nothing, or part of the lists of names of Secrets.
+fn only_keeps_secrets(line: &str) -> bool {
     let line = line.trim();
     if let Some(code) = line.strip_prefix("#@") {
-        // `#@overlay/remove`, `#@overlay/replace` and the like do more than to add.
+        // `#@overlay/remove`, `#@overlay/replace` and others do more than add.
         return !code.starts_with("overlay/") || code.starts_with("overlay/match ");
     }
     matches!(line, "" | "---" | "secrets:" | "imagePullSecrets:")
@@ -33,8 +34,8 @@ fn is_of_secrets(line: &str) -> bool {
         || line.strip_prefix("- name: #@ ").is_some_and(|name| !name.contains(['\n', '#']))
 }
 
-/// Where a Pod names ConfigMaps and Secrets. `*` is `{allIndexes: true}`.
-const OF_PODS: [(&str, &str); 13] = [
+/// The paths in the spec of a Pod at which ConfigMaps and Secrets are named. `*` stands for `{allIndexes: true}`.
+const POD_REFERENCES: [(&str, &str); 13] = [
     ("ConfigMap", "containers.*.env.*.valueFrom.configMapKeyRef"),
     ("ConfigMap", "containers.*.envFrom.*.configMapRef"),
     ("ConfigMap", "initContainers.*.env.*.valueFrom.configMapKeyRef"),
@@ -50,7 +51,7 @@ const OF_PODS: [(&str, &str); 13] = [
     ("Secret", "volumes.*.projected.sources.*.secret"),
 ];
 
-/// Whether `templateRules` name only references to ConfigMaps and Secrets that [`crate::app::versions`] follows.
+/// Whether `templateRules` contain only references to ConfigMaps and Secrets that [`crate::app::versions`] follows anyway.
 pub(super) fn are_followed(rules: &Value) -> bool {
     let Some(rules) = rules.as_array() else { return false };
     rules.iter().all(|rule| {
@@ -71,8 +72,8 @@ fn is_followed(kind: &str, reference: &Value) -> bool {
         Some(key) => key.unwrap_or_default(),
     };
     let expected = if path.ends_with("volumes.*.secret") { "secretName" } else { "name" };
-    let is_of_pod = |path: &str| OF_PODS.contains(&(kind, path));
-    let is_there = match path
+    let is_of_pod = |path: &str| POD_REFERENCES.contains(&(kind, path));
+    let is_known = match path
         .strip_prefix("spec.template.spec.")
         .or_else(|| path.strip_prefix("spec.jobTemplate.spec.template.spec."))
     {
@@ -83,10 +84,10 @@ fn is_followed(kind: &str, reference: &Value) -> bool {
         }
         None => false,
     };
-    is_there && name_key == expected
+    is_known && name_key == expected
 }
 
-/// The path in one line; `None` where it leads to one item of a list.
+/// The path as text; `None` if it selects a single item of a list.
 fn path(steps: &Value) -> Option<String> {
     let step = |step: &Value| match step {
         Value::String(key) => Some(key.clone()),
@@ -96,7 +97,7 @@ fn path(steps: &Value) -> Option<String> {
     Some(steps.as_array()?.iter().map(step).collect::<Option<Vec<_>>>()?.join("."))
 }
 
-/// The kinds that matchers name; `None` where they say more than kinds.
+/// The kinds that the matchers select; `None` if they do not select by kind alone.
 fn kinds(matchers: &Value) -> Option<Vec<&str>> {
     let mut kinds = Vec::new();
     for matcher in matchers.as_array()? {
@@ -125,7 +126,7 @@ mod tests {
         #@overlay/match by=overlay.subset({\"name\": kept}),when=0\n- name: #@ kept\n";
 
     #[test]
-    fn an_overlay_that_keeps_secrets_of_service_accounts_is_known_whatever_its_words() {
+    fn an_overlay_that_only_keeps_secrets_is_recognised_by_what_it_does() {
         assert!(keeps_secrets_of_service_accounts(&overlay(KEEPS)));
         for (from, to) in [
             ("secrets:\n", "automountServiceAccountToken: false\n"),
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_followed_where_every_rule_names_one_of_those_of_pods() {
+    fn references_are_followed_if_every_rule_is_about_pods() {
         let all = json!({"allIndexes": true});
         let workloads = json!([{"anyMatcher": {"matchers": [
             {"apiVersionKindMatcher": {"apiVersion": "apps/v1", "kind": "Deployment"}},

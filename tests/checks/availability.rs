@@ -335,7 +335,7 @@ fn policies_of_an_older_server_are_found_at_its_version() {
 }
 
 #[test]
-fn whoever_may_not_read_crds_deploys_their_objects_all_the_same() {
+fn a_user_who_may_not_read_crds_can_deploy_their_objects() {
     let (cp, bed) = (control_plane(), Bed::new());
     cp.apply_yaml(&bed.namespace());
     cp.apply_yaml(

@@ -387,7 +387,7 @@ fn what_the_crd_itself_says_needs_no_server() {
 }
 
 #[test]
-fn whoever_may_not_look_is_told_so() {
+fn a_user_without_the_right_to_look_sees_that() {
     let bed = Conversion::new();
     let webhook = webhook(rename);
     let crd = bed.live(&webhook.conversion()).crd(&webhook.conversion());

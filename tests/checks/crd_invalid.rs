@@ -18,7 +18,7 @@ fn crd(bed: &Bed, conversion: &Value, max_items: u64) -> Value {
 }
 
 /// The results of `gantry check` for the CRD, and of the server's dry run of the same apply.
-fn said(bed: &Bed, crd: &Value) -> (Vec<String>, Vec<String>) {
+fn messages_of_both(bed: &Bed, crd: &Value) -> (Vec<String>, Vec<String>) {
     let cp = control_plane();
     bed.write("manifests.yaml", &serde_yaml::to_string(crd).expect("YAML"));
     let run = bed.gantry(cp.kubeconfig("admin"), &["check", "-f", "manifests.yaml", "-o", "json"]).run();
@@ -55,7 +55,7 @@ fn what_an_apply_keeps_of_the_live_crd_is_judged_with_it() {
     assert_eq!(status, 200, "{answer}");
 
     // The manifest does not set the CA, so it stays.
-    let (ours, theirs) = said(&bed, &crd(&bed, &webhook, 11));
+    let (ours, theirs) = messages_of_both(&bed, &crd(&bed, &webhook, 11));
     assert_eq!((ours, theirs), (vec![], vec![]));
     // Another manager owns a part of what the manifest no longer sets.
     let (status, answer) = cp.server_side_apply(&bed.crd_path(), "injector", &{
@@ -64,7 +64,7 @@ fn what_an_apply_keeps_of_the_live_crd_is_judged_with_it() {
         held
     });
     assert_eq!(status, 200, "{answer}");
-    let (ours, theirs) = said(&bed, &crd(&bed, &Value::Null, 11));
+    let (ours, theirs) = messages_of_both(&bed, &crd(&bed, &Value::Null, 11));
     assert_eq!(ours, theirs);
     assert!(ours[0].starts_with("spec.conversion.webhookClientConfig: Required value"), "{ours:?}");
     // No other manager owns it.
@@ -77,7 +77,7 @@ fn what_an_apply_keeps_of_the_live_crd_is_judged_with_it() {
         .0,
         200
     );
-    let (ours, theirs) = said(&bed, &crd(&bed, &Value::Null, 11));
+    let (ours, theirs) = messages_of_both(&bed, &crd(&bed, &Value::Null, 11));
     assert_eq!((ours, theirs), (vec![], vec![]));
 }
 
@@ -87,7 +87,7 @@ fn a_rule_that_may_cost_too_much_blocks_before_the_server_refuses_it() {
     bed.write("manifests.yaml", &serde_yaml::to_string(&crd(&bed, &Value::Null, 10)).expect("YAML"));
     bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run().code(0);
     for (max_items, count) in [(1_000, 0), (2_000, 1), (20_000, 3)] {
-        let (mut ours, mut theirs) = said(&bed, &crd(&bed, &Value::Null, max_items));
+        let (mut ours, mut theirs) = messages_of_both(&bed, &crd(&bed, &Value::Null, max_items));
         ours.sort();
         theirs.sort();
         assert_eq!(ours, theirs);

@@ -31,14 +31,14 @@ fn json_of(manifests: &[&Value]) -> Value {
 }
 
 /// Severity, rule and evidence of each finding.
-fn said(report: &Value) -> Vec<(String, String, Value)> {
-    let said = |finding: &Value| (text(&finding["severity"]), text(&finding["rule"]), finding["evidence"].clone());
-    findings(report).iter().map(said).collect()
+fn summaries(report: &Value) -> Vec<(String, String, Value)> {
+    let summary = |finding: &Value| (text(&finding["severity"]), text(&finding["rule"]), finding["evidence"].clone());
+    findings(report).iter().map(summary).collect()
 }
 
 fn only(report: &Value) -> (String, String, Value) {
-    let said = said(report);
-    let [one] = said.as_slice() else { panic!("{said:#?}") };
+    let summaries = summaries(report);
+    let [one] = summaries.as_slice() else { panic!("{summaries:#?}") };
     one.clone()
 }
 
@@ -100,7 +100,7 @@ fn a_removed_field_that_objects_set_stays_an_error_with_how_many_which_and_who()
     }
     let desired = bed.one_version(fields(json!({"size": string()})));
     let report = json_of(&[&desired]);
-    let [legacy, unused] = said(&report).try_into().expect("two findings");
+    let [legacy, unused] = summaries(&report).try_into().expect("two findings");
     assert_eq!((legacy.0.as_str(), unused.0.as_str()), ("error", "warning"), "each field by itself");
     let namespace = &bed.names.namespace;
     let example = |name: &str| json!({"namespace": namespace, "name": name});
@@ -246,7 +246,7 @@ fn each_kind_of_change_is_judged_by_what_it_does_to_objects() {
                 bed.create("good", &change.good);
                 let desired = bed.one_version(change.desired.clone());
                 let error = |report: &Value| {
-                    let found = said(report).into_iter().find(|(_, rule, _)| rule == change.rule);
+                    let found = summaries(report).into_iter().find(|(_, rule, _)| rule == change.rule);
                     found.unwrap_or_else(|| panic!("{}: {report:#}", change.rule))
                 };
                 let (severity, _, evidence) = error(&json_of(&[&desired]));
@@ -288,7 +288,7 @@ fn what_objects_cannot_show_stays_an_error() {
     let mut cluster = bed.one_version(fields(json!({"x": string()})));
     cluster["spec"]["scope"] = json!("Cluster");
     let scope =
-        said(&json_of(&[&cluster])).into_iter().find(|(_, rule, _)| rule == "NoScopeChange").expect("a finding");
+        summaries(&json_of(&[&cluster])).into_iter().find(|(_, rule, _)| rule == "NoScopeChange").expect("a finding");
     assert_eq!((scope.0.as_str(), &scope.2["examined"]), ("error", &json!("no")));
 }
 
@@ -407,7 +407,7 @@ fn a_change_that_is_proven_safe_is_not_listed_and_two_checks_share_one_list() {
         let output = run(proxy.kubeconfig("admin"), "check", &[&narrower], &[&["-o", "json"], flags].concat());
         let report = output.code(3).report();
         let evidence =
-            said(&report).into_iter().find(|(_, rule, _)| rule == "NoExistingFieldRemoved").expect("a finding").2;
+            summaries(&report).into_iter().find(|(_, rule, _)| rule == "NoExistingFieldRemoved").expect("a finding").2;
         assert_eq!((&evidence["objects"], &evidence["affectedObjects"]), (&json!(OBJECTS), &json!(3)), "{evidence}");
         assert!(text(&evidence["message"]).starts_with("3 of 1,201 objects set spec.b"), "{evidence}");
         (lists(&proxy), report)
@@ -443,7 +443,7 @@ fn with_a_conversion_webhook_each_version_is_judged_as_the_webhook_shows_it() {
     bed.create("one", &json!({"size": "s"}));
     let find = |crd: &Value| {
         let report = json_of(&[crd]);
-        said(&report).into_iter().find(|(_, rule, _)| rule == "NoExistingFieldRemoved").expect("a finding")
+        summaries(&report).into_iter().find(|(_, rule, _)| rule == "NoExistingFieldRemoved").expect("a finding")
     };
     let (severity, _, evidence) = find(&crd(fields(json!({"amount": string()}))));
     assert_eq!(severity, "warning", "{evidence}");
@@ -457,7 +457,7 @@ fn with_a_conversion_webhook_each_version_is_judged_as_the_webhook_shows_it() {
     let desired = crd(fields(json!({"amount": string()})));
     let (severity, _, evidence) = {
         let report = json_of(&[&desired, &bed.object("two", &json!({"size": "s"}))]);
-        said(&report).into_iter().find(|(_, rule, _)| rule == "NoExistingFieldRemoved").expect("a finding")
+        summaries(&report).into_iter().find(|(_, rule, _)| rule == "NoExistingFieldRemoved").expect("a finding")
     };
     assert_eq!((severity.as_str(), &evidence["examined"]), ("error", &json!("no")), "{evidence}");
     assert!(text(&evidence["message"]).contains("only the conversion webhook can convert it to v2"), "{evidence}");

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use crate::support::{Samples, affected, control_plane, eventually, fields, findings, names, said, say, text};
+use crate::support::{
+    Samples, affected, control_plane, eventually, fields, finding_id, finding_ids, findings, names, text,
+};
 use serde_json::{Value, json};
 
 /// The claim about one object, and which writes the server accepts once the desired CRD is in force.
@@ -222,9 +224,11 @@ fn lost_and_filled_in_fields_are_lost_and_filled_in_on_the_server() {
     let new = fields(json!({"kept": {"type": "string"}, "size": {"type": "integer", "default": 3}}));
     let moved = bed.crd(&[("v1", false, old()), ("v2", true, new)]);
     let report = bed.json(&moved);
-    let expected =
-        [say("ExistingDataPruned", "v2", "spec.gone"), say("ExistingObjectDefaultedDifferently", "v2", "spec.size")];
-    assert_eq!(said(&report), expected);
+    let expected = [
+        finding_id("ExistingDataPruned", "v2", "spec.gone"),
+        finding_id("ExistingObjectDefaultedDifferently", "v2", "spec.size"),
+    ];
+    assert_eq!(finding_ids(&report), expected);
     assert!(text(&findings(&report)[0]["message"]).contains("when next written: v2 becomes the storage version"));
 
     bed.live(&moved);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{Gantry, Output, Proxy, Webhook, control_plane, findings, isolated, said, say};
+use crate::support::{Gantry, Output, Proxy, Webhook, control_plane, finding_id, finding_ids, findings, isolated};
 use serde_json::{Value, json};
 
 /// A folder for manifests, and its own API group.
@@ -410,14 +410,18 @@ fn a_webhook_is_asked_for_the_objects_of_each_version() {
     create(&bed, "small", json!({"size": 1}));
     let output = check(&bed, &converted(&bed, &webhook.conversion(), 5, &["v1", "v2"]));
     let touched = "ExistingObjectRefusedWhenTouched";
-    assert_eq!(said(&output.report()), [say(touched, "v1", "spec.size"), say(touched, "v2", "spec.count")], "{output}");
+    assert_eq!(
+        finding_ids(&output.report()),
+        [finding_id(touched, "v1", "spec.size"), finding_id(touched, "v2", "spec.count")],
+        "{output}"
+    );
     let report = output.code(0).report();
     assert!(findings(&report).iter().all(|finding| finding["affected"]["objects"][0]["name"] == "big"));
     assert!(asked.load(Ordering::Relaxed) > 0);
 
     // The result of the webhook for a version that is not served yet is unknown.
     let output = check(&bed, &converted(&bed, &webhook.conversion(), 9, &["v1", "v2", "v3"]));
-    assert_eq!(said(&output.report()), [say("VersionNotJudged", "v3", "")], "{output}");
+    assert_eq!(finding_ids(&output.report()), [finding_id("VersionNotJudged", "v3", "")], "{output}");
     output.code(0);
 }
 
@@ -445,8 +449,11 @@ fn a_webhook_that_is_down_or_answers_nonsense_is_a_finding() {
         let output = check(&bed, &converted(&bed, &conversion, 5, &["v1", "v2"]));
         // Objects stored at v1 need no conversion and are still checked.
         assert_eq!(
-            said(&output.report()),
-            [say("ExistingObjectRefusedWhenTouched", "v1", "spec.size"), say("ObjectNotConverted", "v2", "")],
+            finding_ids(&output.report()),
+            [
+                finding_id("ExistingObjectRefusedWhenTouched", "v1", "spec.size"),
+                finding_id("ObjectNotConverted", "v2", "")
+            ],
             "{output}"
         );
         output.code(3);

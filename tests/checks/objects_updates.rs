@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Gantry, Isolated, Said, control_plane, eventually, isolated, said, sample_crd, say};
+use crate::support::{
+    FindingId, Gantry, Isolated, control_plane, eventually, finding_id, finding_ids, isolated, sample_crd,
+};
 use serde_json::{Value, json};
 
 /// A cluster-scoped CRD with these versions: name, served, schema of `spec`. The first is the storage version.
@@ -28,12 +30,12 @@ fn create(names: &Isolated, version: &str, name: &str, spec: &Value) -> u16 {
 }
 
 /// The findings for the CRD.
-fn found(crd: &Value) -> BTreeSet<Said> {
+fn found(crd: &Value) -> BTreeSet<FindingId> {
     let arguments = ["check", "-f", "-", "--preflight", "CustomResourceValidation", "-o", "json"];
     let gantry = Gantry::new().kubeconfig(control_plane().kubeconfig("admin")).args(arguments);
     let report = gantry.stdin(crd.to_string()).run().report();
     assert_eq!(report["checks"][0]["unchecked"], Value::Null, "{report}");
-    said(&report).into_iter().collect()
+    finding_ids(&report).into_iter().collect()
 }
 
 #[test]
@@ -50,13 +52,13 @@ fn rules_that_only_an_update_comes_to_are_told_beside_what_it_is_forgiven() {
         // A rule on `spec` behind a wrong type; for a new object the server reports only the type.
         (
             fields(json!({"type": "string"}), json!([{"rule": "!has(self.z) || self.z < 5"}])),
-            vec![say(on_update, "v1", "spec.x"), say(on_update, "v1", "spec")],
+            vec![finding_id(on_update, "v1", "spec.x"), finding_id(on_update, "v1", "spec")],
             [true, false],
         ),
         // A rule that cannot be evaluated on the existing value is never tolerated.
         (
             fields(json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.size() < 3"}]}), json!([])),
-            vec![say(on_update, "v1", "spec.x")],
+            vec![finding_id(on_update, "v1", "spec.x")],
             [false, false],
         ),
         // A transition rule that never holds, next to a bound.
@@ -65,7 +67,7 @@ fn rules_that_only_an_update_comes_to_are_told_beside_what_it_is_forgiven() {
                 json!({"type": "integer", "maximum": 5, "x-kubernetes-validations": [{"rule": "self > oldSelf"}]}),
                 json!([]),
             ),
-            vec![say(touched, "v1", "spec.x"), say(on_update, "v1", "spec.x")],
+            vec![finding_id(touched, "v1", "spec.x"), finding_id(on_update, "v1", "spec.x")],
             [false, false],
         ),
     ];
@@ -164,7 +166,8 @@ fn what_a_version_says_is_new_to_objects_once_it_is_served() {
     cp.apply_yaml(&of(false).to_string());
     let object = json!({"a": "x", "b": "y"});
     assert_eq!(create(&names, "v1", "one", &object), 201);
-    let expected = [say("ExistingObjectRefusedOnUpdate", "v2", "spec.c"), say("ExistingDataPruned", "v2", "spec.b")];
+    let expected =
+        [finding_id("ExistingObjectRefusedOnUpdate", "v2", "spec.c"), finding_id("ExistingDataPruned", "v2", "spec.b")];
     assert_eq!(found(&of(true)), BTreeSet::from(expected));
     cp.apply_yaml(&of(true).to_string());
     let read = eventually("v2 is served", || {
@@ -194,7 +197,7 @@ fn an_object_is_judged_as_the_version_shows_it_that_it_is_converted_to() {
     let path = format!("{}/one", collection(&names, "v2"));
     assert_eq!(cp.get(&path).1["spec"], json!({"x": {"b": {}, "n": 7}}));
     let desired = of(json!({"maxProperties": 1}));
-    assert_eq!(found(&desired), BTreeSet::from([say("ExistingObjectRefusedWhenTouched", "v2", "spec.x")]));
+    assert_eq!(found(&desired), BTreeSet::from([finding_id("ExistingObjectRefusedWhenTouched", "v2", "spec.x")]));
     cp.apply_yaml(&desired.to_string());
     eventually("the new schema is in force", || (create(&names, "v2", "two", &object) == 422).then_some(()));
     assert_eq!(cp.patch(&path, &json!({"spec": {"y": "set"}})).0, 200);
@@ -224,7 +227,7 @@ fn what_is_wrong_today_and_forgiven_less_tomorrow_is_told() {
     let mut desired = of(limit(), json!({"type": "integer"}));
     desired["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["n"]["default"] =
         json!(3);
-    let refused = say("ExistingObjectRefusedOnUpdate", "v2", "spec");
+    let refused = finding_id("ExistingObjectRefusedOnUpdate", "v2", "spec");
     assert!(found(&desired).contains(&refused), "{:?}", found(&desired));
     cp.apply_yaml(&desired.to_string());
     let label = json!({"metadata": {"labels": {"a": "c"}}});
@@ -245,10 +248,10 @@ fn a_value_of_another_kind_refuses_every_apply_of_its_object() {
     let other_field = sample(&names, "v1", "one", &json!({"y": "set"}));
     assert_eq!(cp.server_side_apply(&path, "other", &other_field).0, 200);
     let number = json!({"type": "number", "maximum": 5});
-    let touched = say("ExistingObjectRefusedWhenTouched", "v1", "spec.x");
+    let touched = finding_id("ExistingObjectRefusedWhenTouched", "v1", "spec.x");
     assert_eq!(found(&of(number)), BTreeSet::from([touched]), "a number is no other kind than an integer");
     let desired = of(json!({"type": "string"}));
-    assert_eq!(found(&desired), BTreeSet::from([say("ExistingObjectRefusedOnUpdate", "v1", "spec.x")]));
+    assert_eq!(found(&desired), BTreeSet::from([finding_id("ExistingObjectRefusedOnUpdate", "v1", "spec.x")]));
     cp.apply_yaml(&desired.to_string());
     eventually("an apply is refused", || {
         let (status, answer) = cp.server_side_apply(&path, "other", &other_field);
@@ -256,5 +259,5 @@ fn a_value_of_another_kind_refuses_every_apply_of_its_object() {
     });
     assert_eq!(cp.patch(&path, &json!({"spec": {"y": "more"}})).0, 200, "another update");
     let manifest = sample(&names, "v1", "one", &json!({"y": "set"}));
-    assert_eq!(found(&manifest), BTreeSet::from([say("ManifestObjectRefused", "v1", "spec.x")]));
+    assert_eq!(found(&manifest), BTreeSet::from([finding_id("ManifestObjectRefused", "v1", "spec.x")]));
 }

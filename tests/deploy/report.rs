@@ -1,4 +1,4 @@
-//! The output of real runs: JSON that is valid by its schema, and no harmful text, whoever wrote it.
+//! The output of real runs: JSON that is valid by its schema, and no harmful text from any source.
 
 use std::path::Path;
 

@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use crate::generator::{Random, crds};
+use crate::generator::{Random, break_crd, crds};
 use crate::judges::{Answer, Oracle, Tally, as_live};
 use crate::support::{control_plane, eventually, isolated};
 use serde::Deserialize;
@@ -47,7 +47,7 @@ fn new_crds_are_judged_as_the_server_does() {
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(at as u64));
         let mut crd = crds::crd(&mut random, &group, &format!("New{}", at % 10));
         for _ in 0..random.below(4) {
-            crds::break_crd(&mut random, &mut crd);
+            break_crd(&mut random, &mut crd);
         }
         let answer = created(&mut oracle, &crd);
         tally.compare("new", &crd, None, answer);
@@ -72,7 +72,7 @@ fn changed_crds_are_judged_as_the_server_does() {
         for _ in 0..UPDATES {
             let mut new = live.crd.clone();
             for _ in 0..random.below(3) {
-                crds::break_crd(&mut random, &mut new);
+                break_crd(&mut random, &mut new);
             }
             new["metadata"]["name"] = live.crd["metadata"]["name"].clone();
             let answer = live.updated(&mut oracle, &mut new);
@@ -107,7 +107,7 @@ impl Live {
         if random.chance(50) {
             let mut stored = live.clone();
             for _ in 0..1 + random.below(2) {
-                crds::break_crd(random, &mut stored);
+                break_crd(random, &mut stored);
             }
             stored["metadata"] = live["metadata"].clone();
             live = stored;

@@ -6,6 +6,7 @@
 // Each test binary uses its own part of this module.
 #![allow(dead_code, unused_imports)]
 
+mod broken;
 pub mod crds;
 mod edits;
 mod grammar;
@@ -15,6 +16,7 @@ mod schemas;
 mod texts;
 mod values;
 
+pub use broken::break_crd;
 pub use edits::{edited, rule};
 pub use rules::{ruled_schema, ruled_value};
 pub use schemas::{EVERYDAY_FORMATS, FORMATS, PATTERNS, schema};

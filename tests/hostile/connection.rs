@@ -123,7 +123,7 @@ fn a_plugin_that_leaves_a_child_behind() {
     let script = format!("sleep 100000 & echo $! > {}; printf '%s' '{answer}'", pid.display());
     // The child keeps standard output and standard error open.
     hostile.gantry(hostile.plugin(&script)).run().code(0);
-    let asked = hostile.server.asked();
+    let asked = hostile.server.requests();
     assert!(asked.iter().all(|asked| asked.headers["authorization"] == "Bearer some-token"), "{asked:?}");
     let pid = std::fs::read_to_string(pid).expect("the plugin ran").trim().to_owned();
     eventually("the child of the plugin is ended", || {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::{Asked, Bed, Does, Gantry, Mock, Output, control_plane};
+use crate::support::{Bed, Gantry, Mock, Output, Reply, Request, control_plane};
 use serde_json::{Value, json};
 
 /// The number of kills of deploys to each target.
@@ -151,47 +151,47 @@ const PATHS: [&str; 5] = [
 ];
 
 /// The request, without the parts that differ between runs.
-fn endpoint(asked: &Asked) -> String {
+fn endpoint(asked: &Request) -> String {
     let keys: BTreeSet<&str> = asked.query.split('&').map(|pair| pair.split('=').next().unwrap_or(pair)).collect();
     format!("{} {} {:?}", asked.method, asked.path, keys)
 }
 
-fn faults() -> Vec<(&'static str, Does)> {
+fn faults() -> Vec<(&'static str, Reply)> {
     let head = |more: &str| format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{more}\r\n");
     let page = "<html><body>Log in</body></html>";
-    let answer = |code, kind, body: &str| Does::Answer(code, kind, body.to_owned());
+    let answer = |code, kind, body: &str| Reply::Answer(code, kind, body.to_owned());
     vec![
-        ("closes", Does::Bytes(Vec::new())),
-        ("resets", Does::Reset),
-        ("500", Does::refuse(500, "InternalError", "something broke")),
-        ("503", Does::refuse(503, "ServiceUnavailable", "not now")),
-        ("429", Does::refuse(429, "TooManyRequests", "later")),
-        ("401", Does::refuse(401, "Unauthorized", "Unauthorized")),
-        ("403", Does::refuse(403, "Forbidden", "forbidden: User \"admin\" cannot do that")),
-        ("404", Does::refuse(404, "NotFound", "not found")),
-        ("409", Does::refuse(409, "Conflict", "conflict")),
-        ("422", Does::refuse(422, "Invalid", "invalid")),
+        ("closes", Reply::Bytes(Vec::new())),
+        ("resets", Reply::Reset),
+        ("500", Reply::refuse(500, "InternalError", "something broke")),
+        ("503", Reply::refuse(503, "ServiceUnavailable", "not now")),
+        ("429", Reply::refuse(429, "TooManyRequests", "later")),
+        ("401", Reply::refuse(401, "Unauthorized", "Unauthorized")),
+        ("403", Reply::refuse(403, "Forbidden", "forbidden: User \"admin\" cannot do that")),
+        ("404", Reply::refuse(404, "NotFound", "not found")),
+        ("409", Reply::refuse(409, "Conflict", "conflict")),
+        ("422", Reply::refuse(422, "Invalid", "invalid")),
         ("text 500", answer(500, "text/plain", "boom")),
         ("garbage", answer(200, "application/json", "\u{1}garbage{")),
-        ("no HTTP", Does::Bytes(b"SSH-2.0-x\r\n\r\n".to_vec())),
+        ("no HTTP", Reply::Bytes(b"SSH-2.0-x\r\n\r\n".to_vec())),
         ("half JSON", answer(200, "application/json", "{\"kind\": \"List\", \"metadata\": {")),
         ("other JSON", answer(200, "application/json", "[1, 2, 3]")),
         ("empty object", answer(200, "application/json", "{}")),
         ("null", answer(200, "application/json", "null")),
-        ("truncated", Does::Bytes(head("content-length: 1000\r\n").into_bytes())),
-        ("endless", Does::Endless(head("").into_bytes(), vec![b' '; 1 << 20], Duration::ZERO)),
-        ("slow", Does::Endless(head("").into_bytes(), vec![b' '], Duration::from_millis(20))),
-        ("hangs", Does::Hang),
+        ("truncated", Reply::Bytes(head("content-length: 1000\r\n").into_bytes())),
+        ("endless", Reply::Endless(head("").into_bytes(), vec![b' '; 1 << 20], Duration::ZERO)),
+        ("slow", Reply::Endless(head("").into_bytes(), vec![b' '], Duration::from_millis(20))),
+        ("hangs", Reply::Hang),
         ("wrong type", answer(200, "application/octet-stream", "{}")),
         ("empty", answer(200, "application/json", "")),
         ("HTML", answer(200, "text/html", page)),
         ("HTML 502", answer(502, "text/html", page)),
-        ("loses its answer", Does::LoseAnswer),
+        ("loses its answer", Reply::LoseAnswer),
     ]
 }
 
 /// A server with the CRD in its older form, and a deploy to it.
-fn deploy(plan: impl Fn(&Asked) -> Option<Does> + Send + Sync + 'static) -> (Output, Mock, Option<Value>) {
+fn deploy(plan: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static) -> (Output, Mock, Option<Value>) {
     let bed = Bed::new();
     bed.write("manifests.yaml", &deployed());
     let server = Mock::start(plan);
@@ -229,7 +229,7 @@ fn wrong(run: &Output, server: &Mock, report: Option<&Value>) -> Option<String> 
         object.is_some_and(|object| path != PATHS[1] || object.to_string().contains("20"))
     };
     let changes = report["changes"].as_array().cloned().unwrap_or_default();
-    let wrote = server.asked().iter().any(Asked::is_write);
+    let wrote = server.requests().iter().any(Request::is_write);
     let errors = said.lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>();
     if errors.iter().collect::<BTreeSet<_>>().len() != errors.len() {
         return Some("an error is said twice".into());
@@ -266,9 +266,9 @@ fn faults_of_a_server_at_every_endpoint() {
     let (run, server, report) = deploy(|_| None);
     run.code(0);
     assert_eq!(wrong(&run, &server, report.as_ref()), None, "{run}");
-    let endpoints: BTreeSet<String> = server.asked().iter().map(endpoint).collect();
+    let endpoints: BTreeSet<String> = server.requests().iter().map(endpoint).collect();
     let faults = faults();
-    let cases: Vec<(&String, &(&str, Does))> =
+    let cases: Vec<(&String, &(&str, Reply))> =
         endpoints.iter().flat_map(|endpoint| faults.iter().map(move |fault| (endpoint, fault))).collect();
     let (next, codes, found) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()), Mutex::new(Vec::new()));
     thread::scope(|scope| {

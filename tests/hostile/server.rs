@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::{Asked, Bed, Does, Gantry, Mock, Output};
+use crate::support::{Bed, Gantry, Mock, Output, Reply, Request};
 use serde_json::json;
 
 /// Far more than a run needs, and far less than an endless answer would need.
@@ -20,15 +20,15 @@ struct Run {
 
 impl Run {
     /// A deploy of these manifests.
-    fn of(manifests: &str, plan: impl Fn(&Asked) -> Option<Does> + Send + Sync + 'static) -> Self {
+    fn of(manifests: &str, plan: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static) -> Self {
         let bed = Bed::new();
         bed.write("manifests.yaml", manifests);
         Run { bed, server: Mock::start(plan) }
     }
 
     /// A deploy of one ConfigMap; the plan applies to the request that reads it.
-    fn reading(does: impl Fn() -> Does + Send + Sync + 'static) -> Self {
-        let is_read = |asked: &Asked| asked.method == "GET" && asked.path.ends_with("/configmaps/a");
+    fn reading(does: impl Fn() -> Reply + Send + Sync + 'static) -> Self {
+        let is_read = |asked: &Request| asked.method == "GET" && asked.path.ends_with("/configmaps/a");
         Self::of(CONFIG_MAP, move |asked| is_read(asked).then(&does))
     }
 
@@ -44,7 +44,7 @@ impl Run {
         let said = format!("{}{}", run.stdout, run.stderr);
         let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("error: ")).collect();
         assert_eq!(errors, [format!("error: {message}")], "{run}");
-        assert!(!self.server.asked().iter().any(Asked::is_write), "{run}");
+        assert!(!self.server.requests().iter().any(Request::is_write), "{run}");
         run
     }
 }
@@ -53,8 +53,8 @@ const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, n
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
 
-fn endless(head: &str, again: impl Into<Vec<u8>>) -> Does {
-    Does::Endless(head.as_bytes().to_vec(), again.into(), Duration::ZERO)
+fn endless(head: &str, again: impl Into<Vec<u8>>) -> Reply {
+    Reply::Endless(head.as_bytes().to_vec(), again.into(), Duration::ZERO)
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_body_without_an_end() {
     let run = Run::reading(move || endless("HTTP/1.1 500 X\r\ncontent-type: text/plain\r\n\r\n", text_too.clone()));
     let url = run.server.url().to_owned();
     run.fails(run.gantry(), &format!("the response from {url} is larger than 4 MiB; gantry stopped reading it"));
-    let first = |asked: &Asked| asked.path == "/api/v1";
+    let first = |asked: &Request| asked.path == "/api/v1";
     let run =
         Run::of(CONFIG_MAP, move |asked| first(asked).then(|| endless(&format!("{HEAD}\r\n["), "0,".repeat(1 << 19))));
     let url = run.server.url().to_owned();
@@ -86,7 +86,7 @@ fn a_packed_body_that_unpacks_to_more_than_the_memory() {
     let packed = std::fs::read(packed).expect("what gzip wrote");
     let head = format!("{HEAD}content-encoding: gzip\r\ncontent-length: {}\r\n\r\n", packed.len());
     let answer = [head.into_bytes(), packed].concat();
-    let run = Run::reading(move || Does::Bytes(answer.clone()));
+    let run = Run::reading(move || Reply::Bytes(answer.clone()));
     // gantry requests no compression from a loopback address; this address is another name for this machine.
     let url = run.server.url().replace("127.0.0.1", "0.0.0.0");
     let kubeconfig = crate::support::changed(
@@ -100,7 +100,7 @@ fn a_packed_body_that_unpacks_to_more_than_the_memory() {
 
 #[test]
 fn an_answer_that_drips() {
-    let drip = |head: &str, drop: &str| Does::Endless(head.into(), drop.into(), Duration::from_millis(20));
+    let drip = |head: &str, drop: &str| Reply::Endless(head.into(), drop.into(), Duration::from_millis(20));
     for (head, drop) in [
         (format!("{HEAD}\r\n"), " "),
         (HEAD.to_owned(), "x"),
@@ -111,7 +111,7 @@ fn an_answer_that_drips() {
         let gantry = run.gantry().env("GANTRY_TIMEOUTS__REQUEST", "1s");
         run.fails(gantry, &format!("no answer from {} within 1 s", run.server.address()));
     }
-    let run = Run::reading(|| Does::Hang);
+    let run = Run::reading(|| Reply::Hang);
     let gantry = run.gantry().env("GANTRY_TIMEOUTS__REQUEST", "1s");
     run.fails(gantry, &format!("no answer from {} within 1 s", run.server.address()));
 }
@@ -130,7 +130,7 @@ fn headers_without_an_end() {
         "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
         "HTTP/9.9 200 OK\r\n\r\n",
     ] {
-        let run = Run::reading(|| Does::Bytes(bytes.into()));
+        let run = Run::reading(|| Reply::Bytes(bytes.into()));
         let url = run.server.url().to_owned();
         run.fails(run.gantry(), &format!("{url} does not answer like a Kubernetes API server (not valid HTTP)"));
     }
@@ -146,7 +146,7 @@ fn objects_that_no_reader_can_read() {
     for data in ["[".repeat(1 << 20) + &"]".repeat(1 << 20), "1e999".to_owned(), r#""\ud800""#.to_owned()] {
         let answer = object(&data);
         let what = if data.starts_with('[') { "JSON nested too deeply" } else { "not an object" };
-        let run = Run::reading(move || Does::Answer(200, "application/json", answer.clone()));
+        let run = Run::reading(move || Reply::Answer(200, "application/json", answer.clone()));
         let url = run.server.url().to_owned();
         run.fails(run.gantry(), &format!("{url} does not answer like a Kubernetes API server (200, {what})"));
     }
@@ -157,7 +157,7 @@ fn objects_that_no_reader_can_read() {
 fn a_dry_run_that_answers_nonsense() {
     for body in ["", "garbage", "[1", r#"{"a": 1e999}"#] {
         let run = Run::of(CONFIG_MAP, move |asked| {
-            asked.query.contains("dryRun=All").then(|| Does::Answer(200, "application/json", body.into()))
+            asked.query.contains("dryRun=All").then(|| Reply::Answer(200, "application/json", body.into()))
         });
         run.server.put("/api/v1/namespaces/default", json!({"metadata": {"name": "default", "uid": "n"}}));
         let run = run.gantry().args(["--preflight", "AdmissionDryRun"]).run();
@@ -184,8 +184,8 @@ spec:
 }
 
 /// The answer to a list: no objects, and a continue token.
-fn page(token: &str) -> Does {
-    Does::json(200, json!({"kind": "List", "metadata": {"continue": token}, "items": []}))
+fn page(token: &str) -> Reply {
+    Reply::json(200, json!({"kind": "List", "metadata": {"continue": token}, "items": []}))
 }
 
 #[test]
@@ -193,14 +193,15 @@ fn a_list_of_crds_that_gets_nowhere() {
     // This many objects are listed instead of read one by one.
     let manifests: Vec<String> = (0..129).map(|number| crd(&format!("sample{number}"), "{type: string}")).collect();
     let manifests = manifests.join("---\n");
-    let is_list = |asked: &Asked| asked.path.ends_with("/customresourcedefinitions") && asked.query.contains("limit=");
+    let is_list =
+        |asked: &Request| asked.path.ends_with("/customresourcedefinitions") && asked.query.contains("limit=");
     let says = |run: &Run, why: &str| {
         let url = run.server.url().to_owned();
         run.fails(
             run.gantry(),
             &format!("{url} sends an endless list of customresourcedefinitions.apiextensions.k8s.io: {why}"),
         );
-        let lists = run.server.asked().into_iter().filter(is_list).count();
+        let lists = run.server.requests().into_iter().filter(is_list).count();
         assert!(lists <= 103, "{lists}");
     };
     let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page("same")));
@@ -218,21 +219,22 @@ fn a_list_of_crds_that_gets_nowhere() {
 }
 
 /// Returns the server's answer to a request, or `None` for the answer of a real server.
-type Plan = Box<dyn Fn(&Asked) -> Option<Does> + Send + Sync>;
+type Plan = Box<dyn Fn(&Request) -> Option<Reply> + Send + Sync>;
 
 #[test]
 fn a_list_of_objects_that_gets_nowhere() {
-    let is_list = |asked: &Asked| asked.path.ends_with("/samples") && asked.query.contains("limit=");
+    let is_list = |asked: &Request| asked.path.ends_with("/samples") && asked.query.contains("limit=");
     let expired = |token: &str| {
         let metadata = json!({"continue": token});
-        Does::json(
+        Reply::json(
             410,
             json!({"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
             "message": "The provided continue parameter is too old", "reason": "Expired", "code": 410}),
         )
     };
-    let count =
-        |asked: &Asked| asked.query.split("continue=").nth(1).map_or(0, |token| token.parse::<u32>().unwrap_or(0)) + 1;
+    let count = |asked: &Request| {
+        asked.query.split("continue=").nth(1).map_or(0, |token| token.parse::<u32>().unwrap_or(0)) + 1
+    };
     let says = |plan: Plan, why: &str| {
         let run = Run::of(&crd("sample", "{type: string, maxLength: 1}"), plan);
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/samples.example.com";
@@ -248,7 +250,7 @@ fn a_list_of_objects_that_gets_nowhere() {
         let said = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(why), "{why}\n{out}");
         out.code(1).contains_nowhere("panicked");
-        let lists = run.server.asked().into_iter().filter(is_list).count();
+        let lists = run.server.requests().into_iter().filter(is_list).count();
         assert!((2..=210).contains(&lists), "{lists} lists\n{out}");
     };
     let nowhere = |why: &str| format!("sends an endless list of samples.example.com: {why}");
@@ -264,14 +266,14 @@ fn a_list_of_objects_that_gets_nowhere() {
         &nowhere("page after page is empty"),
     );
     // Expired, restarted, an object, expired, …
-    let renewed = move |asked: &Asked| {
+    let renewed = move |asked: &Request| {
         let number = count(asked);
         let item =
             json!({"apiVersion": "example.com/v1", "kind": "sample", "metadata": {"name": "x", "namespace": "n"}});
         match number % 2 {
             0 => expired(&number.to_string()),
             _ => {
-                Does::json(200, json!({"kind": "List", "metadata": {"continue": number.to_string()}, "items": [item]}))
+                Reply::json(200, json!({"kind": "List", "metadata": {"continue": number.to_string()}, "items": [item]}))
             }
         }
     };
@@ -286,14 +288,15 @@ fn a_list_of_objects_that_gets_nowhere() {
 #[test]
 fn a_page_that_is_too_long_becomes_shorter() {
     let manifests: Vec<String> = (0..129).map(|number| crd(&format!("sample{number}"), "{type: string}")).collect();
-    let is_list = |asked: &Asked| asked.path.ends_with("/customresourcedefinitions") && asked.query.contains("limit=");
-    let large = move |asked: &Asked| match asked.query.contains("limit=100") {
+    let is_list =
+        |asked: &Request| asked.path.ends_with("/customresourcedefinitions") && asked.query.contains("limit=");
+    let large = move |asked: &Request| match asked.query.contains("limit=100") {
         true => endless(&format!("{HEAD}\r\n{{\"a\": \""), "x".repeat(1 << 20)),
-        false => Does::json(200, json!({"kind": "List", "metadata": {}, "items": []})),
+        false => Reply::json(200, json!({"kind": "List", "metadata": {}, "items": []})),
     };
     let run = Run::of(&manifests.join("---\n"), move |asked| is_list(asked).then(|| large(asked)));
     run.gantry().arg("--dry-run").run().code(0);
-    let lists: Vec<String> = run.server.asked().into_iter().filter(is_list).map(|asked| asked.query).collect();
+    let lists: Vec<String> = run.server.requests().into_iter().filter(is_list).map(|asked| asked.query).collect();
     assert_eq!(lists, ["limit=100", "limit=10"]);
 }
 
@@ -302,13 +305,13 @@ fn a_page_that_is_too_long_becomes_shorter() {
 fn a_server_that_is_busy_for_ever() {
     let manifests: Vec<String> =
         (0..100).map(|number| CONFIG_MAP.replace("name: a", &format!("name: a{number}"))).collect();
-    let is_read = |asked: &Asked| asked.method == "GET" && asked.path.contains("/configmaps/");
+    let is_read = |asked: &Request| asked.method == "GET" && asked.path.contains("/configmaps/");
     let run = Run::of(&manifests.join("---\n"), move |asked| {
-        is_read(asked).then(|| Does::refuse(429, "TooManyRequests", "Too many requests, please try again later."))
+        is_read(asked).then(|| Reply::refuse(429, "TooManyRequests", "Too many requests, please try again later."))
     });
     let out = run.gantry().run();
     out.code(1).stderr_contains("is overloaded (429); gave up after several attempts").contains_nowhere("panicked");
-    let reads = run.server.asked().into_iter().filter(is_read).count();
+    let reads = run.server.requests().into_iter().filter(is_read).count();
     // Sixteen requests run at the same time, and each of them waits.
     assert!((100..=16 * 6 + 100).contains(&reads), "{reads}");
 }
@@ -372,7 +375,7 @@ fn our_own_token_is_in_no_words_of_the_server() {
         let said = words.clone();
         let run = Run::of(CONFIG_MAP, move |asked| {
             assert!(!asked.path.starts_with('/') || asked.headers["authorization"] == format!("Bearer {TOKEN}"));
-            asked.is_write().then(|| Does::refuse(500, "InternalError", &format!("who is {said}?")))
+            asked.is_write().then(|| Reply::refuse(500, "InternalError", &format!("who is {said}?")))
         });
         let out = run.bed.deploy(run.server.kubeconfig(run.bed.folder.path(), TOKEN), &[]).run();
         is_hidden(out.code(1), TOKEN, &secret);
@@ -381,8 +384,8 @@ fn our_own_token_is_in_no_words_of_the_server() {
     let warning = format!(
         "HTTP/1.1 404 X\r\nwarning: 299 - \"{TOKEN} is deprecated\"\r\ncontent-type: text/plain\r\ncontent-length: 0\r\n\r\n"
     );
-    let kind = Does::Answer(200, Box::leak(format!("text/{TOKEN}").into_boxed_str()), "x".into());
-    for does in [Does::Bytes(warning.into()), kind] {
+    let kind = Reply::Answer(200, Box::leak(format!("text/{TOKEN}").into_boxed_str()), "x".into());
+    for does in [Reply::Bytes(warning.into()), kind] {
         let run = Run::reading(move || does.clone());
         let out = run.bed.deploy(run.server.kubeconfig(run.bed.folder.path(), TOKEN), &[]).run();
         is_hidden(&out, TOKEN, TOKEN);
@@ -397,7 +400,7 @@ fn values_of_secrets_are_in_no_words_of_the_server() {
     for (words, secret) in altered(VALUE) {
         let said = words.clone();
         let run = Run::of(&manifest, move |asked| {
-            asked.is_write().then(|| Does::refuse(422, "Invalid", &format!("the password is {said}, which is weak")))
+            asked.is_write().then(|| Reply::refuse(422, "Invalid", &format!("the password is {said}, which is weak")))
         });
         is_hidden(run.gantry().run().code(1), VALUE, &secret);
     }

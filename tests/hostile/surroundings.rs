@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::support::{Asked, Bed, Does, Gantry, Mock, eventually};
+use crate::support::{Bed, Gantry, Mock, Reply, Request, eventually};
 
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {key: x}\n";
 
@@ -36,7 +36,7 @@ fn a_variable_that_is_not_utf_8() {
     }
     let run = gantry().env("GANTRY_CONTXT", broken).run();
     run.code(2).stderr_contains("unknown environment variable GANTRY_CONTXT").stderr_contains("GANTRY_CONTEXT?");
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
     // Variables of other programs can have any value.
     gantry().env("OTHER", broken).env("GANTRY_TEST_X", broken).run().code(0);
 }
@@ -54,7 +54,7 @@ fn a_home_whose_name_is_not_utf_8() {
         run.code(2).stderr_contains("error: unknown key \"zzz\"").stderr_contains("config.yaml:3:1\n");
         fs::remove_dir_all(&home).unwrap();
     }
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_process_that_may_open_few_files() {
         run.code(1).contains_nowhere("panicked").stderr_contains("error: cannot start: Too many open files");
         run.stderr_contains("ulimit");
     }
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
     gantry(64).run().code(0);
 }
 
@@ -94,11 +94,11 @@ fn a_process_that_may_start_few_threads() {
 
 #[test]
 fn a_second_interrupt_says_how_much_was_applied() {
-    let is_last = |asked: &Asked| asked.is_write() && asked.path.ends_with("/a5");
-    let server = Mock::start(move |asked| is_last(asked).then_some(Does::Hang));
+    let is_last = |asked: &Request| asked.is_write() && asked.path.ends_with("/a5");
+    let server = Mock::start(move |asked| is_last(asked).then_some(Reply::Hang));
     let bed = bed(&many(20));
     let mut run = bed.deploy(server.kubeconfig(bed.folder.path(), "unused"), &[]).spawn();
-    let writes = || server.asked().into_iter().filter(Asked::is_write).count();
+    let writes = || server.requests().into_iter().filter(Request::is_write).count();
     eventually("all objects are sent", || (writes() == 20).then_some(()));
     run.interrupt();
     run.wait_for_stderr("press Ctrl-C again to quit immediately");
@@ -199,7 +199,7 @@ fn no_report_is_written_over_a_file_that_is_read() {
         }
         assert!(texts() == before, "{report}");
     }
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
 
     // Also if that file itself has the error.
     let broken = |name: &str, text: &str, output: &str, code: i32| {

@@ -1,5 +1,8 @@
 //! The folder that represents a cluster, through the library as a deploy uses it.
 
+mod broken;
+mod lists;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -370,67 +373,6 @@ fn the_version_an_object_is_written_at_does_not_make_it_another() {
     assert_eq!(live.raw.value()["apiVersion"], "test.example.com/v1");
 }
 
-#[test]
-fn every_broken_file_is_named_and_so_is_an_object_that_is_there_twice() {
-    let broken = folder(&[("a.yaml", "kind: [\n"), ("b/c.yaml", "x: }\n"), ("ok.yaml", CRD)]);
-    let error = DirTarget::open(broken.path()).err().unwrap();
-    let mut files: Vec<&str> =
-        error.problems().iter().map(|problem| problem.at.as_ref().unwrap().file.as_str()).collect();
-    files.dedup();
-    assert_eq!(files.len(), 2, "{error}");
-    assert!(files[0].ends_with("a.yaml") && files[1].ends_with("c.yaml"), "{error}");
-    assert!(error.problems().iter().all(|problem| problem.at.as_ref().unwrap().line > 0));
-
-    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
-    let twice = folder(&[("a.yaml", map), ("b.yaml", &map.replace("name: a", "name: a, namespace: default"))]);
-    let error = DirTarget::open(twice.path()).err().unwrap().to_string();
-    assert!(error.contains("is defined twice in this folder") && error.contains("b.yaml:1"), "{error}");
-}
-
-#[test]
-fn a_live_crd_that_no_server_could_hold_is_an_error_and_not_an_empty_comparison() {
-    let head =
-        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c}\nspec: {}\n";
-    for (crd, message) in [
-        (head.to_owned(), "customresourcedefinition/a.b.c cannot be read: spec.versions is missing"),
-        (CRD.replace("  scope: ", "  scoop: "), "cannot be read: spec.scope is missing"),
-        (CRD.replace("k8s.io/v1\n", "k8s.io/v1beta1\n"), "uses apiVersion apiextensions.k8s.io/v1beta1"),
-    ] {
-        let folder = folder(&[("crd.yaml", &crd)]);
-        let error = DirTarget::open(folder.path()).err().unwrap();
-        assert!(error.to_string().ends_with(message), "{error}");
-        assert_eq!(error.problems()[0].at.as_ref().unwrap().line, 1);
-    }
-}
-
-#[test]
-fn a_missing_folder_is_an_error_with_a_next_step_and_an_empty_one_is_not() {
-    let folder = folder(&[]);
-    open(&folder);
-    let missing = folder.path().join("clutser");
-    let error = DirTarget::open(&missing).err().unwrap();
-    assert!(error.problems()[0].help.as_ref().unwrap().contains("mkdir"));
-    assert!(!missing.exists());
-    fs::write(&missing, "").unwrap();
-    assert!(DirTarget::open(&missing).err().unwrap().to_string().ends_with("is not a folder"));
-}
-
-#[test]
-fn what_a_killed_run_left_behind_is_ignored_and_cleared_by_the_next_write() {
-    let folder = folder(&[(".gantry-abc.tmp", "kind: [")]);
-    let target = open(&folder);
-    assert_eq!(file_names(folder.path()), [".gantry-abc.tmp"]);
-    apply(&target, &config_map("a", json!({}))).unwrap();
-    assert_eq!(file_names(folder.path()), ["configmap_default_a.yaml"]);
-}
-
-#[test]
-fn a_left_over_file_goes_without_a_write() {
-    let folder = folder(&[(".gantry-abc.tmp", "data: {password: x}"), ("a.yaml", "")]);
-    open(&folder).remove_leftovers();
-    assert_eq!(file_names(folder.path()), ["a.yaml"]);
-}
-
 #[cfg(unix)]
 #[test]
 fn the_file_of_a_new_secret_is_its_owners_alone() {
@@ -470,15 +412,6 @@ fn what_another_process_writes_between_two_applies_is_seen() {
 }
 
 #[test]
-fn a_folder_that_is_gone_is_a_clear_refusal() {
-    let folder = folder(&[]);
-    let target = open(&folder);
-    fs::remove_dir(folder.path()).unwrap();
-    let message = refusal(apply(&target, &config_map("a", json!({}))));
-    assert!(message.starts_with("cannot read "), "{message}");
-}
-
-#[test]
 fn a_name_that_is_taken_by_another_file_is_left_alone() {
     let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n";
     let folder = folder(&[("ConfigMap_default_a.yaml", other)]);
@@ -511,104 +444,6 @@ fn writes_to_one_file_from_many_threads_all_arrive() {
     }
 }
 
-fn samples(version: &str) -> Resource {
-    Resource {
-        group: "test.example.com".into(),
-        version: version.into(),
-        kind: "Sample".into(),
-        plural: "samples".into(),
-        namespaced: true,
-    }
-}
-
-/// The objects of a list, page by page.
-fn list(target: &DirTarget, request: &ListRequest<'_>) -> Result<Vec<Vec<Value>>, ListError> {
-    let mut pages = target.list(request);
-    let mut listed = Vec::new();
-    while let Some(page) = pages.next_page()? {
-        listed.push(page.items().map(|item| serde_json::from_str(item).unwrap()).collect());
-    }
-    Ok(listed)
-}
-
-#[test]
-fn objects_are_listed_as_a_server_would_list_them() {
-    let sample = |version: &str, namespace: &str, name: &str| {
-        format!(
-            "---\n{{apiVersion: test.example.com/{version}, kind: Sample, metadata: {{name: {name}{namespace}}}, spec: {{size: 1}}}}\n"
-        )
-    };
-    let in_b = ", namespace: b";
-    let folder = folder(&[
-        ("crd.yaml", &crd(&["v1", "v2"]).to_string()),
-        ("z.yaml", &[sample("v1", in_b, "two"), sample("v2", "", "three"), sample("v1", in_b, "one")].concat()),
-        ("a.yaml", &format!("{}---\n{}", sample("v2", ", labels: {a: b}", "four"), config_map("one", json!({})))),
-    ]);
-    let target = open(&folder);
-    let resource = samples("v2");
-
-    let pages = list(&target, &ListRequest::of(&resource, 3)).unwrap();
-    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [3, 1]);
-    let listed: Vec<Value> = pages.into_iter().flatten().collect();
-    let names: Vec<String> =
-        listed.iter().map(|o| format!("{}/{}", o["metadata"]["namespace"], o["metadata"]["name"])).collect();
-    assert_eq!(names, [r#""b"/"one""#, r#""b"/"two""#, r#""default"/"four""#, r#""default"/"three""#]);
-    for object in &listed {
-        assert_eq!((&object["apiVersion"], &object["kind"]), (&json!("test.example.com/v2"), &json!("Sample")));
-        assert_eq!(object["spec"], json!({"size": 1}));
-    }
-
-    let of_b = list(&target, &ListRequest { namespace: Some("b"), ..ListRequest::of(&resource, 9) }).unwrap();
-    assert_eq!(of_b[0].len(), 2);
-    let labelled =
-        list(&target, &ListRequest { label_selector: Some("a in (b)"), ..ListRequest::of(&resource, 9) }).unwrap();
-    assert_eq!(labelled[0][0]["metadata"]["name"], "four");
-    assert_eq!(labelled.concat().len(), 1);
-
-    let mut pages = target.list(&ListRequest::of(&resource, 3));
-    assert_eq!(pages.next_page().unwrap().unwrap().remaining(), Some(1));
-    // Objects that are written during a list are not part of it.
-    apply(&target, &crd(&["v1", "v2", "v3"])).unwrap();
-    assert_eq!(pages.next_page().unwrap().unwrap().remaining(), None);
-    assert!(pages.next_page().unwrap().is_none() && pages.next_page().unwrap().is_none());
-}
-
-#[test]
-fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
-    let object = r#"{apiVersion: test.example.com/v1, kind: Sample, metadata: {name: one}}"#;
-    let mut webhook = crd(&["v1", "v2"]);
-    webhook["spec"]["conversion"] = json!({"strategy": "Webhook"});
-    let folder = folder(&[("crd.yaml", &webhook.to_string()), ("one.yaml", object)]);
-    let target = open(&folder);
-
-    // Nothing needs a conversion.
-    assert_eq!(list(&target, &ListRequest::of(&samples("v1"), 9)).unwrap().concat().len(), 1);
-    let resource = samples("v2");
-    let mut pages = target.list(&ListRequest::of(&resource, 9));
-    let error = pages.next_page().unwrap_err();
-    let ListError::Conversion { problem, .. } = &error else { panic!("{error:?}") };
-    assert_eq!(
-        problem.to_string(),
-        format!(
-            "{}:1: sample.test.example.com/one is stored at test.example.com/v1, not at the requested \
-             test.example.com/v2: the conversion webhook must convert it, and a folder cannot call the webhook",
-            folder.path().join("one.yaml").display()
-        )
-    );
-    assert_eq!(pages.next_page().unwrap_err(), error);
-
-    for (group, version) in [("test.example.com", "v9"), ("nowhere.example.com", "v1")] {
-        let resource = Resource { group: group.into(), ..samples(version) };
-        let error = list(&target, &ListRequest::of(&resource, 9)).unwrap_err();
-        let ListError::NotServed(problem) = error else { panic!("{error:?}") };
-        assert_eq!(problem.message, format!("the folder does not serve kind Sample at {group}/{version}"));
-    }
-
-    let request = ListRequest { label_selector: Some("a=b=c"), ..ListRequest::of(&resource, 9) };
-    let ListError::Other(problem) = list(&target, &request).unwrap_err() else { panic!() };
-    assert_eq!(problem.message, "\"a=b=c\" is not a label selector: found '=', expected: ',' or 'end of string'");
-}
-
 /// The built binary, isolated from the environment of the tests.
 fn gantry(work: &Path, args: &[&str]) -> (Option<i32>, String) {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_gantry"))
@@ -636,20 +471,4 @@ fn thousands_of_objects_are_created_and_then_unchanged() {
     assert_eq!(file_names(&folder.path().join("cluster")).len(), 1 + OBJECTS);
     let (code, said) = gantry(folder.path(), &deploy);
     assert!(code == Some(0) && said.contains("unchanged 3000 (3000 ConfigMap)"), "{code:?} {said}");
-}
-
-#[test]
-fn a_left_over_file_is_removed_when_a_deploy_starts_and_left_alone_by_what_only_looks() {
-    let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}";
-    let folder =
-        folder(&[("cluster/.gantry-abc.tmp", "password: x"), ("cluster/a.yaml", manifest), ("a.yaml", manifest)]);
-    let cluster = folder.path().join("cluster");
-    let look = ["-f", "a.yaml", "--target", "dir:cluster"];
-    for command in [&["check"][..], &["deploy", "--dry-run"]] {
-        let (code, said) = gantry(folder.path(), &[command, &look].concat());
-        assert_eq!((code, file_names(&cluster).len()), (Some(0), 2), "{said}");
-    }
-    let (code, said) = gantry(folder.path(), &[&["deploy"][..], &look].concat());
-    assert!(code == Some(0) && said.contains("unchanged 1 (1 ConfigMap)"), "{code:?} {said}");
-    assert_eq!(file_names(&cluster), ["a.yaml"]);
 }

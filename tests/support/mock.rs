@@ -18,7 +18,7 @@ use gantry_testbed::kubeconfig;
 
 /// A received request.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Request {
     pub method: String,
     pub path: String,
     /// Without the question mark; empty if there is none.
@@ -28,7 +28,7 @@ pub struct Asked {
     pub body: String,
 }
 
-impl Asked {
+impl Request {
     /// Whether the server would store something for this request.
     pub fn is_write(&self) -> bool {
         self.method == "PATCH" && !self.query.contains("dryRun=All")
@@ -37,7 +37,7 @@ impl Asked {
 
 /// How the server handles a request.
 #[derive(Clone, Debug)]
-pub enum Does {
+pub enum Reply {
     /// Status code, content type, body.
     Answer(u16, &'static str, String),
     /// Sends these bytes, and then closes the connection.
@@ -52,14 +52,14 @@ pub enum Does {
     LoseAnswer,
 }
 
-impl Does {
+impl Reply {
     pub fn json(code: u16, body: Value) -> Self {
-        Does::Answer(code, "application/json", body.to_string())
+        Reply::Answer(code, "application/json", body.to_string())
     }
 
     /// A `Status` like that of an API server's refusal.
     pub fn refuse(code: u16, reason: &str, message: &str) -> Self {
-        Does::json(
+        Reply::json(
             code,
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
                 "reason": reason, "code": code}),
@@ -67,7 +67,7 @@ impl Does {
     }
 }
 
-type Plan = dyn Fn(&Asked) -> Option<Does> + Send + Sync;
+type Plan = dyn Fn(&Request) -> Option<Reply> + Send + Sync;
 
 /// The server; it stops when dropped.
 pub struct Mock {
@@ -77,7 +77,7 @@ pub struct Mock {
 
 struct State {
     plan: Box<Plan>,
-    asked: Mutex<Vec<Asked>>,
+    received: Mutex<Vec<Request>>,
     /// The stored objects by their paths.
     objects: Mutex<BTreeMap<String, Value>>,
     is_over: AtomicBool,
@@ -89,12 +89,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Mock {
     /// A server that follows `plan`, and behaves normally if that returns `None`.
-    pub fn start(plan: impl Fn(&Asked) -> Option<Does> + Send + Sync + 'static) -> Self {
+    pub fn start(plan: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
         let url = format!("http://{}", listener.local_addr().expect("the port of a listener"));
         let state = Arc::new(State {
             plan: Box::new(plan),
-            asked: Mutex::default(),
+            received: Mutex::default(),
             objects: Mutex::default(),
             is_over: AtomicBool::new(false),
         });
@@ -128,8 +128,8 @@ impl Mock {
         path
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
-        lock(&self.state.asked).clone()
+    pub fn requests(&self) -> Vec<Request> {
+        lock(&self.state.received).clone()
     }
 
     /// The object that is stored at a path.
@@ -155,19 +155,19 @@ impl State {
     fn serve(&self, stream: &TcpStream) -> Option<()> {
         let (mut reader, mut writer) = (BufReader::new(stream), stream);
         loop {
-            let asked = read(&mut reader)?;
-            lock(&self.asked).push(asked.clone());
-            match (self.plan)(&asked).unwrap_or_else(|| self.answer(&asked)) {
-                Does::Answer(code, kind, body) => {
+            let request = read(&mut reader)?;
+            lock(&self.received).push(request.clone());
+            match (self.plan)(&request).unwrap_or_else(|| self.answer(&request)) {
+                Reply::Answer(code, kind, body) => {
                     let head =
                         format!("HTTP/1.1 {code} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n", body.len());
                     writer.write_all(&[head.as_bytes(), body.as_bytes()].concat()).ok()?;
                 }
-                Does::Bytes(bytes) => {
+                Reply::Bytes(bytes) => {
                     writer.write_all(&bytes).ok()?;
                     return stream.shutdown(Shutdown::Both).ok();
                 }
-                Does::Endless(first, again, pause) => {
+                Reply::Endless(first, again, pause) => {
                     writer.write_all(&first).ok()?;
                     while !self.is_over.load(Ordering::Relaxed) {
                         writer.write_all(&again).ok()?;
@@ -175,40 +175,40 @@ impl State {
                     }
                     return None;
                 }
-                Does::Hang => {
+                Reply::Hang => {
                     // Waits until the other side closes the connection.
                     let _ = reader.read(&mut [0]);
                     return None;
                 }
-                Does::Reset => {
+                Reply::Reset => {
                     writer.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n").ok()?;
                     socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).ok()?;
                     return None;
                 }
-                Does::LoseAnswer => {
-                    self.answer(&asked);
+                Reply::LoseAnswer => {
+                    self.answer(&request);
                     return stream.shutdown(Shutdown::Both).ok();
                 }
             }
         }
     }
 
-    fn answer(&self, asked: &Asked) -> Does {
-        let path = asked.path.as_str();
+    fn answer(&self, request: &Request) -> Reply {
+        let path = request.path.as_str();
         let resources = |names: &[(&str, &str, bool)]| {
             let resource = |(name, kind, namespaced): &(&str, &str, bool)| {
                 json!({"name": name, "kind": kind, "namespaced": namespaced,
                     "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"]})
             };
             let resources: Vec<Value> = names.iter().map(resource).collect();
-            Does::json(200, json!({"kind": "APIResourceList", "apiVersion": "v1", "resources": resources}))
+            Reply::json(200, json!({"kind": "APIResourceList", "apiVersion": "v1", "resources": resources}))
         };
-        match (asked.method.as_str(), path) {
-            ("GET", "/version") => Does::json(200, json!({"major": "1", "minor": "36", "gitVersion": "v1.36.3"})),
-            ("GET", "/api") => Does::json(200, json!({"kind": "APIVersions", "versions": ["v1"]})),
+        match (request.method.as_str(), path) {
+            ("GET", "/version") => Reply::json(200, json!({"major": "1", "minor": "36", "gitVersion": "v1.36.3"})),
+            ("GET", "/api") => Reply::json(200, json!({"kind": "APIVersions", "versions": ["v1"]})),
             ("GET", "/apis") => {
                 let group = |name: &str| json!({"name": name, "versions": [{"groupVersion": format!("{name}/v1"), "version": "v1"}]});
-                Does::json(
+                Reply::json(
                     200,
                     json!({"kind": "APIGroupList", "groups": [group("apiextensions.k8s.io"), group("example.com")]}),
                 )
@@ -224,17 +224,17 @@ impl State {
             ("GET", "/apis/example.com/v1") => resources(&[("samples", "Sample", true)]),
             ("POST", _) if path.ends_with("selfsubjectrulesreviews") => {
                 let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
-                Does::json(
+                Reply::json(
                     201,
                     json!({"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1",
                     "status": {"resourceRules": [all], "nonResourceRules": [], "incomplete": false}}),
                 )
             }
-            ("POST", _) if path.ends_with("selfsubjectaccessreviews") => Does::json(
+            ("POST", _) if path.ends_with("selfsubjectaccessreviews") => Reply::json(
                 201,
                 json!({"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": {"allowed": true}}),
             ),
-            ("GET", _) if asked.query.contains("limit=") => {
+            ("GET", _) if request.query.contains("limit=") => {
                 let objects = lock(&self.objects);
                 let last = path.rsplit('/').next().unwrap_or_default();
                 let is_in = |other: &&String| {
@@ -242,39 +242,39 @@ impl State {
                 };
                 let items: Vec<&Value> =
                     objects.iter().filter(|(path, _)| is_in(path)).map(|(_, object)| object).collect();
-                Does::json(200, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+                Reply::json(200, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
             }
             ("GET", _) => match lock(&self.objects).get(path) {
-                Some(object) => Does::json(200, object.clone()),
-                None => Does::refuse(404, "NotFound", &format!("{path} not found")),
+                Some(object) => Reply::json(200, object.clone()),
+                None => Reply::refuse(404, "NotFound", &format!("{path} not found")),
             },
-            ("PATCH", _) => self.apply(asked),
-            _ => Does::refuse(405, "MethodNotAllowed", "the server does not allow this method"),
+            ("PATCH", _) => self.apply(request),
+            _ => Reply::refuse(405, "MethodNotAllowed", "the server does not allow this method"),
         }
     }
 
-    fn apply(&self, asked: &Asked) -> Does {
-        let Ok(mut object) = serde_yaml::from_str::<Value>(&asked.body) else {
-            return Does::refuse(400, "BadRequest", "no YAML");
+    fn apply(&self, request: &Request) -> Reply {
+        let Ok(mut object) = serde_yaml::from_str::<Value>(&request.body) else {
+            return Reply::refuse(400, "BadRequest", "no YAML");
         };
         let mut objects = lock(&self.objects);
-        let is_new = !objects.contains_key(&asked.path);
-        let version = asked.body.len() + objects.len();
-        object["metadata"]["uid"] = json!(format!("uid-{}", asked.path));
+        let is_new = !objects.contains_key(&request.path);
+        let version = request.body.len() + objects.len();
+        object["metadata"]["uid"] = json!(format!("uid-{}", request.path));
         object["metadata"]["resourceVersion"] = json!(format!("{version}"));
         if object["kind"] == "CustomResourceDefinition" {
             let condition = |name: &str| json!({"type": name, "status": "True", "reason": "X", "message": "x"});
             object["status"] =
                 json!({"storedVersions": ["v1"], "conditions": [condition("NamesAccepted"), condition("Established")]});
         }
-        if !asked.query.contains("dryRun=All") {
-            objects.insert(asked.path.clone(), object.clone());
+        if !request.query.contains("dryRun=All") {
+            objects.insert(request.path.clone(), object.clone());
         }
-        Does::json(if is_new { 201 } else { 200 }, object)
+        Reply::json(if is_new { 201 } else { 200 }, object)
     }
 }
 
-fn read(reader: &mut impl BufRead) -> Option<Asked> {
+fn read(reader: &mut impl BufRead) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
     let mut words = line.split_whitespace();
@@ -293,5 +293,5 @@ fn read(reader: &mut impl BufRead) -> Option<Asked> {
     reader.read_exact(&mut body).ok()?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let body = String::from_utf8_lossy(&body).into_owned();
-    Some(Asked { method, path: path.to_owned(), query: query.to_owned(), headers, body })
+    Some(Request { method, path: path.to_owned(), query: query.to_owned(), headers, body })
 }

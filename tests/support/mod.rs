@@ -28,9 +28,9 @@ pub use gantry::{Gantry, Output, Running};
 /// The control plane of this test binary, started by the first caller.
 pub use gantry_testbed::shared as control_plane;
 pub use gantry_testbed::{Api, ControlPlane, Isolated, eventually, isolated};
-pub use mock::{Asked, Does, Mock};
+pub use mock::{Mock, Reply, Request};
 pub use proxy::{Held, Proxy, Recorded, When};
-pub use samples::{Said, Samples, affected, fields, findings, names, said, sample_crd, say, text};
+pub use samples::{FindingId, Samples, affected, fields, finding_id, finding_ids, findings, names, sample_crd, text};
 pub use sentences::{Sentences, sentences};
 #[cfg(unix)]
 pub use terminal::Terminal;

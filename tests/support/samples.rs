@@ -122,14 +122,14 @@ pub fn names<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
 }
 
 /// Rule, version and path of a finding.
-pub type Said = (String, String, String);
+pub type FindingId = (String, String, String);
 
 /// Rule, version and path of each finding.
-pub fn said(report: &Value) -> Vec<Said> {
-    let said = |finding: &Value| (text(&finding["rule"]), text(&finding["version"]), text(&finding["path"]));
-    findings(report).iter().map(said).collect()
+pub fn finding_ids(report: &Value) -> Vec<FindingId> {
+    let id = |finding: &Value| (text(&finding["rule"]), text(&finding["version"]), text(&finding["path"]));
+    findings(report).iter().map(id).collect()
 }
 
-pub fn say(rule: &str, version: &str, path: &str) -> Said {
+pub fn finding_id(rule: &str, version: &str, path: &str) -> FindingId {
     (rule.to_owned(), version.to_owned(), path.to_owned())
 }

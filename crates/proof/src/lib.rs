@@ -27,6 +27,7 @@ mod solve;
 pub mod strings;
 #[cfg(test)]
 mod tests;
+mod text;
 mod witness;
 
 use std::collections::{BTreeMap, BTreeSet};

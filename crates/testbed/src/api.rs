@@ -18,7 +18,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::wait::{eventually, within_a_minute};
+use crate::wait::{eventually, within_limit};
 
 /// A blocking JSON client for one user. Responses are returned as `(status, body)` for the test to check; a body that
 /// is not JSON is returned as a string.
@@ -174,7 +174,7 @@ impl Api {
         let base = if api_version.contains('/') { "/apis" } else { "/api" };
         let base = format!("{base}/{api_version}");
         // Discovery lags slightly behind a CRD that is already served.
-        let resource = within_a_minute(|| {
+        let resource = within_limit(|| {
             let (_, list) = self.get(&base);
             let resources = list["resources"].as_array()?;
             resources

@@ -16,7 +16,7 @@ use crate::api::Api;
 use crate::binaries::{Binaries, Controllers, binaries, controllers};
 use crate::network::{self, Network};
 use crate::supervisor::Supervisor;
-use crate::wait::{eventually, within_minutes};
+use crate::wait::{eventually, within_limit};
 
 /// The maximum number of users from [`ControlPlane::user`]; the API server reads its token file only at startup.
 pub const SPARE_USERS: usize = 64;
@@ -410,7 +410,7 @@ fn api_server_arguments(etcd_url: &str, port: u16) -> Vec<String> {
 /// Waits for a server that was just started. `Err` contains the end of its log if it stopped or is not ready in time.
 fn wait_for(supervisor: &mut Supervisor, name: &str, ready: impl Fn() -> bool) -> Result<(), String> {
     // It takes two or three seconds, unless the machine is very busy.
-    let outcome = within_minutes(4, || match ready() {
+    let outcome = within_limit(|| match ready() {
         true => Some(Ok(())),
         false => (!supervisor.is_alive(name)).then_some(Err("ended at once")),
     });

@@ -6,8 +6,8 @@ use super::rules;
 use crate::crd::{Crd, steps};
 use crate::finding::{Affected, AffectedObject, Severity};
 use crate::preflight::objects::cause::Keyword;
+use crate::preflight::objects::effect::{Fill, Impact, Loss};
 use crate::preflight::objects::group::{Group, Groups, Key};
-use crate::preflight::objects::judge::{Fill, Impact, Loss};
 use crate::preflight::objects::managed;
 use crate::preflight::objects::ratchet::Refusal;
 use crate::preflight::rule::RuleDoc;
@@ -21,7 +21,7 @@ pub struct About<'a> {
     pub live: &'a Crd,
     pub desired: &'a Crd,
     /// The versions against which the objects were validated.
-    pub judged: &'a [Arc<str>],
+    pub validated: &'a [Arc<str>],
     pub examples: usize,
 }
 
@@ -206,7 +206,7 @@ fn violation(key: Key, group: Group, diagnosis: Diagnosis, total: u64, change: u
     let Key { version, pattern, keyword, .. } = key;
     let label = format!("{}{}", of_all(&group, total), because(&keyword));
     let at: Vec<Step> = match crd.desired.version(&version) {
-        Some(described) if crd.judged.contains(&version) => {
+        Some(described) if crd.validated.contains(&version) => {
             steps::schema(described.index).into_iter().chain(keyword.at.iter().cloned()).collect()
         }
         Some(described) => steps::version(described.index),

@@ -2,7 +2,7 @@
 //! resources among the manifests?
 //!
 //! ```text
-//! objects (list, judge, group) ─► diagnosis ─► findings
+//! objects (list, validator, group) ─► diagnosis ─► findings
 //! manifests ─► merge ─► findings
 //! ```
 //!
@@ -136,7 +136,7 @@ impl CustomResourceValidation {
                         name: &upgrade.name,
                         live: &upgrade.live,
                         desired: &upgrade.desired,
-                        judged: &list.judged,
+                        validated: &list.judged,
                         examples: self.options.max_examples,
                     };
                     let (violations, unchecked) = diagnosis::violations(list.take_named(), upgrade.change, &about);

@@ -1,4 +1,4 @@
-//! The texts of this check's rules. `judge` and `manifests` in [`crate::preflight::objects`] evaluate them.
+//! The texts of this check's rules. `validator` and `manifests` in [`crate::preflight::objects`] evaluate them.
 
 mod existing;
 mod manifest;

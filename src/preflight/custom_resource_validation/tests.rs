@@ -5,9 +5,9 @@ mod folder;
 use serde_json::{Value, json};
 
 use super::super::objects::group::{Groups, Named};
-use super::super::objects::judge::Judge;
 use super::super::objects::object::Item;
 use super::super::objects::pass;
+use super::super::objects::validator::Validator;
 use super::*;
 use crate::crd::Sides;
 use crate::finding::Severity;
@@ -92,12 +92,12 @@ fn upgrade(live: &Value, desired: &Value) -> Option<Upgrade> {
     objects::compare(&pair, &Proofs::new(Unproven, 1)).expect("both are CRDs")
 }
 
-fn judged(judge: &Judge) -> Vec<Arc<str>> {
-    judge.desired.0.iter().map(|compiled| compiled.name.clone()).collect()
+fn validated(validator: &Validator) -> Vec<Arc<str>> {
+    validator.desired.0.iter().map(|compiled| compiled.name.clone()).collect()
 }
 
-fn about<'a>(upgrade: &'a Upgrade, judged: &'a [Arc<str>]) -> About<'a> {
-    About { name: &upgrade.name, live: &upgrade.live, desired: &upgrade.desired, judged, examples: 10 }
+fn about<'a>(upgrade: &'a Upgrade, validated: &'a [Arc<str>]) -> About<'a> {
+    About { name: &upgrade.name, live: &upgrade.live, desired: &upgrade.desired, validated, examples: 10 }
 }
 
 /// The violations for these objects.
@@ -107,14 +107,14 @@ fn findings(live: &Value, desired: &Value, objects: &[Value]) -> Vec<Violation> 
     for pass in pass::passes(&upgrade, false).expect("both compile").passes {
         let mut groups = Groups::default();
         for object in objects {
-            let item = Item::parse(&object.to_string(), &pass.judge.parts()).unwrap();
+            let item = Item::parse(&object.to_string(), &pass.validator.parts()).unwrap();
             groups.total += 1;
-            let effects = pass.judge.object(&item);
-            let quiet = pass.judge.leaves_alone(&item);
+            let effects = pass.validator.effects(&item);
+            let quiet = pass.validator.is_unaffected(&item);
             assert!(!quiet || effects.is_empty(), "the fast path must not miss anything: {effects:?}");
             groups.add(&Named::of(&item), effects);
         }
-        violations.extend(diagnosis::violations(groups, 0, &about(&upgrade, &judged(&pass.judge))).0);
+        violations.extend(diagnosis::violations(groups, 0, &about(&upgrade, &validated(&pass.validator))).0);
     }
     violations
 }
@@ -359,11 +359,11 @@ fn past_the_room_objects_are_counted_and_not_named() {
     for number in 0..4 {
         let object =
             object(json!({"metadata": {"name": format!("o{number}")}, "spec": {"a": [{"b": "x"}, {"b": "y"}]}}));
-        let item = Item::parse(&object.to_string(), &pass.judge.parts()).unwrap();
+        let item = Item::parse(&object.to_string(), &pass.validator.parts()).unwrap();
         groups.total += 1;
-        groups.add(&Named::of(&item), pass.judge.object(&item));
+        groups.add(&Named::of(&item), pass.validator.effects(&item));
     }
-    let found = diagnosis::violations(groups, 0, &about(&upgrade, &judged(&pass.judge))).0;
+    let found = diagnosis::violations(groups, 0, &about(&upgrade, &validated(&pass.validator))).0;
     let affected = found.into_iter().next().unwrap().affected.unwrap();
     assert_eq!((affected.count, affected.unlisted, affected.objects.len()), (4, 2, 3));
 }

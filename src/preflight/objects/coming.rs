@@ -1,13 +1,14 @@
-//! The objects that the deploy itself writes, judged along with the stored ones in the form that they will have.
+//! The objects that the deploy itself writes, validated along with the stored ones in the form that they will have.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::judge::{Fill, Impact, Judge};
+use super::effect::{Fill, Impact};
 use super::object::Item;
 use super::tally::{Cause, Example, Fates, Tally};
+use super::validator::Validator;
 use super::{Upgrade, question};
 use crate::crd::Strategy;
 use crate::merge;
@@ -15,7 +16,7 @@ use crate::plan::Change;
 use crate::preflight::Context;
 
 /// Counts the effects on the manifests of this kind. Manifests that change nothing are counted as stored objects.
-pub fn judge(upgrade: &Upgrade, listed: &Arc<str>, judge: &Judge, context: &Context<'_>, tally: &mut Tally) {
+pub fn validate(upgrade: &Upgrade, listed: &Arc<str>, validator: &Validator, context: &Context<'_>, tally: &mut Tally) {
     let is_of_kind = |change: &&Change| {
         change.resource.group == upgrade.live.group
             && change.resource.plural == upgrade.live.names.plural
@@ -25,7 +26,7 @@ pub fn judge(upgrade: &Upgrade, listed: &Arc<str>, judge: &Judge, context: &Cont
         let object = &change.desired.object;
         match form(upgrade, listed, change, context.field_manager) {
             Ok(value) => {
-                let mut effects = judge.object(&Item { value, managed: Vec::new() });
+                let mut effects = validator.effects(&Item { value, managed: Vec::new() });
                 // A value that a manifest sets is stored, so it does not come from a default.
                 effects.retain(|effect| effect.impact != Impact::Defaulted(Fill::IfNotStored));
                 let causes = effects.iter().filter_map(Cause::of).map(|cause| (cause, BTreeSet::new())).collect();

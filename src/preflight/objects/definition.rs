@@ -272,12 +272,12 @@ mod tests {
         let live =
             json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
         let desired = crd(json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}));
-        let judge = |live: Option<Value>| {
+        let refused = |live: Option<Value>| {
             let live = live.map(|conversion| RawObject::new(crd(conversion)));
             judge(&Sides::new(RawObject::new(desired.clone()), live), None, None)
         };
-        assert!(judge(Some(live)).is_empty());
-        let found = judge(None);
+        assert!(refused(Some(live)).is_empty());
+        let found = refused(None);
         assert!(found.len() == 1 && found[0].message.contains("required when strategy is set to Webhook"));
         let at = &found[0].at;
         assert_eq!(at[..], ["spec", "conversion", "webhook", "clientConfig"].map(Step::from));

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use super::cause::Keyword;
-use super::judge::{Effect, Impact};
+use super::effect::{Effect, Impact};
 use super::object::Item;
 use crate::finding::AffectedObject;
 

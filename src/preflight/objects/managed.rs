@@ -1,9 +1,9 @@
 //! Entries of `metadata.managedFields` at other versions than that of an apply.
 //!
-//! At each server-side apply, the server converts the live and the merged object to the version of every entry, whoever
-//! the managers are, and parses them by the schema of that version. It refuses the apply if the CRD does not have the
-//! version, served or not, or if an object does not fit the schema. Writing an object again, also by a storage version
-//! migration, leaves the entries as they are.
+//! At each server-side apply by any manager, the server converts the live and the merged object to the version of every
+//! entry, and parses them by the schema of that version. It refuses the apply if the CRD does not have the version,
+//! served or not, or if an object does not fit the schema. Writing an object again, also by a storage version migration,
+//! leaves the entries as they are.
 //! Source: <https://github.com/kubernetes/kubernetes/issues/111937>
 
 use serde_json::Value;

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::compiled::Compiled;
-use super::judge::is_notice;
+use super::validator::is_notice;
 use super::{cause, place, question};
 use crate::cluster::Wanted;
 use crate::crd::{Crd, Strategy};
@@ -196,8 +196,8 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
         })
         .collect();
     let (manager, redact) = (Arc::from(context.field_manager), context.redact);
-    match apart(move || judge_all(work, &manager, redact)).await {
-        Some(judged) => found.extend(judged),
+    match apart(move || validate_all(work, &manager, redact)).await {
+        Some(validated) => found.extend(validated),
         None => found
             .unchecked
             .push(CouldNotCheck { message: "interrupted while validating custom resources".into(), help: None }),
@@ -211,19 +211,19 @@ struct Work {
     objects: Vec<(usize, Change)>,
 }
 
-fn judge_all(work: Vec<Work>, manager: &Arc<str>, redact: bool) -> Found {
+fn validate_all(work: Vec<Work>, manager: &Arc<str>, redact: bool) -> Found {
     let mut found = Found::default();
     let mut jobs = Vec::new();
     for work in work {
         jobs.extend(by_version(work, manager, redact, &mut found));
     }
     jobs.sort_by_key(|job| job.index);
-    in_parallel(&jobs, Judging::judge).into_iter().for_each(|judged| found.extend(judged));
+    in_parallel(&jobs, Validation::run).into_iter().for_each(|validated| found.extend(validated));
     found
 }
 
 /// Compiles each version that manifests use, once. Manifests that cannot be validated further are added to `found`.
-fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -> Vec<Judging> {
+fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -> Vec<Validation> {
     let Work { definition, objects } = work;
     let mut versions: BTreeMap<String, Vec<(usize, Change)>> = BTreeMap::new();
     for (index, change) in objects {
@@ -238,7 +238,7 @@ fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -
         match Compiled::of(version) {
             Ok(compiled) => {
                 let version = Arc::new(compiled);
-                jobs.extend(objects.into_iter().map(|(index, change)| Judging {
+                jobs.extend(objects.into_iter().map(|(index, change)| Validation {
                     change,
                     index,
                     definition: Arc::clone(&definition),
@@ -306,7 +306,7 @@ enum Whose {
     Live,
 }
 
-struct Judging {
+struct Validation {
     change: Change,
     /// The index of the change in the plan.
     index: usize,
@@ -317,8 +317,8 @@ struct Judging {
     redact: bool,
 }
 
-impl Judging {
-    fn judge(&self) -> Found {
+impl Validation {
+    fn run(&self) -> Found {
         let mut found = Found::default();
         let manifest = self.change.desired.raw.value();
         match self.version.schema.fit(&mut manifest.clone()) {

@@ -2,8 +2,8 @@
 //! the effect on each of them.
 //!
 //! ```text
-//! question ─► pass ─► survey (list, judge on all cores) ─► group, tally
-//!             which lists       object ─► judge ─► ratchet
+//! question ─► pass ─► survey (list, validate on all cores) ─► group, tally
+//!             which lists       object ─► validator ─► ratchet
 //! ```
 //!
 //! [`gantry_schema`] validates each object against the desired CRD as the API server would. Existing problems are left
@@ -14,8 +14,8 @@ mod coming;
 pub mod compiled;
 mod defaults;
 pub mod definition;
+pub mod effect;
 pub mod group;
-pub mod judge;
 pub mod managed;
 pub mod manifests;
 pub mod object;
@@ -26,6 +26,7 @@ pub mod ratchet;
 pub mod survey;
 pub mod tally;
 mod unproven;
+pub mod validator;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

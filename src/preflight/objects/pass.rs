@@ -1,4 +1,4 @@
-//! The versions at which the objects are listed, and the judge for each list.
+//! The versions at which the objects are listed, and the validator for each list.
 //!
 //! Without a conversion webhook one list is enough: the forms of an object differ only in `apiVersion`. With a webhook,
 //! only the webhook can convert objects, so they are listed at each version. The server can do that only for versions
@@ -9,16 +9,16 @@ use std::sync::Arc;
 use super::Upgrade;
 use super::compiled::Compiled;
 use super::defaults;
-use super::judge::{Judge, Leaving, Side};
 use super::question::{self, Ask};
+use super::validator::{Leaving, Side, Validator};
 use crate::crd::{Crd, Strategy, Version};
 use crate::preflight::CouldNotCheck;
 
-/// One list of objects, and how they are judged.
+/// One list of objects, and how they are validated.
 pub struct Pass {
     /// The version to list at.
     pub version: Arc<str>,
-    pub judge: Judge,
+    pub validator: Validator,
 }
 
 #[derive(Default)]
@@ -74,11 +74,11 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
     };
     // The result at a version matters if it will be served or if all objects will be stored at it.
     let matters = |version: &Arc<str>| desired.served(version).is_some() || asked(Ask::Stores).any(|v| v == *version);
-    let judge = |fits: Vec<Arc<str>>,
-                 stored: Option<Arc<str>>,
-                 leaving: Vec<Leaving>,
-                 listed: &Arc<str>|
-     -> Result<Judge, CouldNotCheck> {
+    let validator = |fits: Vec<Arc<str>>,
+                     stored: Option<Arc<str>>,
+                     leaving: Vec<Leaving>,
+                     listed: &Arc<str>|
+     -> Result<Validator, CouldNotCheck> {
         // If its schema does not change, reading from storage changes nothing.
         let stored = stored.filter(|stored| fits.contains(stored));
         let stores = if after == Strategy::None { asked(Ask::Stores).next() } else { None };
@@ -101,7 +101,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
         let pair = stored.as_ref().and_then(|stored| Some((live_side.at(stored)?, desired_side.at(stored)?)));
         let changed_defaults =
             pair.map(|(live, desired)| defaults::changed(&live.raw, &desired.raw)).unwrap_or_default();
-        Ok(Judge {
+        Ok(Validator {
             group: live.group.clone(),
             live: live_side,
             desired: desired_side,
@@ -119,20 +119,20 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
 
     match (before, after) {
         (Strategy::None, Strategy::None) => {
-            passes.passes.push(Pass { judge: judge(fits, stored, leaving, &any)?, version: any });
+            passes.passes.push(Pass { validator: validator(fits, stored, leaving, &any)?, version: any });
         }
         (Strategy::Webhook, Strategy::Webhook) => {
             let (askable, unknown): (Vec<_>, Vec<_>) = fits.into_iter().partition(is_served);
             passes.not_judged = unknown.into_iter().filter(matters).collect();
             let mut leaving = Some(leaving);
             if !leaving.as_ref().is_some_and(Vec::is_empty) && !askable.contains(&any) {
-                let judge = judge(Vec::new(), None, leaving.take().unwrap_or_default(), &any)?;
-                passes.passes.push(Pass { judge, version: any });
+                let validator = validator(Vec::new(), None, leaving.take().unwrap_or_default(), &any)?;
+                passes.passes.push(Pass { validator, version: any });
             }
             for version in askable {
                 let stored = stored.clone().filter(|stored| *stored == version);
-                let judge = judge(vec![version.clone()], stored, leaving.take().unwrap_or_default(), &version)?;
-                passes.passes.push(Pass { judge, version });
+                let validator = validator(vec![version.clone()], stored, leaving.take().unwrap_or_default(), &version)?;
+                passes.passes.push(Pass { validator, version });
             }
         }
         // The stored objects stay the same; the new webhook determines them at the other versions.
@@ -140,14 +140,14 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
             let (known, unknown): (Vec<_>, Vec<_>) =
                 fits.into_iter().partition(|version| stored.as_ref() == Some(version));
             passes.not_judged = unknown.into_iter().filter(matters).collect();
-            passes.passes.push(Pass { judge: judge(known, stored, leaving, &any)?, version: any });
+            passes.passes.push(Pass { validator: validator(known, stored, leaving, &any)?, version: any });
         }
         (Strategy::Webhook, Strategy::None) => {
             if stored.as_ref() == Some(&any) {
-                passes.passes.push(Pass { judge: judge(fits, stored, leaving, &any)?, version: any });
+                passes.passes.push(Pass { validator: validator(fits, stored, leaving, &any)?, version: any });
             } else {
                 passes.not_judged = fits.into_iter().filter(matters).collect();
-                passes.passes.push(Pass { judge: judge(Vec::new(), None, leaving, &any)?, version: any });
+                passes.passes.push(Pass { validator: validator(Vec::new(), None, leaving, &any)?, version: any });
             }
         }
     }

@@ -1,19 +1,20 @@
-//! Lists the objects of one changed CRD page by page, judges each page on all cores while the next one is fetched, and
+//! Lists the objects of one changed CRD page by page, validates each page on all cores while the next one is fetched, and
 //! keeps only the effects.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::effect::Effect;
 use super::group::{Groups, Named};
-use super::judge::{Effect, Judge};
 use super::object::{Item, Keep, Managed, Parts};
 use super::pass::{self, Pass};
 use super::tally::{Cause, Example, Fates, Tally, owners};
+use super::validator::Validator;
 use super::{Upgrade, Wants, coming};
 use crate::cluster::{ListError, ListRequest, Page, Target};
 use crate::parallel::{apart, in_parallel};
 use crate::preflight::{Context, CouldNotCheck};
 
-/// The number of objects that a thread judges in a row.
+/// The number of objects that a thread validates in a row.
 const IN_A_ROW: usize = 16;
 
 /// The objects to examine.
@@ -92,19 +93,19 @@ pub async fn survey(upgrade: &Upgrade, selection: &Selection, wants: Wants, cont
     };
     let mut surveyed =
         Surveyed { not_judged: passes.not_judged, perhaps_stored: passes.perhaps_stored, ..Surveyed::default() };
-    for Pass { version, judge } in passes.passes {
-        let judged = judge.desired.0.iter().map(|compiled| compiled.name.clone()).collect();
-        let judge = Arc::new(judge);
-        let (read, named, tally) = match list(upgrade, &version, &judge, selection, wants, context).await {
+    for Pass { version, validator } in passes.passes {
+        let validated = validator.desired.0.iter().map(|compiled| compiled.name.clone()).collect();
+        let validator = Arc::new(validator);
+        let (read, named, tally) = match list(upgrade, &version, &validator, selection, wants, context).await {
             Ok(mut gathered) => {
                 if let Some(tally) = &mut gathered.tally {
-                    coming::judge(upgrade, &version, &judge, context, tally);
+                    coming::validate(upgrade, &version, &validator, context, tally);
                 }
                 (Ok(gathered.total), gathered.named, gathered.tally)
             }
             Err(error) => (Err(error), None, None),
         };
-        surveyed.lists.push(Listed { version, judged, read, named: Mutex::new(named), tally });
+        surveyed.lists.push(Listed { version, judged: validated, read, named: Mutex::new(named), tally });
     }
     surveyed
 }
@@ -126,7 +127,7 @@ impl Gathered {
 async fn list(
     upgrade: &Upgrade,
     version: &str,
-    judge: &Arc<Judge>,
+    validator: &Arc<Validator>,
     selection: &Selection,
     wants: Wants,
     context: &Context<'_>,
@@ -142,8 +143,9 @@ async fn list(
             label_selector: selection.label_selector.as_deref(),
             ..ListRequest::of(&resource, selection.page_size)
         };
-        gathered =
-            pages(request, gathered, judge, context).await.map_err(|error| unlisted(error, upgrade, context.target))?;
+        gathered = pages(request, gathered, validator, context)
+            .await
+            .map_err(|error| unlisted(error, upgrade, context.target))?;
     }
     Ok(gathered)
 }
@@ -152,7 +154,7 @@ async fn list(
 async fn pages(
     request: ListRequest<'_>,
     before: Gathered,
-    judge: &Arc<Judge>,
+    validator: &Arc<Validator>,
     context: &Context<'_>,
 ) -> Result<Gathered, ListError> {
     let name = format!("{}.{}", request.resource.plural, request.resource.group);
@@ -161,14 +163,14 @@ async fn pages(
     let mut page = next(&mut pages, &mut gathered, &before).await?;
     while let Some(current) = page {
         let remaining = current.remaining();
-        let judge = Arc::clone(judge);
+        let validator = Arc::clone(validator);
         let mut taken = std::mem::take(&mut gathered);
         let work = apart(move || {
-            let judged = judge_page(&judge, &current, &mut taken);
-            (taken, judged)
+            let validated = validate_page(&validator, &current, &mut taken);
+            (taken, validated)
         });
-        let (judged, following) = futures::join!(work, pages.next());
-        match judged {
+        let (validated, following) = futures::join!(work, pages.next());
+        match validated {
             Some((taken, Ok(()))) => gathered = taken,
             Some((_, Err(error))) => {
                 let message = format!("the list of {name} contains a malformed object: {error}");
@@ -205,24 +207,24 @@ async fn next(
 }
 
 /// The data kept about one object.
-struct Judged {
+struct Validated {
     managed: Vec<Managed>,
     affected: Option<(Named, Vec<Effect>, Option<Fates>)>,
 }
 
-fn judge_page(judge: &Judge, page: &Page, gathered: &mut Gathered) -> Result<(), serde_json::Error> {
-    let mut parts = judge.parts();
+fn validate_page(validator: &Validator, page: &Page, gathered: &mut Gathered) -> Result<(), serde_json::Error> {
+    let mut parts = validator.parts();
     let tallied = gathered.tally.is_some();
     if tallied {
         parts.managed = parts.managed.max(Keep::Writers);
     }
     let items: Vec<&str> = page.items().collect();
     let rows: Vec<&[&str]> = items.chunks(IN_A_ROW).collect();
-    let judged = in_parallel(&rows, |row| {
+    let validated = in_parallel(&rows, |row| {
         let mut found = Vec::new();
         for json in *row {
             let item = Item::parse(json, &parts)?;
-            let effects = if judge.leaves_alone(&item) { Vec::new() } else { judge.object(&item) };
+            let effects = if validator.is_unaffected(&item) { Vec::new() } else { validator.effects(&item) };
             let affected = match effects.is_empty() {
                 true => None,
                 false => {
@@ -231,14 +233,14 @@ fn judge_page(judge: &Judge, page: &Page, gathered: &mut Gathered) -> Result<(),
                 }
             };
             if tallied || affected.is_some() {
-                found.push(Judged { managed: item.managed, affected });
+                found.push(Validated { managed: item.managed, affected });
             }
         }
         Ok(found)
     });
     gathered.total += items.len() as u64;
-    for row in judged {
-        for Judged { managed, affected } in row? {
+    for row in validated {
+        for Validated { managed, affected } in row? {
             if let Some(tally) = &mut gathered.tally {
                 tally.written_by(&managed);
             }

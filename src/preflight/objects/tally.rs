@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::judge::{Effect, Impact, Loss};
+use super::effect::{Effect, Impact, Loss};
 use super::object::Managed;
 use crate::resource::Step;
 use crate::text;
@@ -121,9 +121,9 @@ struct Combination {
 pub struct Tally {
     causes: BTreeMap<Cause, u32>,
     combinations: BTreeMap<Vec<u32>, Combination>,
-    /// The number of manifests of this deploy that were judged along with the objects.
+    /// The number of manifests of this deploy that were validated along with the objects.
     pub manifests: u64,
-    /// The number of manifests that could not be judged, and the reason for the first of them.
+    /// The number of manifests that could not be validated, and the reason for the first of them.
     pub unjudged: Option<(u64, String)>,
     /// The managers that write objects, apart from their status.
     pub writers: Managers,

@@ -10,7 +10,7 @@ use super::nodes::{Node, Nodes};
 use super::rules::SHARED_CRD_NOT_COMPATIBLE;
 use super::violation;
 use crate::parallel::apart;
-use crate::preflight::objects::judge::Impact;
+use crate::preflight::objects::effect::Impact;
 use crate::preflight::objects::survey::{Selection, Unlisted, survey};
 use crate::preflight::objects::{PAGE_SIZE, Upgrade, Wants, compare};
 use crate::preflight::pair::Pair;

@@ -1,5 +1,5 @@
-//! Admission policies with parameters. The API server will read the parameters, so it requires that whoever writes the
-//! policy may read them, too: `get` on every object of a policy's `paramKind`; for a binding's `paramRef`, `get` on the
+//! Admission policies with parameters. The API server will read the parameters, so it requires that the user
+//! who writes the policy may read them, too: `get` on every object of a policy's `paramKind`; for a binding's `paramRef`, `get` on the
 //! object that it names, or `list` if it has a selector. If the server cannot resolve the kind, it requires the right
 //! for every possible kind.
 //!

@@ -16,15 +16,16 @@ pub struct Foreseen {
 /// The most objects that one sentence names.
 const NAMED: usize = 20;
 
-/// A sentence about all of the objects, which is told whether there is only one; `None` if there are none.
+/// One sentence about all of the objects; `None` if there are none. `sentence` gets their names and whether there is only
+/// one.
 pub fn listed<'o>(
     objects: impl ExactSizeIterator<Item = &'o ObjectRef>,
-    say: impl FnOnce(String, bool) -> String,
+    sentence: impl FnOnce(String, bool) -> String,
 ) -> Option<Problem> {
     let number = objects.len();
     let mut names: Vec<String> = objects.take(NAMED).map(ToString::to_string).collect();
     if number > NAMED {
         names.push(format!("{} more", number - NAMED));
     }
-    (number > 0).then(|| Problem::new(say(names.join(", "), number == 1)))
+    (number > 0).then(|| Problem::new(sentence(names.join(", "), number == 1)))
 }

@@ -81,7 +81,7 @@ fn the_way_to_a_version_without_an_edge_is_told() {
 }
 
 /// The result of resolving a ClusterExtension, or the rule and message of the error.
-fn said(ran: &Ran) -> String {
+fn outcome(ran: &Ran) -> String {
     match ran.extension()["resolved"]["version"].as_str() {
         Some(version) => version.to_owned(),
         None => ran.found().first().map(|(rule, text)| format!("{rule}: {text}")).unwrap_or_default(),
@@ -117,7 +117,7 @@ fn edges_channels_and_policies_decide() {
         catalog.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
         let stage = Stage::new().catalog("c", &e2e).installed("1.0.0").desired(extension(catalog));
         let ran = stage.check();
-        assert_eq!(said(&ran), expected, "{source}");
+        assert_eq!(outcome(&ran), expected, "{source}");
         assert_eq!(ran.rules(), rules, "{source}");
         ran.code(if expected.contains(' ') { 3 } else { 0 });
     }
@@ -149,9 +149,9 @@ fn what_is_deprecated_gives_way() {
     let of = |deprecated: &[&str]| catalog(json!({"a": chain(&versions)}), &versions, &[deprecations(deprecated)]);
     let desired = || extension(json!({"packageName": "p"}));
     let ran = Stage::new().catalog("c", &of(&["1.1.0"])).desired(desired()).check().code(0);
-    assert_eq!((said(&ran), ran.rules()), ("1.0.0".to_owned(), Vec::new()));
+    assert_eq!((outcome(&ran), ran.rules()), ("1.0.0".to_owned(), Vec::new()));
     let ran = Stage::new().catalog("c", &of(&versions)).desired(desired()).check().code(0);
-    assert_eq!((said(&ran), ran.rules()), ("1.1.0".to_owned(), vec!["Deprecated".to_owned()]));
+    assert_eq!((outcome(&ran), ran.rules()), ("1.1.0".to_owned(), vec!["Deprecated".to_owned()]));
     assert_eq!(ran.found()[0].1, "bundle p.v1.1.0 is deprecated: old");
     // The same for several catalogs, whatever their priorities.
     let ran =
@@ -217,7 +217,7 @@ fn catalogs_are_selected_and_the_highest_priority_wins() {
         ),
     ] {
         let ran = stage(catalogs, selector.clone()).check().code(code);
-        assert_eq!(said(&ran), expected, "{selector}");
+        assert_eq!(outcome(&ran), expected, "{selector}");
     }
     // The deploy is responsible for an unchanged extension if it changes a catalog.
     let changing = stage(&[("a", 1, "1.0.0"), ("b", 0, "2.0.0")], Value::Null);
@@ -226,14 +226,14 @@ fn catalogs_are_selected_and_the_highest_priority_wins() {
     changing.write("live/extension.yaml", &live.to_string());
     changing.check().code(0);
     changing.write("manifests/catalog.yaml", &cluster_catalog("a", json!({"priority": 0}), json!({"tier": "t-a"})));
-    assert_eq!(said(&changing.check().code(0)), "1.0.0");
+    assert_eq!(outcome(&changing.check().code(0)), "1.0.0");
     changing.write("b/catalog.yaml", &chained(&["1.0.0", "2.0.0"]));
     assert_eq!(changing.check().code(3).rules(), ["AmbiguousCatalogs"]);
     // A catalog that is not available is ignored; a catalog that is not served blocks everything.
     let stage = stage(&same, Value::Null);
     let unavailable = cluster_catalog("a", json!({"availabilityMode": "Unavailable"}), json!({}));
     stage.write("live/catalogs.yaml", &unavailable);
-    assert_eq!(said(&stage.check().code(0)), "2.0.0");
+    assert_eq!(outcome(&stage.check().code(0)), "2.0.0");
     let mut object: Value =
         serde_json::from_str(cluster_catalog("z", json!({}), json!({})).trim_start_matches("---")).unwrap();
     object["status"] = json!({"conditions": [{"type": "Serving", "status": "False", "reason": "Unavailable",
@@ -277,9 +277,9 @@ fn releases_are_part_of_what_is_installed() {
         {"name": "p.v2.1.0", "replaces": "p.v2.0.0"}, {"name": "p.v2.2.0", "skips": ["p.v2.0.0+1"]}]});
     let text = catalog(edges, &["2.0.0", "2.0.0+1", "2.1.0", "2.2.0"], &[]);
     let stage = Stage::new().catalog("c", &text).installed("2.0.0+1").desired(extension(json!({"packageName": "p"})));
-    assert_eq!(said(&stage.check().code(0)), "2.2.0");
+    assert_eq!(outcome(&stage.check().code(0)), "2.2.0");
     let stage = stage.installed("2.0.0");
-    assert_eq!(said(&stage.check().code(0)), "2.1.0");
+    assert_eq!(outcome(&stage.check().code(0)), "2.1.0");
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn downgrades_take_self_certified() {
         Stage::new().catalog("c", &text).installed("1.0.1").desired(extension(source)).check()
     };
     let ran = of("SelfCertified").code(0);
-    assert_eq!((said(&ran), ran.rules()), ("0.1.0".to_owned(), vec!["Downgrade".to_owned()]));
+    assert_eq!((outcome(&ran), ran.rules()), ("0.1.0".to_owned(), vec!["Downgrade".to_owned()]));
     assert_eq!(of("CatalogProvided").code(3).rules(), ["UpgradeEdgeMissing"]);
 }
 
@@ -306,7 +306,7 @@ fn pre_releases_are_named_where_they_alone_fit() {
     };
     let ran = stage(">=0.10.0").check().code(3);
     assert!(ran.help().contains("only the pre-releases 0.11.0-mas match"), "{}", ran.help());
-    assert_eq!(said(&stage(">=0.10.0-0").check().code(0)), "0.11.0-mas");
+    assert_eq!(outcome(&stage(">=0.10.0-0").check().code(0)), "0.11.0-mas");
 }
 
 #[test]

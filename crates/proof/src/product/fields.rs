@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::text::shown;
 use super::{Effect, Place, ProductWalk, Step, ValuePath, plain};
 use crate::constraints::{Constraints, Part};
 use crate::keywords::{self as kw, ANY, EMPTY, TEXT};
 use crate::solve::is_meta;
+use crate::text::shown;
 
 /// The number of schemas in which a field is looked up in one step.
 const LOOKUPS_PER_STEP: u64 = 8;

@@ -7,10 +7,11 @@
 
 mod fields;
 mod filled;
+mod keywords;
 mod lists;
+mod obligation;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
@@ -20,98 +21,10 @@ use serde_json::{Value, json};
 use super::cel::{self, Counterexample, Implied, RuleSet};
 use super::constraints::{Constraints, Part};
 use super::keywords::{self as kw, Kinds};
-use super::solve::{Solver, is_meta};
-pub use text::short;
-use text::{changed_words, kind_words, own_changes};
-
-/// The step from a value to a value inside it.
-#[derive(Clone, Debug)]
-pub enum Step {
-    Field(String),
-    /// Any key that no property describes; the name is a representative.
-    Entry(String),
-    Item,
-}
-
-/// The path from a node up to the root, with the source's constraints on each enclosing value.
-#[derive(Clone, Debug)]
-pub struct ValuePath<'s> {
-    /// The constraints on the enclosing value; the fields of one value share them.
-    pub constraints: Rc<Constraints<'s>>,
-    /// The target's schema of the enclosing value.
-    pub target: &'s Value,
-    pub step: Step,
-    pub above: Option<Rc<ValuePath<'s>>>,
-}
-
-/// What is expected to happen to a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effect {
-    Pruned,
-    Refused,
-    Defaulted,
-}
-
-/// Something that is not proven: values that the target may refuse, prune or default differently.
-#[derive(Clone, Debug)]
-pub struct Obligation<'s> {
-    /// The node, such as `^.spec.x`.
-    pub path: String,
-    pub reason: String,
-    pub effect: Effect,
-    /// Values at the end of `value_path`, each with an old value if only an update shows the difference.
-    pub values: Vec<Counterexample>,
-    pub value_path: Option<Rc<ValuePath<'s>>>,
-    /// The schema that refuses the values. None: any value at this place will do.
-    pub refused: Option<Value>,
-    /// Why other values may exist. None: if no whole object can contain the values found, nothing is left to prove.
-    pub open: Option<String>,
-    /// Whether the value is validated as a whole: then an update that changes any part of it is refused.
-    pub is_of_whole: bool,
-}
-
-/// The result of a walk.
-#[derive(Debug, Default)]
-pub struct Walked<'s> {
-    pub obligations: Vec<Obligation<'s>>,
-    /// The paths of nodes whose own keywords differ, and what differs.
-    pub changed: Vec<(String, String)>,
-    /// Changes that are proven safe but worth reporting.
-    pub notes: Vec<(String, String)>,
-    /// Nodes where the source accepts anything and whose parts were not walked: see [`walk`].
-    pub unwalked: Vec<Unwalked<'s>>,
-    /// Whether nodes were left out because the steps ran out.
-    pub is_cut: bool,
-}
-
-/// A node whose parts were not compared.
-#[derive(Debug)]
-pub struct Unwalked<'s> {
-    pub path: String,
-    source: Constraints<'s>,
-    structure: &'s Value,
-    target: &'s Value,
-    place: Place<'s>,
-}
-
-/// The position of a walk.
-#[derive(Clone, Debug)]
-struct Place<'s> {
-    path: String,
-    value_path: Option<Rc<ValuePath<'s>>>,
-    /// Whether unknown fields are kept because the enclosing list says so.
-    source_keeps: bool,
-    target_keeps: bool,
-    is_item: bool,
-    is_root: bool,
-}
-
-impl Place<'_> {
-    /// Whether source and target keep unknown fields of the value at this position, which these two nodes describe.
-    fn keep_unknown(&self, structure: &Value, target: &Value) -> (bool, bool) {
-        (self.source_keeps || kw::preserves(structure), self.target_keeps || kw::preserves(target))
-    }
-}
+use super::solve::Solver;
+use super::text::{kind_words, own_changes, short};
+use obligation::Place;
+pub use obligation::{Effect, Obligation, Step, Unwalked, ValuePath, Walked};
 
 /// The number of schema values that are compiled in one step.
 const COMPILED_PER_STEP: u64 = 8;
@@ -120,11 +33,6 @@ const MAX_OBLIGATIONS: usize = 20_000;
 
 /// The maximum total weight of the values of all obligations; obligations after that have no values.
 const MAX_WEIGHT: u64 = 64 << 20;
-/// The maximum number of comparisons between the options of two enums.
-const MAX_OPTION_PAIRS: usize = 10_000;
-/// Up to this many newly required fields are checked one by one; more of them are one question.
-const MAX_SINGLE_FIELDS: usize = 64;
-
 pub struct ProductWalk<'a, 's> {
     solver: &'a Solver<'s>,
     walked: Walked<'s>,
@@ -355,114 +263,6 @@ impl<'s> ProductWalk<'_, 's> {
         !rules.is_empty() && self.solver.with_means(|means| cel::implied(live, desired, means)) == Implied::Yes
     }
 
-    fn keywords(
-        &mut self,
-        source: &Constraints<'s>,
-        (structure, target): (&'s Value, &'s Value),
-        differing: &[&str],
-        place: &Place<'s>,
-    ) {
-        let is_same = |keyword: &str| !differing.contains(&keyword);
-        // The meaning of a bound depends on the type: a bound that no integer can have refuses all integers. So does
-        // the meaning of a format: `int32` bounds only integers.
-        let is_same_number = ["type", "format"].into_iter().all(is_same);
-        for (keyword, parts) in kw::VALUE_KEYWORDS {
-            let is_number = matches!(keyword, "maximum" | "minimum" | "multipleOf" | "format");
-            let is_same = parts.iter().all(|part| is_same(part)) && (is_same_number || !is_number)
-                || keyword == "enum" && has_options_of(structure, target);
-            let is_about_objects = matches!(keyword, "enum" | "maxProperties" | "minProperties");
-            if is_same && !is_about_objects || kw::get(target, keyword).is_none() {
-                continue;
-            }
-            let mut refused = kw::type_keywords(target);
-            let mut of = vec!["format"];
-            of.extend(parts);
-            for part in of.into_iter().filter(|part| *part != "format" || keyword == "format" || is_number) {
-                if let Some(value) = kw::get(target, part) {
-                    refused.insert(part.to_owned(), value.clone());
-                }
-            }
-            let Some((refused, reason)) = self.refused(keyword, refused, is_same, structure, target) else { continue };
-            let known = self.walked.obligations.len();
-            self.prove_accepted(source, Part::own(refused), place, || reason);
-            let is_of_whole = matches!(keyword, "maxItems" | "minItems" | "maxProperties" | "minProperties");
-            self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
-        }
-        let required: BTreeSet<&str> = kw::names(structure, "required").collect();
-        let mut added: Vec<&str> = Vec::new();
-        for name in kw::names(target, "required").filter(|name| !required.contains(name)) {
-            if kw::property(target, name).is_some_and(|field| kw::default_of(field).is_some()) {
-                self.walked.notes.push((place.path.clone(), format!("required {name}: the default sets it")));
-                continue;
-            }
-            // Every resource has these fields.
-            if is_meta(name) && (place.is_root || kw::embedded(structure) && name != "metadata") {
-                continue;
-            }
-            added.push(name);
-        }
-        let known = self.walked.obligations.len();
-        let questions: Vec<&[&str]> = match added.len() {
-            ..=MAX_SINGLE_FIELDS => added.chunks(1).collect(),
-            _ => vec![&added[..]],
-        };
-        for names in questions {
-            let refused = Part::own(json!({"type": "object", "required": names}));
-            self.prove_accepted(source, refused, place, || format!("required: {} added", short(&names.join(", "))));
-        }
-        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = true);
-    }
-
-    /// Restates `refused`, a schema with one keyword of the target, as a schema for values before defaulting, and
-    /// describes what changed. None if nothing changed.
-    fn refused(
-        &self,
-        keyword: &str,
-        refused: serde_json::Map<String, Value>,
-        is_same: bool,
-        structure: &'s Value,
-        target: &'s Value,
-    ) -> Option<(Value, String)> {
-        let refused = Value::Object(refused);
-        match filled::before_filling(self.solver, &refused, structure, target) {
-            Some(before) if is_same => Some((before, with_filled(keyword))),
-            Some(before) => Some((before, changed_words(keyword, structure, target))),
-            None if is_same => None,
-            None => Some((refused, changed_words(keyword, structure, target))),
-        }
-    }
-
-    fn combined(
-        &mut self,
-        source: &Constraints<'s>,
-        (structure, target): (&'s Value, &'s Value),
-        differing: &[&str],
-        place: &Place<'s>,
-    ) {
-        let known = self.walked.obligations.len();
-        for keyword in ["anyOf", "oneOf", "not"] {
-            let Some(value) = kw::get(target, keyword) else { continue };
-            let mut refused = kw::type_keywords(target);
-            refused.insert(keyword.to_owned(), value.clone());
-            let is_same = !differing.contains(&keyword);
-            let Some((refused, reason)) = self.refused(keyword, refused, is_same, structure, target) else { continue };
-            self.prove_accepted(source, Part::own(refused), place, || reason);
-        }
-        let kept = kw::list(structure, "allOf");
-        for branch in kw::list(target, "allOf") {
-            let is_same = kept.iter().any(|known| kw::same(known, branch));
-            match filled::before_filling(self.solver, branch, structure, target) {
-                Some(before) => drop(self.prove_accepted(source, Part::own(before), place, || with_filled("allOf"))),
-                None if is_same => {}
-                None => drop(
-                    self.prove_accepted(source, Part::Ref(branch), place, || changed_words("allOf", structure, target)),
-                ),
-            }
-        }
-        let is_of_whole = kw::kinds(target).contains(Kinds::OBJECT);
-        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
-    }
-
     fn rules(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         let rules = kw::list(target, "x-kubernetes-validations");
         if rules.is_empty() {
@@ -512,35 +312,8 @@ impl<'s> ProductWalk<'_, 's> {
     }
 }
 
-/// Whether the target's `enum` contains every value of the source's.
-fn has_options_of(source: &Value, target: &Value) -> bool {
-    let (before, after) = (kw::list(source, "enum"), kw::list(target, "enum"));
-    let is_small = before.len().saturating_mul(after.len()) <= MAX_OPTION_PAIRS;
-    is_small && !before.is_empty() && before.iter().all(|value| after.iter().any(|other| kw::same_value(value, other)))
-}
-
-/// The reason for a keyword that did not change while the defaulted values that it validates did.
-fn with_filled(keyword: &str) -> String {
-    format!("{keyword}: sees new defaults")
-}
-
 fn plain(values: Vec<Value>) -> Vec<Counterexample> {
     values.into_iter().map(|value| Counterexample { value, old: None }).collect()
-}
-
-impl Obligation<'_> {
-    /// Whether the value is inside a list whose items the server does not correlate with the old ones on an update.
-    pub fn is_in_list(&self) -> bool {
-        let mut level = self.value_path.as_deref();
-        while let Some(value_path) = level {
-            let is_map = |part: &Part| part.get("x-kubernetes-list-type").and_then(Value::as_str) == Some("map");
-            if matches!(value_path.step, Step::Item) && !value_path.constraints.holds.first().is_some_and(is_map) {
-                return true;
-            }
-            level = value_path.above.as_deref();
-        }
-        false
-    }
 }
 
 /// The obligation for a status that is written with the object and dropped by the target. None if no object can have a

@@ -13,7 +13,7 @@ fn text(longest: u64) -> Value {
 
 /// The verdict and the reason of the only node that changed.
 fn of_node(live: &Value, desired: &Value) -> (Verdict, String) {
-    let proof = judge(&whole(live), &whole(desired));
+    let proof = proof_of(&whole(live), &whole(desired));
     assert_eq!(proof.nodes.len(), 1, "{proof:#?}");
     (proof.nodes[0].verdict, proof.nodes[0].reason.clone())
 }
@@ -38,13 +38,13 @@ fn a_value_has_a_greatest_weight() {
 fn a_witness_that_is_too_large_to_print_is_left_out() {
     let values: Vec<String> = (0..3).map(|n| format!("{}{n}", "x".repeat(3 << 20))).collect();
     let of = |values: &[String]| json!({"type": "string", "enum": values});
-    let proof = judge(&whole(&of(&values)), &whole(&of(&values[1..])));
+    let proof = proof_of(&whole(&of(&values)), &whole(&of(&values[1..])));
     let [node] = &proof.nodes[..] else { panic!("{} nodes", proof.nodes.len()) };
     assert_eq!((node.verdict, node.witnesses.len()), (Narrowing, 0));
     assert!(node.reason.ends_with("an object that shows it is too large to print"), "{}", node.reason);
     // A witness that is shown has a message of readable length.
     let values: Vec<String> = (0..3000).map(|n| format!("value{n}")).collect();
-    let proof = judge(&whole(&of(&values)), &whole(&of(&values[1..])));
+    let proof = proof_of(&whole(&of(&values)), &whole(&of(&values[1..])));
     let witness = &proof.nodes[0].witnesses[0];
     assert_eq!(witness.object["spec"]["f"], values[0]);
     assert_eq!(witness.message.chars().count(), MAX_MESSAGE + 1);
@@ -58,7 +58,7 @@ fn what_cannot_be_built_together_is_asked_together() {
         json!({"type": "object", "properties": fields, "required": required})
     };
     let (live, desired) = (whole(&fields(0)), whole(&fields(500)));
-    let proof = judge(&live, &desired);
+    let proof = proof_of(&live, &desired);
     assert_eq!(proof.verdict, Narrowing);
     assert!(proof.steps < 100_000, "{} steps", proof.steps);
     let absent = json!({"type": "object", "maxProperties": 0, "properties": fields(0)["properties"]});
@@ -111,11 +111,11 @@ fn many_rules_are_compared_within_the_limit() {
         let rules: Vec<Value> = (0..100).map(rule).collect();
         json!({"type": "object", "properties": {"x": {"type": "integer"}}, "x-kubernetes-validations": rules})
     };
-    let proof = judge(&whole(&of("!=")), &whole(&of("<")));
+    let proof = proof_of(&whole(&of("!=")), &whole(&of("<")));
     assert!(proof.steps <= Limits::default().steps && !matches!(proof.verdict, Equal | Widening), "{proof:?}");
     let mut more = of("!=");
     more["x-kubernetes-validations"].as_array_mut().expect("a list").reverse();
-    assert_eq!(judge(&whole(&of("!=")), &whole(&more)).verdict, Equal);
+    assert_eq!(proof_of(&whole(&of("!=")), &whole(&more)).verdict, Equal);
 }
 
 /// A node that only one direction reaches within the limit is not reported as safe.
@@ -137,4 +137,48 @@ fn a_node_that_was_not_reached_is_undecided() {
         reached.insert(proof.nodes.iter().filter(|node| node.verdict == Narrowing).count());
     }
     assert!(reached.len() > 2, "{reached:?}");
+}
+
+#[test]
+fn past_the_limit_nothing_is_guessed() {
+    let (live, desired) = (whole(&json!({"type": "string"})), whole(&json!({"type": "string", "maxLength": 3})));
+    let proof = prove(&version(&live), &version(&desired), Limits { steps: 20 });
+    assert_eq!(proof.verdict, Undecided);
+    assert!(proof.reason.contains("limit"), "{}", proof.reason);
+}
+
+/// `anyOf` in `anyOf`, patterns that blow up, a hundred rules: on both sides, and different.
+fn hostile(step: usize) -> Value {
+    let mut nested = json!({"required": ["f0"]});
+    for depth in 0..12 {
+        let other = json!({"required": [format!("f{depth}"), format!("f{}", depth + step + 1)]});
+        nested = json!({"anyOf": [nested.clone(), other, {"not": nested}]});
+    }
+    let fields: Map<String, Value> = (0..16)
+        .map(|n| (format!("f{n}"), json!({"type": "string", "pattern": format!("(a|b)*a(a|b){{{}}}$", 12 + n + step)})))
+        .collect();
+    let rules: Vec<Value> = (0..100)
+        .map(|n| json!({"rule": format!("!has(self.f{}) || self.f{}.size() < {}", n % 16, n % 13, n + step)}))
+        .collect();
+    json!({"type": "object", "properties": fields, "anyOf": [nested], "x-kubernetes-validations": rules})
+}
+
+#[test]
+fn schemas_made_to_blow_up_end_and_are_not_called_safe() {
+    let (live, desired) = (whole(&hostile(0)), whole(&hostile(1)));
+    let limits = Limits { steps: 200_000 };
+    let proof = prove(&version(&live), &version(&desired), limits);
+    assert!(proof.steps <= limits.steps, "{}", proof.steps);
+    assert!(!matches!(proof.verdict, Equal | Widening), "{:?}", proof.verdict);
+    assert!(proof.nodes.iter().any(|node| node.verdict == Undecided && !node.reason.is_empty()), "{:#?}", proof.nodes);
+}
+
+#[test]
+fn the_share_of_a_crd_follows_from_the_counts() {
+    let steps = |crds, versions| Limits::shared(crds, versions).steps;
+    assert_eq!(steps(1, 1), Limits::default().steps);
+    assert!(steps(10, 1) >= steps(100, 1) && steps(100, 1) >= steps(1_000, 1));
+    assert!(steps(100_000, 1) > 0 && steps(1, 10) < steps(1, 1));
+    // All versions of a CRD together get no more than its share.
+    assert!(steps(1, 1_000) * 1_000 <= steps(1, 3) * 3);
 }

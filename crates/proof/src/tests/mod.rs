@@ -16,7 +16,7 @@ fn whole(field: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}})
 }
 
-fn judge(live: &Value, desired: &Value) -> Proof {
+fn proof_of(live: &Value, desired: &Value) -> Proof {
     prove(&version(live), &version(desired), Limits::default())
 }
 
@@ -25,7 +25,7 @@ fn both_ways(rows: &[(Value, Value, Verdict, Verdict)]) {
     let mut wrong = Vec::new();
     for (live, desired, there, back) in rows {
         for (from, to, expected) in [(live, desired, there), (desired, live, back)] {
-            let proof = judge(&whole(from), &whole(to));
+            let proof = proof_of(&whole(from), &whole(to));
             if proof.verdict != *expected {
                 wrong.push(format!("{from} → {to}: {:?}, not {expected:?}: {proof:#?}", proof.verdict));
             }
@@ -226,7 +226,7 @@ fn required_fields_and_defaults() {
         ),
         (without.clone(), with(json!({"type": "string", "default": "x"})), Incomparable, DataLoss),
     ]);
-    let proof = judge(&whole(&without), &whole(&with(json!({"type": "string", "default": "x"}))));
+    let proof = proof_of(&whole(&without), &whole(&with(json!({"type": "string", "default": "x"}))));
     let node = proof.nodes.iter().find(|node| node.path == "^.spec.f.new").expect("the node");
     assert_eq!(node.breaks, [Breaks::Behaviour]);
     assert_eq!(node.witnesses[0].desired, Difference::Defaulted);
@@ -447,14 +447,6 @@ fn a_status_is_written_through_its_subresource() {
     assert_eq!(prove(&without, &of(&live), Limits::default()).verdict, DataLoss);
 }
 
-#[test]
-fn past_the_limit_nothing_is_guessed() {
-    let (live, desired) = (whole(&json!({"type": "string"})), whole(&json!({"type": "string", "maxLength": 3})));
-    let proof = prove(&version(&live), &version(&desired), Limits { steps: 20 });
-    assert_eq!(proof.verdict, Undecided);
-    assert!(proof.reason.contains("limit"), "{}", proof.reason);
-}
-
 /// Regressions: each of these was once reported as safe.
 #[test]
 fn what_looks_alike_and_is_not() {
@@ -526,40 +518,4 @@ fn what_nobody_describes_ends() {
     let kept = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let emptied = json!({"type": "object", "additionalProperties": true});
     both_ways(&[(kept, emptied, DataLoss, Widening)]);
-}
-
-/// `anyOf` in `anyOf`, patterns that blow up, a hundred rules: on both sides, and different.
-fn hostile(step: usize) -> Value {
-    let mut nested = json!({"required": ["f0"]});
-    for depth in 0..12 {
-        let other = json!({"required": [format!("f{depth}"), format!("f{}", depth + step + 1)]});
-        nested = json!({"anyOf": [nested.clone(), other, {"not": nested}]});
-    }
-    let fields: Map<String, Value> = (0..16)
-        .map(|n| (format!("f{n}"), json!({"type": "string", "pattern": format!("(a|b)*a(a|b){{{}}}$", 12 + n + step)})))
-        .collect();
-    let rules: Vec<Value> = (0..100)
-        .map(|n| json!({"rule": format!("!has(self.f{}) || self.f{}.size() < {}", n % 16, n % 13, n + step)}))
-        .collect();
-    json!({"type": "object", "properties": fields, "anyOf": [nested], "x-kubernetes-validations": rules})
-}
-
-#[test]
-fn schemas_made_to_blow_up_end_and_are_not_called_safe() {
-    let (live, desired) = (whole(&hostile(0)), whole(&hostile(1)));
-    let limits = Limits { steps: 200_000 };
-    let proof = prove(&version(&live), &version(&desired), limits);
-    assert!(proof.steps <= limits.steps, "{}", proof.steps);
-    assert!(!matches!(proof.verdict, Equal | Widening), "{:?}", proof.verdict);
-    assert!(proof.nodes.iter().any(|node| node.verdict == Undecided && !node.reason.is_empty()), "{:#?}", proof.nodes);
-}
-
-#[test]
-fn the_share_of_a_crd_follows_from_the_counts() {
-    let steps = |crds, versions| Limits::shared(crds, versions).steps;
-    assert_eq!(steps(1, 1), Limits::default().steps);
-    assert!(steps(10, 1) >= steps(100, 1) && steps(100, 1) >= steps(1_000, 1));
-    assert!(steps(100_000, 1) > 0 && steps(1, 10) < steps(1, 1));
-    // All versions of a CRD together get no more than its share.
-    assert!(steps(1, 1_000) * 1_000 <= steps(1, 3) * 3);
 }

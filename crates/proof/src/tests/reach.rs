@@ -169,7 +169,7 @@ fn metadata_has_fields_that_no_schema_names() {
     let any = side(json!({"type": "object"}));
     let entries = side(json!({"type": "object", "additionalProperties": {"type": "string", "minLength": 3}}));
     for (live, desired) in [(metadata(json!({})), metadata(json!({"maxProperties": 2}))), (any, entries)] {
-        let proof = judge(&whole(&live), &whole(&desired));
+        let proof = proof_of(&whole(&live), &whole(&desired));
         assert!(!matches!(proof.verdict, Equal | Widening), "{proof:#?}");
     }
 }

@@ -16,7 +16,7 @@ fn a_witness_is_refused_at_the_node_that_it_is_for() {
     };
     let live = side(json!(["13", "14"]), json!({"type": "integer"}), "true");
     let desired = side(json!(["14", "15"]), json!({"type": "integer", "format": "int32"}), "self.all(k, k in ['a'])");
-    let proof = judge(&live, &desired);
+    let proof = proof_of(&live, &desired);
     for (path, text) in [
         ("^.spec.version", "spec.version: Unsupported value"),
         ("^.spec.streams.items.size", "format int32 in spec.streams[0].size"),
@@ -31,7 +31,7 @@ fn a_witness_is_refused_at_the_node_that_it_is_for() {
 fn a_field_that_goes_is_shown_where_nothing_else_is_refused() {
     let live = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
     let desired = json!({"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]});
-    let proof = judge(&whole(&live), &whole(&desired));
+    let proof = proof_of(&whole(&live), &whole(&desired));
     let node = proof.nodes.iter().find(|node| node.path == "^.spec.f.a").expect("a node");
     assert_eq!(node.verdict, DataLoss, "{node:#?}");
 }
@@ -63,7 +63,7 @@ fn a_witness_is_built_where_rules_ask_for_much_around_it() {
         whole(&json!({"type": "array", "minItems": 1, "items": sinks}))
     };
     let proof =
-        judge(&settings(json!({"type": "string"})), &settings(json!({"type": "string", "pattern": "^[0-9]+s$"})));
+        proof_of(&settings(json!({"type": "string"})), &settings(json!({"type": "string", "pattern": "^[0-9]+s$"})));
     assert_eq!(proof.verdict, Narrowing, "{proof:#?}");
     assert_eq!(proof.nodes[0].path, "^.spec.f.items.als.wait");
 }
@@ -99,8 +99,8 @@ fn a_sum_that_the_bounds_of_lists_keep_small_breaks_nobody() {
     let of = |n: usize| format!("(self.size() > {n} ? (has(self[{n}].m) ? self[{n}].m.size() : 0) : 0)");
     let rule = format!("{} <= 128", (0..16).map(of).collect::<Vec<_>>().join(" + "));
     let desired = side(64, json!([{"rule": rule}]));
-    assert_eq!(judge(&side(8, json!([])), &desired).verdict, Widening);
-    assert_ne!(judge(&side(9, json!([])), &desired).verdict, Widening);
+    assert_eq!(proof_of(&side(8, json!([])), &desired).verdict, Widening);
+    assert_ne!(proof_of(&side(9, json!([])), &desired).verdict, Widening);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_refusal_beside_a_default_is_no_witness_of_it() {
     };
     let live = side(1, json!({"type": "string", "default": "x"}));
     let desired = side(3, json!({"type": "string"}));
-    let proof = judge(&live, &desired);
+    let proof = proof_of(&live, &desired);
     let node = proof.nodes.iter().find(|node| node.path == "^.spec.a").expect("a node");
     let shown: Vec<Difference> = node.witnesses.iter().map(|witness| witness.desired).collect();
     assert_eq!(shown, [Difference::Defaulted], "{node:#?}");
@@ -161,7 +161,7 @@ fn a_field_that_may_not_change_any_more_is_shown_by_an_update_of_it_alone() {
         json!([{"rule": "has(self.budgets) && self.budgets.all(x, has(x.a) == has(x.b))"},
             {"rule": "self.after != ''"}]),
     );
-    let proof = judge(&live, &desired);
+    let proof = proof_of(&live, &desired);
     let node = proof.nodes.iter().find(|node| node.path == "^.spec.f.class").expect("a node");
     assert_eq!(node.verdict, Narrowing, "{node:#?}");
     let witness = &node.witnesses[0];
@@ -182,7 +182,7 @@ fn an_object_of_one_optional_field_may_not_change_any_more() {
             &json!({"type": "object", "required": ["cluster", "target"], "properties": {"cluster": cluster, "target": target}}),
         )
     };
-    let proof = judge(&reference(json!([])), &reference(json!([{"rule": "self == oldSelf"}])));
+    let proof = proof_of(&reference(json!([])), &reference(json!([{"rule": "self == oldSelf"}])));
     assert_eq!(proof.verdict, Narrowing, "{proof:#?}");
     assert!(proof.nodes[0].witnesses[0].old_object.is_some());
 }
@@ -196,7 +196,7 @@ fn a_witness_in_a_map_is_refused_at_the_node_that_it_is_for() {
             "properties": {"later": text("maxLength", most), "first": text("minLength", least)}});
         json!({"type": "object", "additionalProperties": entry})
     };
-    let proof = judge(&whole(&side(1, 9)), &whole(&side(3, 5)));
+    let proof = proof_of(&whole(&side(1, 9)), &whole(&side(3, 5)));
     for field in ["first", "later"] {
         let path = format!("^.spec.f.additionalProperties.{field}");
         let node = proof.nodes.iter().find(|node| node.path == path).expect("a node");
@@ -216,7 +216,7 @@ fn a_refusal_by_a_branch_is_a_witness_of_its_node_alone() {
     };
     let live = side(9, json!({"maxLength": 0}));
     let desired = side(5, json!({"maxLength": 2}));
-    let proof = judge(&whole(&live), &whole(&desired));
+    let proof = proof_of(&whole(&live), &whole(&desired));
     let node = |path: &str| proof.nodes.iter().find(|node| node.path == path).expect("a node");
     for (path, text) in [("^.spec.f.b", "spec.f.b: Too long"), ("^.spec.f.a", "\"spec.f.a\" must not validate")] {
         let node = node(path);
@@ -234,7 +234,7 @@ fn the_witness_of_a_node_is_refused_by_that_node_and_not_by_one_below_it() {
     desired["properties"]["name"] = json!({"type": "string", "minLength": 1});
     desired["x-kubernetes-validations"] =
         json!([{"rule": "!has(self.least) || !has(self.most) || self.least <= self.most", "message": "upside down"}]);
-    let found = judge(&whole(&live), &whole(&desired));
+    let found = proof_of(&whole(&live), &whole(&desired));
     for (path, message) in [("^.spec.f", "upside down"), ("^.spec.f.name", "at least 1 chars")] {
         let node = found.nodes.iter().find(|node| node.path == path).expect("a node that changed");
         assert!(node.witnesses[0].message.contains(message), "{path}: {:?}", node.witnesses);

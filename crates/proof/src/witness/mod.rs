@@ -3,7 +3,7 @@
 //! The values that the solver finds are candidates. A candidate becomes a witness when the validator, which validates
 //! as the API server does, has run the whole object through both sides and confirmed the difference.
 
-mod judge;
+mod confirm;
 mod route;
 mod shrink;
 
@@ -16,9 +16,9 @@ use super::product::{Effect, Obligation, Step, ValuePath};
 use super::rules::repair::{Kept, Repairs};
 use super::solve::{Pin, Solver, is_meta};
 use super::{Difference, Witness, keywords as kw};
+pub use confirm::Side;
+use confirm::{Confirmed, Unconfirmed};
 use gantry_schema::Schema;
-pub use judge::Side;
-use judge::{Confirmed, Unconfirmed};
 use route::Route;
 
 /// Both sides, compiled to validate whole objects.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Sides;
-use super::judge::Confirmed;
+use super::confirm::Confirmed;
 use super::route::Route;
 use crate::Witness;
 use crate::solve::{Solver, is_meta};

@@ -20,6 +20,7 @@
 //! Whatever cannot be parsed, checked or evaluated here is [`Answer::Undecided`], never a rule that holds. The server
 //! rejects a CRD with a rule that does not type-check.
 
+mod access;
 pub mod ast;
 mod budget;
 mod check;

@@ -12,7 +12,7 @@ pub static REMOVED_VERSION: RuleDoc = RuleDoc {
         whether it still writes there).",
     why: "An object that is stored at a removed version cannot be read; the API server refuses such a CRD. If \
         `managedFields` of an object name a version that the CRD does not have, the server answers every server-side \
-        apply of the object with an error, whoever the manager of that entry is \
+        apply of the object, by any manager, with an error \
         ([kubernetes/kubernetes#111937](https://github.com/kubernetes/kubernetes/issues/111937)). Writing the object \
         again does not remove the entry. Clients that write at a version that is no longer served get a 404.",
     example: Example::Stored {

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Fault, Judging, Wrong};
+use super::{Fault, Validation, Wrong};
 use crate::crd::Strategy;
 use crate::finding::Complaint;
 use crate::plan::Change;
 use crate::preflight::objects::managed;
 use gantry_schema::typed::{self, Duplicates};
 
-impl Judging {
+impl Validation {
     /// The fault that the server refuses the apply because of a version that `managedFields` of the live object name.
     /// `new` is the merged object.
     pub(super) fn recorded(&self, new: &Value) -> Option<Fault> {

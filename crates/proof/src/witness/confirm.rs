@@ -112,22 +112,22 @@ impl Sides<'_> {
             return Err(Unconfirmed::Refused);
         }
         let mut there = object.clone();
-        let judged = self.process(solver, &self.target, &mut there, old, via_status);
-        let errors = &judged.outcome.errors;
+        let processed = self.process(solver, &self.target, &mut there, old, via_status);
+        let errors = &processed.outcome.errors;
         let mut is_there = true;
         let (desired, message, at) = if let Some(first) = errors.first() {
             let error = errors.iter().find(|error| route.is_refused_by(error)).unwrap_or(first);
             is_there = route.is_refused_by(error);
             (Difference::Refused, error.to_string(), Some(error.at.clone()))
-        } else if let Some(undecided) = judged.outcome.undecided.first() {
+        } else if let Some(undecided) = processed.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
-        } else if let Some(first) = judged.pruned.first() {
-            let pruned = judged.pruned.iter().find(|pruned| route.leads_to(&pruned.at)).unwrap_or(first);
+        } else if let Some(first) = processed.pruned.first() {
+            let pruned = processed.pruned.iter().find(|pruned| route.leads_to(&pruned.at)).unwrap_or(first);
             (Difference::Pruned, format!("{} is dropped", pruned.path), Some(pruned.at.clone()))
         } else if !kw::contains_all(&there, object) {
             (Difference::Pruned, "a value is dropped".to_owned(), None)
         } else if !kw::same_value(&here, &there) {
-            let (message, at) = defaulted(&taken, &judged);
+            let (message, at) = defaulted(&taken, &processed);
             (Difference::Defaulted, message, at)
         } else {
             return Err(Unconfirmed::Taken);

@@ -5,7 +5,7 @@
 //!                ─► defaulted, validated ─► storage version: pruned
 //! ```
 //!
-//! This is what the API server does with an object when a client reads it and writes it back. [`Judge`] repeats it with
+//! This is what the API server does with an object when a client reads it and writes it back. [`Validator`] repeats it with
 //! the desired CRD, and, only if that affects the object, with the live one: an effect that already occurs today is not
 //! caused by the upgrade.
 
@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::cause::{self, Keyword};
 use super::compiled::Compiled;
 use super::defaults::ChangedDefault;
+use super::effect::{Effect, Fill, Impact, Loss};
 use super::object::{Item, Keep, Parts};
 use super::place::{self, Place};
 use super::question::Ask;
@@ -26,71 +27,9 @@ use crate::resource::Step;
 use crate::text;
 use gantry_schema::{Defaulted, FieldError, Outcome, Pruned, RefusedBy, Undecided};
 
-/// What happens to an object, from worst to least.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Impact {
-    /// See [`Refusal`].
-    Refused(Refusal),
-    /// It loses a field.
-    Pruned(Loss),
-    /// It gets a default.
-    Defaulted(Fill),
-    /// It cannot be written by server-side apply any more: a manager has an entry in its managedFields at a version that
-    /// is removed. See [`super::managed`].
-    NotAppliable { manager: String },
-    /// A manager wrote it at a version that is no longer served.
-    WrittenAt { manager: String },
-    /// It is or may be stored at a version that is removed.
-    StoredAt,
-    /// A rule or pattern of the desired schema could not be evaluated, for this reason.
-    Undecided(String),
-}
-
-/// When a field is lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Loss {
-    /// It can no longer be read, and the next write of the object drops it.
-    OnRead,
-    /// The next write at any version drops it: the storage version does not have it.
-    OnWrite,
-    /// A client that reads and writes at this version drops it.
-    AtVersion,
-    /// It can no longer be read if the object is still stored at this version, which the API does not show.
-    IfStored,
-}
-
-/// When a default is filled in, and how certain that is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fill {
-    OnRead,
-    /// When the object is next written at this version.
-    OnWrite,
-    /// The field has today's default. If that value is not stored, the field gets the new default.
-    IfNotStored,
-}
-
-/// One effect on one object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Effect {
-    pub impact: Impact,
-    pub version: Arc<str>,
-    /// `spec.list[*].x`
-    pub pattern: String,
-    /// The cause in the desired schema of the version.
-    pub keyword: Keyword,
-    /// The path in this object, if it differs from the pattern.
-    pub path: Option<String>,
-    /// The value for messages, or its type with `redact`.
-    pub value: String,
-    /// The steps to the field in this object.
-    pub steps: Vec<Step>,
-    /// The pruned field, if the live schema describes it.
-    pub lost: Option<String>,
-}
-
-/// Judges the objects of one list.
+/// Validates the objects of one list.
 #[derive(Debug, Default)]
-pub struct Judge {
+pub struct Validator {
     /// `g.example.com`
     pub group: String,
     pub live: Side,
@@ -131,7 +70,7 @@ pub struct Leaving {
     pub is_storage: bool,
 }
 
-impl Judge {
+impl Validator {
     /// The parts of an object that are needed.
     pub fn parts(&self) -> Parts {
         let managed = match (self.changed_defaults.is_empty(), self.leaving.is_empty()) {
@@ -152,8 +91,8 @@ impl Judge {
     }
 
     /// A fast check whether the object is unaffected, which is true for most objects of most upgrades. If this returns
-    /// `false`, [`Judge::object`] decides.
-    pub fn leaves_alone(&self, item: &Item) -> bool {
+    /// `false`, [`Validator::effects`] decides.
+    pub fn is_unaffected(&self, item: &Item) -> bool {
         let [version] = self.fits.as_slice() else { return false };
         if self.only_stored.contains(version) {
             return false;
@@ -169,7 +108,7 @@ impl Judge {
     }
 
     /// All effects on one object.
-    pub fn object(&self, item: &Item) -> Vec<Effect> {
+    pub fn effects(&self, item: &Item) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.leaves(item, &mut effects);
         // The object as it will be read at its stored version.
@@ -316,13 +255,13 @@ impl Judge {
             let (_, today) = self.today(item, version, converted);
             self.filled(&defaulted, version, &new, &today, Fill::OnWrite, effects);
         }
-        let outcome = judged(version, &new, &old);
+        let outcome = validate(version, &new, &old);
         if outcome.is_accepted() {
             return;
         }
         let today = self.live_today(version).map(|live| {
             let (old, new) = self.today(item, version, converted);
-            let outcome = judged(live, &new, &old);
+            let outcome = validate(live, &new, &old);
             Today { live, old, new, outcome }
         });
         for error in &outcome.errors {
@@ -477,8 +416,8 @@ impl Judge {
 }
 
 /// The object at one version of the live CRD, and its validation.
-struct Today<'j> {
-    live: &'j Compiled,
+struct Today<'v> {
+    live: &'v Compiled,
     old: Value,
     new: Value,
     outcome: Outcome,
@@ -502,7 +441,7 @@ impl Today<'_> {
 }
 
 /// The errors of the object when it is created, and, if transition rules exist, those that only an update has.
-fn judged(version: &Compiled, new: &Value, old: &Value) -> Outcome {
+fn validate(version: &Compiled, new: &Value, old: &Value) -> Outcome {
     let mut outcome = version.schema.validate_all(new, None);
     if version.schema.looks_back() {
         let update = version.schema.validate_all(new, Some(old));

@@ -1,0 +1,139 @@
+//! The keywords of one node that restrict its values, and the schemas that it combines.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::obligation::Place;
+use super::{ProductWalk, filled};
+use crate::constraints::{Constraints, Part};
+use crate::keywords::{self as kw, Kinds};
+use crate::solve::is_meta;
+use crate::text::{changed_words, short};
+
+/// The maximum number of comparisons between the options of two enums.
+const MAX_OPTION_PAIRS: usize = 10_000;
+/// Up to this many newly required fields are checked one by one; more of them are one question.
+const MAX_SINGLE_FIELDS: usize = 64;
+
+impl<'s> ProductWalk<'_, 's> {
+    pub(super) fn keywords(
+        &mut self,
+        source: &Constraints<'s>,
+        (structure, target): (&'s Value, &'s Value),
+        differing: &[&str],
+        place: &Place<'s>,
+    ) {
+        let is_same = |keyword: &str| !differing.contains(&keyword);
+        // The meaning of a bound depends on the type: a bound that no integer can have refuses all integers. So does
+        // the meaning of a format: `int32` bounds only integers.
+        let is_same_number = ["type", "format"].into_iter().all(is_same);
+        for (keyword, parts) in kw::VALUE_KEYWORDS {
+            let is_number = matches!(keyword, "maximum" | "minimum" | "multipleOf" | "format");
+            let is_same = parts.iter().all(|part| is_same(part)) && (is_same_number || !is_number)
+                || keyword == "enum" && has_options_of(structure, target);
+            let is_about_objects = matches!(keyword, "enum" | "maxProperties" | "minProperties");
+            if is_same && !is_about_objects || kw::get(target, keyword).is_none() {
+                continue;
+            }
+            let mut refused = kw::type_keywords(target);
+            let mut of = vec!["format"];
+            of.extend(parts);
+            for part in of.into_iter().filter(|part| *part != "format" || keyword == "format" || is_number) {
+                if let Some(value) = kw::get(target, part) {
+                    refused.insert(part.to_owned(), value.clone());
+                }
+            }
+            let Some((refused, reason)) = self.refused(keyword, refused, is_same, structure, target) else { continue };
+            let known = self.walked.obligations.len();
+            self.prove_accepted(source, Part::own(refused), place, || reason);
+            let is_of_whole = matches!(keyword, "maxItems" | "minItems" | "maxProperties" | "minProperties");
+            self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
+        }
+        let required: BTreeSet<&str> = kw::names(structure, "required").collect();
+        let mut added: Vec<&str> = Vec::new();
+        for name in kw::names(target, "required").filter(|name| !required.contains(name)) {
+            if kw::property(target, name).is_some_and(|field| kw::default_of(field).is_some()) {
+                self.walked.notes.push((place.path.clone(), format!("required {name}: the default sets it")));
+                continue;
+            }
+            // Every resource has these fields.
+            if is_meta(name) && (place.is_root || kw::embedded(structure) && name != "metadata") {
+                continue;
+            }
+            added.push(name);
+        }
+        let known = self.walked.obligations.len();
+        let questions: Vec<&[&str]> = match added.len() {
+            ..=MAX_SINGLE_FIELDS => added.chunks(1).collect(),
+            _ => vec![&added[..]],
+        };
+        for names in questions {
+            let refused = Part::own(json!({"type": "object", "required": names}));
+            self.prove_accepted(source, refused, place, || format!("required: {} added", short(&names.join(", "))));
+        }
+        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = true);
+    }
+
+    /// Restates `refused`, a schema with one keyword of the target, as a schema for values before defaulting, and
+    /// describes what changed. None if nothing changed.
+    fn refused(
+        &self,
+        keyword: &str,
+        refused: serde_json::Map<String, Value>,
+        is_same: bool,
+        structure: &'s Value,
+        target: &'s Value,
+    ) -> Option<(Value, String)> {
+        let refused = Value::Object(refused);
+        match filled::before_filling(self.solver, &refused, structure, target) {
+            Some(before) if is_same => Some((before, with_filled(keyword))),
+            Some(before) => Some((before, changed_words(keyword, structure, target))),
+            None if is_same => None,
+            None => Some((refused, changed_words(keyword, structure, target))),
+        }
+    }
+
+    pub(super) fn combined(
+        &mut self,
+        source: &Constraints<'s>,
+        (structure, target): (&'s Value, &'s Value),
+        differing: &[&str],
+        place: &Place<'s>,
+    ) {
+        let known = self.walked.obligations.len();
+        for keyword in ["anyOf", "oneOf", "not"] {
+            let Some(value) = kw::get(target, keyword) else { continue };
+            let mut refused = kw::type_keywords(target);
+            refused.insert(keyword.to_owned(), value.clone());
+            let is_same = !differing.contains(&keyword);
+            let Some((refused, reason)) = self.refused(keyword, refused, is_same, structure, target) else { continue };
+            self.prove_accepted(source, Part::own(refused), place, || reason);
+        }
+        let kept = kw::list(structure, "allOf");
+        for branch in kw::list(target, "allOf") {
+            let is_same = kept.iter().any(|known| kw::same(known, branch));
+            match filled::before_filling(self.solver, branch, structure, target) {
+                Some(before) => drop(self.prove_accepted(source, Part::own(before), place, || with_filled("allOf"))),
+                None if is_same => {}
+                None => drop(
+                    self.prove_accepted(source, Part::Ref(branch), place, || changed_words("allOf", structure, target)),
+                ),
+            }
+        }
+        let is_of_whole = kw::kinds(target).contains(Kinds::OBJECT);
+        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
+    }
+}
+
+/// Whether the target's `enum` contains every value of the source's.
+fn has_options_of(source: &Value, target: &Value) -> bool {
+    let (before, after) = (kw::list(source, "enum"), kw::list(target, "enum"));
+    let is_small = before.len().saturating_mul(after.len()) <= MAX_OPTION_PAIRS;
+    is_small && !before.is_empty() && before.iter().all(|value| after.iter().any(|other| kw::same_value(value, other)))
+}
+
+/// The reason for a keyword that did not change while the defaulted values that it validates did.
+fn with_filled(keyword: &str) -> String {
+    format!("{keyword}: sees new defaults")
+}

@@ -1,0 +1,113 @@
+//! The result of a walk, and the position in it.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::cel::Counterexample;
+use crate::constraints::{Constraints, Part};
+use crate::keywords as kw;
+
+/// The step from a value to a value inside it.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Field(String),
+    /// Any key that no property describes; the name is a representative.
+    Entry(String),
+    Item,
+}
+
+/// The path from a node up to the root, with the source's constraints on each enclosing value.
+#[derive(Clone, Debug)]
+pub struct ValuePath<'s> {
+    /// The constraints on the enclosing value; the fields of one value share them.
+    pub constraints: Rc<Constraints<'s>>,
+    /// The target's schema of the enclosing value.
+    pub target: &'s Value,
+    pub step: Step,
+    pub above: Option<Rc<ValuePath<'s>>>,
+}
+
+/// What is expected to happen to a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    Pruned,
+    Refused,
+    Defaulted,
+}
+
+/// Something that is not proven: values that the target may refuse, prune or default differently.
+#[derive(Clone, Debug)]
+pub struct Obligation<'s> {
+    /// The node, such as `^.spec.x`.
+    pub path: String,
+    pub reason: String,
+    pub effect: Effect,
+    /// Values at the end of `value_path`, each with an old value if only an update shows the difference.
+    pub values: Vec<Counterexample>,
+    pub value_path: Option<Rc<ValuePath<'s>>>,
+    /// The schema that refuses the values. None: any value at this place will do.
+    pub refused: Option<Value>,
+    /// Why other values may exist. None: if no whole object can contain the values found, nothing is left to prove.
+    pub open: Option<String>,
+    /// Whether the value is validated as a whole: then an update that changes any part of it is refused.
+    pub is_of_whole: bool,
+}
+
+/// The result of a walk.
+#[derive(Debug, Default)]
+pub struct Walked<'s> {
+    pub obligations: Vec<Obligation<'s>>,
+    /// The paths of nodes whose own keywords differ, and what differs.
+    pub changed: Vec<(String, String)>,
+    /// Changes that are proven safe but worth reporting.
+    pub notes: Vec<(String, String)>,
+    /// Nodes where the source accepts anything and whose parts were not walked: see [`walk`].
+    pub unwalked: Vec<Unwalked<'s>>,
+    /// Whether nodes were left out because the steps ran out.
+    pub is_cut: bool,
+}
+
+/// A node whose parts were not compared.
+#[derive(Debug)]
+pub struct Unwalked<'s> {
+    pub path: String,
+    pub(super) source: Constraints<'s>,
+    pub(super) structure: &'s Value,
+    pub(super) target: &'s Value,
+    pub(super) place: Place<'s>,
+}
+
+impl Obligation<'_> {
+    /// Whether the value is inside a list whose items the server does not correlate with the old ones on an update.
+    pub fn is_in_list(&self) -> bool {
+        let mut level = self.value_path.as_deref();
+        while let Some(value_path) = level {
+            let is_map = |part: &Part| part.get("x-kubernetes-list-type").and_then(Value::as_str) == Some("map");
+            if matches!(value_path.step, Step::Item) && !value_path.constraints.holds.first().is_some_and(is_map) {
+                return true;
+            }
+            level = value_path.above.as_deref();
+        }
+        false
+    }
+}
+
+/// The position of a walk.
+#[derive(Clone, Debug)]
+pub struct Place<'s> {
+    pub path: String,
+    pub value_path: Option<Rc<ValuePath<'s>>>,
+    /// Whether unknown fields are kept because the enclosing list says so.
+    pub source_keeps: bool,
+    pub target_keeps: bool,
+    pub is_item: bool,
+    pub is_root: bool,
+}
+
+impl Place<'_> {
+    /// Whether source and target keep unknown fields of the value at this position, which these two nodes describe.
+    pub fn keep_unknown(&self, structure: &Value, target: &Value) -> (bool, bool) {
+        (self.source_keeps || kw::preserves(structure), self.target_keeps || kw::preserves(target))
+    }
+}

@@ -1,0 +1,125 @@
+use serde_json::json;
+
+use super::*;
+
+fn schema(spec: Value) -> Schema {
+    Schema::compile(&json!({"type": "object", "properties": {"spec": spec}})).expect("a schema")
+}
+
+fn object(spec: Value) -> Value {
+    json!({"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "x"}, "spec": spec})
+}
+
+fn errors(processed: &Processed) -> Vec<String> {
+    processed.outcome.errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn an_object_is_pruned_then_defaulted_then_validated() {
+    let schema = schema(json!({"type": "object", "required": ["a"], "properties": {
+        "a": {"type": "string", "default": "d"}, "n": {"type": "integer"}, "m": {"type": "string", "nullable": true}}}));
+    let mut written = object(json!({"a": null, "n": null, "m": null, "list": [{"x": 1}]}));
+    let processed = schema.process(&mut written, None);
+    assert_eq!(written["spec"], json!({"a": "d", "m": null}));
+    let spec = Path::Name(&Path::Root, "spec");
+    assert_eq!(processed.pruned, [Pruned::new(&Path::Name(&spec, "list"), json!([{"x": 1}]))]);
+    assert_eq!(processed.defaulted, [Defaulted { path: "spec.a".to_owned(), at: vec!["spec".into(), "a".into()] }]);
+    assert!(processed.outcome.is_accepted());
+}
+
+#[test]
+fn unchanged_is_tolerated_but_what_a_changed_parent_requires_is_not() {
+    let schema = schema(json!({"type": "object", "required": ["r"], "properties": {
+        "s": {"type": "string", "maxLength": 2}, "t": {"type": "string"}, "r": {"type": "string"},
+        "l": {"type": "array", "items": {"type": "integer"}}}}));
+    let old = object(json!({"s": "long", "l": ["x"]}));
+    let after = |spec: Value| errors(&schema.process(&mut object(spec), Some(&old)));
+    assert!(after(json!({"s": "long", "l": ["x"]})).is_empty());
+    assert_eq!(after(json!({"s": "long", "l": ["x"], "t": "y"})), ["spec.r: Required value"]);
+    assert!(after(json!({"s": "long", "l": ["x"], "r": "y"})).is_empty());
+    assert_eq!(
+        after(json!({"s": "longer", "l": ["x", 1], "r": "y"})),
+        [
+            "spec.l[0]: Invalid value: \"string\": spec.l[0] in body must be of type integer: \"string\"",
+            "spec.s: Too long: may not be more than 2 bytes"
+        ]
+    );
+}
+
+#[test]
+fn a_null_that_is_not_allowed_is_dropped_from_fields_and_entries() {
+    let text = json!({"type": "string"});
+    let schema = schema(json!({"type": "object", "properties": {
+        "a": text, "n": {"type": "string", "nullable": true}, "d": {"type": "string", "default": "x"},
+        "map": {"type": "object", "additionalProperties": text},
+        "any": {"type": "object", "additionalProperties": true},
+        "list": {"type": "array", "items": {"type": "object", "properties": {"a": text}}}}}));
+    let mut stored = object(json!({"a": null, "n": null, "d": null, "map": {"k": null, "l": "y"}, "any": {"k": null},
+        "list": [null, {"a": null}]}));
+    assert_eq!(schema.fit(&mut stored.clone()), Ok(Vec::new()), "only pruned fields");
+    let (dropped, _) = schema.prepare_stored_with_nulls(&mut stored).expect("it can be read");
+    let dropped: Vec<String> = dropped.into_iter().map(|lost| lost.path).collect();
+    assert_eq!(dropped, ["spec.a", "spec.map.k", "spec.list[1].a"]);
+    let kept = json!({"n": null, "d": "x", "map": {"l": "y"}, "any": {"k": null}, "list": [null, {}]});
+    assert_eq!(stored["spec"], kept);
+}
+
+#[test]
+fn a_null_in_a_default_counts_and_is_not_kept() {
+    let schema = schema(json!({"type": "object", "default": {"x": null}, "required": ["x"],
+        "properties": {"x": {"x-kubernetes-preserve-unknown-fields": true}}}));
+    let mut written = json!({"metadata": {"name": "x"}});
+    assert!(schema.process(&mut written, None).outcome.is_accepted());
+    assert_eq!(written["spec"], json!({}));
+}
+
+#[test]
+fn a_status_subresource_keeps_the_writer_off() {
+    let schema = Schema::compile(&json!({"type": "object", "properties": {"status": {"type": "object",
+        "properties": {"n": {"type": "integer"}}}}}));
+    let schema = schema.expect("a schema").with_status_subresource(true);
+    let written = || json!({"metadata": {"name": "x"}, "status": {"n": "x"}});
+    let mut created = written();
+    assert!(errors(&schema.process(&mut created, None)).is_empty());
+    assert_eq!(created.get("status"), None);
+    let mut updated = written();
+    let old = json!({"metadata": {"name": "x"}, "status": {"n": 1}});
+    assert!(errors(&schema.process(&mut updated, Some(&old))).is_empty());
+    assert_eq!(updated["status"], json!({"n": 1}));
+}
+
+#[test]
+fn an_undecided_pattern_is_no_pass() {
+    let schema = schema(json!({"type": "string", "pattern": "(?!a)"}));
+    let outcome = schema.process(&mut object(json!("b")), None).outcome;
+    assert!(outcome.errors.is_empty() && !outcome.is_accepted());
+    assert_eq!((outcome.undecided[0].path.as_str(), outcome.undecided[0].rule.as_str()), ("spec", "pattern: (?!a)"));
+}
+
+#[test]
+fn an_undecided_branch_decides_only_where_it_does_not_matter() {
+    // `(?!a)` is undecided for any text; `^b$` matches `b` and `^c$` does not.
+    let (open, yes, no) = (json!({"pattern": "(?!a)"}), json!({"pattern": "^b$"}), json!({"pattern": "^c$"}));
+    let also_no = json!({"pattern": "(?!a)", "maxLength": 0});
+    let accepted = (true, 0);
+    let (refused, undecided) = ((false, 0), (true, 1));
+    for (combined, wanted) in [
+        (json!({"anyOf": [open, no]}), undecided),
+        (json!({"anyOf": [open, yes]}), accepted),
+        (json!({"anyOf": [also_no, no]}), refused),
+        (json!({"oneOf": [open, no]}), undecided),
+        (json!({"oneOf": [open, yes]}), undecided),
+        (json!({"oneOf": [yes, open, yes]}), refused),
+        (json!({"oneOf": [also_no, yes]}), accepted),
+        (json!({"not": open}), undecided),
+        (json!({"not": also_no}), accepted),
+        (json!({"not": yes}), refused),
+        (json!({"allOf": [open, no]}), (false, 1)),
+        (json!({"anyOf": [{"not": open}, no]}), undecided),
+    ] {
+        let mut spec = combined.clone();
+        spec["type"] = json!("string");
+        let outcome = schema(spec).process(&mut object(json!("b")), None).outcome;
+        assert_eq!((outcome.errors.is_empty(), outcome.undecided.len()), wanted, "{combined}");
+    }
+}

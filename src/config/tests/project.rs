@@ -1,0 +1,69 @@
+//! What the project file, which comes with the manifests, may not set.
+
+use super::*;
+
+#[test]
+fn the_project_file_cannot_say_who_deploys() {
+    let problems = Bed::new().file("gantry.yaml", "as: root\nasGroups: [system:masters]\n").problems();
+    assert!(problems[0].starts_with("gantry.yaml:3:1: the project file cannot set \"as\""), "{problems:?}");
+    assert!(problems[1].starts_with("gantry.yaml:4:1: the project file cannot set \"asGroups\""), "{problems:?}");
+    let mine = Bed::new().with("mine.yaml", "as: u\nasGroups: [g, h]\n").settings();
+    assert_eq!((mine.user.as_deref(), mine.groups), (Some("u"), vec!["g".into(), "h".into()]));
+    let problems = Bed::new().with("mine.yaml", "as: ''\nasGroups: []\n").problems();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+}
+
+#[test]
+fn the_project_file_cannot_name_a_kubeconfig() {
+    let problems = Bed::new().file("gantry.yaml", "kubeconfig: evil\n").problems();
+    assert!(problems[0].starts_with("gantry.yaml:3:1: the project file cannot set \"kubeconfig\""), "{problems:?}");
+    assert_eq!(Bed::new().with("mine.yaml", "kubeconfig: mine\n").settings().kubeconfig, Some("mine".into()));
+}
+
+#[test]
+fn the_project_file_names_no_report_outside_of_its_folder() {
+    for path in ["/tmp/report.json", "../report.json", "out/../../report.json"] {
+        let body = format!("output: [human, json={path}]\n");
+        let problems = Bed::new().file("gantry.yaml", &body).problems();
+        let refused = format!("gantry.yaml:3:9: output: \"json={path}\" is outside the folder of this file");
+        assert!(problems[0].starts_with(&refused), "{problems:?}");
+        // A file that the user names is trusted.
+        let named = Bed::new().with("mine.yaml", &body).settings();
+        assert_eq!(named.output.len(), 2, "{path}");
+        let mut bed = Bed::new().file("gantry.yaml", &body);
+        bed.loader.files = vec!["gantry.yaml".into()];
+        assert_eq!(bed.settings().output.len(), 2, "{path}");
+    }
+    let bed = Bed::new().file("gantry.yaml", "output: [json=./out/report.json]\n");
+    assert_eq!(bed.settings().output[0].file, Some(Path::new("./out/report.json").into()));
+    assert_eq!(Bed::new().file("gantry.yaml", "output: [json=report.json]\n").settings().output.len(), 1);
+}
+
+#[test]
+fn the_project_file_deploys_to_no_folder_outside_of_its_own() {
+    for path in ["/elsewhere", "..", "live/../../elsewhere"] {
+        let body = format!("target: dir:{path}\n");
+        let problems = Bed::new().file("gantry.yaml", &body).problems();
+        let refused = format!("gantry.yaml:3:9: target: \"dir:{path}\" is outside the folder of this file");
+        assert!(problems[0].starts_with(&refused), "{problems:?}");
+        assert!(matches!(Bed::new().with("mine.yaml", &body).settings().target, TargetSpec::Dir(_)), "{path}");
+        let mut bed = Bed::new().file("gantry.yaml", &body);
+        bed.loader.files = vec!["gantry.yaml".into()];
+        assert!(matches!(bed.settings().target, TargetSpec::Dir(_)), "{path}");
+    }
+    for path in ["live", "./live/staging", "."] {
+        let settings = Bed::new().file("gantry.yaml", &format!("target: dir:{path}\n")).settings();
+        assert!(matches!(settings.target, TargetSpec::Dir(_)), "{path}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_in_the_project_leads_no_report_out_of_it() {
+    for (link, to, output) in [("out", "..", "out/report.json"), ("report.json", "../not-there", "report.json")] {
+        let bed = Bed::new().file("gantry.yaml", &format!("output: [json={output}]\n"));
+        std::os::unix::fs::symlink(to, bed.loader.working_directory.join(link)).unwrap();
+        let problems = bed.problems();
+        assert!(problems[0].contains("is outside the folder of this file"), "{link}: {problems:?}");
+    }
+}

@@ -1,0 +1,69 @@
+//! What a new CRD does to an existing object, as data.
+
+use std::sync::Arc;
+
+use super::cause::Keyword;
+use super::ratchet::Refusal;
+use crate::resource::Step;
+
+/// What happens to an object, from worst to least.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Impact {
+    /// See [`Refusal`].
+    Refused(Refusal),
+    /// It loses a field.
+    Pruned(Loss),
+    /// It gets a default.
+    Defaulted(Fill),
+    /// It cannot be written by server-side apply any more: a manager has an entry in its managedFields at a version that
+    /// is removed. See [`super::managed`].
+    NotAppliable { manager: String },
+    /// A manager wrote it at a version that is no longer served.
+    WrittenAt { manager: String },
+    /// It is or may be stored at a version that is removed.
+    StoredAt,
+    /// A rule or pattern of the desired schema could not be evaluated, for this reason.
+    Undecided(String),
+}
+
+/// When a field is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loss {
+    /// It can no longer be read, and the next write of the object drops it.
+    OnRead,
+    /// The next write at any version drops it: the storage version does not have it.
+    OnWrite,
+    /// A client that reads and writes at this version drops it.
+    AtVersion,
+    /// It can no longer be read if the object is still stored at this version, which the API does not show.
+    IfStored,
+}
+
+/// When a default is filled in, and how certain that is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fill {
+    OnRead,
+    /// When the object is next written at this version.
+    OnWrite,
+    /// The field has today's default. If that value is not stored, the field gets the new default.
+    IfNotStored,
+}
+
+/// One effect on one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effect {
+    pub impact: Impact,
+    pub version: Arc<str>,
+    /// `spec.list[*].x`
+    pub pattern: String,
+    /// The cause in the desired schema of the version.
+    pub keyword: Keyword,
+    /// The path in this object, if it differs from the pattern.
+    pub path: Option<String>,
+    /// The value for messages, or its type with `redact`.
+    pub value: String,
+    /// The steps to the field in this object.
+    pub steps: Vec<Step>,
+    /// The pruned field, if the live schema describes it.
+    pub lost: Option<String>,
+}

@@ -1,0 +1,124 @@
+//! How the members of an app are read, and what happens if they change before they are deleted.
+
+use super::Shop;
+use crate::support::{Proxy, When, control_plane};
+use serde_json::json;
+
+#[test]
+fn members_are_read_by_lists_and_not_one_by_one() {
+    let shop = Shop::new();
+    let many: Vec<String> = (0..30).map(|index| format!("c{index}")).collect();
+    shop.config_maps(&many.iter().map(String::as_str).collect::<Vec<_>>());
+    shop.deploy(&[]).code(0);
+    let proxy = Proxy::start(control_plane());
+    let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &shop.bed.names.namespace];
+    let run = || shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).run();
+    run().code(0).stdout_contains("30 objects unchanged");
+    // One kind in one namespace: the record, two discovery requests for the members, two for the manifests, one list.
+    let requests = proxy.requests();
+    assert!(requests.len() <= 6, "{requests:#?}");
+    // The listed objects are those that are compared and pinned.
+    shop.patch("c7", &json!({"data": {"a": "2"}}));
+    let output = run();
+    output.code(3).stdout_contains(".data.a");
+    assert_eq!(shop.get("c7").unwrap()["data"]["a"], "2");
+}
+
+/// Reply what a controller does with a workload that is being deleted.
+#[test]
+fn a_member_that_changes_before_its_deletion_is_deleted_all_the_same() {
+    let shop = Shop::new();
+    shop.config_maps(&["a", "b"]);
+    shop.deploy(&[]).code(0);
+    let proxy = Proxy::start(control_plane());
+    let path = shop.bed.config_map_path("a");
+    for nth in 1..=2 {
+        let path = path.clone();
+        proxy.before(When::new("DELETE", &path.clone()).nth(nth), move || {
+            let (status, answer) = control_plane().patch(&path, &json!({"data": {"changed": nth.to_string()}}));
+            assert_eq!(status, 200, "{answer}");
+        });
+    }
+    let arguments = ["delete", "-a", "shop", "-n", &shop.bed.names.namespace, "--yes"];
+    shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).run().code(0);
+    assert_eq!((shop.get("a"), shop.get("b")), (None, None));
+}
+
+#[test]
+fn a_member_that_is_another_object_before_its_deletion_is_kept() {
+    let shop = Shop::new();
+    shop.config_maps(&["a", "b"]);
+    shop.deploy(&[]).code(0);
+    let proxy = Proxy::start(control_plane());
+    let path = shop.bed.config_map_path("a");
+    let mut other = shop.get("a").unwrap();
+    other["metadata"] = json!({"name": "a", "labels": other["metadata"]["labels"]});
+    proxy.before(When::new("DELETE", &path.clone()).nth(1), move || {
+        control_plane().delete(&path);
+        let (status, answer) = control_plane().post(path.trim_end_matches("/a"), &other);
+        assert_eq!(status, 201, "{answer}");
+    });
+    let arguments = ["delete", "-a", "shop", "-n", &shop.bed.names.namespace, "--yes"];
+    let output = shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).run();
+    output.code(1).stdout_contains("was deleted and created again after it was checked");
+    assert!(shop.get("a").is_some());
+}
+
+#[test]
+fn a_thousand_members_that_have_not_changed_take_one_list_for_each_kind_and_namespace() {
+    let (shop, other) = (Shop::new(), Shop::new());
+    let namespaces = [&shop.bed.names.namespace, &other.bed.names.namespace];
+    const RBAC: &str = "rbac.authorization.k8s.io";
+    let object = |kind: &str, namespace: &str, index: usize| {
+        let api_version = if kind.starts_with("Role") { format!("{RBAC}/v1") } else { "v1".to_owned() };
+        let metadata = json!({"name": format!("m{index}"), "namespace": namespace});
+        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+        match kind {
+            "Role" => object["rules"] = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]),
+            "RoleBinding" => {
+                object["roleRef"] = json!({"apiGroup": RBAC, "kind": "Role", "name": "m0"});
+                object["subjects"] = json!([{"apiGroup": RBAC, "kind": "Group", "name": "team"}]);
+            }
+            "Secret" => object["data"] = json!({"a": "Yg=="}),
+            "ConfigMap" => object["data"] = json!({"a": "b"}),
+            _ => {}
+        }
+        object.to_string()
+    };
+    let kinds = ["ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding"];
+    let mut texts = Vec::new();
+    for kind in kinds {
+        for namespace in namespaces {
+            texts.extend((0..100).map(|index| object(kind, namespace, index)));
+        }
+    }
+    let manifests = texts.join("\n---\n");
+    shop.bed.write("manifests.yaml", &manifests);
+    shop.deploy(&[]).code(0).stdout_contains("1000 created");
+    // The same files, and files that differ only in comments.
+    for text in [manifests.clone(), format!("# A comment.\n{manifests}")] {
+        shop.bed.write("manifests.yaml", &text);
+        let proxy = Proxy::start(control_plane());
+        let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", namespaces[0]];
+        let output = shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).run();
+        output.code(0).stdout_contains("1000 objects unchanged");
+        let requests = proxy.requests();
+        assert!(requests.len() <= kinds.len() * namespaces.len() + 5, "{}: {requests:#?}", requests.len());
+        assert_eq!(proxy.writes(), []);
+    }
+}
+
+#[test]
+fn a_name_with_a_space_is_a_member_like_others() {
+    let shop = Shop::new();
+    let name = format!("reader of {}", shop.bed.names.group);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+        "rules": []});
+    shop.write(&[shop.config_map("a", "1"), role]);
+    shop.deploy(&[]).code(0).stdout_contains("2 created");
+    shop.deploy(&[]).code(0).stdout_contains("2 objects unchanged");
+    shop.config_maps(&["a"]);
+    shop.deploy(&["--prune=yes", "--prune-max=9"]).code(0).stdout_contains("1 deleted");
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{}", name.replace(' ', "%20"));
+    assert_eq!(control_plane().get(&path).0, 404);
+}

@@ -1,0 +1,89 @@
+//! Folders with broken files, with files that a killed run left behind, and folders that are gone.
+
+use super::*;
+
+#[test]
+fn every_broken_file_is_named_and_so_is_an_object_that_is_there_twice() {
+    let broken = folder(&[("a.yaml", "kind: [\n"), ("b/c.yaml", "x: }\n"), ("ok.yaml", CRD)]);
+    let error = DirTarget::open(broken.path()).err().unwrap();
+    let mut files: Vec<&str> =
+        error.problems().iter().map(|problem| problem.at.as_ref().unwrap().file.as_str()).collect();
+    files.dedup();
+    assert_eq!(files.len(), 2, "{error}");
+    assert!(files[0].ends_with("a.yaml") && files[1].ends_with("c.yaml"), "{error}");
+    assert!(error.problems().iter().all(|problem| problem.at.as_ref().unwrap().line > 0));
+
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    let twice = folder(&[("a.yaml", map), ("b.yaml", &map.replace("name: a", "name: a, namespace: default"))]);
+    let error = DirTarget::open(twice.path()).err().unwrap().to_string();
+    assert!(error.contains("is defined twice in this folder") && error.contains("b.yaml:1"), "{error}");
+}
+
+#[test]
+fn a_live_crd_that_no_server_could_hold_is_an_error_and_not_an_empty_comparison() {
+    let head =
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c}\nspec: {}\n";
+    for (crd, message) in [
+        (head.to_owned(), "customresourcedefinition/a.b.c cannot be read: spec.versions is missing"),
+        (CRD.replace("  scope: ", "  scoop: "), "cannot be read: spec.scope is missing"),
+        (CRD.replace("k8s.io/v1\n", "k8s.io/v1beta1\n"), "uses apiVersion apiextensions.k8s.io/v1beta1"),
+    ] {
+        let folder = folder(&[("crd.yaml", &crd)]);
+        let error = DirTarget::open(folder.path()).err().unwrap();
+        assert!(error.to_string().ends_with(message), "{error}");
+        assert_eq!(error.problems()[0].at.as_ref().unwrap().line, 1);
+    }
+}
+
+#[test]
+fn a_missing_folder_is_an_error_with_a_next_step_and_an_empty_one_is_not() {
+    let folder = folder(&[]);
+    open(&folder);
+    let missing = folder.path().join("clutser");
+    let error = DirTarget::open(&missing).err().unwrap();
+    assert!(error.problems()[0].help.as_ref().unwrap().contains("mkdir"));
+    assert!(!missing.exists());
+    fs::write(&missing, "").unwrap();
+    assert!(DirTarget::open(&missing).err().unwrap().to_string().ends_with("is not a folder"));
+}
+
+#[test]
+fn what_a_killed_run_left_behind_is_ignored_and_cleared_by_the_next_write() {
+    let folder = folder(&[(".gantry-abc.tmp", "kind: [")]);
+    let target = open(&folder);
+    assert_eq!(file_names(folder.path()), [".gantry-abc.tmp"]);
+    apply(&target, &config_map("a", json!({}))).unwrap();
+    assert_eq!(file_names(folder.path()), ["configmap_default_a.yaml"]);
+}
+
+#[test]
+fn a_left_over_file_goes_without_a_write() {
+    let folder = folder(&[(".gantry-abc.tmp", "data: {password: x}"), ("a.yaml", "")]);
+    open(&folder).remove_leftovers();
+    assert_eq!(file_names(folder.path()), ["a.yaml"]);
+}
+
+#[test]
+fn a_folder_that_is_gone_is_a_clear_refusal() {
+    let folder = folder(&[]);
+    let target = open(&folder);
+    fs::remove_dir(folder.path()).unwrap();
+    let message = refusal(apply(&target, &config_map("a", json!({}))));
+    assert!(message.starts_with("cannot read "), "{message}");
+}
+
+#[test]
+fn a_left_over_file_is_removed_when_a_deploy_starts_and_left_alone_by_what_only_looks() {
+    let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}";
+    let folder =
+        folder(&[("cluster/.gantry-abc.tmp", "password: x"), ("cluster/a.yaml", manifest), ("a.yaml", manifest)]);
+    let cluster = folder.path().join("cluster");
+    let look = ["-f", "a.yaml", "--target", "dir:cluster"];
+    for command in [&["check"][..], &["deploy", "--dry-run"]] {
+        let (code, said) = gantry(folder.path(), &[command, &look].concat());
+        assert_eq!((code, file_names(&cluster).len()), (Some(0), 2), "{said}");
+    }
+    let (code, said) = gantry(folder.path(), &[&["deploy"][..], &look].concat());
+    assert!(code == Some(0) && said.contains("unchanged 1 (1 ConfigMap)"), "{code:?} {said}");
+    assert_eq!(file_names(&cluster), ["a.yaml"]);
+}

@@ -1,0 +1,101 @@
+//! Manifests that a command renders, on both sides of the comparison.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Repository, check_in, crd, crd_named};
+
+/// A renderer that works on every machine: it prints the files of the folder and of a base next to it.
+#[cfg(unix)]
+const RENDER: &str = "sh -c 'cat \"$1\"/crd.yaml \"$1\"/../base/*.yaml' render {dir}";
+
+#[cfg(unix)]
+#[test]
+fn both_sides_are_rendered_by_the_same_command() {
+    use std::os::unix::fs::symlink;
+    let repository = Repository::new();
+    repository.write("overlays/prod/crd.yaml", crd(&["keep", "gone"]));
+    repository.write("overlays/base/base.yaml", format!("---\n{}", crd_named("others", &["a", "b"])));
+    fs::create_dir(repository.root().join("overlays/linked")).unwrap();
+    symlink("../prod/crd.yaml", repository.root().join("overlays/linked/crd.yaml")).unwrap();
+    repository.commit();
+    let check = |folder: &str, flags: &[&str]| {
+        let flags = [&["--render", RENDER, "--target", "git:main", "-o", "json"], flags].concat();
+        check_in(&repository.root().join(folder), &flags)
+    };
+    check("", &["-f", "overlays/prod"]).code(0);
+    // The commit is rendered with its own base.
+    repository.write("overlays/base/base.yaml", format!("---\n{}", crd_named("others", &["a"])));
+    for (folder, file) in [("", "overlays/prod"), ("overlays", "prod"), ("overlays/prod", "."), ("", "overlays/linked")]
+    {
+        let blocked = check(folder, &["-f", file]);
+        blocked.code(3);
+        let finding = &blocked.report()["checks"][0]["findings"][0];
+        assert_eq!(finding["object"]["name"], "others.test.example.com", "{folder} {file}");
+        assert_eq!(finding["source"]["file"], format!("{file} (rendered)"));
+    }
+    // The rendered file does not exist on a code host: the finding is shown at the source.
+    repository.write("overlays/prod/kustomization.yaml", "resources: [crd.yaml, ../base]\n");
+    let shown_at = |format: &str, pointer: &str| {
+        let flags = ["-f", "overlays/prod", "--render", RENDER, "--target", "git:main", "-o", format];
+        let written = repository.check(&flags);
+        written.code(3).report().pointer(pointer).cloned().unwrap_or_default()
+    };
+    let file = "overlays/prod/kustomization.yaml";
+    let place = json!({"artifactLocation": {"uri": file, "uriBaseId": "%SRCROOT%"}});
+    assert_eq!(shown_at("sarif", "/runs/0/results/0/locations/0/physicalLocation"), place);
+    assert_eq!(shown_at("gitlab", "/0/location"), json!({"path": file, "lines": {"begin": 1}}));
+    fs::remove_file(repository.root().join(file)).unwrap();
+    assert_eq!(shown_at("gitlab", "/0/location/path"), "overlays/prod");
+    // A path that the commit does not have is an empty cluster, as without a renderer.
+    repository.write("overlays/new/crd.yaml", crd(&["keep"]));
+    check("", &["-f", "overlays/new"]).code(0).says("overlays/new: does not exist at this commit");
+    // Other files that the command reads also come from the commit.
+    let render = "sh -c 'test -e overlays/prod/crd.yaml && cat \"$1\"/crd.yaml' render {dir}";
+    repository.check(&["-f", "overlays/prod", "--render", render, "--target", "git:main"]).code(0);
+    assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 1);
+    let of_folder = repository.check(&["-f", "overlays/prod", "--render", RENDER, "--target", "dir:overlays/prod"]);
+    of_folder.code(0).says("1 create");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_renderer_says_is_shown_and_harmless() {
+    let repository = Repository::with_crd(&["keep"]);
+    let check = |render: &str| repository.check(&["-f", "deploy", "--render", render, "--target", "git:main"]);
+    let failed = check("sh -c 'printf \"no such base\\033[31m\" >&2; exit 7' {dir}");
+    failed.code(1).says("\"sh\", which renders deploy, failed (exit status: 7): no such base");
+    assert!(!failed.stderr.contains('\u{1b}'), "{}", failed.stderr);
+    check("no-such-program {dir}").code(1).says("\"no-such-program\", which renders deploy, is not installed");
+    check("cat").code(2).says("has no placeholder for the folder");
+    check("cat 'x {dir}").code(2).says("an unclosed quote");
+    let stdin = repository.check(&["-f", "-", "--render", "cat {dir}", "--target", "git:main"]);
+    stdin.code(2).says("standard input cannot be rendered");
+    // Only the commit's side fails.
+    repository.write("deploy/crds/ready", "");
+    let late = check("sh -c 'cat \"$1\"/crds/ready \"$1\"/crds/crd.yaml' render {dir}");
+    late.code(1).says("which renders main:deploy, failed").says("ready: No such file");
+}
+
+#[cfg(unix)]
+#[test]
+fn no_program_comes_with_the_project() {
+    let repository = Repository::with_crd(&["keep"]);
+    let ran = repository.folder.path().join("ran");
+    let config = format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\nrender: touch {} {{dir}}\n", ran.display());
+    for (file, said) in [
+        ("gantry.yaml", "the project file cannot set \"render\""),
+        ("deploy/config.yaml", "a Config document among the manifests cannot set \"render\""),
+    ] {
+        repository.write(file, &config);
+        repository.check(&["-f", "deploy", "--target", "git:main"]).code(2).says(said);
+        fs::remove_file(repository.root().join(file)).unwrap();
+        assert!(!ran.exists());
+    }
+    // The user's own file may set it.
+    let own = repository.folder.path().join("own.yaml");
+    fs::write(&own, "apiVersion: gantry.dev/v1alpha1\nkind: Config\nrender: cat {dir}/crds/crd.yaml\n").unwrap();
+    let rendered = repository.check(&["-f", "deploy", "--target", "git:main", "-c", own.to_str().unwrap()]);
+    rendered.code(0).says("1 object unchanged");
+}
