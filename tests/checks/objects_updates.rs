@@ -106,11 +106,11 @@ fn what_another_field_than_spec_lacks_refuses_only_updates_of_that_field() {
     let other = || json!({"type": "string"});
     // The fields of the desired schema, the finding, and whether `other` and another value in `part` can be written.
     let cases = [
-        (json!({"part": few, "other": other()}), say(touched, "v1", "part"), [true, false]),
-        (json!({"part": needs, "other": other()}), say(touched, "v1", "part.c"), [true, false]),
-        (json!({"part": never, "other": other()}), say(touched, "v1", "part"), [true, false]),
+        (json!({"part": few, "other": other()}), finding_id(touched, "v1", "part"), [true, false]),
+        (json!({"part": needs, "other": other()}), finding_id(touched, "v1", "part.c"), [true, false]),
+        (json!({"part": never, "other": other()}), finding_id(touched, "v1", "part"), [true, false]),
         // A field that holds the whole content is like `spec`.
-        (json!({"part": needs}), say(on_update, "v1", "part.c"), [true, false]),
+        (json!({"part": needs}), finding_id(on_update, "v1", "part.c"), [true, false]),
     ];
     for (fields, expected, takes) in cases {
         let names = isolated();
