@@ -168,7 +168,9 @@ fn whether_a_converted_object_fits_the_versions_in_its_managed_fields_is_asked_o
     for checks in [VALIDATION, DRY_RUN] {
         assert_eq!(said(check(&[&one, &plain], checks).code(0)), nothing, "{checks}");
     }
-    // The deploy changes the schema of v2: the server cannot be asked yet.
+    // A schema that declares more.
+    assert_eq!(said(check(&[&crd(&["a", "b", "c"]), &one, &plain], VALIDATION).code(0)), nothing);
+    // The deploy removes a field from v2: the server cannot be asked yet.
     let (errors, unchecked) = said(&check(&[&crd(&["a"]), &one, &plain], VALIDATION));
     assert!(errors.iter().all(|error| error["rule"] == "ExistingDataPruned"), "{errors:#?}");
     assert_eq!(unchecked.len(), 1, "{unchecked:?}");

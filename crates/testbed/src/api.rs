@@ -142,10 +142,13 @@ impl Api {
         let path = self.path_of(&object);
         let (collection, _) = path.rsplit_once('/').expect("a path has slashes");
         let (mut status, mut answer) = self.post(collection, &object);
-        if status == 409 {
+        // Others may write the object at the same time.
+        let mut tries = 0;
+        while status == 409 && tries < 20 {
             let (_, live) = self.get(&path);
             object["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
             (status, answer) = self.put(&path, &object);
+            tries += 1;
         }
         assert!(status < 300, "cannot apply {path}: {answer:#}");
         if answer["kind"] == "CustomResourceDefinition" { self.served(&path) } else { answer }

@@ -139,14 +139,14 @@ impl Reader<'_> {
         let crd = Resource::crd();
         let call = Call { verb: "list", resource: Some(&crd), ..Call::default() };
         let mut counted = 0;
-        match self.whole(&by_name, &mut counted).await {
-            Ok(Some(found)) => {
+        match tokio::time::timeout(self.transport.timeout(), self.whole(&by_name, &mut counted)).await {
+            Ok(Ok(Some(found))) => {
                 self.count(indices.len().saturating_sub(counted));
                 return Ok(Some(found));
             }
-            Err(Failure::Refused(status)) if status.code == 403 => return Ok(None),
-            // Whatever the reason, pages of JSON are a smaller demand.
-            Ok(None) | Err(_) => {}
+            Ok(Err(Failure::Refused(status))) if status.code == 403 => return Ok(None),
+            // Whatever failed, or took too long, may work page by page. If not, that has the better error.
+            Ok(Ok(None) | Err(_)) | Err(_) => {}
         }
         // A list that takes longer than the server keeps its snapshot ends with 410. It is retried once.
         for _ in 0..2 {
@@ -399,6 +399,17 @@ mod tests {
         assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
         let accepted: Vec<String> = seen.lock().unwrap().iter().map(|seen| seen.accept.clone()).collect();
         assert_eq!(accepted, ["application/vnd.kubernetes.protobuf,application/json", "application/json"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pages_are_read_if_the_whole_list_takes_too_long() {
+        let (target, seen) = fake_server::target(|seen| match seen.uri.contains('?') {
+            true => list(seen, FEW_CRDS + 1, 100),
+            false => fake_server::never(),
+        });
+        let answers = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap();
+        assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
+        assert_eq!(seen.lock().unwrap().len(), 3);
     }
 
     #[tokio::test]

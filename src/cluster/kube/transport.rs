@@ -113,6 +113,11 @@ impl Transport {
         unreported
     }
 
+    /// How long a request may take.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Sends a request, with retries while the server is too busy.
     pub async fn send(&self, call: &Call<'_>) -> Result<Answer, Failure> {
         let mut wait = FIRST_WAIT;

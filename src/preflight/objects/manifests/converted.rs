@@ -1,12 +1,16 @@
 //! The versions in `managedFields` of an object that a webhook converts. Only the server can tell whether the object,
 //! converted by the webhook, fits the schemas of these versions, so it is asked with a dry run of the apply. It answers
-//! with the live CRD: if the deploy changes one of the schemas, the answer would mean nothing, and it is unknown.
+//! with the live CRD: if the deploy removes a field from one of the schemas or changes its structure, the answer would mean
+//! nothing, and it is unknown.
 
 use std::collections::BTreeSet;
 
+use futures::stream::{self, StreamExt};
+use serde_json::Value;
+
 use super::{Definition, Fault, Found, recorded};
-use crate::cluster::{DryRunError, Refuser, Target};
-use crate::crd::{Crd, Strategy};
+use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
+use crate::crd::{Crd, Strategy, Version};
 use crate::plan::Change;
 use crate::plan::pin::{self, Moved};
 use crate::preflight::objects::managed;
@@ -27,6 +31,7 @@ pub(super) async fn check(
     if definition.conversion != Strategy::Webhook || !matches!(context.target, Target::Kube(_)) {
         return;
     }
+    let mut asked = Vec::new();
     for index in objects {
         let change = &context.plan.changes[*index];
         let versions = versions(change, &definition.crd);
@@ -36,14 +41,14 @@ pub(super) async fn check(
         let at = versions.iter().map(String::as_str).collect::<Vec<_>>();
         let is_as_live = |version: &&str| {
             let pair = definition.crd.version(version).zip(live.and_then(|live| live.version(version)));
-            pair.is_some_and(|(desired, live)| desired.same_schema(live))
+            pair.is_some_and(|(desired, live)| has_structure_of(desired, live))
                 && live.is_some_and(|live| live.strategy() == Some(Strategy::Webhook))
         };
         let unknown: Vec<&str> = at.iter().copied().filter(|version| !is_as_live(version)).collect();
         if !unknown.is_empty() {
             found.unchecked.push(CouldNotCheck {
                 message: format!(
-                    "{}: managedFields of the live object have entries at {}, and {} changes its schema or conversion: \
+                    "{}: managedFields of the live object have entries at {}, and {} changes its structure or conversion: \
                      only the webhook knows whether the server can apply the object then",
                     change.desired.object,
                     unknown.join(", "),
@@ -56,7 +61,14 @@ pub(super) async fn check(
             });
             continue;
         }
-        match ask(context, change).await {
+        asked.push((*index, versions));
+    }
+    let questions: Vec<_> = asked.iter().map(|(index, _)| ask(context, &context.plan.changes[*index])).collect();
+    let answers: Vec<_> = stream::iter(questions).buffered(IN_FLIGHT).collect().await;
+    for ((index, versions), answer) in asked.iter().zip(answers) {
+        let change = &context.plan.changes[*index];
+        let at = versions.iter().map(String::as_str).collect::<Vec<_>>();
+        match answer {
             Ok(None) => {}
             Ok(Some(refusal)) => found.faults.push(fault(change, *index, &at, &refusal)),
             Err(problem) => found.unchecked.push(CouldNotCheck {
@@ -87,6 +99,37 @@ fn versions(change: &Change, crd: &Crd) -> Vec<String> {
     let others = entries.iter().map(|entry| entry.version).filter(|version| *version != change.resource.version);
     others.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
 }
+
+/// Whether every object that fits the live schema as far as the server checks for `managedFields` fits the desired one: it
+/// declares the same fields, or more, with the same types.
+fn has_structure_of(desired: &Version, live: &Version) -> bool {
+    let schemas = desired.schema_value().ok().zip(live.schema_value().ok());
+    desired.same_schema(live) || schemas.is_some_and(|(desired, live)| declares_all_of(&desired, &live))
+}
+
+fn declares_all_of(desired: &Value, live: &Value) -> bool {
+    STRUCTURE.iter().all(|keyword| desired.get(keyword) == live.get(keyword))
+        && live["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .all(|(name, live)| desired["properties"].get(name).is_some_and(|desired| declares_all_of(desired, live)))
+        && ["items", "additionalProperties"].iter().all(|keyword| match (desired.get(keyword), live.get(keyword)) {
+            (Some(desired @ Value::Object(_)), Some(live @ Value::Object(_))) => declares_all_of(desired, live),
+            (desired, live) => desired == live,
+        })
+}
+
+/// The keywords that determine how the server merges a value, apart from those that contain schemas.
+const STRUCTURE: [&str; 7] = [
+    "type",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+    "x-kubernetes-preserve-unknown-fields",
+];
 
 /// The server's refusal because of these versions, if there is one.
 async fn ask(context: &Context<'_>, change: &Change) -> Result<Option<Problem>, Problem> {
