@@ -6,7 +6,7 @@
 //! a message that has one is not decoded, so that it cannot be lost.
 
 use super::transcode::{Field, Kind, Message};
-use Kind::{Base64, Bool, Double, Integer, Json, SchemaOrBool, SchemaOrList, SchemaOrTexts, Text, Time};
+use Kind::{Base64, Bool, Double, Integer, Json, Text, Time};
 
 /// A field that is always in the JSON, also if it is empty.
 const fn always(number: u32, name: &'static str, kind: Kind) -> Field {
@@ -179,16 +179,16 @@ pub static SCHEMA: Message = &[
     set(21, "maxProperties", Integer),
     set(22, "minProperties", Integer),
     list(23, "required", Text),
-    set(24, "items", SchemaOrList),
+    set(24, "items", Kind::OrList(&SCHEMA)),
     list(25, "allOf", Kind::Message(&SCHEMA)),
     list(26, "oneOf", Kind::Message(&SCHEMA)),
     list(27, "anyOf", Kind::Message(&SCHEMA)),
     set(28, "not", Kind::Message(&SCHEMA)),
     map(29, "properties", Kind::Message(&SCHEMA)),
-    set(30, "additionalProperties", SchemaOrBool),
+    set(30, "additionalProperties", Kind::OrBool(&SCHEMA)),
     map(31, "patternProperties", Kind::Message(&SCHEMA)),
-    map(32, "dependencies", SchemaOrTexts),
-    set(33, "additionalItems", SchemaOrBool),
+    map(32, "dependencies", Kind::OrTexts(&SCHEMA)),
+    set(33, "additionalItems", Kind::OrBool(&SCHEMA)),
     map(34, "definitions", Kind::Message(&SCHEMA)),
     set(35, "externalDocs", Kind::Message(&EXTERNAL_DOCS)),
     set(36, "example", Json),

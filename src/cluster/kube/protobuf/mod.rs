@@ -10,6 +10,7 @@ mod messages;
 mod transcode;
 mod wire;
 
+pub use wire::Undecodable;
 use wire::{Fields, Head};
 
 use crate::resource::{Live, RawObject, Resource};
@@ -19,10 +20,6 @@ pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
 /// A response begins with this.
 const MAGIC: &[u8] = b"k8s\0";
-
-/// The message is broken, or has a field that gantry does not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Undecodable;
 
 /// The maximum length of a list, and that of one CRD in it.
 const MAX_BYTES: u64 = 1 << 30;

@@ -4,9 +4,7 @@ use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 
-use super::Undecodable;
-use super::messages::SCHEMA;
-use super::wire::{Fields, Value};
+use super::wire::{Fields, Undecodable, Value};
 use crate::cluster::kube::json;
 
 /// The maximum nesting depth of the JSON, as for a response in JSON.
@@ -39,9 +37,12 @@ pub enum Kind {
     /// JSON text in a message of its own.
     Json,
     Message(&'static Message),
-    SchemaOrBool,
-    SchemaOrList,
-    SchemaOrTexts,
+    /// A message of this type or a boolean.
+    OrBool(&'static Message),
+    /// A message of this type or a list of them.
+    OrList(&'static Message),
+    /// A message of this type or a list of texts.
+    OrTexts(&'static Message),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -239,9 +240,9 @@ impl Writer<'_> {
             Kind::Time => self.time(value.bytes()?),
             Kind::Json => self.raw(value.bytes()?),
             Kind::Message(message) => self.message(value.bytes()?, message),
-            Kind::SchemaOrBool => self.schema_or_bool(value.bytes()?),
-            Kind::SchemaOrList => self.schema_or(value.bytes()?, Kind::Message(&SCHEMA)),
-            Kind::SchemaOrTexts => self.schema_or(value.bytes()?, Kind::Text),
+            Kind::OrBool(message) => self.message_or_bool(value.bytes()?, message),
+            Kind::OrList(message) => self.message_or_list(value.bytes()?, message, Kind::Message(message)),
+            Kind::OrTexts(message) => self.message_or_list(value.bytes()?, message, Kind::Text),
         }
     }
 
@@ -305,40 +306,40 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn schema_or_bool(&mut self, bytes: &[u8]) -> Outcome {
-        let (mut allows, mut schema) = (false, None);
+    fn message_or_bool(&mut self, bytes: &[u8], message: Message) -> Outcome {
+        let (mut allows, mut found) = (false, None);
         for field in Fields(bytes) {
             match field? {
                 (1, value) => allows = value.integer()? != 0,
-                (2, value) => schema = Some(value.bytes()?),
+                (2, value) => found = Some(value.bytes()?),
                 _ => return Err(Undecodable),
             }
         }
-        match schema {
-            Some(schema) => self.message(schema, SCHEMA)?,
+        match found {
+            Some(found) => self.message(found, message)?,
             None => self.push(if allows { "true" } else { "false" }),
         }
         Ok(())
     }
 
-    /// A schema, or a list of values of this type.
-    fn schema_or(&mut self, bytes: &[u8], items: Kind) -> Outcome {
-        let (mut schema, mut list) = (None, Vec::new());
+    /// A message, or a list of values of the type `items`.
+    fn message_or_list(&mut self, bytes: &[u8], message: Message, items: Kind) -> Outcome {
+        let (mut found, mut list) = (None, Vec::new());
         for field in Fields(bytes) {
             match field? {
-                (1, value) => schema = Some(value.bytes()?),
+                (1, value) => found = Some(value.bytes()?),
                 (2, value) => list.push(value),
                 _ => return Err(Undecodable),
             }
         }
-        match schema {
+        match found {
             _ if !list.is_empty() => self.nested(*b"[]", |writer| {
                 list.into_iter().try_for_each(|item| {
                     writer.comma();
                     writer.value(item, items)
                 })
             }),
-            Some(schema) => self.message(schema, SCHEMA),
+            Some(found) => self.message(found, message),
             None => {
                 self.push("null");
                 Ok(())

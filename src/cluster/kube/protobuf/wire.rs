@@ -2,7 +2,9 @@
 //!
 //! Source: <https://protobuf.dev/programming-guides/encoding/>
 
-use super::Undecodable;
+/// The message is broken, or has a field that gantry does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Undecodable;
 
 /// The value of one field.
 #[derive(Debug, Clone, Copy, PartialEq)]
