@@ -111,7 +111,7 @@ fn schemas_have_the_values_that_a_client_sent() {
 fn what_is_unknown_is_not_lost() {
     // A field that no table has, one out of order, one that is sent twice, JSON that is broken, nesting without end.
     let mut nested = Vec::new();
-    for _ in 0..200 {
+    for _ in 0..300 {
         nested = [vec![0xe2, 1], bytes(0, nested).into_iter().skip(1).collect()].concat();
     }
     let unknown = [vec![0xfa, 5], vec![1, b'x']].concat();
@@ -119,7 +119,7 @@ fn what_is_unknown_is_not_lost() {
     let twice = [bytes(5, "object"), bytes(5, "string")].concat();
     let broken = bytes(8, bytes(1, "{"));
     let mistyped = varint(5 << 3, 1);
-    for schema in [unknown, out_of_order, twice, broken, mistyped, [nested.clone(), nested].concat()] {
+    for schema in [unknown, out_of_order, twice, broken, mistyped, nested] {
         assert_eq!(schema_of(&schema), Err(Undecodable), "{schema:?}");
     }
     let json = b"{\"metadata\":{},\"items\":[]}";
