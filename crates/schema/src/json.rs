@@ -73,6 +73,16 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// Whether both are the same string, integer or boolean.
+    pub fn is_same_scalar(&self, other: &Json) -> bool {
+        match (self, other) {
+            (Json::Text(one), Json::Text(other)) => one == other,
+            (Json::Bool(one), Json::Bool(other)) => one == other,
+            (Json::Int(one), Json::Int(other)) => one == other,
+            _ => false,
+        }
+    }
+
     /// Whether both are numbers and this one is the greater.
     pub fn exceeds(&self, other: &Json) -> bool {
         match (self, other) {
@@ -106,8 +116,32 @@ impl<'a> Json<'a> {
 impl<'a> Map<'a> {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&Json<'a>> {
-        let at = self.0.binary_search_by(|(k, _)| k.0.as_ref().cmp(key)).ok()?;
+        // Most objects are small, and most keys differ in their length.
+        let at = match self.0.len() {
+            0..=8 => self.0.iter().position(|(k, _)| k.0.as_ref() == key)?,
+            _ => self.0.binary_search_by(|(k, _)| k.0.as_ref().cmp(key)).ok()?,
+        };
         Some(&self.0[at].1)
+    }
+
+    /// The keys of both, sorted, each with the values of the one and of the other.
+    pub fn side_by_side<'m>(
+        &'m self,
+        other: &'m Self,
+    ) -> impl Iterator<Item = (&'m str, Option<&'m Json<'a>>, Option<&'m Json<'a>>)> {
+        let (mut these, mut those) = (self.iter().peekable(), other.iter().peekable());
+        std::iter::from_fn(move || {
+            let order = match (these.peek(), those.peek()) {
+                (None, None) => return None,
+                (Some((one, _)), Some((other, _))) => one.cmp(other),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+            };
+            let this = if order.is_le() { these.next() } else { None };
+            let that = if order.is_ge() { those.next() } else { None };
+            let (key, _) = this.or(that)?;
+            Some((key, this.map(|(_, value)| value), that.map(|(_, value)| value)))
+        })
     }
 
     /// The entries, sorted by key.

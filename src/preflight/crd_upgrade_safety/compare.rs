@@ -371,20 +371,20 @@ fn violation(rule: &'static Rule, place: &Place, changes: Vec<KeywordChange>, di
 /// The keywords of a node itself whose meaning differs between the sides, sorted.
 fn changes<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>) -> Vec<Change<'n, 'a>> {
     let mut changes: Vec<Change> = Vec::new();
-    for (keyword, value) in live.iter().filter(|(keyword, value)| is_compared(keyword, value)) {
-        let change = Change { keyword, live: Some(value), desired: keywords::get(desired, keyword) };
+    for (keyword, live, desired) in live.side_by_side(desired) {
+        // Most keywords do not change. This is also true of their meaning, whatever it is.
+        if let (Some(live), Some(desired)) = (live, desired)
+            && live.is_same_scalar(desired)
+        {
+            continue;
+        }
+        let filled = |value: Option<&'n Json<'a>>| value.filter(|value| is_compared(keyword, value));
+        let change = Change { keyword, live: filled(live), desired: filled(desired) };
         // Keywords that are walked are not compared here, or every level would compare everything below it again.
-        if !is_walked(&change) && !is_same(&change) {
+        if (change.live.is_some() || change.desired.is_some()) && !is_walked(&change) && !is_same(&change) {
             changes.push(change);
         }
     }
-    for (keyword, value) in desired.iter().filter(|(keyword, value)| is_compared(keyword, value)) {
-        let change = Change { keyword, live: keywords::get(live, keyword), desired: Some(value) };
-        if change.live.is_none() && !is_walked(&change) && !is_same(&change) {
-            changes.push(change);
-        }
-    }
-    changes.sort_by_key(|change| change.keyword);
     changes
 }
 
