@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use gantry_schema::scan;
+use gantry_schema::scan::{self, Relation};
 
 use super::{Crd, Fault, Unreadable, Version};
 use crate::resource::RawObject;
@@ -51,6 +51,8 @@ struct VersionsIn {
     desired: Range<usize>,
     /// Whether the values are equal.
     is_same: bool,
+    /// Whether a text in them differs, which is neither empty in live nor in desired.
+    has_other_text: bool,
 }
 
 impl Sides {
@@ -68,6 +70,12 @@ impl Sides {
     /// and annotations; then the schemas need not be compared.
     pub fn has_same_versions(&self) -> bool {
         self.versions().is_some_and(|versions| versions.is_same)
+    }
+
+    /// Whether a text in the versions was seen to differ. The API server keeps every text that is not empty, so desired
+    /// changes the live CRD.
+    pub fn has_other_text(&self) -> bool {
+        self.versions().is_some_and(|versions| versions.has_other_text)
     }
 
     /// [`Sides::without_versions`], if the versions are the same.
@@ -148,8 +156,14 @@ fn at_v1(found: &Found) -> Result<&Arc<Crd>, Unreadable> {
 
 fn versions_in_both(live: &str, desired: &str) -> Option<VersionsIn> {
     let (of_live, of_desired) = (versions_in(live)?, versions_in(desired)?);
-    let is_same = scan::is_same(&live[of_live.clone()], &desired[of_desired.clone()]);
-    Some(VersionsIn { live: of_live, desired: of_desired, is_same })
+    let (in_live, in_desired) = (&live[of_live.clone()], &desired[of_desired.clone()]);
+    let relation = scan::relation(in_live, in_desired);
+    let is_same = match relation {
+        Relation::Same => true,
+        Relation::OtherText => false,
+        Relation::Unknown => scan::is_same(in_live, in_desired),
+    };
+    Some(VersionsIn { live: of_live, desired: of_desired, is_same, has_other_text: relation == Relation::OtherText })
 }
 
 /// The byte range of `spec.versions`.

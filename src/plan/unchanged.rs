@@ -83,6 +83,9 @@ pub fn compare(
         // A folder of manifests may have no managedFields: then only the values count.
         Record::None => None,
     };
+    if crd.is_some_and(Sides::has_other_text) {
+        return Changed;
+    }
     let is_secret = facts.built_in && object.kind == "Secret" && object.group().is_empty();
     let [desired, live] = [(desired, fold_desired as fn(&mut Value)), (live, fold_records)].map(|(raw, fold)| {
         if is_secret {

@@ -64,11 +64,11 @@ fn a_list_is_read_as_the_json_of_its_crds() {
     assert_eq!(
         live.raw.json(),
         concat!(
-            r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a","uid":"u","#,
-            r#""resourceVersion":"7","creationTimestamp":"2023-11-14T22:13:20Z"},"spec":{"group":"example.com","names":"#,
-            r#"{"plural":"samples","kind":"Sample"},"scope":"Cluster","versions":[{"name":"v1","served":true,"storage":true,"#,
-            r#""schema":{"openAPIV3Schema":{"type":"object"}}}]},"status":{"conditions":null,"acceptedNames":{"plural":"","#,
-            r#""kind":""},"storedVersions":null}}"#
+            r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":"#,
+            r#"{"creationTimestamp":"2023-11-14T22:13:20Z","name":"a","resourceVersion":"7","uid":"u"},"spec":"#,
+            r#"{"group":"example.com","names":{"kind":"Sample","plural":"samples"},"scope":"Cluster","versions":"#,
+            r#"[{"name":"v1","schema":{"openAPIV3Schema":{"type":"object"}},"served":true,"storage":true}]},"status":"#,
+            r#"{"acceptedNames":{"kind":"","plural":""},"conditions":null,"storedVersions":null}}"#
         )
     );
 }
@@ -146,9 +146,9 @@ fn a_refusal_is_a_status() {
     assert_eq!(
         super::status(&enveloped("v1", "Status", &status.concat())).unwrap(),
         concat!(
-            r#"{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Failure","message":"gone","reason":"Expired","#,
-            r#""details":{"name":"a","kind":"crds","causes":[{"reason":"FieldValueInvalid","message":"no","field":"spec.x"}]},"#,
-            r#""code":410}"#
+            r#"{"apiVersion":"v1","kind":"Status","code":410,"details":{"causes":"#,
+            r#"[{"field":"spec.x","message":"no","reason":"FieldValueInvalid"}],"kind":"crds","name":"a"},"#,
+            r#""message":"gone","metadata":{},"reason":"Expired","status":"Failure"}"#
         )
     );
 }

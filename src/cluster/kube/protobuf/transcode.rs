@@ -1,4 +1,7 @@
-//! Writes a message as the JSON that the server would have sent.
+//! Writes a message as the JSON that the server would have sent, but with the members of each object sorted by name, as
+//! in most manifests: texts with the same order are quickly compared ([`gantry_schema::scan::relation`]).
+
+use std::iter;
 
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
@@ -88,15 +91,27 @@ type Outcome = Result<(), Undecodable>;
 
 /// The members of a message as JSON, without the braces.
 pub fn members(bytes: &[u8], message: Message, into: &mut Vec<u8>) -> Outcome {
-    Writer { json: into, depth: 1 }.members(bytes, message)
+    Writer { json: into, depth: 1, found: Vec::new() }.members(bytes, message)
 }
 
-struct Writer<'j> {
+struct Writer<'j, 'b> {
     json: &'j mut Vec<u8>,
     depth: usize,
+    /// The members to write of the current message, after those of the messages around it.
+    found: Vec<Found<'b>>,
 }
 
-impl Writer<'_> {
+/// A member of the JSON of a message.
+#[derive(Clone, Copy)]
+struct Found<'b> {
+    field: &'static Field,
+    /// `None` if the message does not have the field.
+    value: Option<Value<'b>>,
+    /// What follows in the message: for a list or a map first the other values.
+    rest: Fields<'b>,
+}
+
+impl<'b> Writer<'_, 'b> {
     fn push(&mut self, text: &str) {
         self.json.extend_from_slice(text.as_bytes());
     }
@@ -131,60 +146,80 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn message(&mut self, bytes: &[u8], message: Message) -> Outcome {
+    fn message(&mut self, bytes: &'b [u8], message: Message) -> Outcome {
         self.nested(*b"{}", |writer| writer.members(bytes, message))
     }
 
-    fn members(&mut self, bytes: &[u8], message: Message) -> Outcome {
+    fn members(&mut self, bytes: &'b [u8], message: Message) -> Outcome {
+        let start = self.found.len();
+        self.find(bytes, message)?;
+        self.found[start..].sort_unstable_by_key(|found| found.field.name);
+        for index in start..self.found.len() {
+            let Found { field, value, rest } = self.found[index];
+            match value {
+                None => self.absent(field)?,
+                Some(value) if field.shape == Shape::One => self.one(field, value)?,
+                Some(value) => self.several(field, value, rest)?,
+            }
+        }
+        self.found.truncate(start);
+        Ok(())
+    }
+
+    /// Finds the members to write of a message.
+    fn find(&mut self, bytes: &'b [u8], message: Message) -> Outcome {
         let mut known = message.iter();
-        let mut fields = Fields(bytes).peekable();
+        let mut fields = Fields(bytes);
+        let mut last = None;
         while let Some(field) = fields.next() {
             let (number, value) = field?;
+            if last == Some(number) {
+                continue;
+            }
             // An unknown field, or one that is out of order, is not found here.
             let field = loop {
                 let field = known.next().ok_or(Undecodable)?;
                 if field.number == number {
                     break field;
                 }
-                self.absent(field)?;
+                self.find_absent(field);
             };
-            if field.shape == Shape::One {
-                self.one(field, value)?;
-                continue;
-            }
-            let mut more = || match fields.peek() {
-                Some(Ok((next, value))) if *next == number => {
-                    let value = *value;
-                    fields.next();
-                    Some(value)
-                }
-                _ => None,
-            };
-            self.key(field.name);
-            let brackets = if field.shape == Shape::List { *b"[]" } else { *b"{}" };
-            self.nested(brackets, |writer| {
-                let mut value = Some(value);
-                while let Some(item) = value {
-                    match field.shape {
-                        Shape::Map => writer.entry(item.bytes()?, field.kind)?,
-                        _ => {
-                            writer.comma();
-                            writer.value(item, field.kind)?;
-                        }
-                    }
-                    value = more();
-                }
-                Ok(())
-            })?;
+            // A field that has one value is not found a second time.
+            last = (field.shape != Shape::One).then_some(number);
+            self.found.push(Found { field, value: Some(value), rest: fields });
         }
-        known.try_for_each(|field| self.absent(field))
+        known.for_each(|field| self.find_absent(field));
+        Ok(())
+    }
+
+    fn find_absent(&mut self, field: &'static Field) {
+        if field.presence == Presence::Always {
+            self.found.push(Found { field, value: None, rest: Fields(&[]) });
+        }
+    }
+
+    /// Writes a list or a map: `value` and all values of the same field at the start of `rest`.
+    fn several(&mut self, field: &Field, value: Value<'b>, rest: Fields<'b>) -> Outcome {
+        let others = rest.map_while(|next| next.ok().filter(|(number, _)| *number == field.number));
+        let values = iter::once(value).chain(others.map(|(_, value)| value));
+        self.key(field.name);
+        let brackets = if field.shape == Shape::List { *b"[]" } else { *b"{}" };
+        self.nested(brackets, |writer| {
+            for value in values {
+                match field.shape {
+                    Shape::Map => writer.entry(value.bytes()?, field.kind)?,
+                    _ => {
+                        writer.comma();
+                        writer.value(value, field.kind)?;
+                    }
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Writes a field that the message does not have.
     fn absent(&mut self, field: &Field) -> Outcome {
-        if field.presence != Presence::Always {
-            return Ok(());
-        }
         self.key(field.name);
         match (field.shape, field.kind) {
             (Shape::One, Kind::Text) => self.push("\"\""),
@@ -196,7 +231,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn one(&mut self, field: &Field, value: Value<'_>) -> Outcome {
+    fn one(&mut self, field: &Field, value: Value<'b>) -> Outcome {
         let is_empty = matches!(value, Value::Varint(0) | Value::Bytes([]));
         if is_empty && field.presence == Presence::Filled {
             return Ok(());
@@ -206,7 +241,7 @@ impl Writer<'_> {
     }
 
     /// An entry of a map: a message of a key and a value.
-    fn entry(&mut self, bytes: &[u8], kind: Kind) -> Outcome {
+    fn entry(&mut self, bytes: &'b [u8], kind: Kind) -> Outcome {
         let (mut key, mut value) = ("", Value::Bytes(&[]));
         for field in Fields(bytes) {
             match field? {
@@ -221,7 +256,7 @@ impl Writer<'_> {
         self.value(value, kind)
     }
 
-    fn value(&mut self, value: Value<'_>, kind: Kind) -> Outcome {
+    fn value(&mut self, value: Value<'b>, kind: Kind) -> Outcome {
         match kind {
             Kind::Text => self.text(value.text()?),
             Kind::Bool => {
@@ -306,7 +341,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn message_or_bool(&mut self, bytes: &[u8], message: Message) -> Outcome {
+    fn message_or_bool(&mut self, bytes: &'b [u8], message: Message) -> Outcome {
         let (mut allows, mut found) = (false, None);
         for field in Fields(bytes) {
             match field? {
@@ -323,7 +358,7 @@ impl Writer<'_> {
     }
 
     /// A message, or a list of values of the type `items`.
-    fn message_or_list(&mut self, bytes: &[u8], message: Message, items: Kind) -> Outcome {
+    fn message_or_list(&mut self, bytes: &'b [u8], message: Message, items: Kind) -> Outcome {
         let (mut found, mut list) = (None, Vec::new());
         for field in Fields(bytes) {
             match field? {
