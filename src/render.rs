@@ -60,10 +60,8 @@ impl Render {
         let (answer, said) = program::run(command, None, TIMEOUT, MOST_BYTES).await;
         let answer = answer.map_err(|failure| self.failed(&failure, &said, from))?;
         let name = format!("{from} (rendered)");
-        Ok(Source {
-            rendered_from: Some(entry(folder, working_directory)),
-            ..Source::new(name.as_str(), manifest::text(&name, answer)?)
-        })
+        let text = manifest::text(&name, answer)?;
+        Ok(Source::rendered(name, text, entry(folder, working_directory)))
     }
 
     fn failed(&self, failure: &Failure, said: &str, from: &str) -> Problem {

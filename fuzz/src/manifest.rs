@@ -17,8 +17,8 @@ pub fn run(data: &[u8]) {
         Ok(loaded) => {
             for manifest in &loaded.manifests {
                 let origin = &manifest.origin;
-                let document = &source.text[origin.bytes.clone()];
-                assert!(origin.line >= 1 && origin.line <= lines(&source.text), "{origin:?}");
+                let document = &source.text()[origin.bytes.clone()];
+                assert!(origin.line >= 1 && origin.line <= lines(source.text()), "{origin:?}");
                 if origin.within.is_empty() {
                     let json = yaml::to_json(document).expect("it was read").expect("it is an object");
                     assert_eq!(json.text, manifest.raw.json());
@@ -29,7 +29,7 @@ pub fn run(data: &[u8]) {
             assert!(!problems.is_empty());
             for problem in problems {
                 let place = problem.at.as_ref().map(|location| location.line);
-                assert!(place.is_none_or(|line| line <= lines(&source.text) + 1), "{problem:?}");
+                assert!(place.is_none_or(|line| line <= lines(source.text()) + 1), "{problem:?}");
             }
         }
     }

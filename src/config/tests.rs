@@ -110,7 +110,7 @@ impl Bed {
     fn manifest(mut self, text: &str) -> Self {
         let before = "kind: Other\n---\n";
         let source = Source::new("manifests/config.yaml", format!("{before}{text}"));
-        let bytes = before.len()..source.text.len();
+        let bytes = before.len()..source.text().len();
         self.manifests.push(Origin { source: Arc::new(source), document: 2, line: 3, bytes, within: Vec::new() });
         self
     }

@@ -4,17 +4,22 @@
 //! including hidden ones. Links to other directories are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::bundles::Folder;
+use super::objects::LARGE;
 use super::{Source, shown};
+use crate::parallel::in_parallel;
 use crate::problem::{Location, Problem};
 
 /// The maximum size of a file or of standard input, in bytes.
 pub const MAX_SOURCE_BYTES: usize = gantry_yaml::MAX_BYTES;
+
+/// The maximum size of the texts of all sources, in bytes, that are kept in memory.
+const KEPT: usize = 4 << 20;
 
 /// Whether a file in a directory is read as manifests, by its extension. A file that the user names is always read.
 pub fn is_manifest_file(path: &Path) -> bool {
@@ -25,6 +30,8 @@ pub fn is_manifest_file(path: &Path) -> bool {
 #[derive(Default)]
 pub(super) struct Gathered {
     pub sources: Vec<Arc<Source>>,
+    /// The text of each source.
+    pub texts: Vec<Arc<String>>,
     pub problems: Vec<Problem>,
     /// Directories without a manifest.
     pub empty: Vec<Problem>,
@@ -32,13 +39,18 @@ pub(super) struct Gathered {
     pub bundles: Vec<Folder>,
     /// The index of the bundle that a source is part of, by the source's name.
     pub bundle_of: BTreeMap<String, usize>,
-    /// The canonical paths of the files that were read.
+    /// The files to read.
+    files: Vec<PathBuf>,
+    /// What standard input contains, and the number of files before it.
+    standard_input: Option<(usize, Result<Taken, Problem>)>,
+    /// The canonical paths of the files.
     seen: BTreeSet<PathBuf>,
     /// The maximum size of one source, in bytes.
     most: usize,
 }
 
-/// Reads everything that the arguments name, each file once. A source larger than `most` bytes is a problem.
+/// Reads everything that the arguments name, each file once. A source larger than `most` bytes is a problem. First all
+/// files are found, and then they are read on all cores: the live objects are not requested before everything is read.
 pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usize) -> Gathered {
     let mut gathered = Gathered { most, ..Gathered::default() };
     for input in inputs {
@@ -52,20 +64,21 @@ pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usi
             path => gathered.path(Path::new(path)),
         }
     }
+    gathered.read_files();
     gathered
 }
 
 impl Gathered {
     /// Sources that are already in memory.
     pub fn of(sources: Vec<Arc<Source>>) -> Self {
-        Gathered { sources, ..Gathered::default() }
+        let texts = sources.iter().map(|source| source.shared_text().clone()).collect();
+        Gathered { sources, texts, ..Gathered::default() }
     }
 
     /// Standard input can be read once; a second `-` adds nothing.
     fn standard_input(&mut self, stdin: Option<impl Read>) {
         if let Some(stdin) = stdin {
-            let bytes = self.read(stdin, 0);
-            self.keep("-".into(), bytes);
+            self.standard_input = Some((self.files.len(), taken("-".into(), read(stdin, 0, self.most), self.most)));
         }
     }
 
@@ -74,7 +87,7 @@ impl Gathered {
         match fs::metadata(path) {
             Err(error) => self.problems.push(unreadable(path, &error)),
             Ok(metadata) if metadata.is_dir() => self.directory_argument(path),
-            Ok(_) => self.file(path),
+            Ok(_) => self.file(path.to_owned()),
         }
     }
 
@@ -90,7 +103,7 @@ impl Gathered {
         }
         for found in files {
             match found {
-                Found::File(file) => self.file(&file),
+                Found::File(file) => self.file(file),
                 Found::Bundle(folder) => self.bundle(folder),
             }
         }
@@ -116,12 +129,10 @@ impl Gathered {
             Ok(files) => files,
             Err(problem) => return self.problems.push(problem),
         };
-        for file in files {
-            let before = self.sources.len();
-            self.file(&file);
-            let read = self.sources[before..].iter().map(|source| (source.name.to_string(), self.bundles.len()));
-            self.bundle_of.extend(read);
-        }
+        let before = self.files.len();
+        files.into_iter().for_each(|file| self.file(file));
+        let of_bundle = self.files[before..].iter().map(|file| (name(file), self.bundles.len()));
+        self.bundle_of.extend(of_bundle);
         if let [first, more @ ..] = &folder.others()[..] {
             let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
             let message = format!("gantry reads only manifests/ of a bundle, not {first}{more} next to it");
@@ -163,42 +174,73 @@ impl Gathered {
         }
     }
 
-    fn file(&mut self, path: &Path) {
-        let identity = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if !self.seen.insert(identity) {
-            return;
+    fn file(&mut self, path: PathBuf) {
+        let identity = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        if self.seen.insert(identity) {
+            self.files.push(path);
         }
-        match File::open(path) {
+    }
+
+    /// Reads all files that were found.
+    fn read_files(&mut self) {
+        let most = self.most;
+        let mut all = in_parallel(&std::mem::take(&mut self.files), |path| match File::open(path) {
             Ok(file) => {
+                let metadata = file.metadata().ok().filter(Metadata::is_file);
                 // Without a size hint, the buffer can grow to twice the size of the file.
-                let size = file.metadata().map_or(0, |metadata| metadata.len());
-                self.keep(name(path), self.read(file, size));
+                let size = metadata.as_ref().map_or(0, Metadata::len);
+                let taken = taken(name(path), read(file, size, most), most)?;
+                Ok(Taken { file: metadata.map(|_| path.clone()), ..taken })
             }
-            Err(error) => self.problems.push(unreadable(path, &error)),
+            Err(error) => Err(unreadable(path, &error)),
+        });
+        if let Some((at, taken)) = self.standard_input.take() {
+            all.insert(at, taken);
         }
-    }
-
-    /// Reads up to one byte more than the limit, so [`Gathered::keep`] can detect a source that is too large. `size` is
-    /// the initial capacity.
-    fn read(&self, reader: impl Read, size: u64) -> io::Result<Vec<u8>> {
-        let most = self.most as u64 + 1;
-        let mut bytes = Vec::with_capacity(size.min(most) as usize);
-        reader.take(most).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn keep(&mut self, name: String, bytes: io::Result<Vec<u8>>) {
-        match bytes {
-            Err(error) => self.problems.push(Problem::new(explain(&error)).at(whole(&name))),
-            Ok(bytes) if bytes.len() > self.most => {
-                let message = format!("larger than the limit of {} MiB per source", self.most >> 20);
-                self.problems.push(Problem::new(message).at(whole(&name)).help("split it into several files"));
-            }
-            Ok(bytes) => match text_of(&name, bytes) {
-                Ok(text) => self.sources.push(Arc::new(Source::new(name, text))),
+        let length: usize = all.iter().flatten().map(|taken| taken.text.len()).sum();
+        for taken in all {
+            match taken {
+                Ok(Taken { name, text, file }) => {
+                    let text = Arc::new(text);
+                    self.sources.push(Arc::new(match file {
+                        // In a large file, the JSON of objects is made from the text.
+                        Some(path) if length > KEPT && text.len() < LARGE => Source::in_file(name, path, &text),
+                        _ => Source::shared(name, text.clone()),
+                    }));
+                    self.texts.push(text);
+                }
                 Err(problem) => self.problems.push(problem),
-            },
+            }
         }
+    }
+}
+
+/// What was read.
+struct Taken {
+    name: String,
+    text: String,
+    /// The path of the regular file.
+    file: Option<PathBuf>,
+}
+
+/// Reads up to one byte more than `most`, so [`taken`] can detect a source that is too large. `size` is the initial
+/// capacity.
+fn read(reader: impl Read, size: u64, most: usize) -> io::Result<Vec<u8>> {
+    let most = most as u64 + 1;
+    let mut bytes = Vec::with_capacity(size.min(most) as usize);
+    reader.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The source of this name and content.
+fn taken(name: String, bytes: io::Result<Vec<u8>>, most: usize) -> Result<Taken, Problem> {
+    match bytes {
+        Err(error) => Err(Problem::new(explain(&error)).at(whole(&name))),
+        Ok(bytes) if bytes.len() > most => {
+            let message = format!("larger than the limit of {} MiB per source", most >> 20);
+            Err(Problem::new(message).at(whole(&name)).help("split it into several files"))
+        }
+        Ok(bytes) => text_of(&name, bytes).map(|text| Taken { name, text, file: None }),
     }
 }
 
@@ -288,7 +330,7 @@ mod tests {
         assert_eq!(gathered.problems[0].to_string(), "-: larger than the limit of 3 MiB per source");
         assert!(gathered.sources.is_empty());
         let just = gather(&["-".to_owned()], &mut Some(io::repeat(b'#').take(3 << 20)), 3 << 20);
-        assert_eq!(just.sources[0].text.len(), 3 << 20);
+        assert_eq!(just.sources[0].text().len(), 3 << 20);
     }
 
     #[test]

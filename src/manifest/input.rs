@@ -32,6 +32,8 @@ pub struct Input {
 
 struct Document {
     source: Arc<Source>,
+    /// The text of the source. It is dropped after the document is parsed, unless something else needs it.
+    whole: Arc<String>,
     /// The bundle that its file is part of, by index.
     bundle: Option<usize>,
     piece: Piece,
@@ -67,23 +69,25 @@ impl Input {
     }
 
     fn of(arguments: &[String], mut gathered: Gathered) -> Input {
-        let cut = in_parallel(&gathered.sources, |source| {
-            let pieces = documents::split(&source.text, MAX_DOCUMENTS)?;
+        let texts = std::mem::take(&mut gathered.texts);
+        let cut = in_parallel(&texts, |text| {
+            let pieces = documents::split(text, MAX_DOCUMENTS)?;
             // An object has the number of its document in the file. Empty documents are not counted, so all documents
             // before it must be parsed too.
-            let last = pieces.iter().rposition(|piece| foresight::may_be_config(&source.text[piece.bytes.clone()]));
+            let last = pieces.iter().rposition(|piece| foresight::may_be_config(&text[piece.bytes.clone()]));
             Some((pieces, last.map_or(0, |last| last + 1)))
         });
         let mut documents = Vec::new();
         let mut first = Vec::new();
-        for (source, cut) in gathered.sources.iter().zip(cut) {
+        for ((source, whole), cut) in gathered.sources.iter().zip(texts).zip(cut) {
             let Some((pieces, to_read)) = cut else {
                 gathered.problems.push(too_many(source));
                 continue;
             };
             first.extend(documents.len()..documents.len() + to_read);
             let bundle = gathered.bundle_of.get(&*source.name).copied();
-            let document = |piece| Document { source: source.clone(), bundle, piece, reading: None };
+            let document =
+                |piece| Document { source: source.clone(), whole: whole.clone(), bundle, piece, reading: None };
             documents.extend(pieces.into_iter().map(document));
         }
         let mut input = Input { arguments: arguments.to_vec(), gathered, documents };
@@ -96,7 +100,7 @@ impl Input {
         &self.arguments
     }
 
-    /// The texts themselves, for excerpts.
+    /// The sources of the documents, for excerpts.
     pub fn sources(&self) -> &[Arc<Source>] {
         &self.gathered.sources
     }
@@ -244,23 +248,25 @@ impl From<Arc<Source>> for Input {
     /// An input of one text that is already in memory.
     fn from(source: Arc<Source>) -> Input {
         let mut gathered = Gathered::of(vec![source.clone()]);
-        let pieces = documents::split(&source.text, MAX_DOCUMENTS);
+        let whole = source.shared_text();
+        let pieces = documents::split(whole, MAX_DOCUMENTS);
         if pieces.is_none() {
             gathered.problems.push(too_many(&source));
         }
         let documents = pieces.unwrap_or_default().into_iter();
-        let documents =
-            documents.map(|piece| Document { source: source.clone(), bundle: None, piece, reading: None }).collect();
+        let document =
+            |piece| Document { source: source.clone(), whole: whole.clone(), bundle: None, piece, reading: None };
+        let documents = documents.map(document).collect();
         Input { arguments: Vec::new(), gathered, documents }
     }
 }
 
 impl Document {
     fn text(&self) -> &str {
-        &self.source.text[self.piece.bytes.clone()]
+        &self.whole[self.piece.bytes.clone()]
     }
 
     fn read(&self) -> Reading {
-        objects::read(&self.source, &self.piece)
+        objects::read(&self.source, &self.whole, &self.piece)
     }
 }

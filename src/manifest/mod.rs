@@ -10,6 +10,7 @@ mod foresight;
 mod hints;
 mod input;
 mod objects;
+mod source;
 mod spans;
 
 #[cfg(test)]
@@ -17,10 +18,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fmt;
 use std::io::Read;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use memchr::memmem;
@@ -31,32 +30,11 @@ use crate::resource::{ObjectRef, RawObject, Step};
 pub use bundles::{ANNOTATIONS, Bundle, MANIFESTS, says_bundle};
 pub use files::{MAX_SOURCE_BYTES, is_manifest_file, text_of as text};
 pub use input::{Input, Unreadable};
+pub use source::Source;
 pub use spans::{Located, Spans};
 
 /// The starts of escape sequences with which YAML and JSON can write a plain character.
 pub const ESCAPES: [&str; 5] = ["\\u", "\\U", "\\x", "\\\n", "\\\r"];
-
-/// A file (or standard input) that was read, kept for excerpts.
-pub struct Source {
-    /// The path as the user gave it, or as it was found below a directory that the user gave; `-` for standard input.
-    pub name: Arc<str>,
-    pub text: String,
-    /// The path that a program rendered the text from, relative to the working directory. Such a text is not in a file.
-    pub rendered_from: Option<PathBuf>,
-}
-
-impl Source {
-    /// The text of a file.
-    pub fn new(name: impl Into<Arc<str>>, text: String) -> Self {
-        Source { name: name.into(), text, rendered_from: None }
-    }
-}
-
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Source({}, {} bytes)", self.name, self.text.len())
-    }
-}
 
 /// The place of an object in its source.
 #[derive(Debug, Clone)]
@@ -66,7 +44,7 @@ pub struct Origin {
     pub document: usize,
     /// The line on which the object starts, from 1.
     pub line: usize,
-    /// The bytes of the document in `source.text`.
+    /// The bytes of the document in the source's text.
     pub bytes: Range<usize>,
     /// The steps from the document's root to the object: empty, or `items`, N for a member of a List.
     pub within: Vec<Step>,
@@ -98,7 +76,7 @@ impl Manifest {
         match self.raw.held() {
             Some(json) => words.iter().any(|word| has(json, word)),
             None => {
-                let text = &self.origin.source.text[self.origin.bytes.clone()];
+                let text = &self.origin.source.text()[self.origin.bytes.clone()];
                 let escapes = if text.contains('\\') { &ESCAPES[..] } else { &[] };
                 words.iter().chain(escapes).any(|word| has(text, word))
             }

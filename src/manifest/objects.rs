@@ -18,7 +18,7 @@ use crate::resource::{ObjectRef, RawObject, Step};
 use gantry_yaml as yaml;
 
 /// The size of a source, in bytes, from which the JSON of its objects is not kept in memory.
-const LARGE: usize = 32 << 20;
+pub(super) const LARGE: usize = 32 << 20;
 
 /// The label of a ConfigMap from which kapp reads a Config, and the key of the Config.
 const CONFIG_LABEL: &str = "kapp.k14s.io/config";
@@ -35,10 +35,10 @@ pub(super) struct Reading {
     pub empty: bool,
 }
 
-/// Parses the document at `piece`.
-pub(super) fn read(source: &Arc<Source>, piece: &Piece) -> Reading {
-    let text = &source.text[piece.bytes.clone()];
-    let mut reader = Reader { source, piece, document: None, reading: Reading::default() };
+/// Parses the document at `piece` of the source's text.
+pub(super) fn read(source: &Arc<Source>, whole: &Arc<String>, piece: &Piece) -> Reading {
+    let text = &whole[piece.bytes.clone()];
+    let mut reader = Reader { source, whole, piece, document: None, reading: Reading::default() };
     let read = yaml::Document::read(text).and_then(|document| match &document {
         Some(some) => some.json().map(|json| Some((json, document))),
         None => Ok(None),
@@ -70,6 +70,8 @@ pub(super) fn read(source: &Arc<Source>, piece: &Piece) -> Reading {
 
 struct Reader<'a> {
     source: &'a Arc<Source>,
+    /// The text of the source.
+    whole: &'a Arc<String>,
     piece: &'a Piece,
     /// `None` for a text that is valid JSON but not valid YAML.
     document: Option<yaml::Document<'a>>,
@@ -186,11 +188,11 @@ impl Reader<'_> {
     /// The JSON of an object. In a large source it is not kept in memory but made from the text when needed. The JSON
     /// of CRDs is always kept, because most checks read it, some more than once.
     fn raw(&self, json: &str, object: &ObjectRef, origin: &Origin) -> RawObject {
-        if self.source.text.len() < LARGE || !origin.within.is_empty() || object.is_crd() {
+        if self.whole.len() < LARGE || !origin.within.is_empty() || object.is_crd() {
             return RawObject::new(json);
         }
-        let (source, bytes) = (self.source.clone(), origin.bytes.clone());
-        RawObject::made_when_asked(move || match yaml::to_json(&source.text[bytes.clone()]) {
+        let (whole, bytes) = (self.whole.clone(), origin.bytes.clone());
+        RawObject::made_when_asked(move || match yaml::to_json(&whole[bytes.clone()]) {
             Ok(Some(json)) => json.text,
             _ => unreachable!("the same text was an object before"),
         })
@@ -235,7 +237,7 @@ impl Reader<'_> {
 
     /// Reports `problem`, with a hint if the whole document seems to be something other than a manifest.
     fn unusable(&mut self, mut problem: Problem, within: &[Step]) {
-        let text = &self.source.text[self.piece.bytes.clone()];
+        let text = &self.whole[self.piece.bytes.clone()];
         if let Some(hint) = hints::for_untyped(&self.source.name, text).filter(|_| within.is_empty()) {
             problem.message = format!("{} ({})", hint.message, problem.message);
             problem.help = Some(hint.help.into());

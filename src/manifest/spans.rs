@@ -50,7 +50,7 @@ impl<'a> Spans<'a> {
             return Located { location, length: 0, depth: 0 };
         };
         let (depth, span) = read.document.locate(steps(read.within.iter().chain(path)));
-        let text = &self.origin.source.text;
+        let text = self.origin.source.text();
         let begin = (read.start + span.bytes.start).min(text.len());
         let end = (read.start + span.bytes.end).min(text.len());
         let first_line = text.get(begin..end).and_then(|text| text.lines().next()).unwrap_or_default();
@@ -70,7 +70,7 @@ impl<'a> Spans<'a> {
 
 impl<'a> Read<'a> {
     fn document(origin: &'a Origin) -> Option<Read<'a>> {
-        let document = Document::read(origin.source.text.get(origin.bytes.clone())?).ok()??;
+        let document = Document::read(origin.source.text().get(origin.bytes.clone())?).ok()??;
         let (_, object) = document.locate(steps(&origin.within));
         // The object's line is known both in the file and in the document, so lines need not be counted.
         let lines = origin.line.saturating_sub(object.line);
@@ -81,8 +81,8 @@ impl<'a> Read<'a> {
     /// `None` if that text is unknown or cannot be parsed separately.
     fn item(origin: &'a Origin) -> Option<Read<'a>> {
         let range = item_text(origin)?;
-        let document = Document::read(&origin.source.text[range.clone()]).ok()??;
-        let block = origin.source.text[range.clone()].trim_start().starts_with("- ");
+        let document = Document::read(&origin.source.text()[range.clone()]).ok()??;
+        let block = origin.source.text()[range.clone()].trim_start().starts_with("- ");
         let within = if block { vec![Step::Index(0)] } else { Vec::new() };
         Some(Read { document, within, start: range.start, lines: origin.line - 1 })
     }
@@ -102,8 +102,8 @@ fn item_text(origin: &Origin) -> Option<Range<usize>> {
     if origin.within.len() != 2 {
         return None;
     }
-    let text = origin.source.text.get(origin.bytes.clone())?;
-    let before = origin.source.text[..origin.bytes.start].matches('\n').count();
+    let text = origin.source.text().get(origin.bytes.clone())?;
+    let before = origin.source.text()[..origin.bytes.start].matches('\n').count();
     let start = line_start(text, origin.line.checked_sub(before + 1)?)?;
     let rest = &text[start..];
     let indent = rest.len() - rest.trim_start_matches(' ').len();

@@ -75,7 +75,7 @@ fn an_object_knows_where_it_was_written() {
     assert_eq!(crd.origin.location().to_string(), format!("{file}:9"));
     assert!(crd.object.is_crd());
     assert_eq!(crd.raw.value()["spec"]["versions"][1], json!({"name": "v2"}));
-    assert_eq!(&crd.origin.source.text[crd.origin.bytes.clone()], format!("---\n{CRD}"));
+    assert_eq!(&crd.origin.source.text()[crd.origin.bytes.clone()], format!("---\n{CRD}"));
 }
 
 #[test]

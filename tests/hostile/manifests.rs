@@ -66,7 +66,7 @@ fn read_stream(megabytes: usize) {
     assert_eq!(last.origin.document, count);
     let path: Vec<Step> = vec!["spec".into(), "versions".into(), 0.into(), "name".into()];
     let found = Spans::of(&last.origin).locate(&path);
-    let line = last.origin.source.text.lines().nth(found.location.line - 1).unwrap();
+    let line = last.origin.source.text().lines().nth(found.location.line - 1).unwrap();
     assert_eq!(line, "  - name: v1");
 }
 

@@ -17,7 +17,7 @@ use gantry_yaml as yaml;
 pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<String, Problem> {
     let manifest = &file[old];
     let origin = &manifest.origin;
-    let text = &origin.source.text;
+    let text = origin.source.text();
     let document = &text[origin.bytes.clone()];
 
     let whole = match origin.within.as_slice() {
@@ -83,7 +83,7 @@ fn first_that_reads_back(
                 && read.iter().zip(expected).all(|(read, expected)| read.raw.value() == *expected)
         });
         if reads_back {
-            return Ok(Arc::into_inner(source).map(|source| source.text).unwrap_or_else(|| file_with(&body)));
+            return Ok(source.text().to_owned());
         }
     }
     Err(Problem::new(format!("cannot write {name}: the object would not parse back unchanged"))

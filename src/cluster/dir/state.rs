@@ -46,7 +46,7 @@ impl State {
         let mut state = State { holder: Holder::Commit, ..State::default() };
         let mut problems = Vec::new();
         for file in files {
-            let (path, stamp) = (file.path.clone(), (file.source.text.len() as u64, None));
+            let (path, stamp) = (file.path.clone(), (file.source.text().len() as u64, None));
             match file.into_read() {
                 Ok(file) => drop(state.files.insert(path, (stamp, Arc::new(file)))),
                 Err(more) => problems.extend(more),
@@ -271,7 +271,7 @@ fn look(
     }
     let text = manifest::text(&name, fs::read(path).map_err(cannot_read)?)?;
     match known {
-        Some((_, file)) if file.source.text == text => Ok((stamp, Look::Known(file.clone()))),
+        Some((_, file)) if file.source.text() == text => Ok((stamp, Look::Known(file.clone()))),
         _ => Ok((stamp, Look::Fresh(Arc::new(Source::new(name, text))))),
     }
 }

@@ -127,7 +127,7 @@ fn a_project_file_among_the_manifests_runs_no_program() {
     let mut bed = Bed::new().file("gantry.yaml", body).variable("GANTRY_ALLOW_EXEC", "1");
     assert_eq!(program(&bed), Ok("theirs".into()));
     let source = Source::new("gantry.yaml", gantry(body));
-    let bytes = 0..source.text.len();
+    let bytes = 0..source.text().len();
     bed.manifests.push(Origin { source: Arc::new(source), document: 1, line: 1, bytes, within: Vec::new() });
     assert_eq!(program(&bed), Err(Withheld::CameWithManifests));
     bed.loader.files.push("gantry.yaml".into());

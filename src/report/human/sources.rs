@@ -63,7 +63,7 @@ impl Sources {
 impl Excerpts for Sources {
     fn line(&self, file: &str, line: usize) -> Option<&str> {
         let file = self.files.get(file)?;
-        let text = &file.source.text;
+        let text = file.source.text();
         let starts = file
             .starts
             .get_or_init(|| std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect());
