@@ -104,6 +104,20 @@ fn one_run_writes_every_format() {
     );
 }
 
+/// Long texts are not kept but read again for the places of findings and for excerpts.
+#[test]
+fn long_texts_have_the_same_places_and_excerpts() {
+    let repository = repository();
+    let check = || {
+        let ran = gantry(&repository, &["check", "-f", "breaking", "--target", "dir:live", "--color", "never"]);
+        String::from_utf8(ran.stdout).expect("text")
+    };
+    let short = check();
+    assert!(short.contains("bakery.yaml:") && short.contains(" | "), "{short}");
+    fs::write(repository.path().join("deploy/breaking/long.yaml"), "# Nothing.\n".repeat(500_000)).expect("a file");
+    assert_eq!(check(), short);
+}
+
 #[test]
 fn values_of_secrets_and_control_characters_reach_no_format() {
     let repository = repository();
