@@ -110,9 +110,17 @@ impl Sides {
         at_v1(read(&self.desired, &self.desired_object))
     }
 
-    /// The desired CRD at any version of the API, if it is valid.
+    /// The desired CRD at any version of the API.
+    ///
+    /// # Errors
+    /// It is not a valid CRD.
+    pub fn desired_at_any_version(&self) -> Result<&Arc<Crd>, &Unreadable> {
+        read(&self.desired, &self.desired_object).as_ref()
+    }
+
+    /// [`Sides::desired_at_any_version`], if it is valid.
     pub fn defined(&self) -> Option<&Arc<Crd>> {
-        read(&self.desired, &self.desired_object).as_ref().ok()
+        self.desired_at_any_version().ok()
     }
 
     /// The live CRD, if there is one.

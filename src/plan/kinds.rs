@@ -4,11 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{Change, Unplaced};
 use crate::cluster::{Discovered, Gvk, Target, Wanted};
-use crate::crd::Crd;
+use crate::crd::{Crd, Unreadable};
 use crate::manifest::Manifest;
-use crate::problem::{Error, Problem, Result, did_you_mean};
+use crate::problem::{Error, Location, Problem, Result, did_you_mean};
 use crate::resource::{ObjectRef, RawObject, Resource};
 
 /// Where one kind is served, and where its live objects can be read.
@@ -32,6 +34,18 @@ pub(super) struct Kinds {
     unanswered: BTreeMap<Gvk, Problem>,
     /// Kinds that are served but do not support patch, with the verbs that they support.
     unwritable: BTreeMap<Gvk, Vec<String>>,
+    /// What the CRDs of the manifests say about a kind of a group.
+    defined: BTreeMap<(String, String), Defined>,
+}
+
+/// A CRD of the manifests.
+struct Defined {
+    at: Location,
+    /// The served versions.
+    ///
+    /// # Errors
+    /// The CRD cannot be read.
+    served: std::result::Result<Vec<String>, Unreadable>,
 }
 
 fn gvk_of(object: &ObjectRef) -> Gvk {
@@ -77,9 +91,16 @@ pub(super) async fn resolve(crds: &[Change], others: &[Manifest], target: &Targe
     let mut needed: BTreeSet<Gvk> = others.iter().map(|manifest| gvk_of(&manifest.object)).collect();
     let mut kinds = BTreeMap::new();
     if needed.is_empty() {
-        return Ok(Kinds { found: kinds, unanswered: BTreeMap::new(), unwritable: BTreeMap::new() });
+        return Ok(Kinds {
+            found: kinds,
+            unanswered: BTreeMap::new(),
+            unwritable: BTreeMap::new(),
+            defined: BTreeMap::new(),
+        });
     }
+    let mut of_crds = BTreeMap::new();
     for change in crds {
+        of_crds.extend(defined(change));
         let Some((sides, desired)) = change.crd().and_then(|sides| Some((sides, sides.defined()?))) else { continue };
         let live_served: Vec<Resource> = sides.readable_live().into_iter().flat_map(|live| live.resources()).collect();
         for resource in desired.resources() {
@@ -100,7 +121,24 @@ pub(super) async fn resolve(crds: &[Change], others: &[Manifest], target: &Targe
         let resource = Arc::new(resource);
         kinds.insert(gvk, Kind { read_as: Some(resource.clone()), resource });
     }
-    Ok(Kinds { found: kinds, unanswered, unwritable })
+    Ok(Kinds { found: kinds, unanswered, unwritable, defined: of_crds })
+}
+
+/// The group and kind that a CRD of the manifests defines, also if the CRD is not complete.
+fn defined(change: &Change) -> Option<((String, String), Defined)> {
+    let at = change.desired.origin.location();
+    match change.crd()?.desired_at_any_version() {
+        Ok(crd) => {
+            let served = crd.resources().map(|resource| resource.version).collect();
+            Some(((crd.group.clone(), crd.names.kind.clone()), Defined { at, served: Ok(served) }))
+        }
+        Err(unreadable) => {
+            let crd = change.desired.raw.value();
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            let of = (text(&crd["spec"]["group"])?, text(&crd["spec"]["names"]["kind"])?);
+            Some((of, Defined { at, served: Err(unreadable.clone()) }))
+        }
+    }
 }
 
 /// The manifests whose kind is known, with that kind, and the others.
@@ -150,6 +188,14 @@ fn not_served(manifest: &Manifest, kinds: &Kinds) -> Problem {
         object.kind, object.api_version
     ))
     .at(manifest.origin.location());
+    if let Some(Defined { at, served }) = kinds.defined.get(&(object.group().to_owned(), object.kind.clone())) {
+        return problem.help(match served {
+            Ok(served) => format!("the CRD at {at} serves {}: write the object at one of these", served.join(", ")),
+            Err(unreadable) => {
+                format!("complete the CRD at {at}, so that gantry knows where the kind is served: {unreadable}")
+            }
+        });
+    }
     let near = did_you_mean(&object.kind, kinds.found.keys().map(|gvk| gvk.kind.as_str()));
     match near {
         Some(near) if near != object.kind => problem.help(format!("did you mean {near:?}?")),

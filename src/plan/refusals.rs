@@ -29,6 +29,35 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str, force_co
     problems
 }
 
+/// Objects at versions that a CRD of the same plan does not serve any more: they cannot be written after the CRD, which
+/// is written first, and the next deploy does not find them.
+pub fn no_longer_served(plan: &Plan) -> Vec<Problem> {
+    let is_deployed = |change: &&Change| change.is_written() || change.action == Action::Unchanged;
+    let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd()).filter(is_deployed);
+    let crds: BTreeMap<&str, &Change> = crds.map(|crd| (crd.desired.object.name.as_str(), crd)).collect();
+    let mut unserved: BTreeMap<&Resource, Vec<&Change>> = BTreeMap::new();
+    for change in plan.changes.iter().filter(is_deployed) {
+        unserved.entry(&change.resource).or_default().push(change);
+    }
+    let problem = |(resource, changes): (&Resource, Vec<&Change>)| {
+        let crd = crds.get(format!("{}.{}", resource.plural, resource.group).as_str())?;
+        let defined = crd.crd()?.defined().filter(|crd| crd.served(&resource.version).is_none())?;
+        let served: Vec<&str> = defined.served_versions().map(|version| &*version.name).collect();
+        let at = crd.desired.origin.location();
+        let message = format!("the CRD at {at} does not serve {}: {}", resource.version, shown(&changes));
+        let help = match served.is_empty() {
+            true => "the CRD serves no version; without one, its objects cannot be written".to_owned(),
+            false => format!(
+                "write the object at a served version ({}), or keep serving {}",
+                served.join(", "),
+                resource.version
+            ),
+        };
+        Some(Problem::new(message).at(changes.first()?.desired.origin.location()).help(help))
+    };
+    unserved.into_iter().filter_map(problem).collect()
+}
+
 struct Asking<'a> {
     plan: &'a Plan,
     server: &'a KubeTarget,

@@ -143,6 +143,7 @@ pub async fn look(
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
         foreseen.refusals = refusals::foresee(&plan, target, &settings.field_manager, settings.force_conflicts).await;
     }
+    foreseen.refusals.extend(refusals::no_longer_served(&plan));
     foreseen.refusals.extend(bundles::served_too_late(&plan));
     if let Some(wanted) = showing.diff {
         Box::pin(diffs::fill(&plan, target, settings, wanted, report)).await;
