@@ -292,6 +292,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
             message: violation.message,
             fact: violation.fact,
             schema_changes: violation.schema_changes,
+            caused_by: violation.caused_by,
             complaint: violation.complaint,
             documented: violation.documented,
             verdict: violation.verdict,

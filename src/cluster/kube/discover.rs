@@ -193,7 +193,7 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
         || Error::failed(errors::unexpected_response(transport.peer(), 200, "not a CustomResourceDefinition"));
     let state: State = serde_json::from_str(&answer.body).map_err(|_| unexpected())?;
     let crd = Crd::parse(&answer.body).map_err(|_| unexpected())?;
-    let by_conditions = match judge(&state) {
+    let by_conditions = match established_by_conditions(&state) {
         Established::Never(said) => Established::Never(transport.hidden(&said)),
         Established::NotYet(said) => Established::NotYet(transport.hidden(&said)),
         Established::Yes => Established::Yes,
@@ -213,7 +213,7 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
     Ok(Established::Yes)
 }
 
-fn judge(state: &State) -> Established {
+fn established_by_conditions(state: &State) -> Established {
     if state.metadata.deletion_timestamp.is_some() {
         return Established::Never("it is being deleted".to_owned());
     }

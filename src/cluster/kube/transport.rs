@@ -137,7 +137,7 @@ impl Transport {
             }
             self.gave_up.store(is_busy, Ordering::Relaxed);
             self.keep_warnings(call, &headers);
-            return self.judge(code, &headers, body);
+            return self.check_response(code, &headers, body);
         }
         unreachable!("the last try returns")
     }
@@ -151,7 +151,7 @@ impl Transport {
             Ok(_) => {
                 Err(Failure::sent(errors::unexpected_response(&self.peer, parts.status.as_u16(), &self.hidden(kind))))
             }
-            Err(refusal) => match self.judge(parts.status, &parts.headers, refusal) {
+            Err(refusal) => match self.check_response(parts.status, &parts.headers, refusal) {
                 Err(failure) => Err(failure),
                 Ok(_) => Err(Failure::sent(errors::unexpected_response(
                     &self.peer,
@@ -191,7 +191,7 @@ impl Transport {
         let (parts, body) = self.stream(call, StatusCode::is_success).await?;
         match body {
             Ok(body) => Ok(content_type(&parts.headers).starts_with(protobuf::MEDIA_TYPE).then_some(body)),
-            Err(refusal) => self.judge(parts.status, &parts.headers, refusal).map(|_| None),
+            Err(refusal) => self.check_response(parts.status, &parts.headers, refusal).map(|_| None),
         }
     }
 
@@ -203,7 +203,7 @@ impl Transport {
             Ok(body) => Ok(Ok(body)),
             // The API server reports in plain text that it is too busy.
             Err(refusal) if json::is_status(&refusal) || parts.status == StatusCode::TOO_MANY_REQUESTS => {
-                self.judge(parts.status, &parts.headers, refusal).map(|_| Err(parts.status))
+                self.check_response(parts.status, &parts.headers, refusal).map(|_| Err(parts.status))
             }
             Err(_) => Ok(Err(parts.status)),
         }
@@ -292,7 +292,7 @@ impl Transport {
     }
 
     /// Distinguishes responses of an API server from everything else that can be at an address.
-    fn judge(&self, code: StatusCode, headers: &HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
+    fn check_response(&self, code: StatusCode, headers: &HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
         let kind = content_type(headers);
         let unexpected = || Failure::sent(errors::unexpected_response(&self.peer, code.as_u16(), &self.hidden(kind)));
         let is_refusal = !code.is_success() && kind.starts_with(protobuf::MEDIA_TYPE);

@@ -310,7 +310,7 @@ impl CrdUpgradeSafety {
         }
         let refused = in_parallel(written, |crd| {
             let mut judged = Judged::default();
-            let found = server::judge(&crd.crd, Some(&crd.manager), proofs.known());
+            let found = server::validate(&crd.crd, Some(&crd.manager), proofs.known());
             found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation, crd.is_left_to_server)));
             judged
         });
@@ -350,7 +350,7 @@ impl CrdUpgradeSafety {
             |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
         let mut judged = self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, Vec::new());
         let sides = Sides::new(RawObject::new(desired), Some(RawObject::new(live)));
-        let refused = server::judge(&sides, None, None).into_iter();
+        let refused = server::validate(&sides, None, None).into_iter();
         refused.for_each(|violation| judged.add(self.place_refusal(violation, false)));
         server::deduplicate(&mut judged.violations);
         Ok(judged.violations)
@@ -428,6 +428,7 @@ impl CrdUpgradeSafety {
             message: diagnosis.message.for_versions(&named),
             fact: diagnosis.fact,
             schema_changes: changes,
+            caused_by: diagnosis.caused_by,
             complaint: None,
             documented,
             breaks,
@@ -476,6 +477,7 @@ impl CrdUpgradeSafety {
             message: if self.options.preset == Preset::Kapp { flagged.text } else { flagged.documented.clone() },
             fact: None,
             schema_changes: Vec::new(),
+            caused_by: Vec::new(),
             complaint: None,
             documented: Some(flagged.documented),
             breaks: Vec::new(),

@@ -149,19 +149,28 @@ fn for_who_installs(cause: &Cause<'_>) -> Option<Vec<String>> {
     if finding.severity != Severity::Error || finding.breaks.is_empty() {
         return None;
     }
-    let mut waiver = serde_json::Map::new();
-    let mut set = |key: &str, value: &str| waiver.insert(key.to_owned(), value.into());
-    set("rule", &finding.rule);
-    set("object", &crd.name);
-    if let Some(path) = &finding.path {
-        set("path", path);
-    }
-    set("reason", "why this is fine here");
-    let waiver = flow::of(&Value::Array(vec![Value::Object(waiver)]), LONGEST_WAIVER);
-    Some(vec![
-        "if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:".to_owned(),
-        format!("  waivers: {waiver}"),
-    ])
+    let waiver = |path: Option<&str>| {
+        let mut waiver = serde_json::Map::new();
+        let mut set = |key: &str, value: &str| waiver.insert(key.to_owned(), value.into());
+        set("rule", &finding.rule);
+        set("object", &crd.name);
+        if let Some(path) = path {
+            set("path", path);
+        }
+        set("reason", "why this is fine here");
+        Value::Object(waiver)
+    };
+    let first = "if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:".to_owned();
+    let shown = |waiver: &Value| flow::of(waiver, LONGEST_WAIVER);
+    let waivers: Vec<String> = match cause.paths().as_slice() {
+        [] => vec![format!("  waivers: {}", shown(&Value::Array(vec![waiver(None)])))],
+        [path] => vec![format!("  waivers: {}", shown(&Value::Array(vec![waiver(Some(path))])))],
+        paths => {
+            let each = paths.iter().map(|path| format!("  - {}", shown(&waiver(Some(path)))));
+            std::iter::once("  waivers:".to_owned()).chain(each).collect()
+        }
+    };
+    Some(std::iter::once(first).chain(waivers).collect())
 }
 
 /// `error[Rule]: message`
@@ -260,7 +269,7 @@ pub fn objects(block: &Block<'_>) -> String {
     format!("{} and {} more {word}", names[..NAMED - 1].join(", "), names.len() - NAMED + 1)
 }
 
-/// The other places to fix: further versions, further objects, and the other facts.
+/// The other places to fix: further versions, nodes and objects, and the other facts.
 fn also(block: &Block<'_>, said: &Shown, options: &HumanOptions) -> Vec<String> {
     let first = block.first();
     let mut places: Vec<String> = Vec::new();
@@ -273,10 +282,8 @@ fn also(block: &Block<'_>, said: &Shown, options: &HumanOptions) -> Vec<String> 
             add(&format!("{}: {label}", fact.finding.rule), Some(source));
         }
     }
-    for other in first.facts.iter().flat_map(|fact| &fact.others) {
-        if let (Some(version), Some(source)) = (&other.version, &other.source) {
-            add(version, Some(source));
-        }
+    for (what, source) in first.facts.iter().flat_map(|fact| fact.elsewhere()) {
+        add(&what, Some(source));
     }
     for place in &block.places[1..] {
         add(&place.object().map(name).unwrap_or_default(), place.cause().finding.source.as_ref());
