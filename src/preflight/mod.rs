@@ -366,7 +366,7 @@ pub trait Check: Send + Sync {
     }
 
     /// Whether the check reproduces the output of another tool, which the human report shows too.
-    fn speaks_for_a_tool(&self) -> bool {
+    fn reproduces_a_tool(&self) -> bool {
         false
     }
 

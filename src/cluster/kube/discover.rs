@@ -161,7 +161,7 @@ struct Condition {
 }
 
 impl Condition {
-    fn said(&self) -> String {
+    fn explained(&self) -> String {
         words(&format!("{}: {}", self.reason, self.message))
     }
 }
@@ -220,13 +220,13 @@ fn established_by_conditions(state: &State) -> Established {
     let conditions = state.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let condition = |name: &str| conditions.clone().find(|condition| condition.name == name);
     match (condition("NamesAccepted"), condition("Established")) {
-        (Some(names), _) if names.status == "False" => Established::Never(names.said()),
+        (Some(names), _) if names.status == "False" => Established::Never(names.explained()),
         (Some(names), Some(established))
             if (names.status.as_str(), established.status.as_str()) == ("True", "True") =>
         {
             Established::Yes
         }
-        (_, Some(established)) if established.status != "True" => Established::NotYet(established.said()),
+        (_, Some(established)) if established.status != "True" => Established::NotYet(established.explained()),
         _ => Established::NotYet("the server has not processed it yet".to_owned()),
     }
 }
