@@ -302,7 +302,7 @@ pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
         .into_iter()
         .map(|((manager, operation, only_defaults), objects)| {
             let count = text::count(objects.len(), "object");
-            let what = if only_defaults { ONLY_DEFAULTS } else { "what the manifests change" };
+            let what = if only_defaults { ONLY_DEFAULTS } else { "fields that the manifests change" };
             let mut message = format!("field manager {manager:?} owns {what} in {count}:");
             // Fields that are the same in many objects are reported once, with the list of objects.
             let mut alike: Vec<(&[&str], Vec<String>)> = Vec::new();

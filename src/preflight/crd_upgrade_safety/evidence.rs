@@ -239,7 +239,10 @@ fn examine(
     let sum = tally.sum(causes);
     let is_affected = sum.objects + sum.manifests > 0;
     if let (Some((count, first)), false) = (&tally.unvalidated, is_affected) {
-        let more = if *count > 1 { format!(", and {} similar errors", count - 1) } else { String::new() };
+        let more = match *count as usize {
+            0 | 1 => String::new(),
+            count => format!(", and {}", text::count(count - 1, "similar error")),
+        };
         return Err(format!("a manifest of this deploy cannot be validated: {first}{more}"));
     }
     let writers = match weighed.violation.path.as_deref().unwrap_or_default().starts_with("^.status") {

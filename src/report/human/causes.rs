@@ -164,7 +164,7 @@ struct Key<'a> {
     rule: &'a str,
     path: Option<&'a str>,
     caused_by: &'a [String],
-    said: Shown<'a>,
+    text: Shown<'a>,
     /// The affected objects. Versions with different ones are kept apart, so that none is hidden.
     affected: Option<&'a [AffectedObject]>,
     evidence: Option<&'a Evidence>,
@@ -179,7 +179,7 @@ enum Shown<'a> {
 
 impl<'a> Key<'a> {
     fn of(finding: &'a Finding) -> Self {
-        let said = match &finding.wording {
+        let text = match &finding.wording {
             Some(wording) => Shown::OfAnyVersion(wording),
             None => {
                 let version = finding.version.as_deref();
@@ -191,7 +191,7 @@ impl<'a> Key<'a> {
             rule: &finding.rule,
             path: finding.path.as_deref(),
             caused_by: &finding.caused_by,
-            said,
+            text,
             affected: finding.affected.as_ref().map(|affected| &affected.objects[..]),
             evidence: finding.evidence.as_ref(),
         }
