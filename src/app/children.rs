@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
 use super::inventory::group_kind;
-use super::members::{Found, read_judged};
+use super::members::{Found, read_with_readiness};
 use crate::cluster::{ListError, ListRequest, Target};
 use crate::problem::Problem;
 use crate::readiness::State;
@@ -62,7 +62,7 @@ pub async fn find(members: &[Found], target: &Target, rules: &[WaitRule]) -> Chi
         let list = async |(resource, namespace): (Arc<Resource>, &str)| {
             let request = ListRequest { namespace: Some(namespace), ..ListRequest::of(&resource, PAGE) };
             let gather = |all: &mut Vec<Found>, json: &str| {
-                let found = read_judged(json, &resource, rules);
+                let found = read_with_readiness(json, &resource, rules);
                 let is_owned = |found: &Found| {
                     let facts = &found.facts;
                     !uids.contains(&facts.uid) && facts.owners.iter().any(|owner| uids.contains(&owner.uid))

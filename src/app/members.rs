@@ -169,9 +169,9 @@ pub fn read(json: &str, resource: &Arc<Resource>) -> Option<Found> {
 }
 
 /// The facts in an object's own JSON, and whether it is ready.
-pub fn read_judged(json: &str, resource: &Arc<Resource>, rules: &[WaitRule]) -> Option<Found> {
+pub fn read_with_readiness(json: &str, resource: &Arc<Resource>, rules: &[WaitRule]) -> Option<Found> {
     let mut found = read(json, resource)?;
-    found.facts.readiness = Some(readiness::judge_json(json, &found.object, resource, rules));
+    found.facts.readiness = Some(readiness::evaluate_json(json, &found.object, resource, rules));
     Some(found)
 }
 
@@ -203,9 +203,9 @@ pub async fn find(parent: &Parent, target: &Target, wanted: Wanted<'_>) -> Resul
 ///
 /// # Errors
 /// The server cannot be reached.
-pub async fn find_judged(parent: &Parent, target: &Target, rules: &[WaitRule]) -> Result<Live> {
+pub async fn find_with_readiness(parent: &Parent, target: &Target, rules: &[WaitRule]) -> Result<Live> {
     let wanted = Wanted { objects: &|_| false, whole: &|_| true };
-    search(parent, target, wanted, &|json, resource| read_judged(json, resource, rules)).await
+    search(parent, target, wanted, &|json, resource| read_with_readiness(json, resource, rules)).await
 }
 
 async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read<'_>) -> Result<Live> {

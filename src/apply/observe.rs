@@ -223,7 +223,7 @@ impl<'a> Observer<'a> {
     pub fn written(&self, index: usize, live: &Live) {
         let change = &self.changes[index];
         let value = self.known.parts(&place(change), live);
-        let verdict = readiness::judge_by(self.rules, &change.desired.object, &value);
+        let verdict = readiness::evaluate_by(self.rules, &change.desired.object, &value);
         // A ready object need not be kept. Whether its kind has a status is found out when it is awaited.
         let lacks_status = is_new(change) && readiness::lacks_status(self.rules, &change.desired.object, &value);
         let what = match verdict.state {

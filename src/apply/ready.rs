@@ -243,7 +243,7 @@ impl<'a> Wait<'a> {
         let state = match &change.live {
             _ if strategy::is_missing(change) => State::InProgress(MISSING.to_owned()),
             Some(live) if change.action == Action::Unchanged => {
-                readiness::judge_json(&live.raw.json(), &change.desired.object, &change.resource, self.rules)
+                readiness::evaluate_json(&live.raw.json(), &change.desired.object, &change.resource, self.rules)
             }
             _ => State::InProgress("its state is not known yet".to_owned()),
         };
@@ -269,7 +269,7 @@ impl<'a> Wait<'a> {
             }
             Look::At(live, revision) => {
                 one.revision = revision;
-                one.verdict = self.judge(&one.awaited, &live, asked).await;
+                one.verdict = self.evaluate(&one.awaited, &live, asked).await;
                 one.live = Some(live);
             }
             Look::Absent(revision) if is_skipped => {
@@ -305,7 +305,7 @@ impl<'a> Wait<'a> {
                 Ok(Some(_)) if is_skipped => State::Ready { note: None }.into(),
                 Ok(Some(live)) => {
                     let live = observe::parts(&live);
-                    let verdict = self.judge(&one.awaited, &live, asked).await;
+                    let verdict = self.evaluate(&one.awaited, &live, asked).await;
                     one.live = Some(live);
                     verdict
                 }
@@ -319,12 +319,12 @@ impl<'a> Wait<'a> {
         self.halted.load(Ordering::Relaxed) || *self.stop.borrow()
     }
 
-    async fn judge(&self, awaited: &Awaited<'_>, live: &Value, asked: &mut Asked) -> Verdict {
+    async fn evaluate(&self, awaited: &Awaited<'_>, live: &Value, asked: &mut Asked) -> Verdict {
         if awaited.uid.as_ref().is_some_and(|uid| live["metadata"]["uid"] != **uid) {
             return State::Failed("it was deleted and created again in the meantime".to_owned()).into();
         }
         let object = &awaited.change.desired.object;
-        let verdict = readiness::judge_by(self.rules, object, live);
+        let verdict = readiness::evaluate_by(self.rules, object, live);
         // Such a claim is bound at its first Pod, which may be written later in this deploy.
         if matches!(verdict.state, State::InProgress(_)) && self.binds_late(object, live, asked).await {
             return State::Ready { note: None }.into();
@@ -454,7 +454,7 @@ pub fn is_unready(change: &Change, rules: &[WaitRule]) -> bool {
 /// The same, also if the object was ready at the end of the last run and its present state was not read.
 pub fn may_be_unready(change: &Change, rules: &[WaitRule]) -> bool {
     let Change { desired, resource, .. } = change;
-    let judge = |live: &Live| readiness::judge_json(&live.raw.json(), &desired.object, resource, rules);
-    let state = change.live.as_ref().map(judge);
+    let evaluate = |live: &Live| readiness::evaluate_json(&live.raw.json(), &desired.object, resource, rules);
+    let state = change.live.as_ref().map(evaluate);
     state.is_some_and(|state| !matches!(state, State::Ready { .. }))
 }

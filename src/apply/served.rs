@@ -162,7 +162,7 @@ fn pending(change: &Change, live: &Value) -> Option<String> {
     if !live["metadata"]["deletionTimestamp"].is_null() {
         return None;
     }
-    match readiness::judge_by(&[], &change.desired.object, live).state {
+    match readiness::evaluate_by(&[], &change.desired.object, live).state {
         State::InProgress(reason) => Some(reason),
         State::Ready { .. } | State::Failed(_) => None,
     }

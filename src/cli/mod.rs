@@ -29,9 +29,9 @@ Exit codes:
   0  deployed, nothing to do, or warnings only
   1  failed: unreadable manifests, no cluster, a check that could not complete, not confirmed
   2  usage or configuration error, found before any request
-  3  blocked by a check, a field conflict or another certain refusal; nothing was written
+  3  blocked by a check, a field conflict, or a refusal known in advance; nothing was written
   4  only with --detailed-exitcode: check and diff found changes to make, deploy made changes
-  5  written, but something is not ready, or what was deleted is not gone, in time";
+  5  written, but an object was not ready, or a deleted object was not gone, in time";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

@@ -154,6 +154,10 @@ pub struct Finding {
     /// removed node, all of its keywords.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schema_changes: Vec<KeywordChange>,
+    /// The schema nodes whose changes the finding is attributed to, if the node of `path` itself did not change for the
+    /// worse. The human output merges findings of one rule with the same causes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caused_by: Vec<String>,
     /// The API server's error that the finding is about, if any. It is not part of any output.
     #[serde(skip)]
     #[schemars(skip)]

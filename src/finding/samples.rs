@@ -37,6 +37,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         message: message.into(),
         fact: None,
         schema_changes: Vec::new(),
+        caused_by: Vec::new(),
         complaint: None,
         documented: None,
         verdict: None,

@@ -42,10 +42,10 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
     if field_manager == "kubectl" {
         return Vec::new();
     }
-    let eyes = ConflictFinder { plan, field_manager, unrecorded: matches!(target, Target::Kube(_)) };
+    let finder = ConflictFinder { plan, field_manager, unrecorded: matches!(target, Target::Kube(_)) };
     let is_update = |change: &Change| change.is_written() && change.action.changes_live();
     let updates: Vec<usize> = (0..plan.changes.len()).filter(|index| is_update(&plan.changes[*index])).collect();
-    let looks = in_parallel(&updates, |index| eyes.look(&plan.changes[*index], target));
+    let looks = in_parallel(&updates, |index| finder.look(&plan.changes[*index], target));
     let mut foreseen = Vec::new();
     let mut open = Vec::new();
     for (change, look) in updates.into_iter().zip(looks) {
@@ -60,16 +60,16 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
     let texts: Vec<_> = versions.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text?))).collect();
     let documents: BTreeMap<_, Json<'_>> =
         texts.iter().filter_map(|(key, text)| Some((*key, Json::parse(text).ok()?))).collect();
-    let judged = in_parallel(&open, |index| {
+    let found = in_parallel(&open, |index| {
         let change = &plan.changes[*index];
         let document = documents.get(&version(change))?;
         let schema = published(document, change)?;
         Some(Foreseen {
             change: *index,
-            conflicts: conflicts(change, &eyes.records(change, &live_json(change)), Some(schema)),
+            conflicts: conflicts(change, &finder.records(change, &live_json(change)), Some(schema)),
         })
     });
-    foreseen.extend(judged.into_iter().flatten());
+    foreseen.extend(found.into_iter().flatten());
     foreseen.retain(|found| !found.conflicts.is_empty());
     foreseen.sort_by_key(|found| found.change);
     foreseen
@@ -302,7 +302,7 @@ pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
         .into_iter()
         .map(|((manager, operation, only_defaults), objects)| {
             let count = text::count(objects.len(), "object");
-            let what = if only_defaults { ONLY_DEFAULTS } else { "what the manifests change" };
+            let what = if only_defaults { ONLY_DEFAULTS } else { "fields that the manifests change" };
             let mut message = format!("field manager {manager:?} owns {what} in {count}:");
             // Fields that are the same in many objects are reported once, with the list of objects.
             let mut alike: Vec<(&[&str], Vec<String>)> = Vec::new();

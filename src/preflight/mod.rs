@@ -170,6 +170,8 @@ pub struct Violation {
     pub fact: Option<String>,
     /// See [`crate::finding::Finding::schema_changes`].
     pub schema_changes: Vec<KeywordChange>,
+    /// See [`crate::finding::Finding::caused_by`].
+    pub caused_by: Vec<String>,
     /// See [`crate::finding::Finding::complaint`].
     pub complaint: Option<Complaint>,
     /// See [`crate::finding::Finding::documented`].
@@ -244,6 +246,7 @@ impl Violation {
             message,
             fact: None,
             schema_changes: Vec::new(),
+            caused_by: Vec::new(),
             complaint: None,
             documented: None,
             breaks: doc.breaks.to_vec(),
@@ -363,7 +366,7 @@ pub trait Check: Send + Sync {
     }
 
     /// Whether the check reproduces the output of another tool, which the human report shows too.
-    fn speaks_for_a_tool(&self) -> bool {
+    fn reproduces_a_tool(&self) -> bool {
         false
     }
 

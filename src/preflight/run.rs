@@ -24,6 +24,7 @@ use crate::finding::{
 use crate::manifest::Spans;
 use crate::plan::{Plan, upgraded_crds};
 use crate::problem::Problem;
+use crate::text;
 use crate::ui::progress::Stage;
 
 /// A check that takes part in this run.
@@ -142,7 +143,7 @@ fn unread(plan: &Plan) -> Option<CouldNotCheck> {
     let first = unread.first()?;
     let more = match unread.len() - 1 {
         0 => String::new(),
-        more => format!(", and {more} similar errors"),
+        more => format!(", and {}", text::count(more, "similar error")),
     };
     let message = format!("live objects cannot be read: {}{more}", first.message);
     Some(CouldNotCheck { message, help: first.help.clone() })
@@ -292,6 +293,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
             message: violation.message,
             fact: violation.fact,
             schema_changes: violation.schema_changes,
+            caused_by: violation.caused_by,
             complaint: violation.complaint,
             documented: violation.documented,
             verdict: violation.verdict,

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_left_out_where_it_says_the_same() {
+    fn the_server_is_left_out_where_it_has_same_section() {
         let said = |size: i32| format!("spec.size: Invalid value: {size}: spec.size in body should be greater than 1");
         let refused = |text: String| Some(Complaint::Refused(text));
         let unknown = Some(Complaint::UnknownField);

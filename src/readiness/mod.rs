@@ -101,17 +101,17 @@ fn one_line(text: &str) -> String {
 /// The state of an object from a list, by the first rule that matches it or by its kind.
 ///
 /// Only the relevant parts are parsed into a tree, so `managedFields` and the schemas of a CRD cost nothing.
-pub fn judge_json(json: &str, object: &ObjectRef, resource: &Resource, rules: &[WaitRule]) -> State {
+pub fn evaluate_json(json: &str, object: &ObjectRef, resource: &Resource, rules: &[WaitRule]) -> State {
     if let Some(rule) = rules::find(rules, &Facts::of_json(object, json)) {
         let value = serde_json::from_str(json).unwrap_or_default();
         let before = before_all(&resource.group, &resource.kind, View(&value));
-        return before.unwrap_or_else(|| rule.judge(&value).state);
+        return before.unwrap_or_else(|| rule.evaluate(&value).state);
     }
-    judge_parts(json, resource)
+    evaluate_parts(json, resource)
 }
 
 /// The state of an object from a list, by its kind.
-fn judge_parts(json: &str, resource: &Resource) -> State {
+fn evaluate_parts(json: &str, resource: &Resource) -> State {
     #[derive(Deserialize)]
     struct Parts<'a> {
         #[serde(default)]
@@ -137,7 +137,7 @@ fn judge_parts(json: &str, resource: &Resource) -> State {
     let Metadata { deletion_timestamp, finalizers, generation, annotations } = metadata;
     let metadata = json!({"deletionTimestamp": deletion_timestamp, "finalizers": finalizers, "generation": generation,
         "annotations": annotations});
-    judge(&resource.group, &resource.kind, &json!({"metadata": metadata, "spec": spec, "status": status}))
+    evaluate(&resource.group, &resource.kind, &json!({"metadata": metadata, "spec": spec, "status": status}))
 }
 
 /// The container of a Pod whose log may show why the Pod is not ready.
@@ -146,14 +146,14 @@ pub fn logging_container(pod: &Value) -> Option<String> {
 }
 
 /// The verdict about a live object, by the first rule that matches it or by its kind.
-pub fn judge_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> Verdict {
+pub fn evaluate_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> Verdict {
     match rules::find(rules, &Facts::of_live(object, value)) {
         Some(rule) => match before_all(object.group(), &object.kind, View(value)) {
             Some(state) => state.into(),
-            None => rule.judge(value),
+            None => rule.evaluate(value),
         },
         None => {
-            let state = judge(object.group(), &object.kind, value);
+            let state = evaluate(object.group(), &object.kind, value);
             let fails_after = replica_failure(object, &state, value);
             Verdict { fails_after, ..state.into() }
         }
@@ -175,7 +175,7 @@ pub fn lacks_status(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> bo
     matcher::is_custom(object)
         && value.get("status").is_none_or(is_empty)
         && rules::find(rules, &Facts::of_live(object, value)).is_none()
-        && judge(object.group(), &object.kind, value) == State::READY
+        && evaluate(object.group(), &object.kind, value) == State::READY
 }
 
 /// Whether an object from a list has one of the conditions that determine the readiness of custom resources.
@@ -229,7 +229,7 @@ fn before_all(group: &str, kind: &str, view: View<'_>) -> Option<State> {
 }
 
 /// The state of an object by its group (empty for the core group) and kind.
-fn judge(group: &str, kind: &str, object: &Value) -> State {
+fn evaluate(group: &str, kind: &str, object: &Value) -> State {
     let view = View(object);
     if let Some(state) = before_all(group, kind, view) {
         return state;

@@ -91,13 +91,13 @@ impl WaitRule {
     }
 
     /// The verdict about a live object that is not being deleted.
-    pub fn judge(&self, object: &Value) -> Verdict {
+    pub fn evaluate(&self, object: &Value) -> Verdict {
         let view = View(object);
         match view.unobserved(true).filter(|_| self.observes_generation) {
             Some(state) => state.into(),
             None => match &self.test {
                 Test::Conditions(matchers) => by_conditions(matchers, view),
-                Test::Expressions(expressions) => expressions.judge(object),
+                Test::Expressions(expressions) => expressions.evaluate(object),
                 Test::Predicted(versions) => extension::state(view, versions).into(),
             },
         }
@@ -144,7 +144,7 @@ fn by_conditions(matchers: &[ConditionMatcher], view: View<'_>) -> Verdict {
 }
 
 impl Expressions {
-    fn judge(&self, object: &Value) -> Verdict {
+    fn evaluate(&self, object: &Value) -> Verdict {
         let holds = |expression: &Expression| {
             expression.holds(&[(VARIABLES[0], object)], &mut Budget::default()).unwrap_or_default()
         };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn said(rule: &WaitRule, conditions: &[(&str, &str)]) -> (&'static str, String, bool) {
-        let Verdict { state, unblocks, .. } = rule.judge(&object(conditions));
+        let Verdict { state, unblocks, .. } = rule.evaluate(&object(conditions));
         (state.word(), state.reason().unwrap_or_default().to_owned(), unblocks)
     }
 
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(said(&rule, &[done]), ("no", "its conditions are older than generation 2".into(), false));
         let mut latest = object(&[done]);
         latest["status"]["conditions"][0]["observedGeneration"] = 2.into();
-        assert_eq!(rule.judge(&latest).state, State::READY);
+        assert_eq!(rule.evaluate(&latest).state, State::READY);
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
         let timeout = Some(Duration::from_secs(30));
         let failure = ConditionMatcher { failure: true, timeout, ..matcher("Ready", "False") };
         let rule = rule(Test::Conditions(vec![failure]));
-        let verdict = rule.judge(&object(&[("Ready", "False")]));
+        let verdict = rule.evaluate(&object(&[("Ready", "False")]));
         assert_eq!(verdict.state.word(), "no");
         assert_eq!(verdict.fails_after, Some(("Ready=False".into(), Duration::from_secs(30))));
     }
@@ -238,13 +238,13 @@ mod tests {
             failure: Some(compile("object.status.phase == 'Failed'")),
             unblocks: Some(compile("object.status.phase == 'Starting'")),
         })));
-        let judge = |status: Value| {
-            let Verdict { state, unblocks, .. } = rule.judge(&json!({"metadata": {}, "status": status}));
+        let evaluate = |status: Value| {
+            let Verdict { state, unblocks, .. } = rule.evaluate(&json!({"metadata": {}, "status": status}));
             (state.word(), unblocks)
         };
-        assert_eq!(judge(json!({"phase": "Running"})), ("yes", false));
-        assert_eq!(judge(json!({"phase": "Failed"})), ("failed", false));
-        assert_eq!(judge(json!({"phase": "Starting"})), ("no", true));
-        assert_eq!(judge(json!({})), ("no", false));
+        assert_eq!(evaluate(json!({"phase": "Running"})), ("yes", false));
+        assert_eq!(evaluate(json!({"phase": "Failed"})), ("failed", false));
+        assert_eq!(evaluate(json!({"phase": "Starting"})), ("no", true));
+        assert_eq!(evaluate(json!({})), ("no", false));
     }
 }

@@ -8,7 +8,7 @@ type Case<'a> = (&'a str, Value, &'a str, &'a str);
 fn check(cases: &[Case<'_>]) {
     for (kind, object, word, reason) in cases {
         let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
-        let state = judge(group, kind, object);
+        let state = evaluate(group, kind, object);
         let said = (state.word(), state.reason().unwrap_or_default());
         assert_eq!(said, (*word, *reason), "{kind} {object}");
         // The text of an item of a list has the same state as the tree.
@@ -19,7 +19,7 @@ fn check(cases: &[Case<'_>]) {
             plural: "all".into(),
             namespaced: true,
         };
-        assert_eq!(judge_parts(&object.to_string(), &resource), state, "{kind} {object}");
+        assert_eq!(evaluate_parts(&object.to_string(), &resource), state, "{kind} {object}");
     }
 }
 
@@ -299,28 +299,28 @@ fn any_status_can_be_evaluated() {
     for (group, kind) in kinds {
         for value in &odd {
             let mut whole = json!({"metadata": {}, "spec": {}, "status": {}});
-            judge(group, kind, value);
+            evaluate(group, kind, value);
             for (part, names) in fields {
                 for name in names {
                     whole[part][name] = value.clone();
                     let mut one = seen(json!({}), json!({}));
                     one[part][name] = value.clone();
-                    judge(group, kind, &one);
-                    let state = judge(group, kind, &whole);
+                    evaluate(group, kind, &one);
+                    let state = evaluate(group, kind, &whole);
                     assert!(!state.reason().unwrap_or_default().chars().any(crate::text::is_hostile), "{state:?}");
                 }
-                judge(group, kind, &json!({ (part): value }));
+                evaluate(group, kind, &json!({ (part): value }));
             }
         }
     }
     let container = json!({"name": 3, "state": {"waiting": {"reason": ["x"]}, "terminated": {"exitCode": "1"}}});
-    judge("", "Pod", &json!({"status": {"containerStatuses": [container, 1, null], "initContainerStatuses": "x"}}));
+    evaluate("", "Pod", &json!({"status": {"containerStatuses": [container, 1, null], "initContainerStatuses": "x"}}));
 }
 
 #[test]
 fn reasons_are_one_short_line() {
     let message = format!("\u{1b}[2Jfirst\r\n  second\u{202e} {}", "x".repeat(1 << 20));
-    let state = judge("example.com", "Sample", &conditions([condition("Ready", "False", "No", &message)]));
+    let state = evaluate("example.com", "Sample", &conditions([condition("Ready", "False", "No", &message)]));
     let reason = state.reason().unwrap();
     assert!(reason.starts_with("No: \\u{1b}[2Jfirst second\\u{202e} xxx") && reason.ends_with('…'), "{reason}");
     assert!(reason.chars().count() < 300, "{reason}");
@@ -329,8 +329,8 @@ fn reasons_are_one_short_line() {
 #[test]
 fn what_cannot_be_read_is_not_ready() {
     let resource = Resource::crd();
-    assert_eq!(judge_parts("{", &resource), State::InProgress("its status cannot be read".into()));
-    assert_eq!(judge_parts(r#"{"metadata": {}}"#, &resource).json()["state"], "inProgress");
+    assert_eq!(evaluate_parts("{", &resource), State::InProgress("its status cannot be read".into()));
+    assert_eq!(evaluate_parts(r#"{"metadata": {}}"#, &resource).json()["state"], "inProgress");
     assert_eq!(State::READY.json(), json!({"state": "ready"}));
     assert_eq!(State::failed("x").json(), json!({"state": "failed", "reason": "x"}));
 }

@@ -170,9 +170,9 @@ impl ReportList {
         let mut groups: Vec<Vec<&ClusterReport>> = Vec::new();
         let mut group_of: BTreeMap<u128, usize> = BTreeMap::new();
         for cluster in self.clusters.iter().filter(|cluster| fits(cluster)) {
-            let said = cluster.said();
+            let section = cluster.section();
             // A report that cannot be serialised equals no other.
-            let hash = serde_json::to_vec(&said).map_or(groups.len() as u128, |json| fnv128(&json));
+            let hash = serde_json::to_vec(&section).map_or(groups.len() as u128, |json| fnv128(&json));
             let at = *group_of.entry(hash).or_insert_with(|| {
                 groups.push(Vec::new());
                 groups.len() - 1
@@ -184,7 +184,7 @@ impl ReportList {
 }
 
 /// The parts of a report that its section shows.
-type Said<'r> = (
+type Section<'r> = (
     &'r Outcome,
     &'r [ChangeEntry],
     &'r [CheckReport],
@@ -195,14 +195,14 @@ type Said<'r> = (
 );
 
 impl ClusterReport {
-    fn said(&self) -> Said<'_> {
+    fn section(&self) -> Section<'_> {
         let Report { outcome, changes, checks, errors, warnings, extensions, waits, .. } = &self.report;
         (outcome, changes, checks, errors, warnings, extensions, waits)
     }
 
     /// Whether both reports have the same section.
-    pub fn says_the_same(&self, other: &ClusterReport) -> bool {
-        self.said() == other.said()
+    pub fn has_same_section(&self, other: &ClusterReport) -> bool {
+        self.section() == other.section()
     }
 
     /// Whether a deploy wrote to it, or waited for objects of an earlier one.

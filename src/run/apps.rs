@@ -194,7 +194,7 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
     let (settings, target) = open(&args.cluster, host).await?;
     let work = async {
         let parent = parent_of(&args.name, &settings, &target).await?;
-        let live = members::find_judged(&parent, &target, &settings.rules.waits).await?;
+        let live = members::find_with_readiness(&parent, &target, &settings.rules.waits).await?;
         let children = match args.tree {
             true => children::find(&live.found, &target, &settings.rules.waits).await,
             false => Children::default(),

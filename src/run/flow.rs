@@ -472,7 +472,7 @@ fn configure(
     if enabled.iter().any(|enabled| enabled.name == extension_resolution::NAME) {
         catalog::check(&settings.catalogs, &host.working_directory)?;
     }
-    if enabled.iter().any(|enabled| enabled.check.speaks_for_a_tool()) {
+    if enabled.iter().any(|enabled| enabled.check.reproduces_a_tool()) {
         output.quote_tools();
     }
     Ok((settings, enabled, input))

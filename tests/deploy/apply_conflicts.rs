@@ -227,7 +227,7 @@ fn a_check_ends_at_conflicts_as_a_deploy_does_and_needs_no_right_to_write() {
     let check = |flags: &[&str]| bed.gantry(control_plane().kubeconfig("reader"), &["check"]).args(flags).run();
     let report = check(&["-o", "json"]).code(3).report();
     let error = report["errors"][0]["message"].as_str().unwrap_or_default();
-    assert!(error.contains("owns what the manifests change") && error.contains("team-a"), "{report}");
+    assert!(error.contains("owns fields that the manifests change") && error.contains("team-a"), "{report}");
     assert_eq!((report["errors"].as_array().map(Vec::len), &report["warnings"]), (Some(1), &Value::Null), "{report}");
     check(&["--force-conflicts"]).code(0).stderr_contains("--force-conflicts takes ownership of these fields");
 }
@@ -247,7 +247,7 @@ fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
     let only = "field manager \"team-a\" owns fields that differ from the manifests only in values that the server \
         defaulted, in 1 object:";
     run.code(3).stdout_contains(only).stdout_contains("it changes none of their values");
-    run.stdout_contains("field manager \"team-a\" owns what the manifests change in 1 object:");
+    run.stdout_contains("field manager \"team-a\" owns fields that the manifests change in 1 object:");
     let object = format!("networkpolicy.networking.k8s.io/a -n {}: .spec.ingress", bed.names.namespace);
     run.stdout_contains(&object);
     let asked = bed.gantry(control_plane().kubeconfig("admin"), &["check", "--preflight", "AdmissionDryRun"]).run();
@@ -267,7 +267,7 @@ fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
     let changed = control_plane().server_side_apply(&path, "team-b&force=true", &policy(82));
     assert_eq!(changed.0, 200, "{}", changed.1);
     let run = bed.deploy(&[]);
-    run.code(3).stdout_contains("field manager \"team-b\" owns what the manifests change in 1 object:");
+    run.code(3).stdout_contains("field manager \"team-b\" owns fields that the manifests change in 1 object:");
     run.contains_nowhere("only in values that the server defaulted");
 }
 

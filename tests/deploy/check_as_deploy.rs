@@ -47,7 +47,7 @@ fn a_field_conflict_ends_both() {
     assert_eq!(cp.server_side_apply(&cp.path_of(&live), "other-tool", &live).0, 201);
     let ours = config_map(&bed, "ours");
     let run = alike(&bed, std::slice::from_ref(&ours), &[], 3);
-    run.stdout_contains("field manager \"other-tool\" owns what the manifests change");
+    run.stdout_contains("field manager \"other-tool\" owns fields that the manifests change");
     assert_eq!(alike(&bed, std::slice::from_ref(&ours), &["-o", "json"], 3).report()["outcome"], "blocked");
     // The flags that affect the result are those of deploy.
     bed.write("manifests.yaml", &ours.to_string());

@@ -7,6 +7,7 @@
 #![allow(dead_code, unused_imports)]
 
 mod broken;
+mod broken_rules;
 pub mod crds;
 mod edits;
 mod grammar;

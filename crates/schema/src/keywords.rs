@@ -73,11 +73,14 @@ pub struct Keyword {
     pub decides: Decides,
     /// The value that is equivalent to omitting it.
     pub absent: Absent,
+    /// Whether the server needs it to merge a value in a server-side apply. Keywords that contain the schemas of parts of
+    /// the value do not count.
+    pub is_merge: bool,
 }
 
 impl Keyword {
     const fn new(name: &'static str, shape: Shape) -> Self {
-        Self { name, shape, decides: Decides::Objects, absent: Absent::None }
+        Self { name, shape, decides: Decides::Objects, absent: Absent::None, is_merge: false }
     }
 
     const fn nothing(self, reason: &'static str) -> Self {
@@ -86,6 +89,10 @@ impl Keyword {
 
     const fn ownership(self) -> Self {
         Self { decides: Decides::Ownership, ..self }
+    }
+
+    const fn merge(self) -> Self {
+        Self { is_merge: true, ..self }
     }
 
     const fn absent(self, absent: Absent) -> Self {
@@ -131,14 +138,14 @@ pub const KEYWORDS: &[Keyword] = &[
     Keyword::new("properties", Shape::Named),
     Keyword::new("required", Shape::Set),
     Keyword::new("title", Shape::Text).nothing("documentation"),
-    Keyword::new("type", Shape::Text),
+    Keyword::new("type", Shape::Text).merge(),
     Keyword::new("uniqueItems", Shape::Flag),
-    Keyword::new("x-kubernetes-embedded-resource", Shape::Flag),
-    Keyword::new("x-kubernetes-int-or-string", Shape::Flag),
-    Keyword::new("x-kubernetes-list-map-keys", Shape::Set),
-    Keyword::new("x-kubernetes-list-type", Shape::KeptText).absent(Absent::Text("atomic")),
-    Keyword::new("x-kubernetes-map-type", Shape::KeptText).ownership().absent(Absent::Text("granular")),
-    Keyword::new("x-kubernetes-preserve-unknown-fields", Shape::Flag),
+    Keyword::new("x-kubernetes-embedded-resource", Shape::Flag).merge(),
+    Keyword::new("x-kubernetes-int-or-string", Shape::Flag).merge(),
+    Keyword::new("x-kubernetes-list-map-keys", Shape::Set).merge(),
+    Keyword::new("x-kubernetes-list-type", Shape::KeptText).merge().absent(Absent::Text("atomic")),
+    Keyword::new("x-kubernetes-map-type", Shape::KeptText).ownership().merge().absent(Absent::Text("granular")),
+    Keyword::new("x-kubernetes-preserve-unknown-fields", Shape::Flag).merge(),
     Keyword::new("x-kubernetes-validations", Shape::Rules),
 ];
 
@@ -150,6 +157,12 @@ pub fn find(name: &str) -> Option<&'static Keyword> {
 /// The shape of a keyword; `None` if the API does not have the keyword.
 pub fn shape(keyword: &str) -> Option<Shape> {
     find(keyword).map(|keyword| keyword.shape)
+}
+
+/// The keywords that the server needs to merge a value in a server-side apply, apart from those that contain the schemas
+/// of its parts.
+pub fn of_merge() -> impl Iterator<Item = &'static str> {
+    KEYWORDS.iter().filter(|keyword| keyword.is_merge).map(|keyword| keyword.name)
 }
 
 /// The reason why nothing that the API server does depends on the keyword; `None` if something does.
@@ -233,6 +246,7 @@ mod tests {
     fn the_table_is_sorted_and_unique_and_gives_its_reasons() {
         assert!(KEYWORDS.windows(2).all(|pair| pair[0].name < pair[1].name));
         assert!(KEYWORDS.iter().all(|keyword| keyword.decides != Decides::Nothing("")));
+        assert!(KEYWORDS.iter().all(|keyword| !keyword.is_merge || !matches!(keyword.decides, Decides::Nothing(_))));
     }
 
     #[test]

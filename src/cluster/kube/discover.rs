@@ -161,7 +161,7 @@ struct Condition {
 }
 
 impl Condition {
-    fn said(&self) -> String {
+    fn explained(&self) -> String {
         words(&format!("{}: {}", self.reason, self.message))
     }
 }
@@ -193,7 +193,7 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
         || Error::failed(errors::unexpected_response(transport.peer(), 200, "not a CustomResourceDefinition"));
     let state: State = serde_json::from_str(&answer.body).map_err(|_| unexpected())?;
     let crd = Crd::parse(&answer.body).map_err(|_| unexpected())?;
-    let by_conditions = match judge(&state) {
+    let by_conditions = match established_by_conditions(&state) {
         Established::Never(said) => Established::Never(transport.hidden(&said)),
         Established::NotYet(said) => Established::NotYet(transport.hidden(&said)),
         Established::Yes => Established::Yes,
@@ -213,20 +213,20 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
     Ok(Established::Yes)
 }
 
-fn judge(state: &State) -> Established {
+fn established_by_conditions(state: &State) -> Established {
     if state.metadata.deletion_timestamp.is_some() {
         return Established::Never("it is being deleted".to_owned());
     }
     let conditions = state.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let condition = |name: &str| conditions.clone().find(|condition| condition.name == name);
     match (condition("NamesAccepted"), condition("Established")) {
-        (Some(names), _) if names.status == "False" => Established::Never(names.said()),
+        (Some(names), _) if names.status == "False" => Established::Never(names.explained()),
         (Some(names), Some(established))
             if (names.status.as_str(), established.status.as_str()) == ("True", "True") =>
         {
             Established::Yes
         }
-        (_, Some(established)) if established.status != "True" => Established::NotYet(established.said()),
+        (_, Some(established)) if established.status != "True" => Established::NotYet(established.explained()),
         _ => Established::NotYet("the server has not processed it yet".to_owned()),
     }
 }

@@ -34,11 +34,11 @@ pub async fn dry_run(
             let problem = errors::unexpected_response(transport.peer(), answer.code.as_u16(), "not an object");
             Err(DryRunError::Unanswered { problem, everything: true })
         }
-        Err(failure) => Err(judge(failure, &call, apply, transport)),
+        Err(failure) => Err(error_of(failure, &call, apply, transport)),
     }
 }
 
-fn judge(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Transport) -> DryRunError {
+fn error_of(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Transport) -> DryRunError {
     let status = match failure {
         Failure::Refused(status) => status,
         Failure::Lost { problem, .. } | Failure::TooLong(problem) => {

@@ -22,6 +22,7 @@ mod errors;
 mod fake_server;
 mod json;
 mod kubeconfig;
+mod lines;
 mod list;
 mod log;
 mod metadata;
@@ -38,6 +39,7 @@ mod served;
 mod service;
 mod takeover;
 mod transport;
+mod warnings;
 mod watch;
 
 use std::collections::BTreeSet;

@@ -176,3 +176,20 @@ impl Failure {
         Failure::Lost { problem, sent: true }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_in_their_place_in_the_path() {
+        assert_eq!(encode("system:node"), "system%3Anode");
+        assert_eq!(encode("a.b-c_1~"), "a.b-c_1~");
+        assert_eq!(encode(".."), "%2E%2E");
+        assert_eq!(encode("x/../y?z#ä"), "x%2F..%2Fy%3Fz%23%C3%A4");
+        assert_eq!(
+            object_path(&Resource::crd(), None, "a/b"),
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/a%2Fb"
+        );
+    }
+}

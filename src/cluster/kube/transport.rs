@@ -1,8 +1,6 @@
 //! Sends one request and reads its response: with a timeout, retries, and the warnings of the server.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WARNING};
@@ -14,7 +12,9 @@ use kube::core::Status;
 
 use super::credentials::Credentials;
 use super::json;
+use super::lines::Lines;
 use super::request::{Answer, Call, Failure, Peer};
+use super::warnings::{self, Warnings};
 use super::{errors, protobuf, refusals};
 use crate::text;
 
@@ -35,57 +35,17 @@ const CONCURRENT_BYTES: usize = 4 << 20;
 /// The maximum length of the texts of a refusal, and the maximum number of its causes.
 const MAX_CHARS: usize = 64 << 10;
 const MAX_CAUSES: usize = 1000;
-/// The maximum number of warnings: a server that sends a different one for each of ten thousand objects is not worth
-/// the memory.
-const MAX_WARNINGS: usize = 1000;
 
 pub struct Transport {
     client: Client,
     peer: Box<Peer>,
     credentials: Credentials,
     timeout: Duration,
-    warnings: Mutex<Warnings>,
+    warnings: Warnings,
     /// Held by the response that is longer than [`CONCURRENT_BYTES`].
     long_answer: tokio::sync::Mutex<()>,
     /// A request was refused on every attempt. Until the server accepts one again, other requests are not retried.
     gave_up: AtomicBool,
-}
-
-/// A streaming response: see [`Transport::lines`].
-pub struct Lines {
-    body: Body,
-    whole: VecDeque<Vec<u8>>,
-    /// The beginning of the line after `whole`.
-    rest: Vec<u8>,
-}
-
-impl Lines {
-    fn new(body: Body) -> Self {
-        Lines { body, whole: VecDeque::new(), rest: Vec::new() }
-    }
-
-    /// Adds received data. Returns false if a line exceeds the limit.
-    fn take(&mut self, data: &[u8], limit: usize) -> bool {
-        let mut parts = data.split(|byte| *byte == b'\n').peekable();
-        while let Some(part) = parts.next() {
-            if self.rest.len() + part.len() > limit {
-                return false;
-            }
-            self.rest.extend_from_slice(part);
-            if parts.peek().is_some() {
-                let line = std::mem::take(&mut self.rest);
-                self.whole.extend((!line.trim_ascii().is_empty()).then_some(line));
-            }
-        }
-        true
-    }
-}
-
-/// The server's warnings without duplicates, and how many of them have been returned.
-#[derive(Default)]
-struct Warnings {
-    texts: Vec<String>,
-    told: usize,
 }
 
 impl Transport {
@@ -95,7 +55,7 @@ impl Transport {
             peer: Box::new(peer),
             credentials,
             timeout,
-            warnings: Mutex::default(),
+            warnings: Warnings::default(),
             long_answer: Default::default(),
             gave_up: AtomicBool::new(false),
         }
@@ -107,10 +67,7 @@ impl Transport {
 
     /// The warnings that have not been returned before. A dry run and the apply after it get the same warnings.
     pub fn take_warnings(&self) -> Vec<String> {
-        let mut kept = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        let unreported = kept.texts[kept.told..].to_vec();
-        kept.told = kept.texts.len();
-        unreported
+        self.warnings.take()
     }
 
     /// How long a request may take.
@@ -137,7 +94,7 @@ impl Transport {
             }
             self.gave_up.store(is_busy, Ordering::Relaxed);
             self.keep_warnings(call, &headers);
-            return self.judge(code, &headers, body);
+            return self.check_response(code, &headers, body);
         }
         unreachable!("the last try returns")
     }
@@ -151,7 +108,7 @@ impl Transport {
             Ok(_) => {
                 Err(Failure::sent(errors::unexpected_response(&self.peer, parts.status.as_u16(), &self.hidden(kind))))
             }
-            Err(refusal) => match self.judge(parts.status, &parts.headers, refusal) {
+            Err(refusal) => match self.check_response(parts.status, &parts.headers, refusal) {
                 Err(failure) => Err(failure),
                 Ok(_) => Err(Failure::sent(errors::unexpected_response(
                     &self.peer,
@@ -191,7 +148,7 @@ impl Transport {
         let (parts, body) = self.stream(call, StatusCode::is_success).await?;
         match body {
             Ok(body) => Ok(content_type(&parts.headers).starts_with(protobuf::MEDIA_TYPE).then_some(body)),
-            Err(refusal) => self.judge(parts.status, &parts.headers, refusal).map(|_| None),
+            Err(refusal) => self.check_response(parts.status, &parts.headers, refusal).map(|_| None),
         }
     }
 
@@ -203,7 +160,7 @@ impl Transport {
             Ok(body) => Ok(Ok(body)),
             // The API server reports in plain text that it is too busy.
             Err(refusal) if json::is_status(&refusal) || parts.status == StatusCode::TOO_MANY_REQUESTS => {
-                self.judge(parts.status, &parts.headers, refusal).map(|_| Err(parts.status))
+                self.check_response(parts.status, &parts.headers, refusal).map(|_| Err(parts.status))
             }
             Err(_) => Ok(Err(parts.status)),
         }
@@ -225,20 +182,7 @@ impl Transport {
 
     /// The next line of a response from [`Self::lines`]; `None` at its end.
     pub async fn next_line(&self, lines: &mut Lines) -> Result<Option<String>, Failure> {
-        loop {
-            if let Some(line) = lines.whole.pop_front() {
-                let line = String::from_utf8(line);
-                return line.map(Some).map_err(|_| {
-                    Failure::sent(errors::unexpected_response(&self.peer, 200, "text that is not UTF-8"))
-                });
-            }
-            let Some(frame) = lines.body.frame().await else { return Ok(None) };
-            let frame = frame.map_err(|error| errors::lost(&error, &self.peer))?;
-            let Some(data) = frame.data_ref() else { continue };
-            if !lines.take(data, MAX_BYTES_OF_OBJECT) {
-                return Err(Failure::TooLong(errors::too_long(&self.peer, MAX_BYTES_OF_OBJECT)));
-            }
-        }
+        lines.next(MAX_BYTES_OF_OBJECT, &self.peer).await
     }
 
     async fn exchange(&self, call: &Call<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), Failure> {
@@ -292,7 +236,7 @@ impl Transport {
     }
 
     /// Distinguishes responses of an API server from everything else that can be at an address.
-    fn judge(&self, code: StatusCode, headers: &HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
+    fn check_response(&self, code: StatusCode, headers: &HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
         let kind = content_type(headers);
         let unexpected = || Failure::sent(errors::unexpected_response(&self.peer, code.as_u16(), &self.hidden(kind)));
         let is_refusal = !code.is_success() && kind.starts_with(protobuf::MEDIA_TYPE);
@@ -337,7 +281,7 @@ impl Transport {
 
     fn keep_warnings(&self, call: &Call<'_>, headers: &HeaderMap) {
         for value in headers.get_all(WARNING) {
-            if let Some(warning) = warning_text(&String::from_utf8_lossy(value.as_bytes())) {
+            if let Some(warning) = warnings::text(&String::from_utf8_lossy(value.as_bytes())) {
                 let warning = refusals::hide_secrets(call, &self.hidden(&warning));
                 self.warn(text::cut(&text::sanitize(&warning), 500).into_owned());
             }
@@ -351,10 +295,7 @@ impl Transport {
 
     /// Keeps a warning for the user, without duplicates.
     pub fn warn(&self, warning: String) {
-        let mut kept = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.texts.len() < MAX_WARNINGS && !kept.texts.contains(&warning) {
-            kept.texts.push(warning);
-        }
+        self.warnings.add(warning);
     }
 }
 
@@ -373,20 +314,6 @@ fn is_worth_a_retry(call: &Call<'_>, code: StatusCode, headers: &HeaderMap) -> b
     }
 }
 
-/// The text of a `Warning` header: `299 - "v1 Endpoints is deprecated"`.
-fn warning_text(value: &str) -> Option<String> {
-    let quoted = value.strip_prefix("299 ")?.split_once('"')?.1;
-    let mut words = String::new();
-    let mut characters = quoted.chars();
-    loop {
-        match characters.next()? {
-            '"' => return Some(words),
-            '\\' => words.extend(characters.next()),
-            character => words.push(character),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -394,9 +321,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::fake_server::{self, Reply, plain, status};
-    use super::super::request::{Payload, encode, object_path};
+    use super::super::request::Payload;
     use super::*;
-    use crate::resource::Resource;
 
     const CALL: Call<'_> = Call {
         verb: "",
@@ -478,40 +404,5 @@ mod tests {
                 format!("https://10.0.0.1:6443 does not answer like a Kubernetes API server ({code}, {content_type})");
             assert_eq!(message, expected);
         }
-    }
-
-    #[test]
-    fn lines_are_whole_however_they_are_cut_and_none_is_without_an_end() {
-        let text = b"{\"a\":1}\n\r\n{\"b\":2}\n{\"c\"";
-        for size in 1..=text.len() {
-            let mut lines = Lines::new(Body::empty());
-            assert!(text.chunks(size).all(|part| lines.take(part, 8)));
-            assert_eq!(lines.whole, [b"{\"a\":1}".to_vec(), b"{\"b\":2}".to_vec()], "{size}");
-            assert_eq!(lines.rest, b"{\"c\"");
-        }
-        let mut lines = Lines::new(Body::empty());
-        assert!(lines.take(b"12345678\n1234", 8));
-        assert!(!lines.take(b"56789", 8));
-    }
-
-    #[test]
-    fn names_stay_in_their_place_in_the_path() {
-        assert_eq!(encode("system:node"), "system%3Anode");
-        assert_eq!(encode("a.b-c_1~"), "a.b-c_1~");
-        assert_eq!(encode(".."), "%2E%2E");
-        assert_eq!(encode("x/../y?z#ä"), "x%2F..%2Fy%3Fz%23%C3%A4");
-        assert_eq!(
-            object_path(&Resource::crd(), None, "a/b"),
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/a%2Fb"
-        );
-    }
-
-    #[test]
-    fn warnings_are_unquoted() {
-        assert_eq!(warning_text(r#"299 - "say \"no\" \\ now""#).as_deref(), Some(r#"say "no" \ now"#));
-        assert_eq!(warning_text("299 - \"a\u{1b}[2J\" \"Sat\"").as_deref(), Some("a\u{1b}[2J"));
-        assert_eq!(warning_text("299 - unquoted"), None);
-        assert_eq!(warning_text("110 - \"stale\""), None);
-        assert_eq!(warning_text("299 - \"open"), None);
     }
 }

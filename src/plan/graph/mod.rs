@@ -64,7 +64,7 @@ impl Graph {
 
 /// Notices about the order of a plan.
 #[derive(Debug, Default)]
-pub struct Said {
+pub struct OrderNotes {
     /// Rules that this deploy cannot keep.
     pub blocks: Vec<Problem>,
     pub notices: Vec<Problem>,
@@ -118,7 +118,7 @@ pub fn check<'m>(manifests: &'m [Manifest], bindings: &Bindings, namespace: &'m 
 ///
 /// # Errors
 /// As [`check`], now with the namespaces of the cluster.
-pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: bool) -> Result<(Graph, Said)> {
+pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: bool) -> Result<(Graph, OrderNotes)> {
     let objects: Vec<Object<'_>> = changes
         .iter()
         .map(|change| Object {
@@ -128,10 +128,10 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: 
         })
         .collect();
     let orderings = read(&objects, bindings)?;
-    let mut said = Said { notices: unread_orders(&objects), ..Said::default() };
-    said.notices.extend(unmatched(&objects, &orderings));
+    let mut notes = OrderNotes { notices: unread_orders(&objects), ..OrderNotes::default() };
+    notes.notices.extend(unmatched(&objects, &orderings));
     if !waits {
-        said.unawaited = unawaited::rules(changes, &orderings);
+        notes.unawaited = unawaited::rules(changes, &orderings);
     }
 
     let is_written = |index: &usize| changes[*index].is_written();
@@ -151,10 +151,10 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: 
     })?;
 
     let Sorted { steps: sorted, turned } = sorted;
-    said.turned = reversed(&turned, |index| &changes[index].desired.object);
+    notes.turned = reversed(&turned, |index| &changes[index].desired.object);
 
     let (leaving, notices) = of_removals(removals, bindings);
-    said.notices.extend(notices);
+    notes.notices.extend(notices);
     let Defaults { sets, of } = defaults::of_stages(removals.iter().map(|removal| removal::stage(&removal.object)));
     let node = |index: usize| Node {
         set: of[index],
@@ -163,7 +163,7 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: 
     };
     let nodes: Vec<Node<'_>> = (0..removals.len()).map(node).collect();
     let deletes = steps::sort(&nodes, &sets, Operation::Delete).unwrap_or_else(|disorder| {
-        said.blocks.push(problem(&disorder, |index| (&removals[index].object, None)));
+        notes.blocks.push(problem(&disorder, |index| (&removals[index].object, None)));
         Sorted::default()
     });
     let written = orderings.iter().filter(|(index, _)| is_written(index));
@@ -177,8 +177,8 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: 
     let deleted: Vec<Placed<'_>> = deleted
         .map(|(index, ordering)| Placed { object: &removals[*index].object, origin: None, is_live: true, ordering })
         .collect();
-    said.blocks.extend(turned_round(&written, &deleted));
-    Ok((Graph { changes: sorted, removals: deletes.steps }, said))
+    notes.blocks.extend(turned_round(&written, &deleted));
+    Ok((Graph { changes: sorted, removals: deletes.steps }, notes))
 }
 
 /// A manifest in its namespace.
@@ -338,7 +338,7 @@ fn in_two_deploys(deleted: &ObjectRef, written: &ObjectRef, is_live: bool) -> St
 /// Rules about groups without any object of the manifests. Usually the name is misspelt.
 fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> Vec<Problem> {
     let groups: BTreeSet<&Group> = orderings.values().flat_map(|ordering| &ordering.groups).collect();
-    let mut said = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut notices = Vec::new();
     for (index, ordering) in orderings {
         let Manifest { object, origin, .. } = objects[*index].manifest;
@@ -349,7 +349,7 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
             let is_by_kind = matches!(&rule.group, Group::Named(name) if name.starts_with(BY_KIND));
             let is_general = matches!(rule.source, Source::Binding(..)) && (rule.is_optional || is_by_kind);
             let is_here = is_here && !is_general;
-            if is_here && !groups.contains(&rule.group) && said.insert(&rule.group) {
+            if is_here && !groups.contains(&rule.group) && reported.insert(&rule.group) {
                 let message = match &rule.group {
                     Group::Named(_) => {
                         format!("{object}: {}: no object of the manifests is in {}", rule.source, rule.group)
@@ -415,7 +415,7 @@ fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option
         }
     };
     let place = |edge: &Edge| place(&edge.source, of(edge.of).1);
-    let said: Vec<String> = edges
+    let cycle: Vec<String> = edges
         .iter()
         .map(|edge| {
             let (later, earlier) = (of(edge.later).0, of(edge.earlier).0);
@@ -423,7 +423,7 @@ fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option
             format!("{later} comes after {earlier}{place}")
         })
         .collect();
-    let problem = Problem::new(format!("the order of the objects has a cycle: {}", said.join(", ")))
+    let problem = Problem::new(format!("the order of the objects has a cycle: {}", cycle.join(", ")))
         .help("change or remove one of these rules");
     match edges.first().and_then(place) {
         Some(at) => problem.at(at),

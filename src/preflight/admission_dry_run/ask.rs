@@ -61,7 +61,7 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
         .buffered(IN_FLIGHT);
     let Asked { mut found, mut admitted } = Asked::default();
     let mut unanswered: BTreeMap<Problem, Vec<usize>> = BTreeMap::new();
-    let (mut done, mut unasked) = (0, 0);
+    let (mut done, mut unsent) = (0, 0);
     while let Some((index, answer)) = answers.next().await {
         done += 1;
         context.stage.set(done, Some(total));
@@ -74,16 +74,16 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
                     admitted.insert(index, object.value());
                 }
             }
-            None => unasked += 1,
+            None => unsent += 1,
         }
     }
     drop(answers);
     found
         .unchecked
         .extend(unanswered.into_iter().map(|(problem, indices)| could_not_check(changes, problem, &indices)));
-    if unasked > 0 {
-        let verb = if unasked == 1 { "was" } else { "were" };
-        let message = format!("{} {verb} not sent to the server", text::count(unasked, "object"));
+    if unsent > 0 {
+        let verb = if unsent == 1 { "was" } else { "were" };
+        let message = format!("{} {verb} not sent to the server", text::count(unsent, "object"));
         found.unchecked.push(CouldNotCheck { message, help: None });
     }
     Asked { found, admitted }

@@ -91,6 +91,7 @@ fn violation(
         message,
         fact: None,
         schema_changes: Vec::new(),
+        caused_by: Vec::new(),
         complaint: None,
         documented: None,
         breaks: doc.breaks.to_vec(),

@@ -208,11 +208,13 @@ fn examine(
     if weighed.is_of_whole_crd() && webhook {
         return Err("only the conversion webhook knows the stored form of the objects".to_owned());
     }
-    if surveyed.not_judged.iter().any(|unknown| weighed.is_of_whole_crd() || **unknown == *version) {
+    if surveyed.not_validated.iter().any(|unknown| weighed.is_of_whole_crd() || **unknown == *version) {
         return Err(format!("the result of the conversion to {version} is unknown before this deploy"));
     }
     let looks_at = |list: &Listed| {
-        weighed.is_of_whole_crd() || list.judged.iter().any(|judged| **judged == *version) || list.read.is_err()
+        weighed.is_of_whole_crd()
+            || list.validated.iter().any(|validated| **validated == *version)
+            || list.read.is_err()
     };
     let of_version = |list: &Listed| !webhook || *list.version == *version;
     let mut lists = surveyed.lists.iter().enumerate().filter(|(_, list)| of_version(list) && looks_at(list));
@@ -236,8 +238,11 @@ fn examine(
     let causes = &blamed[number][index];
     let sum = tally.sum(causes);
     let is_affected = sum.objects + sum.manifests > 0;
-    if let (Some((count, first)), false) = (&tally.unjudged, is_affected) {
-        let more = if *count > 1 { format!(", and {} similar errors", count - 1) } else { String::new() };
+    if let (Some((count, first)), false) = (&tally.unvalidated, is_affected) {
+        let more = match *count as usize {
+            0 | 1 => String::new(),
+            count => format!(", and {}", text::count(count - 1, "similar error")),
+        };
         return Err(format!("a manifest of this deploy cannot be validated: {first}{more}"));
     }
     let writers = match weighed.violation.path.as_deref().unwrap_or_default().starts_with("^.status") {

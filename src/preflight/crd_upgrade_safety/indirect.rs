@@ -5,7 +5,7 @@
 //! values of other types. Each such node is attributed to the nearest change above it that affects the nodes below. If
 //! there is none, the node becomes a violation of its own, so everything that a proof does not clear is reported.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::compare::RuleViolation;
@@ -64,7 +64,9 @@ pub fn settle(
             if nearest.peek().is_some_and(is_covered) {
                 nearest.for_each(|at| below[at].push(node));
             } else if node.breaks != [Breaks::Behaviour] {
-                others.extend(violation(pair, version, path, node).map(|violation| (violation, node.clone())));
+                let inside = of_version().map(|(_, _, known)| known).filter(|known| is_below(known, path));
+                let causes = causes(inside, node, proof);
+                others.extend(violation(pair, version, path, causes, node).map(|violation| (violation, node.clone())));
             }
         }
     }
@@ -92,15 +94,27 @@ fn decides_below(violation: &RuleViolation) -> bool {
         || rule.claims.iter().any(|claim| AFFECT_BELOW.contains(&claim.keyword))
 }
 
+/// The changes below a node that can be the cause: those that the same object proves to break, or if there are none, all.
+fn causes<'p>(below: impl Iterator<Item = &'p str>, node: &Proof, proof: &VersionProof) -> Vec<String> {
+    let below: BTreeSet<&str> = below.collect();
+    let has_witness_of = |path: &&str| {
+        let known = proof.of(path).map_or(&[][..], |known| &known.witnesses);
+        node.witnesses.iter().any(|witness| known.contains(witness))
+    };
+    let proven: Vec<&str> = below.iter().copied().filter(has_witness_of).collect();
+    let causes = if proven.is_empty() { below.into_iter().collect() } else { proven };
+    causes.into_iter().map(str::to_owned).collect()
+}
+
 /// The violation at a node that only a proof shows to break.
-fn violation(pair: &CrdPair, version: &str, path: &str, proof: &Proof) -> Option<RuleViolation> {
+fn violation(pair: &CrdPair, version: &str, path: &str, causes: Vec<String>, proof: &Proof) -> Option<RuleViolation> {
     let (_, desired) = pair.common_versions().find(|(live, _)| &*live.name == version)?;
     let schema = Json::parse(desired.schema().unwrap_or("{}")).ok()?;
     let mut at = steps::schema(desired.index);
     at.extend(schema.map().and_then(|root| steps_to(root, path.strip_prefix('^')?)).unwrap_or_default());
     let place =
         Place { crd: pair.desired.name.to_string(), version: version.to_owned(), path: path.to_owned(), steps: at };
-    let diagnosis = indirect_change::diagnosis(&place, proof.reason.as_deref());
+    let diagnosis = indirect_change::diagnosis(&place, causes, proof.reason.as_deref());
     Some(RuleViolation {
         rule: &indirect_change::RULE,
         version: Some(version.to_owned()),
@@ -132,10 +146,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::finding::{Severity, Verdict};
+    use crate::preflight::Violation;
     use crate::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options, Preset};
 
     /// The violations under `preset: semantic` for a field `x` of `spec`, without `AdditionalPropertiesChange`.
-    fn found(live: &Value, desired: &Value) -> Vec<(String, String, Severity, Option<Verdict>)> {
+    fn violations(live: &Value, desired: &Value) -> Vec<Violation> {
         let crd = |x: &Value| {
             let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": x}}}});
             json!({
@@ -154,11 +169,13 @@ mod tests {
         };
         let check = CrdUpgradeSafety::new(Options { preset: Preset::Semantic, ..Options::default() });
         let found = check.judge(&crd(live), &crd(desired)).expect("both can be read");
-        let told = found
-            .into_iter()
-            .filter(|found| found.rule != "AdditionalPropertiesChange")
-            .map(|found| (found.rule.into_owned(), found.path.unwrap_or_default(), found.severity, found.verdict));
-        told.collect()
+        found.into_iter().filter(|found| found.rule != "AdditionalPropertiesChange").collect()
+    }
+
+    fn found(live: &Value, desired: &Value) -> Vec<(String, String, Severity, Option<Verdict>)> {
+        let shown =
+            |found: Violation| (found.rule.into_owned(), found.path.unwrap_or_default(), found.severity, found.verdict);
+        violations(live, desired).into_iter().map(shown).collect()
     }
 
     fn violation(
@@ -211,6 +228,33 @@ mod tests {
             ),
             []
         );
+    }
+
+    #[test]
+    fn nodes_around_a_change_name_it_as_their_cause() {
+        let rules = json!([{"rule": "!has(self.b) || string(self.b.c) != 'x'"}]);
+        let outer = |c: Value, d: Value| {
+            let b = json!({"type": "object", "properties": {"c": c}, "x-kubernetes-validations": [{"rule": "!has(self.c) || string(self.c) != 'x'"}]});
+            json!({"type": "object", "properties": {"b": b, "d": d}, "x-kubernetes-validations": rules})
+        };
+        let (integer, text) = (json!({"type": "integer"}), json!({"type": "string", "maxLength": 4}));
+        let short = json!({"type": "string", "maxLength": 2});
+        let causes = |live: &Value, desired: &Value| {
+            let indirect = violations(live, desired).into_iter().filter(|found| found.rule == "IndirectChange");
+            let shown = |found: Violation| (found.path.unwrap_or_default(), found.caused_by.join(" "), found.message);
+            indirect.map(shown).collect::<Vec<_>>()
+        };
+        // What an object proves to break both is the cause, and not every change below the node.
+        let found = causes(&outer(integer.clone(), text.clone()), &outer(text.clone(), short));
+        let nodes: Vec<(&str, &str)> = found.iter().map(|(path, cause, _)| (path.as_str(), cause.as_str())).collect();
+        assert_eq!(nodes, [("^.spec.x", "^.spec.x.b.c"), ("^.spec.x.b", "^.spec.x.b.c")]);
+        assert!(found[0].2.contains("that it accepts today, because spec.x.b.c changes ("), "{found:?}");
+        // If nothing is proven, every change below the node can be the cause.
+        let any = json!({"x-kubernetes-int-or-string": true});
+        let found = causes(&outer(integer.clone(), integer), &outer(any.clone(), any));
+        let nodes: Vec<(&str, &str)> = found.iter().map(|(path, cause, _)| (path.as_str(), cause.as_str())).collect();
+        assert_eq!(nodes, [("^.spec.x", "^.spec.x.b.c ^.spec.x.d"), ("^.spec.x.b", "^.spec.x.b.c")]);
+        assert!(found[0].2.contains("because spec.x.b.c and spec.x.d change ("), "{found:?}");
     }
 
     #[test]

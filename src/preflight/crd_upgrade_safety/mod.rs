@@ -16,6 +16,7 @@ mod keyword_change;
 mod migration;
 pub mod node;
 pub mod options;
+mod place;
 pub mod presets;
 pub mod rule;
 pub mod rules;
@@ -30,22 +31,21 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use self::compare::{Comparison, RuleViolation};
 use self::evidence::{Examination, Weighed};
 pub use self::options::{FailMode, Options, Preset};
-use self::presets::Flagged;
+use self::place::Off;
 use self::server::Written;
 use super::entry::CheckEntry;
 use super::objects::{self, AT_ONCE, Wants};
 use super::pair::{Pair, could_not_compare};
 use super::proofs::{Proof, Proofs, Proven, Prover, Question, VersionProof};
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Subject, Violation};
+use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Violation};
 use crate::config::ConfigReader;
 use crate::crd::{CrdPair, Malformed, Sides};
-use crate::finding::{Evidence, Examined, ForVersions, Severity, Suppressed, Verdict};
+use crate::finding::{Evidence, Suppressed};
 use crate::olm::cluster_extension::SafetyOff;
 use crate::parallel::{apart, in_parallel};
 use crate::plan::bundles::Installer;
 use crate::plan::{Change, Plan, upgraded_crds};
-use crate::problem::Location;
 use crate::resource::RawObject;
 use crate::text;
 use gantry_proof::Limits;
@@ -95,15 +95,6 @@ impl Judged {
     }
 }
 
-/// A violation that the configuration switches off.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Off {
-    rule: &'static str,
-    severity: Severity,
-    /// The place of that configuration.
-    at: Option<Location>,
-}
-
 /// Proves the effect of a change that rules cannot decide.
 type Prove<'a> = &'a dyn Fn(&Question<'_>) -> Option<Arc<VersionProof>>;
 
@@ -112,7 +103,7 @@ fn rule_docs() -> Vec<&'static RuleDoc> {
 }
 
 impl Check for CrdUpgradeSafety {
-    fn speaks_for_a_tool(&self) -> bool {
+    fn reproduces_a_tool(&self) -> bool {
         self.options.tool().is_some()
     }
 
@@ -228,17 +219,6 @@ impl Compared {
 type Evidences = Vec<Option<Evidence>>;
 
 impl CrdUpgradeSafety {
-    /// Places a violation that the server refuses. With another tool's preset it is a warning, because the tool does
-    /// not report it, unless nothing but the server checks the CRD (`is_alone`).
-    fn place_refusal(&self, violation: RuleViolation, is_alone: bool) -> Result<Violation, Off> {
-        let mut placed = self.place(violation, None, None)?;
-        if !is_alone && self.options.tool().is_some() && placed.severity == Severity::Error {
-            placed.severity = Severity::Warning;
-            placed.documented = None;
-        }
-        Ok(placed)
-    }
-
     /// Whether the evidence from objects counts.
     fn needs_objects(&self) -> bool {
         self.options.preset == Preset::Evidence && !self.options.off
@@ -310,7 +290,7 @@ impl CrdUpgradeSafety {
         }
         let refused = in_parallel(written, |crd| {
             let mut judged = Judged::default();
-            let found = server::judge(&crd.crd, Some(&crd.manager), proofs.known());
+            let found = server::validate(&crd.crd, Some(&crd.manager), proofs.known());
             found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation, crd.is_left_to_server)));
             judged
         });
@@ -350,7 +330,7 @@ impl CrdUpgradeSafety {
             |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
         let mut judged = self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, Vec::new());
         let sides = Sides::new(RawObject::new(desired), Some(RawObject::new(live)));
-        let refused = server::judge(&sides, None, None).into_iter();
+        let refused = server::validate(&sides, None, None).into_iter();
         refused.for_each(|violation| judged.add(self.place_refusal(violation, false)));
         server::deduplicate(&mut judged.violations);
         Ok(judged.violations)
@@ -376,120 +356,6 @@ impl CrdUpgradeSafety {
             Weighed { violation, proof, severity }
         };
         Ok(Compared::ByRules(found.into_iter().zip(proven).chain(others).map(weigh).collect()))
-    }
-
-    fn place(
-        &self,
-        violation: RuleViolation,
-        proof: Option<Proof>,
-        evidence: Option<Evidence>,
-    ) -> Result<Violation, Off> {
-        let RuleViolation { rule, version, path, changes, diagnosis, .. } = violation;
-        let doc = &rule.doc;
-        let severity = decide::severity(rule, &diagnosis, path.is_none(), proof.as_ref(), &self.options);
-        let is_cleared = evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
-        let severity = if is_cleared { severity.max(Severity::Warning) } else { severity };
-        let verdict = proof.as_ref().map(|proof| proof.verdict);
-        let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
-        let severity =
-            decide::enforce(severity, harmless, doc.name, &self.options).ok_or_else(|| self.off(doc.name, severity))?;
-        let semantic = decide::semantic(rule, &diagnosis, path.is_none(), proof.as_ref(), &self.options);
-        let semantic = decide::enforce(semantic, harmless, doc.name, &self.options);
-        // Everything that blocks is reported in the format that scripts look for, even if the upstream documentation
-        // has no text for it.
-        let blocks = severity == Severity::Error;
-        let named = version.clone().unwrap_or_default();
-        let own = || format!("\"{}\" validation failed: {}", doc.name, diagnosis.message.for_versions(&named));
-        let documented = diagnosis.documented.clone().or_else(|| blocks.then(own));
-        let mut breaks = diagnosis.breaks.unwrap_or_else(|| doc.breaks.to_vec());
-        let mut witnesses = Vec::new();
-        let mut help = diagnosis.help;
-        if let Some(proof) = proof {
-            if proof.verdict == Verdict::Undecided {
-                if let Some(reason) = proof.reason {
-                    help = help.then(format!(" (not decided: {reason})"));
-                }
-            } else {
-                breaks = proof.breaks;
-            }
-            witnesses = proof.witnesses;
-        }
-        // These texts contain names from the cluster, which must not start new lines. Only the steps do.
-        let mut help = help.map(|text| text::sanitize(text).into_owned());
-        for step in &diagnosis.steps {
-            help = help.then(format!("\n{}", text::sanitize(step)));
-        }
-        Ok(Violation {
-            subject: Subject::Change(0),
-            rule: doc.name.into(),
-            severity,
-            version,
-            path,
-            message: diagnosis.message.for_versions(&named),
-            fact: diagnosis.fact,
-            schema_changes: changes,
-            complaint: None,
-            documented,
-            breaks,
-            verdict,
-            semantic: semantic.filter(|semantic| *semantic != severity),
-            witnesses,
-            affected: None,
-            evidence,
-            help: help.for_versions(&text::sanitize(&named)),
-            wording: Some(ForVersions { message: diagnosis.message, help }),
-            explain: Some(doc.name.into()),
-            at: diagnosis.at,
-            label: diagnosis.label,
-        })
-    }
-
-    /// A violation of this severity whose rule is switched off.
-    fn off(&self, rule: &'static str, severity: Severity) -> Off {
-        Off { rule, severity, at: self.options.enforced(rule).and_then(|entry| entry.at.clone()) }
-    }
-
-    /// `None` if the tool itself does not report the finding.
-    fn place_flagged(&self, flagged: Flagged) -> Option<Result<Violation, Off>> {
-        let name = flagged.validation;
-        if flagged.off {
-            let at = self.options.validation_off(name)?;
-            return Some(Err(Off { rule: name, severity: flagged.severity, at: at.clone() }));
-        }
-        let open = flagged.unknown && self.options.fail_mode == FailMode::Open;
-        let severity = if open { Severity::Info } else { flagged.severity };
-        let Some(severity) = decide::enforce(severity, false, name, &self.options) else {
-            return Some(Err(self.off(name, severity)));
-        };
-        let tool = match self.options.preset {
-            Preset::Kapp => "kapp",
-            Preset::OlmV1 => "OLM v1",
-            _ => "crdify",
-        };
-        Some(Ok(Violation {
-            subject: Subject::Change(0),
-            rule: flagged.validation.into(),
-            severity,
-            version: flagged.version,
-            path: flagged.path,
-            // kapp's text names the place; crdify's does not, but its line does.
-            message: if self.options.preset == Preset::Kapp { flagged.text } else { flagged.documented.clone() },
-            fact: None,
-            schema_changes: Vec::new(),
-            complaint: None,
-            documented: Some(flagged.documented),
-            breaks: Vec::new(),
-            verdict: None,
-            semantic: None,
-            witnesses: Vec::new(),
-            affected: None,
-            evidence: None,
-            help: format!("this is {tool}'s verdict; preset: documented or semantic shows who is affected"),
-            wording: None,
-            explain: Some(presets::explained_by(flagged.validation).into()),
-            at: flagged.at,
-            label: None,
-        }))
     }
 }
 

@@ -92,6 +92,8 @@ pub struct Diagnosis {
     pub message: Wording,
     /// The change in a few words, without the place: `minItems added: 1`.
     pub fact: Option<String>,
+    /// The nodes whose changes cause it, if the node itself did not change for the worse.
+    pub caused_by: Vec<String>,
     /// The text that kapp and OLM document, if there is one: `"NoScopeChange" validation failed: …`.
     pub documented: Option<String>,
     /// The concrete next step.

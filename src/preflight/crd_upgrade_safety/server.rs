@@ -59,7 +59,7 @@ impl Written {
 
 /// What the server refuses in a CRD that `manager` creates, or applies over the live one. Without a manager, the CRD is
 /// an upgrade from one manifest to another.
-pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<RuleViolation> {
+pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<RuleViolation> {
     let Some(rule) = RULES.iter().find(|rule| rule.doc.name == NAME) else { return Vec::new() };
     let violation = |Refused { version, path, at, message }| RuleViolation {
         rule,
@@ -69,7 +69,7 @@ pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<R
         changes: Vec::new(),
         diagnosis: diagnosis(message, at),
     };
-    definition::judge(crd, manager, known).into_iter().map(violation).collect()
+    definition::validate(crd, manager, known).into_iter().map(violation).collect()
 }
 
 fn diagnosis(message: String, at: Vec<Step>) -> Diagnosis {

@@ -14,8 +14,10 @@ use super::*;
 use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
 use crate::crd::Side;
+use crate::finding::Severity;
 use crate::manifest::{Manifest, Origin, Source};
 use crate::plan::{Action, Change, Crds, Plan};
+use crate::preflight::Subject;
 use crate::preflight::rule::Example;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use gantry_schema::keywords;
@@ -206,10 +208,10 @@ fn an_object_that_becomes_a_map_is_told_by_what_the_server_did_with_its_fields()
     let (message, help) = told(json!({"type": "object"}));
     assert!(message.contains("until now the server pruned every field in it"), "{message}");
     assert!(message.ends_with("it now keeps values that match, and refuses others"), "{message}");
-    assert!(!help.contains("leave it out"), "{help}");
+    assert!(!help.contains("leave additionalProperties out"), "{help}");
     let (message, help) = told(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
     assert!(!message.contains("until now the server pruned"), "{message}");
-    assert!(help.contains("leave it out"), "{help}");
+    assert!(help.contains("leave additionalProperties out"), "{help}");
 }
 
 #[test]

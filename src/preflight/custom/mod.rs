@@ -154,6 +154,7 @@ impl Identity {
             message,
             fact: None,
             schema_changes: Vec::new(),
+            caused_by: Vec::new(),
             complaint: None,
             documented: None,
             breaks: Vec::new(),

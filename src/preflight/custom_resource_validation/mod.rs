@@ -128,7 +128,7 @@ impl CustomResourceValidation {
             found.unchecked.push(error.clone());
             return found;
         }
-        found.violations.extend(surveyed.not_judged.iter().map(|version| not_judged(&upgrade, version)));
+        found.violations.extend(surveyed.not_validated.iter().map(|version| not_validated(&upgrade, version)));
         for list in &surveyed.lists {
             match &list.read {
                 Ok(_) => {
@@ -136,7 +136,7 @@ impl CustomResourceValidation {
                         name: &upgrade.name,
                         live: &upgrade.live,
                         desired: &upgrade.desired,
-                        validated: &list.judged,
+                        validated: &list.validated,
                         examples: self.options.max_examples,
                     };
                     let (violations, unchecked) = diagnosis::violations(list.take_named(), upgrade.change, &about);
@@ -272,12 +272,12 @@ fn not_converted(upgrade: &Upgrade, version: &str, error: &str, context: &Contex
     Violation::of(&rules::NOT_CONVERTED, upgrade.change, Some(version.to_owned()), message, help, steps::conversion())
 }
 
-fn not_judged(upgrade: &Upgrade, version: &str) -> Violation {
+fn not_validated(upgrade: &Upgrade, version: &str) -> Violation {
     let message = format!("the result of the conversion to {version} is unknown before this deploy");
     let help = format!("first read and write some objects at {version} on a test cluster");
     let desired = upgrade.desired.version(version);
     let at = desired.map_or_else(steps::conversion, |version| steps::of_version(version.index, "name"));
-    Violation::of(&rules::NOT_JUDGED, upgrade.change, Some(version.to_owned()), message, help, at)
+    Violation::of(&rules::NOT_VALIDATED, upgrade.change, Some(version.to_owned()), message, help, at)
 }
 
 fn perhaps_stored(upgrade: &Upgrade, version: &str) -> Violation {

@@ -6,7 +6,7 @@ mod versions;
 
 pub use existing::{DATA_PRUNED, DEFAULTED, REFUSED, REFUSED_ON_UPDATE, REFUSED_WHEN_TOUCHED};
 pub use manifest::{MANIFEST_REFUSED, MANIFEST_UNKNOWN_FIELD};
-pub use versions::{NOT_CONVERTED, NOT_JUDGED, REMOVED_VERSION};
+pub use versions::{NOT_CONVERTED, NOT_VALIDATED, REMOVED_VERSION};
 
 use crate::preflight::rule::RuleDoc;
 
@@ -22,6 +22,6 @@ pub fn docs() -> Vec<&'static RuleDoc> {
         &MANIFEST_UNKNOWN_FIELD,
         &REMOVED_VERSION,
         &NOT_CONVERTED,
-        &NOT_JUDGED,
+        &NOT_VALIDATED,
     ]
 }

@@ -396,11 +396,11 @@ fn a_storage_version_that_only_a_webhook_knows_is_asked_for() {
         let upgrade = upgrade(live, desired).expect("something moves");
         let passes = pass::passes(&upgrade, false).expect("both compile");
         let listed = passes.passes.iter().map(|pass| pass.version.to_string()).collect::<Vec<_>>();
-        (listed, passes.not_judged.iter().map(ToString::to_string).collect::<Vec<_>>())
+        (listed, passes.not_validated.iter().map(ToString::to_string).collect::<Vec<_>>())
     };
     let both = ["v1", "v2"];
     assert_eq!(passes(&versions("v1", &both), &versions("v2", &both)), (vec!["v2".to_owned()], vec![]));
     // A version cannot be read before it is served.
-    let (_, not_judged) = passes(&versions("v1", &["v1"]), &versions("v2", &both));
-    assert_eq!(not_judged, ["v2"]);
+    let (_, not_validated) = passes(&versions("v1", &["v1"]), &versions("v2", &both));
+    assert_eq!(not_validated, ["v2"]);
 }

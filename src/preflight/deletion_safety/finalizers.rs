@@ -112,7 +112,7 @@ pub(super) fn is_workload(object: &ObjectRef) -> bool {
 }
 
 fn workload(json: &str, object: &ObjectRef, resource: &Resource, is_deleted: bool) -> Workload {
-    let is_ready = matches!(readiness::judge_json(json, object, resource, &[]), State::Ready { .. });
+    let is_ready = matches!(readiness::evaluate_json(json, object, resource, &[]), State::Ready { .. });
     let value: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
     let runs = is_ready && value["spec"]["replicas"] != 0 && value["metadata"]["deletionTimestamp"].is_null();
     Workload { name: object.to_string(), runs, is_deleted }

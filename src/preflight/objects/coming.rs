@@ -36,8 +36,8 @@ pub fn validate(upgrade: &Upgrade, listed: &Arc<str>, validator: &Validator, con
                 tally.add(Fates { example, causes });
             }
             Err(reason) => {
-                let unjudged = tally.unjudged.get_or_insert((0, format!("the manifest of {object}: {reason}")));
-                unjudged.0 += 1;
+                let unvalidated = tally.unvalidated.get_or_insert((0, format!("the manifest of {object}: {reason}")));
+                unvalidated.0 += 1;
             }
         }
     }

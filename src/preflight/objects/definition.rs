@@ -29,7 +29,7 @@ pub struct Refused {
 
 /// What the server refuses in a CRD that `manager` creates, or applies over the live one. Without a manager, the CRD is
 /// an upgrade from one manifest to another. A result that is `known` from other clusters is reused.
-pub fn judge(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<Refused> {
+pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<Refused> {
     let read = |text: &str| serde_json::from_str::<Value>(text).ok();
     let read_live = || crd.live_object.as_ref().and_then(|live| read(&live.json()));
     // The versions are most of a CRD. Those of the live one are parsed only if they matter, those of the desired one only
@@ -181,7 +181,7 @@ fn keep(from: &Value, into: &mut Value) {
 
 /// The message of the first refusal of a CRD that would replace a live one.
 pub fn first(crd: &Sides) -> Option<String> {
-    judge(crd, None, None).into_iter().next().map(|refused| refused.message)
+    validate(crd, None, None).into_iter().next().map(|refused| refused.message)
 }
 
 /// A place in the desired CRD.
@@ -274,7 +274,7 @@ mod tests {
         let desired = crd(json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}));
         let refused = |live: Option<Value>| {
             let live = live.map(|conversion| RawObject::new(crd(conversion)));
-            judge(&Sides::new(RawObject::new(desired.clone()), live), None, None)
+            validate(&Sides::new(RawObject::new(desired.clone()), live), None, None)
         };
         assert!(refused(Some(live)).is_empty());
         let found = refused(None);

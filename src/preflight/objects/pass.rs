@@ -25,7 +25,7 @@ pub struct Pass {
 pub struct Passes {
     pub passes: Vec<Pass>,
     /// Versions at which objects cannot be read yet.
-    pub not_judged: Vec<Arc<str>>,
+    pub not_validated: Vec<Arc<str>>,
     /// Removed versions that `status.storedVersions` names and that are not the storage version.
     pub perhaps_stored: Vec<Arc<str>>,
 }
@@ -123,7 +123,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
         }
         (Strategy::Webhook, Strategy::Webhook) => {
             let (askable, unknown): (Vec<_>, Vec<_>) = fits.into_iter().partition(is_served);
-            passes.not_judged = unknown.into_iter().filter(matters).collect();
+            passes.not_validated = unknown.into_iter().filter(matters).collect();
             let mut leaving = Some(leaving);
             if !leaving.as_ref().is_some_and(Vec::is_empty) && !askable.contains(&any) {
                 let validator = validator(Vec::new(), None, leaving.take().unwrap_or_default(), &any)?;
@@ -139,14 +139,14 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
         (Strategy::None, Strategy::Webhook) => {
             let (known, unknown): (Vec<_>, Vec<_>) =
                 fits.into_iter().partition(|version| stored.as_ref() == Some(version));
-            passes.not_judged = unknown.into_iter().filter(matters).collect();
+            passes.not_validated = unknown.into_iter().filter(matters).collect();
             passes.passes.push(Pass { validator: validator(known, stored, leaving, &any)?, version: any });
         }
         (Strategy::Webhook, Strategy::None) => {
             if stored.as_ref() == Some(&any) {
                 passes.passes.push(Pass { validator: validator(fits, stored, leaving, &any)?, version: any });
             } else {
-                passes.not_judged = fits.into_iter().filter(matters).collect();
+                passes.not_validated = fits.into_iter().filter(matters).collect();
                 passes.passes.push(Pass { validator: validator(Vec::new(), None, leaving, &any)?, version: any });
             }
         }

@@ -39,7 +39,7 @@ impl Selection {
 pub struct Surveyed {
     pub lists: Vec<Listed>,
     /// Versions at which objects cannot be read yet.
-    pub not_judged: Vec<Arc<str>>,
+    pub not_validated: Vec<Arc<str>>,
     /// Removed versions that `status.storedVersions` names and that are not the storage version.
     pub perhaps_stored: Vec<Arc<str>>,
     /// The reason why no object was examined, if that is so.
@@ -52,7 +52,7 @@ pub struct Listed {
     /// The version at which the objects were listed.
     pub version: Arc<str>,
     /// The versions against whose schemas the objects were validated.
-    pub judged: Vec<Arc<str>>,
+    pub validated: Vec<Arc<str>>,
     /// The number of objects, or why not all of them could be read.
     pub read: Result<u64, Unlisted>,
     named: Mutex<Option<Groups>>,
@@ -92,7 +92,7 @@ pub async fn survey(upgrade: &Upgrade, selection: &Selection, wants: Wants, cont
         Err(error) => return Surveyed { error: Some(error), ..Surveyed::default() },
     };
     let mut surveyed =
-        Surveyed { not_judged: passes.not_judged, perhaps_stored: passes.perhaps_stored, ..Surveyed::default() };
+        Surveyed { not_validated: passes.not_validated, perhaps_stored: passes.perhaps_stored, ..Surveyed::default() };
     for Pass { version, validator } in passes.passes {
         let validated = validator.desired.0.iter().map(|compiled| compiled.name.clone()).collect();
         let validator = Arc::new(validator);
@@ -105,7 +105,7 @@ pub async fn survey(upgrade: &Upgrade, selection: &Selection, wants: Wants, cont
             }
             Err(error) => (Err(error), None, None),
         };
-        surveyed.lists.push(Listed { version, judged: validated, read, named: Mutex::new(named), tally });
+        surveyed.lists.push(Listed { version, validated, read, named: Mutex::new(named), tally });
     }
     surveyed
 }

@@ -124,7 +124,7 @@ pub struct Tally {
     /// The number of manifests of this deploy that were validated along with the objects.
     pub manifests: u64,
     /// The number of manifests that could not be validated, and the reason for the first of them.
-    pub unjudged: Option<(u64, String)>,
+    pub unvalidated: Option<(u64, String)>,
     /// The managers that write objects, apart from their status.
     pub writers: Managers,
     /// The managers that write the status of objects.

@@ -6,12 +6,12 @@
 //! the manifests.
 //!
 //! ```text
-//! nodes before ─┬─► judge (are all requirements met?)  ─► findings
+//! nodes before ─┬─► requirements (are all requirements met?)  ─► findings
 //! nodes after  ─┘   shared (CRDs with several owners)  ─►
 //! ```
 
-mod judge;
 mod nodes;
+mod requirements;
 mod rules;
 mod shared;
 
@@ -99,7 +99,7 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
         return Ok(found.into());
     }
     let served = Served::of(&nodes, &context).await?;
-    found.extend(judge::check(&nodes, &served, contents));
+    found.extend(requirements::check(&nodes, &served, contents));
     found.extend(shared::check(&nodes, &context).await);
     Ok(found.into())
 }

@@ -2,7 +2,7 @@
 //! request is sent.
 //!
 //! ```text
-//! plan ─► needs ─► held (the rights of the user, from the server) ─► judge ─► findings
+//! plan ─► needs ─► held (the rights of the user, from the server) ─► missing ─► findings
 //!           └─► roles (the rights that bindings grant)                   └─► grant (as manifests)
 //! ```
 //!
@@ -11,7 +11,7 @@
 mod grant;
 mod held;
 mod installer;
-mod judge;
+mod missing;
 mod needs;
 mod policies;
 mod roles;
@@ -93,13 +93,13 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let of_others = others.iter().map(|lookup| (lookup.namespace.clone(), atom_of(lookup))).collect();
     let asked = [requests(&needs), requests(&waiting), requests(&logs), of_others].concat();
     let held = Held::review(target, &asked).await.map_err(not_reviewed)?;
-    let roles = roles::look_up(plan, target, judge::undecided_roles(&needs, &held)).await;
+    let roles = roles::look_up(plan, target, missing::undecided_roles(&needs, &held)).await;
     let roles = roles.map_err(not_reviewed)?;
 
-    let mut violations = judge::judge(plan, &needs, &held, &roles);
-    violations.extend(judge::waiting(plan, &waiting, &held));
-    violations.extend(judge::logs(plan, &logs, &held));
-    violations.extend(judge::others(plan, &others, &held));
+    let mut violations = missing::required(plan, &needs, &held, &roles);
+    violations.extend(missing::waiting(plan, &waiting, &held));
+    violations.extend(missing::logs(plan, &logs, &held));
+    violations.extend(missing::others(plan, &others, &held));
     Ok(Answer::checked(violations, Vec::new()))
 }
 

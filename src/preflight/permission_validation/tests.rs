@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::judge::judge;
+use super::missing;
 use super::*;
 use crate::cluster::dir::DirTarget;
 use crate::cluster::service::ServiceUrl;
@@ -49,8 +49,8 @@ fn found(cluster: &str, manifests: &str, granted: &str) -> Vec<Violation> {
         let needs = needs::of(plan, &[], Occasion::Now);
         let held = Held::of(rules);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let roles = runtime.block_on(roles::look_up(plan, target, judge::undecided_roles(&needs, &held)));
-        violations = judge(plan, &needs, &held, &roles.expect("roles"));
+        let roles = runtime.block_on(roles::look_up(plan, target, missing::undecided_roles(&needs, &held)));
+        violations = missing::required(plan, &needs, &held, &roles.expect("roles"));
     });
     violations
 }
@@ -60,7 +60,7 @@ fn found_waiting(manifests: &str, granted: &str) -> Vec<Violation> {
     let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
     let mut violations = found("", manifests, granted);
     plan("", manifests, |plan, _| {
-        violations.extend(judge::waiting(plan, &needs::of_waiting(plan, Occasion::Now), &Held::of(rules)));
+        violations.extend(missing::waiting(plan, &needs::of_waiting(plan, Occasion::Now), &Held::of(rules)));
     });
     violations
 }
@@ -70,7 +70,7 @@ fn found_logging(manifests: &str, granted: &str) -> Vec<Violation> {
     let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
     let mut violations = found("", manifests, granted);
     plan("", manifests, |plan, _| {
-        violations.extend(judge::logs(plan, &needs::of_logs(plan, Occasion::Now), &Held::of(rules)));
+        violations.extend(missing::logs(plan, &needs::of_logs(plan, Occasion::Now), &Held::of(rules)));
     });
     violations
 }
@@ -178,7 +178,7 @@ fn a_subresource_of_one_object_is_granted_by_its_name() {
             let needs = needs::of(plan, std::slice::from_ref(&lookup), Occasion::Now);
             let request = needs.last().expect("what the lookup needs").clone();
             let held = Held::of(serde_json::from_value(rules).unwrap());
-            violations = judge(plan, &[request], &held, &BTreeMap::new());
+            violations = missing::required(plan, &[request], &held, &BTreeMap::new());
         });
         violations
     };
@@ -364,10 +364,10 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
     plan("", binding, |plan, _| {
         let needs = needs::of(plan, &[], Occasion::Now);
         let held = Held::of(serde_yaml::from_str(RBAC_WRITER).unwrap());
-        let undecided = judge::undecided_roles(&needs, &held);
+        let undecided = missing::undecided_roles(&needs, &held);
         let roles: BTreeMap<_, _> =
             undecided.into_iter().map(|role| (role, Err(Problem::new("may not get it")))).collect();
-        let [violation] = &judge(plan, &needs, &held, &roles)[..] else { panic!("one finding") };
+        let [violation] = &missing::required(plan, &needs, &held, &roles)[..] else { panic!("one finding") };
         assert!(
             violation.message.ends_with("it is unknown whether it holds all of its rules: may not get it"),
             "{}",

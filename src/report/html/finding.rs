@@ -23,7 +23,6 @@ pub fn write<'a>(number: usize, cause: &Cause<'a>, rules: &Explained<'a>, around
     let severity = words::severity(cause.severity());
     let object = words::object(finding);
     let rule = words::line(&finding.rule, 100);
-    let others = cause.others.iter().filter_map(|other| Some((other.version.as_deref()?, other.source.as_ref()?)));
     html! {
         details class="finding" data-severity=(severity) data-rule=(rule) data-object=(object) {
             summary {
@@ -34,8 +33,8 @@ pub fn write<'a>(number: usize, cause: &Cause<'a>, rules: &Explained<'a>, around
                 dl {
                     dt { "in" } dd { code { (words::line(&human::where_in(cause), 1000)) } }
                     @if let Some(source) = &finding.source { dt { "at" } dd { code { (words::place(source)) } (excerpt(finding, around)) } }
-                    @for (version, source) in others {
-                        dt { "also" } dd { (words::line(version, 100)) " at " code { (words::place(source)) } }
+                    @for (what, source) in cause.elsewhere() {
+                        dt { "also" } dd { (words::line(&what, 500)) " at " code { (words::place(source)) } }
                     }
                     @if !finding.schema_changes.is_empty() { dt { "schema" } dd { (schema(&finding.schema_changes)) } }
                     @if !finding.breaks.is_empty() { dt { "breaks" } dd { ul { @for text in words::breaks(finding) { li { (text) } } } } }

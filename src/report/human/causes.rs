@@ -1,12 +1,13 @@
 //! Groups findings by object and cause.
 //!
 //! A field that is removed from three versions of a CRD is three findings in the data, because each version is a separate
-//! API. It is a single mistake, so it is shown and counted once here.
+//! API. A change that affects a field and all fields around it is a finding for each. Both are a single mistake, so they
+//! are shown and counted once here.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::finding::{AffectedObject, Evidence, Finding, ForVersions, Severity};
+use crate::finding::{AffectedObject, Evidence, Finding, ForVersions, Severity, Source};
 use crate::report::Report;
 use crate::resource::ObjectRef;
 
@@ -18,13 +19,13 @@ pub struct ObjectCauses<'a> {
     pub causes: Vec<Cause<'a>>,
 }
 
-/// One finding, or the same finding in several versions of one CRD.
+/// One finding, or the same finding in several versions of one CRD, or at several nodes if one change causes all of them.
 pub struct Cause<'a> {
     pub check: &'a str,
     /// The first of them.
     pub finding: &'a Finding,
     pub versions: Vec<&'a str>,
-    /// The other findings of this cause, in further versions.
+    /// The other findings of this cause, in further versions and at further nodes.
     pub others: Vec<&'a Finding>,
 }
 
@@ -57,16 +58,68 @@ impl<'a> ObjectCauses<'a> {
             }
         }
         for object in &mut objects {
+            merge_nodes(&mut object.causes);
             object.causes.sort_by_key(|cause| cause.finding.severity);
         }
         objects
     }
 }
 
+/// Merges the findings of one rule at several nodes of the same versions that the same changes cause.
+fn merge_nodes(causes: &mut Vec<Cause<'_>>) {
+    let mut merged: Vec<Cause<'_>> = Vec::with_capacity(causes.len());
+    for cause in causes.drain(..) {
+        let known = merged.iter_mut().filter(|_| !cause.finding.caused_by.is_empty());
+        match known.into_iter().find(|known| known.has_causes_of(&cause)) {
+            Some(known) => {
+                known.others.push(cause.finding);
+                known.others.extend(cause.others);
+            }
+            None => merged.push(cause),
+        }
+    }
+    *causes = merged;
+}
+
 impl Cause<'_> {
     /// All findings of this cause.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         std::iter::once(self.finding).chain(self.others.iter().copied())
+    }
+
+    /// Whether the same changes cause both, and everything that is shown only once is the same.
+    fn has_causes_of(&self, other: &Cause<'_>) -> bool {
+        let (a, b) = (self.finding, other.finding);
+        (self.check, &self.versions, &a.rule, &a.caused_by) == (other.check, &other.versions, &b.rule, &b.caused_by)
+            && (a.severity, a.semantic, a.verdict, &a.breaks) == (b.severity, b.semantic, b.verdict, &b.breaks)
+            && (a.not_written, &a.waived, &a.evidence) == (b.not_written, &b.waived, &b.evidence)
+            && (&a.affected, &b.affected) == (&None, &None)
+    }
+
+    /// The places of the other findings: the version or the node that is different, and the source. Other nodes of the
+    /// same version come first.
+    pub fn elsewhere(&self) -> Vec<(String, &Source)> {
+        let mut others = self.others.clone();
+        others.sort_by_key(|other| other.version != self.finding.version);
+        let place = |other: &'_ Finding| {
+            let differs = |new: &Option<String>, first: &Option<String>| new.clone().filter(|_| new != first);
+            let version = differs(&other.version, &self.finding.version);
+            let path = differs(&other.path, &self.finding.path);
+            version.into_iter().chain(path).collect::<Vec<_>>().join(", ")
+        };
+        let places = others.into_iter().filter_map(|other| Some((place(other), other.source.as_ref()?)));
+        places.filter(|(what, _)| !what.is_empty()).collect()
+    }
+
+    /// The nodes of all findings, without repetition.
+    pub fn paths(&self) -> Vec<&str> {
+        let mut paths: Vec<&str> = Vec::new();
+        for path in self.findings().filter_map(|finding| finding.path.as_deref()) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        paths
     }
 
     pub fn severity(&self) -> Severity {
@@ -110,7 +163,8 @@ struct Key<'a> {
     severity: Severity,
     rule: &'a str,
     path: Option<&'a str>,
-    said: Shown<'a>,
+    caused_by: &'a [String],
+    text: Shown<'a>,
     /// The affected objects. Versions with different ones are kept apart, so that none is hidden.
     affected: Option<&'a [AffectedObject]>,
     evidence: Option<&'a Evidence>,
@@ -125,7 +179,7 @@ enum Shown<'a> {
 
 impl<'a> Key<'a> {
     fn of(finding: &'a Finding) -> Self {
-        let said = match &finding.wording {
+        let text = match &finding.wording {
             Some(wording) => Shown::OfAnyVersion(wording),
             None => {
                 let version = finding.version.as_deref();
@@ -136,7 +190,8 @@ impl<'a> Key<'a> {
             severity: finding.severity,
             rule: &finding.rule,
             path: finding.path.as_deref(),
-            said,
+            caused_by: &finding.caused_by,
+            text,
             affected: finding.affected.as_ref().map(|affected| &affected.objects[..]),
             evidence: finding.evidence.as_ref(),
         }
@@ -173,6 +228,41 @@ mod tests {
         let versions: Vec<String> = objects[0].causes.iter().map(Cause::versions).collect();
         assert_eq!(versions, ["v1alpha1", "v1beta2", "v1alpha1", "v1beta1"], "the worst first, none lost");
     }
+
+    #[test]
+    fn nodes_that_the_same_changes_affect_are_one_cause() {
+        let at = |path: &str, version: &str, cause: &str| {
+            let mut finding = samples::removed_field(version, 24);
+            finding.path = Some(path.into());
+            finding.caused_by = Vec::from_iter((!cause.is_empty()).then(|| cause.to_owned()));
+            finding.wording.as_mut().expect("of any version").message = path.into();
+            finding
+        };
+        let merged = |findings: Vec<Finding>| {
+            let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
+            let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
+            let of = |cause: &Cause<'_>| (cause.versions(), cause.paths().join(" "));
+            ObjectCauses::of(&report)[0].causes.iter().map(of).collect::<Vec<_>>()
+        };
+        let same = ["v1", "v2"].map(|version| [at("^", version, "^.a.b"), at("^.a", version, "^.a.b")]).concat();
+        assert_eq!(merged(same.clone()), [("v1 and v2".into(), "^ ^.a".into())]);
+        // Not if the causes are unknown or others, nor if one has other versions, effects or reasons to pass.
+        assert_eq!(merged(vec![at("^", "v1", ""), at("^.a", "v1", "")]).len(), 2);
+        assert_eq!(merged(vec![at("^", "v1", "^.b"), at("^.a", "v1", "^.a.b")]).len(), 2);
+        assert_eq!(merged(same[..3].to_vec()).len(), 2);
+        let change: [fn(&mut Finding); 4] = [
+            |finding| finding.rule = "Other".into(),
+            |finding| finding.severity = Severity::Warning,
+            |finding| finding.verdict = None,
+            |finding| finding.breaks = Vec::new(),
+        ];
+        for change in change {
+            let mut findings = vec![at("^", "v1", "^.a.b"), at("^.a", "v1", "^.a.b")];
+            change(&mut findings[1]);
+            assert_eq!(merged(findings).len(), 2);
+        }
+    }
+
     #[test]
     fn versions_that_break_other_objects_stay_apart() {
         let finding = |version: &str, object: &str| {

@@ -35,7 +35,7 @@ const LABEL: usize = 8;
 /// Writes the first finding of a block in full, and the places of the others.
 pub fn write(
     block: &Block<'_>,
-    said: &mut Shown,
+    shown: &mut Shown,
     options: &HumanOptions,
     excerpts: &dyn Excerpts,
     pen: &mut Pen<'_>,
@@ -52,8 +52,8 @@ pub fn write(
     let gutter = place(finding.source.as_ref(), finding.label.as_deref(), finding.severity, hide, excerpts, pen)?;
 
     note("in", &[where_in(cause)], gutter, pen)?;
-    note("also", &also(block, said, options), gutter, pen)?;
-    note("breaks", &said.breaks(facts), gutter, pen)?;
+    note("also", &also(block, shown, options), gutter, pen)?;
+    note("breaks", &shown.breaks(facts), gutter, pen)?;
     let exist = facts.iter().flat_map(|fact| [evidence(fact.finding), affected(fact.finding, options)].concat());
     note("objects", &exist.collect::<Vec<_>>(), gutter, pen)?;
     note("proof", &proofs(facts, options), gutter, pen)?;
@@ -67,12 +67,12 @@ pub fn write(
     note("waived", waived.as_slice(), gutter, pen)?;
     let mut next: Vec<String> = Vec::new();
     for fact in facts {
-        let steps = steps(fact, said);
+        let steps = steps(fact, shown);
         let new: Vec<String> = steps.into_iter().filter(|step| !next.contains(step)).collect();
         next.extend(new);
     }
-    if let Some(advice) = for_who_installs(cause).filter(|_| options.verbose || !said.waiver) {
-        said.waiver = true;
+    if let Some(advice) = for_who_installs(facts).filter(|_| options.verbose || !shown.waiver) {
+        shown.waiver = true;
         next.extend(advice);
     }
     note("next", &next, gutter, pen)
@@ -88,13 +88,13 @@ pub fn hides(finding: &Finding, redact: bool, excerpts: &dyn Excerpts) -> bool {
 }
 
 /// The next step for a fact, and where to read more about its rule, unless that was shown already.
-fn steps(fact: &Cause<'_>, said: &mut Shown) -> Vec<String> {
+fn steps(fact: &Cause<'_>, shown: &mut Shown) -> Vec<String> {
     let help = fact.help();
     // One line for each step.
     let help = text::cut(&help, LONGEST_HELP);
     let mut steps: Vec<String> =
         help.lines().map(|line| text::sanitize(line).into_owned()).filter(|line| !line.is_empty()).collect();
-    if let Some(name) = fact.finding.explain.as_ref().filter(|name| said.rules.insert((*name).clone()))
+    if let Some(name) = fact.finding.explain.as_ref().filter(|name| shown.rules.insert((*name).clone()))
         && *name != fact.finding.rule
     {
         let name = text::sanitize(name);
@@ -142,26 +142,37 @@ impl Shown {
     }
 }
 
-/// The next step for users who did not write the CRD: keep the old one, or accept the change.
-fn for_who_installs(cause: &Cause<'_>) -> Option<Vec<String>> {
-    let finding = cause.finding;
-    let crd = finding.object.as_ref().filter(|object| object.is_crd())?;
-    if finding.severity != Severity::Error || finding.breaks.is_empty() {
-        return None;
+/// The next step for users who did not write the CRD: keep the old one, or accept the changes at this place.
+fn for_who_installs(facts: &[&Cause<'_>]) -> Option<Vec<String>> {
+    let crd = facts.first()?.finding.object.as_ref().filter(|object| object.is_crd())?;
+    let is_error = |fact: &&&Cause<'_>| fact.severity() == Severity::Error && !fact.finding.breaks.is_empty();
+    let waiver = |rule: &str, path: Option<&str>| {
+        let mut waiver = serde_json::Map::new();
+        let mut set = |key: &str, value: &str| waiver.insert(key.to_owned(), value.into());
+        set("rule", rule);
+        set("object", &crd.name);
+        if let Some(path) = path {
+            set("path", path);
+        }
+        set("reason", "why this is fine here");
+        Value::Object(waiver)
+    };
+    let mut waivers: Vec<Value> = Vec::new();
+    for fact in facts.iter().filter(is_error) {
+        let paths = fact.paths();
+        let paths = if paths.is_empty() { vec![None] } else { paths.into_iter().map(Some).collect() };
+        waivers.extend(paths.into_iter().map(|path| waiver(&fact.finding.rule, path)));
     }
-    let mut waiver = serde_json::Map::new();
-    let mut set = |key: &str, value: &str| waiver.insert(key.to_owned(), value.into());
-    set("rule", &finding.rule);
-    set("object", &crd.name);
-    if let Some(path) = &finding.path {
-        set("path", path);
-    }
-    set("reason", "why this is fine here");
-    let waiver = flow::of(&Value::Array(vec![Value::Object(waiver)]), LONGEST_WAIVER);
-    Some(vec![
-        "if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:".to_owned(),
-        format!("  waivers: {waiver}"),
-    ])
+    let first = "if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:".to_owned();
+    let lines = match waivers.as_slice() {
+        [] => return None,
+        [_] => vec![format!("  waivers: {}", flow::of(&Value::Array(waivers), LONGEST_WAIVER))],
+        all => {
+            let each = all.iter().map(|waiver| format!("  - {}", flow::of(waiver, LONGEST_WAIVER)));
+            std::iter::once("  waivers:".to_owned()).chain(each).collect()
+        }
+    };
+    Some(std::iter::once(first).chain(lines).collect())
 }
 
 /// `error[Rule]: message`
@@ -260,23 +271,21 @@ pub fn objects(block: &Block<'_>) -> String {
     format!("{} and {} more {word}", names[..NAMED - 1].join(", "), names.len() - NAMED + 1)
 }
 
-/// The other places to fix: further versions, further objects, and the other facts.
-fn also(block: &Block<'_>, said: &Shown, options: &HumanOptions) -> Vec<String> {
+/// The other places to fix: further versions, nodes and objects, and the other facts.
+fn also(block: &Block<'_>, shown: &Shown, options: &HumanOptions) -> Vec<String> {
     let first = block.first();
     let mut places: Vec<String> = Vec::new();
     let mut add = |what: &str, source: Option<&Source>| {
         let what = text::cut(&text::sanitize(what), 200).into_owned();
-        places.push(source.map_or_else(|| what.clone(), |source| format!("{what} ({})", said.short_place(source))));
+        places.push(source.map_or_else(|| what.clone(), |source| format!("{what} ({})", shown.short_place(source))));
     };
     for fact in &first.facts[1..] {
         if let (Some(label), Some(source)) = (&fact.finding.label, &fact.finding.source) {
             add(&format!("{}: {label}", fact.finding.rule), Some(source));
         }
     }
-    for other in first.facts.iter().flat_map(|fact| &fact.others) {
-        if let (Some(version), Some(source)) = (&other.version, &other.source) {
-            add(version, Some(source));
-        }
+    for (what, source) in first.facts.iter().flat_map(|fact| fact.elsewhere()) {
+        add(&what, Some(source));
     }
     for place in &block.places[1..] {
         add(&place.object().map(name).unwrap_or_default(), place.cause().finding.source.as_ref());

@@ -19,10 +19,14 @@ use crate::ui::color::Role;
 const ERROR_LINES: usize = 100;
 /// The maximum number of lines for warnings of one kind after the first (unless `verbose`).
 const WARNING_LINES: usize = 8;
+/// The same if there are also errors, which matter more.
+const WARNING_LINES_BESIDE_ERRORS: usize = 3;
 /// The maximum number of kinds of warnings whose first is shown in full; the others get one line (unless `verbose`).
 const WARNING_KINDS: usize = 6;
 /// The maximum length of a fact; longer ones are cut.
 const LONGEST_FACT: usize = 300;
+/// The same for warnings.
+const LONGEST_FACT_OF_WARNING: usize = 150;
 /// The maximum width of the column of places.
 const WIDEST_PLACE: usize = 40;
 /// The maximum number of rules that are named when findings are only counted.
@@ -38,9 +42,10 @@ pub fn write(
     let mut findings = Findings {
         options,
         excerpts,
-        said: finding::Shown::new(common_folder(report)),
+        shown: finding::Shown::new(common_folder(report)),
         is_complete: true,
         is_whole: true,
+        has_errors: false,
     };
     let shown: &[Severity] = match (options.verbose, options.quiet) {
         (true, _) => &[Severity::Error, Severity::Warning, Severity::Info, Severity::Waived, Severity::Known],
@@ -61,11 +66,12 @@ pub fn write(
 struct Findings<'a> {
     options: &'a HumanOptions,
     excerpts: &'a dyn Excerpts,
-    said: finding::Shown,
+    shown: finding::Shown,
     /// No finding was left out.
     is_complete: bool,
     /// All findings are shown in full.
     is_whole: bool,
+    has_errors: bool,
 }
 
 impl Findings<'_> {
@@ -74,6 +80,7 @@ impl Findings<'_> {
     }
 
     fn errors(&mut self, kinds: &[Kind<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
+        self.has_errors = !kinds.is_empty();
         let rest: Vec<usize> = kinds.iter().map(|kind| kind.blocks.len() - 1).collect();
         for (kind, shown) in kinds.iter().zip(shares(&rest, ERROR_LINES)) {
             self.kind(kind, shown, pen)?;
@@ -84,8 +91,9 @@ impl Findings<'_> {
     fn warnings(&mut self, kinds: &[Kind<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
         // Leave out all warnings before any error.
         let shown = if self.is_complete { WARNING_KINDS } else { 0 };
+        let lines = if self.has_errors { WARNING_LINES_BESIDE_ERRORS } else { WARNING_LINES };
         for kind in kinds.iter().take(shown) {
-            self.kind(kind, WARNING_LINES, pen)?;
+            self.kind(kind, lines, pen)?;
         }
         let rest = kinds.get(shown..).unwrap_or_default();
         let causes: Vec<&Cause<'_>> = rest.iter().flat_map(|kind| &kind.blocks).flat_map(Block::causes).collect();
@@ -127,13 +135,13 @@ impl Findings<'_> {
 
     fn whole(&mut self, block: &Block<'_>, pen: &mut Pen<'_>) -> io::Result<()> {
         pen.blank()?;
-        finding::write(block, &mut self.said, self.options, self.excerpts, pen)
+        finding::write(block, &mut self.shown, self.options, self.excerpts, pen)
     }
 
     /// Where to find the rest, and what the rules mean.
     fn hints(&self, pen: &mut Pen<'_>) -> io::Result<()> {
         let named = |name: &&String| name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
-        let rule = self.said.rules.iter().find(named);
+        let rule = self.shown.rules.iter().find(named);
         let rules = rule.map(|rule| format!("For details of a rule: gantry rules {}.", text::cut(rule, 100)));
         let rest = match (self.is_complete, self.is_whole) {
             (true, true) => None,
@@ -153,7 +161,7 @@ impl Findings<'_> {
     fn line(&self, block: &Block<'_>) -> (String, String) {
         let first = block.first();
         let cause = first.cause();
-        let place = cause.finding.source.as_ref().map(|source| self.said.short_place(source));
+        let place = cause.finding.source.as_ref().map(|source| self.shown.short_place(source));
         let mut words = vec![finding::objects(block)];
         if !cause.versions.is_empty() {
             words.push(cause.versions());
@@ -165,8 +173,9 @@ impl Findings<'_> {
             format!("{}{}", cause.fact(), evidence.unwrap_or_default())
         });
         let facts = facts.collect::<Vec<_>>().join("; ");
+        let longest = if cause.severity() == Severity::Error { LONGEST_FACT } else { LONGEST_FACT_OF_WARNING };
         let facts = text::sanitize(&facts);
-        let line = format!("{}: {}", text::sanitize(&words.join(", ")), text::cut(&facts, LONGEST_FACT));
+        let line = format!("{}: {}", text::sanitize(&words.join(", ")), text::cut(&facts, longest));
         let line = line.strip_prefix(": ").unwrap_or(&line).to_owned();
         (text::cut(&text::sanitize(&place.unwrap_or_default()), 200).into_owned(), text::cut(&line, 1000).into_owned())
     }

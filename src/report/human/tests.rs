@@ -153,6 +153,52 @@ fn the_waiver_that_is_offered_is_one() {
 }
 
 #[test]
+fn waivers_are_offered_for_all_errors_at_a_place() {
+    let of = |rule: &str| crate::finding::Finding { rule: rule.into(), ..samples::removed_field("v1", 24) };
+    let affected = |path: &str| crate::finding::Finding {
+        path: Some(path.into()),
+        caused_by: vec!["^.spec.c".into()],
+        ..samples::removed_field("v1", 24)
+    };
+    let offered = |findings: Vec<crate::finding::Finding>| {
+        let check = samples::check("CRDUpgradeSafety", crate::finding::CheckStatus::Blocked, findings);
+        let text = plain(&samples::report(Outcome::Blocked, Vec::new(), vec![check]));
+        let lines: Vec<&str> =
+            text.lines().skip_while(|line| !line.contains("waivers:")).take_while(|line| !line.is_empty()).collect();
+        let column = lines[0].find("waivers:").expect("the first line");
+        let yaml = lines.iter().map(|line| &line[column..]).collect::<Vec<_>>().join("\n");
+        let read: serde_json::Value = serde_yaml::from_str(&yaml).unwrap_or_else(|error| panic!("{error}: {yaml}"));
+        let waivers = read["waivers"].as_array().expect("a list").clone();
+        let word = |waiver: &serde_json::Value, key: &str| waiver[key].as_str().unwrap_or_default().to_owned();
+        waivers.iter().map(|waiver| (word(waiver, "rule"), word(waiver, "path"))).collect::<Vec<_>>()
+    };
+    let path = || "^.spec.pollInterval".to_owned();
+    assert_eq!(offered(vec![of("A"), of("B")]), [("A".into(), path()), ("B".into(), path())]);
+    let rule = || "NoExistingFieldRemoved".to_owned();
+    assert_eq!(
+        offered(vec![affected("^.spec"), affected("^.spec.a")]),
+        [(rule(), "^.spec".into()), (rule(), "^.spec.a".into())]
+    );
+}
+
+#[test]
+fn few_warnings_are_listed_beside_errors() {
+    let warning = |number: u32| crate::finding::Finding {
+        severity: Severity::Warning,
+        path: Some(format!("^.spec.f{number}")),
+        ..samples::removed_field("v1", 24)
+    };
+    let listed = |error: bool| {
+        let mut findings: Vec<_> = (0..20).map(warning).collect();
+        findings.extend(error.then(|| samples::removed_field("v1", 24)));
+        let check = samples::check("CRDUpgradeSafety", crate::finding::CheckStatus::Warned, findings);
+        let text = plain(&samples::report(Outcome::Planned, Vec::new(), vec![check]));
+        text.lines().filter(|line| line.contains(", v1, ^.spec.f") && line.contains(".yaml:24  ")).count()
+    };
+    assert_eq!((listed(false), listed(true)), (8, 3));
+}
+
+#[test]
 fn notes_are_wrapped_at_the_width() {
     for width in [60, 80, 100] {
         let text = shown(&samples::warned(), &HumanOptions { width, ..HumanOptions::default() });

@@ -168,7 +168,7 @@ impl State {
             match self.clusters.get_mut(index) {
                 Some(known) => {
                     // The same result again need not be shown again.
-                    if !known.says_the_same(&cluster) {
+                    if !known.has_same_section(&cluster) {
                         self.fresh.insert(index);
                     }
                     *known = cluster;

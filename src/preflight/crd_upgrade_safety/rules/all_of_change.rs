@@ -11,13 +11,13 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses values that do not match all of it",
-        help: "leave it out of this version, or add it only in a new version",
+        help: "leave allOf out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse objects that were valid until now",
-        help: "keep it as it is in this version, or change it only in a new version",
+        help: "keep allOf as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };

@@ -6,6 +6,9 @@ use crate::preflight::crd_upgrade_safety::node::Place;
 use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
 
+/// The maximum number of causes that the message names.
+const NAMED: usize = 3;
+
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "IndirectChange",
@@ -36,8 +39,8 @@ source:
       default: Always
 ",
         },
-        what_to_do: "Look at what changed around the field, and make the new schema accept everything that is \
-            accepted today, or make the change in a new version.",
+        what_to_do: "Look at what changed around the field; if the changes are below it, the message names them. Make \
+            the new schema accept everything that is accepted today, or make the change in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
@@ -47,21 +50,28 @@ source:
     judge: Judge::Proof,
 };
 
-/// The violation at a node; `reason` is the reason that its proof gives.
-pub fn diagnosis(place: &Place, reason: Option<&str>) -> Diagnosis {
+/// The violation at a node, caused by changes of the nodes with these paths; `reason` is the reason that its proof gives.
+pub fn diagnosis(place: &Place, causes: Vec<String>, reason: Option<&str>) -> Diagnosis {
     let field = place.field();
-    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let names: Vec<&str> = causes.iter().map(|path| path.strip_prefix("^.").unwrap_or(path)).collect();
+    let because = match names.as_slice() {
+        [] => "of another change".to_owned(),
+        [one] => format!("{one} changes"),
+        [named @ .., last] if names.len() <= NAMED => format!("{} and {last} change", named.join(", ")),
+        all => format!("{} and {} other fields below it change", all[..NAMED - 1].join(", "), all.len() - NAMED + 1),
+    };
+    let what = if names.is_empty() { format!("the changes around {field}") } else { "this change".to_owned() };
     Diagnosis {
         message: wording!(
             "{field} may refuse values in ",
             VERSIONS,
-            " that it accepts today, because of another change{reason}"
+            " that it accepts today, because {because}{reason}"
         ),
         fact: Some("affected by another change".to_owned()),
-        help: wording!(
-            "make the changes around {field} only in a new version, or keep valid everything that is valid today"
-        ),
+        help: wording!("make {what} only in a new version, or keep valid everything that is valid today"),
         at: place.steps.clone(),
+        caused_by: causes,
         ..Diagnosis::default()
     }
 }

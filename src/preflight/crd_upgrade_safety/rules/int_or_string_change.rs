@@ -22,7 +22,7 @@ const NO_LONGER: Effect = Effect {
     breaks: &[Breaks::StoredObjects, Breaks::Writers],
     verdict: None,
     so: "the server refuses values of the other type",
-    help: "keep it as it is in this version, or change it only in a new version",
+    help: "keep x-kubernetes-int-or-string as it is in this version, or change it only in a new version",
 };
 
 pub const RULE: Rule = Rule {

@@ -11,13 +11,13 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses numbers that are not a multiple of it",
-        help: "leave it out of this version, or add it only in a new version",
+        help: "leave multipleOf out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse multiples of the old value",
-        help: "keep it as it is in this version, or change it only in a new version",
+        help: "keep multipleOf as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };

@@ -17,13 +17,13 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::Readers, Breaks::Data],
         verdict: None,
         so: "the server drops a null from now on",
-        help: "keep it as it is in this version, or change it only in a new version",
+        help: "keep nullable as it is in this version, or change it only in a new version",
     },
     removed: Effect {
         breaks: &[Breaks::Data, Breaks::Behaviour],
         verdict: None,
         so: "the server drops a null from now on and fills in the default",
-        help: "keep it as it is in this version, or change it only in a new version",
+        help: "keep nullable as it is in this version, or change it only in a new version",
     },
 };
 

@@ -11,13 +11,13 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses strings that do not match it",
-        help: "leave it out of this version, or add it only in a new version",
+        help: "leave pattern out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses strings that match only the old pattern",
-        help: "keep it as it is in this version, or change it only in a new version",
+        help: "keep pattern as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };

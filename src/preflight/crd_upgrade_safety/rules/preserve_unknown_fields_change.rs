@@ -17,13 +17,13 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::Data],
         verdict: None,
         so: "the server may drop unknown fields",
-        help: "keep it as it is in this version, or change it only in a new version",
+        help: "keep x-kubernetes-preserve-unknown-fields as it is in this version, or change it only in a new version",
     },
     removed: Effect {
         breaks: &[Breaks::Data, Breaks::Readers],
         verdict: None,
         so: "the server drops fields that the schema does not name when an object is next written",
-        help: "keep it as it is in this version, or change it only in a new version",
+        help: "keep x-kubernetes-preserve-unknown-fields as it is in this version, or change it only in a new version",
     },
 };
 

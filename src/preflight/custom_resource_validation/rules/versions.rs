@@ -74,7 +74,7 @@ spec:
     severity: Severity::Error,
 };
 
-pub static NOT_JUDGED: RuleDoc = RuleDoc {
+pub static NOT_VALIDATED: RuleDoc = RuleDoc {
     name: "VersionNotJudged",
     summary: "the result of a conversion is unknown before the deploy (warning)",
     reports: "A version that is not served yet and whose objects only a conversion webhook can produce, or a \

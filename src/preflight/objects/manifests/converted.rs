@@ -16,6 +16,7 @@ use crate::plan::pin::{self, Moved};
 use crate::preflight::objects::managed;
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
+use gantry_schema::keywords;
 
 /// How often a dry run is tried if the live object changes after it was read, but in nothing that matters.
 const TRIES: u32 = 3;
@@ -108,7 +109,7 @@ fn has_structure_of(desired: &Version, live: &Version) -> bool {
 }
 
 fn declares_all_of(desired: &Value, live: &Value) -> bool {
-    STRUCTURE.iter().all(|keyword| desired.get(keyword) == live.get(keyword))
+    keywords::of_merge().all(|keyword| desired.get(keyword) == live.get(keyword))
         && live["properties"]
             .as_object()
             .into_iter()
@@ -119,17 +120,6 @@ fn declares_all_of(desired: &Value, live: &Value) -> bool {
             (desired, live) => desired == live,
         })
 }
-
-/// The keywords that determine how the server merges a value, apart from those that contain schemas.
-const STRUCTURE: [&str; 7] = [
-    "type",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-list-map-keys",
-    "x-kubernetes-list-type",
-    "x-kubernetes-map-type",
-    "x-kubernetes-preserve-unknown-fields",
-];
 
 /// The server's refusal because of these versions, if there is one.
 async fn ask(context: &Context<'_>, change: &Change) -> Result<Option<Problem>, Problem> {

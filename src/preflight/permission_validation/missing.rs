@@ -29,8 +29,8 @@ pub fn undecided_roles(needs: &[Need], held: &Held) -> BTreeSet<RoleRef> {
         .collect()
 }
 
-/// The violations for missing rights.
-pub fn judge(plan: &Plan, needs: &[Need], held: &Held, roles: &BTreeMap<RoleRef, Granted>) -> Vec<Violation> {
+/// The violations for missing required rights.
+pub fn required(plan: &Plan, needs: &[Need], held: &Held, roles: &BTreeMap<RoleRef, Granted>) -> Vec<Violation> {
     let mut violations = requests(plan, needs, held, &rules::REQUEST);
     // The rights that findings about roles say to grant also allow their bindings.
     let mut reported = Vec::new();
@@ -271,6 +271,7 @@ fn violation(
         message,
         fact: None,
         schema_changes: Vec::new(),
+        caused_by: Vec::new(),
         complaint: None,
         documented: None,
         breaks: rule.breaks.to_vec(),

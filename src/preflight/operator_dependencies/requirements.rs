@@ -53,15 +53,15 @@ impl Operators for Installed<'_> {
 
 /// Findings about what operators require of each other.
 pub fn check(nodes: &Nodes, served: &Served, contents: &Contents) -> Found {
-    let judge = Judge { nodes, served, contents, known: OnceCell::new() };
+    let comparison = Comparison { nodes, served, contents, known: OnceCell::new() };
     let mut found = Found::default();
-    let together = judge.dependents(&mut found);
-    judge.deployed(&together, &mut found);
-    judge.owned_twice(&mut found);
+    let together = comparison.dependents(&mut found);
+    comparison.deployed(&together, &mut found);
+    comparison.owned_twice(&mut found);
     found
 }
 
-struct Judge<'a> {
+struct Comparison<'a> {
     nodes: &'a Nodes,
     served: &'a Served,
     contents: &'a Contents,
@@ -69,7 +69,7 @@ struct Judge<'a> {
     known: OnceCell<BTreeMap<Api, Vec<String>>>,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Comparison<'a> {
     fn after(&self) -> impl Iterator<Item = &'a Node> {
         self.nodes.after.iter()
     }
