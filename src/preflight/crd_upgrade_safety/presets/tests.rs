@@ -186,7 +186,7 @@ fn a_removed_field_is_also_an_empty_one_and_what_is_below_is_told_too() {
 fn an_empty_list_or_map_is_absent_to_crdify_and_olm() {
     let lists =
         ["allOf", "anyOf", "oneOf", "required", "enum", "x-kubernetes-list-map-keys", "x-kubernetes-validations"];
-    let maps = ["properties", "patternProperties", "definitions", "dependencies"];
+    let maps = ["properties", "patternProperties", "definitions"];
     let empty = lists.map(|keyword| (keyword, json!([]))).into_iter().chain(maps.map(|keyword| (keyword, json!({}))));
     for (keyword, empty) in empty {
         let with = json!({ keyword: empty });
