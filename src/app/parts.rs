@@ -175,7 +175,7 @@ pub async fn create(
     };
     match target.apply(&apply).await {
         Ok(_) => Ok(Part { number, sum: sum(text) }),
-        Err(ApplyError::Refused(problem) | ApplyError::NoWebhook(problem)) => {
+        Err(ApplyError::Refused(problem) | ApplyError::NotYet(_, problem)) => {
             let message = format!("the inventory of the app {} cannot be stored: {}", app.name, problem.message);
             Err(Problem { message, ..problem })
         }

@@ -25,7 +25,7 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::cluster::{IN_FLIGHT, Target};
+use crate::cluster::{IN_FLIGHT, Lacking, Target};
 use crate::finding::ApplyResult;
 use crate::plan::graph::Step;
 use crate::plan::{Action, Change, Plan, strategy};
@@ -80,8 +80,8 @@ pub struct ApplyOptions {
 /// An event while the plan is written, for progress output.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// A webhook did not answer, so an object could not be written and is tried again.
-    NoWebhook(&'a str),
+    /// The server could not accept an object yet, so it is tried again.
+    NotYet(&'a str),
     /// The number of objects that are written, and of all objects to write.
     Applied(usize, usize),
     /// The number of CRDs that are served, and of all awaited CRDs.
@@ -216,8 +216,9 @@ enum Answer {
     Ended(Vec<Problem>, Waited),
 }
 
-/// An object that could not be written because a webhook did not answer, and the last message of the server.
+/// An object that the server could not accept yet, and its last message.
 struct Hindered {
+    lacking: Lacking,
     since: Instant,
     tries: u32,
     problem: Problem,
@@ -347,11 +348,11 @@ impl<'a> Run<'a> {
                     (self.on_event)(Event::Applied(self.done, self.total));
                     left[step] -= 1;
                 }
-                Answer::Written(index, Err(NotWritten::NoWebhook(problem))) => {
-                    (self.on_event)(Event::NoWebhook(&problem.message));
+                Answer::Written(index, Err(NotWritten::NotYet(lacking, problem))) => {
+                    (self.on_event)(Event::NotYet(&problem.message));
                     let now = Instant::now();
                     let (since, before) = hindered.get(&index).map_or((now, 0), |other| (other.since, other.tries));
-                    hindered.insert(index, Hindered { since, tries: before + 1, problem });
+                    hindered.insert(index, Hindered { lacking, since, tries: before + 1, problem });
                     let pause = (FIRST_PAUSE * 2u32.pow(before.min(8))).min(LONGEST_PAUSE);
                     match now + pause > since + options.apply_timeout {
                         true => {
@@ -399,10 +400,14 @@ impl<'a> Run<'a> {
         if *self.stop.borrow() {
             return;
         }
-        for (index, Hindered { tries, problem, .. }) in hindered {
+        for (index, Hindered { lacking, tries, problem, .. }) in hindered {
             self.outcome.results[index] = ApplyResult::Failed;
             let message = format!("{}; tried {}", problem.message, text::count(tries as usize, "time"));
-            let help = "run the same command again when the webhook answers; to wait longer: --apply-timeout";
+            let when = match lacking {
+                Lacking::Webhook => "the webhook answers",
+                Lacking::QuotaUsage => "status.used of the quota has what status.hard limits",
+            };
+            let help = format!("run the same command again when {when}; to wait longer: --apply-timeout");
             self.fail([Problem { message, ..problem }.help(help)]);
         }
     }

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 use super::{ApplyOptions, delete};
 use crate::app::last_applied::Mark;
 use crate::cluster::again::{Rewritten, write_again};
-use crate::cluster::{ApplyError, FieldConflict, Pin, Target, Unmark};
+use crate::cluster::{ApplyError, FieldConflict, Lacking, Pin, Target, Unmark};
 use crate::finding::ApplyResult;
 use crate::plan::owner::{Marks, Owner};
 use crate::plan::pin::{self, Moved};
@@ -19,8 +19,8 @@ const REPINS: u32 = 5;
 
 /// Why a change was not written.
 pub enum NotWritten {
-    /// A webhook does not answer, but may do so later.
-    NoWebhook(Problem),
+    /// The server lacks this for now.
+    NotYet(Lacking, Problem),
     For(Problem),
 }
 
@@ -33,7 +33,7 @@ impl From<Problem> for NotWritten {
 impl NotWritten {
     pub fn problem(self) -> Problem {
         match self {
-            NotWritten::NoWebhook(problem) | NotWritten::For(problem) => problem,
+            NotWritten::NotYet(_, problem) | NotWritten::For(problem) => problem,
         }
     }
 }
@@ -105,7 +105,7 @@ pub async fn apply_one(
                 moved => return Err(moved.problem(change).into()),
             },
             Err(ApplyError::Conflict(conflicts)) => return Err(conflict(change, &conflicts).into()),
-            Err(ApplyError::NoWebhook(problem)) => return Err(NotWritten::NoWebhook(refused(problem))),
+            Err(ApplyError::NotYet(lacking, problem)) => return Err(NotWritten::NotYet(lacking, refused(problem))),
             Err(ApplyError::Refused(problem)) => return Err(refused(problem).into()),
         }
     }

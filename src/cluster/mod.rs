@@ -34,7 +34,7 @@ use crate::render::Render;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 pub use managers::{FieldConflict, Operation, client_side_tool};
 pub use refusal::{Cause, DryRunError, Refusal, Refuser, RewriteError, immutable_help, is_immutable, is_undeclared};
-pub use write::{Apply, ApplyError, Delete, DeleteError, Pin, Relabel, Unmark};
+pub use write::{Apply, ApplyError, Delete, DeleteError, Lacking, Pin, Relabel, Unmark};
 
 pub use list::{ListError, ListRequest, MissingRight, Page};
 pub use pages::Pages;

@@ -71,6 +71,16 @@ pub enum DeleteError {
     Refused(Problem),
 }
 
+/// What a server can lack for a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lacking {
+    /// A response from an admission or conversion webhook, whose Pods may be starting.
+    Webhook,
+    /// The usage of a quota, which the controller manager has not counted yet. For a kind whose CRD is new, it can take
+    /// minutes.
+    QuotaUsage,
+}
+
 /// Why one object was not applied. Nothing was written to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApplyError {
@@ -78,8 +88,8 @@ pub enum ApplyError {
     Changed,
     /// Other managers own fields that the manifest sets.
     Conflict(Vec<FieldConflict>),
-    /// The server gets no response from an admission or conversion webhook. Its Pods may be starting.
-    NoWebhook(Problem),
+    /// The server cannot accept the object yet, because it lacks this.
+    NotYet(Lacking, Problem),
     /// Anything else: refused by the server, forbidden, unreachable.
     Refused(Problem),
 }

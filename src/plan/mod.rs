@@ -89,6 +89,8 @@ pub struct Plan {
     /// It is the plan of `gantry delete`, which has fewer flags than a deploy: help texts must not name the missing
     /// ones.
     pub deletes_app: bool,
+    /// The record of the app will need several objects.
+    pub needs_parts: bool,
     /// The namespace of objects that name none, unless a flag or the configuration chose it.
     pub assumed_namespace: Option<String>,
 }

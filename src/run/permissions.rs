@@ -236,8 +236,11 @@ fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
             needs.push(need(0, Some(&app.namespace), &resource, Some(&parent.name), verb));
         }
         // The names of parts are generated.
-        let verbs: &[&str] =
-            if super::app::may_split(plan) { &["get", "list", "create", "patch", "delete"] } else { &[] };
+        let verbs: &[&str] = if super::app::needs_parts(plan) == Ok(false) {
+            &[]
+        } else {
+            &["get", "list", "create", "patch", "delete"]
+        };
         needs.extend(verbs.iter().map(|verb| need(0, Some(&app.namespace), &resource, None, verb)));
     }
     needs

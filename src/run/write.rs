@@ -120,7 +120,7 @@ pub async fn write(
             writes.done(done);
             stage.set(done, Some(total));
         }
-        Event::NoWebhook(why) => stage.note(&format!("trying again: {why}")),
+        Event::NotYet(why) => stage.note(&format!("trying again: {why}")),
         Event::Established(done, total) => stage.note(&format!("waiting for CRDs to be served: {done} of {total}")),
         Event::Ready(waiting) => board.show(waiting, &stage),
     };

@@ -190,8 +190,15 @@ fn objects_that_do_not_fit_into_a_quota_of_the_same_deploy_are_a_warning() {
     assert_eq!(found(&bed, &["a", "b"], json!("3"), &[]), room(&format!("{written} has room for 1 more"), "2 objects"));
     assert_eq!(found(&bed, &["a", "b"], json!("4"), &[]), []);
     // A raised one applies only when its controller has seen it.
-    let objects = ["a", "b", "c", "d"];
-    assert_eq!(found(&bed, &objects, json!("9"), &[]), room(" has room for 3 more", "4 objects"));
+    let objects = ["a", "b", "c", "d", "e"];
+    for raised in ["6", "9"] {
+        assert_eq!(found(&bed, &objects, json!(raised), &[]), room(" has room for 3 more", "5 objects"));
+    }
+    // A quota does not count itself.
+    let bed = Bed::new();
+    let itself = manifest(&bed, json!(1)).replace("count/configmaps", "count/resourcequotas");
+    bed.write("manifests.yaml", &[bed.namespace(), itself.replace(":1", ":0")].join("\n---\n"));
+    bed.deploy(cp.kubeconfig("admin"), &CHECK).arg("--dry-run").run().code(0).contains_nowhere("QuotaExceeded");
 }
 
 #[test]

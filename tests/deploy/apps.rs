@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Bed, Gantry, Output, Proxy, When, control_plane, eventually, results};
+use crate::support::{Bed, Gantry, Output, control_plane, eventually, results};
 use serde_json::{Value, json};
 
 mod commands;
 mod damaged;
+mod killed;
 mod last_applied;
 mod members;
 mod parts;
@@ -187,6 +188,7 @@ fn one_key_never_deletes() {
     for name in left {
         assert!(shop.get(name).is_some(), "{name}: {output}");
     }
+    output.contains_nowhere("configmap/copy");
     assert!(shop.get("pruned").is_none());
     for (name, why) in [
         ("unlabelled", "it no longer carries the label of the app"),
@@ -342,54 +344,6 @@ fn a_user_who_may_not_delete_or_list_is_told_before_anything_is_written() {
     assert_eq!(shop.parent()["metadata"]["resourceVersion"], before);
     deploy(&blind, &["--prune=no"]).code(0).stderr_contains("could not look for members");
     assert_eq!((shop.inventory(), shop.get("b").is_some()), (names(["a", "b"]), true));
-}
-
-#[test]
-fn a_deploy_that_is_killed_at_any_write_is_finished_by_the_next_one() {
-    // The record, eight members, the record; and four deletions before the final write of the record.
-    let cuts: Vec<(&str, usize)> =
-        (1..=10).map(|nth| ("PATCH", nth)).chain((1..=4).map(|nth| ("DELETE", nth))).collect();
-    std::thread::scope(|scope| {
-        for some in cuts.chunks(4) {
-            scope.spawn(|| some.iter().for_each(|(method, nth)| killed_at(method, *nth)));
-        }
-    });
-}
-
-/// Kills a deploy of an app when it sends its `nth` request with this method, and deploys again.
-fn killed_at(method: &str, nth: usize) {
-    let (cp, shop) = (control_plane(), Shop::new());
-    let name = |index: usize| format!("c{index}");
-    let objects = |range: std::ops::Range<usize>, value| {
-        shop.write(&range.map(|index| shop.config_map(&name(index), value)).collect::<Vec<_>>());
-    };
-    objects(0..8, "1");
-    shop.deploy(&[]).code(0);
-    objects(4..12, "2");
-    let proxy = Proxy::start(cp);
-    let held = proxy.hold(When::new(method, &format!("/namespaces/{}/configmaps", shop.bed.names.namespace)).nth(nth));
-    let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &shop.bed.names.namespace, "--prune=yes"];
-    let mut running = shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).spawn();
-    held.reached();
-    running.kill();
-    drop(running);
-    proxy.refuse();
-
-    let case = format!("killed at {method} {nth}");
-    for index in 4..8 {
-        assert!(shop.get(&name(index)).is_some(), "{case}: {index} is in the manifests");
-    }
-    let uids: Vec<Value> = (4..8).map(|index| shop.get(&name(index)).unwrap()["metadata"]["uid"].clone()).collect();
-    let parent = shop.parent();
-    assert_eq!(parent["metadata"]["annotations"]["applyset.kubernetes.io/contains-group-kinds"], "ConfigMap", "{case}");
-    // The process is gone, so no other deploy is running.
-    let output = shop.deploy(&["--prune=yes"]);
-    output.code(0);
-    let there: Vec<usize> = (0..12).filter(|index| shop.get(&name(*index)).is_some()).collect();
-    assert_eq!(there, (4..12).collect::<Vec<_>>(), "{case}: {output}");
-    assert_eq!(shop.inventory(), (4..12).map(name).collect(), "{case}");
-    let again: Vec<Value> = (4..8).map(|index| shop.get(&name(index)).unwrap()["metadata"]["uid"].clone()).collect();
-    assert_eq!((again, &shop.last()["outcome"]), (uids, &json!("applied")), "{case}");
 }
 
 /// kubectl's own use of an ApplySet: neither tool accepts a record of the other. The label finds the members of both.

@@ -70,6 +70,14 @@ impl Stage {
         objects.iter().filter(|found| found["readiness"]["state"] != "ready").map(entry).collect()
     }
 
+    /// Creates a quota, and waits until its controller has brought it into force.
+    fn limit_pods(&self, number: &str) {
+        let quota = self.object("v1", "ResourceQuota", "quota", json!({"hard": {"pods": number}}));
+        cluster().apply_yaml(&quota.to_string());
+        let path = cluster().path_of(&quota);
+        eventually("the quota to count", || cluster().get(&path).1["status"]["used"].get("pods").map(drop));
+    }
+
     fn exists(&self, object: &Value) -> bool {
         cluster().get(&cluster().path_of(object)).0 == 200
     }
@@ -261,8 +269,7 @@ fn a_webhook_whose_certificate_is_known_goes_after_the_workload_behind_it() {
 #[test]
 fn a_workload_whose_pods_cannot_be_created_fails_and_the_others_go_on_where_that_is_wanted() {
     let stage = Stage::new();
-    let quota = stage.object("v1", "ResourceQuota", "none", json!({"hard": {"pods": "0"}}));
-    cluster().apply_yaml(&quota.to_string());
+    stage.limit_pods("0");
     let before = json!({"gantry.dev/change-group": "example.com/web"});
     let mut web = stage.workload("Deployment", "web", "web:1");
     web["metadata"]["annotations"] = before;
@@ -282,16 +289,52 @@ fn a_workload_whose_pods_cannot_be_created_fails_and_the_others_go_on_where_that
 #[test]
 fn a_deployment_may_do_with_fewer_replicas() {
     let stage = Stage::new();
-    let quota = stage.object("v1", "ResourceQuota", "two", json!({"hard": {"pods": "2"}}));
-    cluster().apply_yaml(&quota.to_string());
+    stage.limit_pods("2");
     let mut web = stage.workload("Deployment", "web", "web:1");
     web["spec"]["replicas"] = 3.into();
-    web["metadata"]["annotations"] = json!({"gantry.dev/wait-minimum-replicas-available": "60%"});
+    web["metadata"]["annotations"] = json!({"kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available": "60%"});
     stage.deploy(&[&web], &["--wait-timeout=60s"]).code(0).stdout_contains("1 created");
-    // The third Pod is never created.
-    web["metadata"]["annotations"] = json!({"gantry.dev/wait-minimum-replicas-available": "3"});
+    // The third Pod is never created, and a share is rounded up.
+    web["metadata"]["annotations"] = json!({"gantry.dev/wait-minimum-replicas-available": "67%"});
     let output = stage.deploy(&[&web], &["--wait-timeout=2s"]);
     output.code(5).stdout_contains("exceeded quota");
+    // Pods of the old template do not count.
+    web["metadata"]["annotations"] = json!({"gantry.dev/wait-minimum-replicas-available": "1"});
+    web["spec"]["template"]["spec"]["containers"][0]["image"] = "web:2".into();
+    stage.deploy(&[&web], &["--wait-timeout=2s"]).code(5);
+}
+
+/// The controller manager counts objects of a new kind only after it has read discovery again.
+#[test]
+fn an_object_is_tried_again_until_its_quota_counts_its_new_kind() {
+    let stage = Stage::new();
+    let group = &stage.0.names.group;
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("samples.{group}")},
+        "spec": {"group": group, "scope": "Namespaced", "names": {"kind": "Sample", "plural": "samples"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
+    let counted = format!("count/samples.{group}");
+    let quota = stage.object("v1", "ResourceQuota", "few", json!({"hard": {&counted: "1"}}));
+    let [first, second] = ["one", "two"].map(|name| stage.object(&format!("{group}/v1"), "Sample", name, json!({})));
+    let rule = "gantry.dev/change-rule";
+    let later = stage.config("later", json!({rule: format!("upsert after upserting {group}")}));
+    let path = cluster().path_of(&quota);
+    stage.deploy(&[&quota], &[]).code(0);
+    eventually("the quota's limit in its status", || cluster().get(&path).1["status"]["hard"].get(&counted).map(drop));
+    let mut grouped = first.clone();
+    grouped["metadata"]["annotations"] = json!({"gantry.dev/change-group": group});
+    let output = stage.deploy(&[&quota, &crd, &grouped, &later], &["--apply-timeout=1s"]);
+    output
+        .code(1)
+        .stdout_contains(&format!("is forbidden: status unknown for quota: few, resources: {counted}; tried "));
+    output.stdout_contains("status.used of the quota has what status.hard limits").stdout_contains("--apply-timeout");
+    assert!(!stage.exists(&first) && !stage.exists(&later), "{output}");
+    stage.deploy(&[&quota, &crd, &grouped, &later], &[]).code(0).stdout_contains("2 created");
+    assert!(stage.exists(&first) && stage.exists(&later));
+    // An exceeded quota is not retried.
+    let output = stage.deploy(&[&quota, &crd, &grouped, &later, &second], &[]);
+    output.code(1).stdout_contains("exceeded quota: few").contains_nowhere("tried ");
 }
 
 /// An object, and the state that its controller brings it to. There is no API service that is down: while there is one,
@@ -308,11 +351,30 @@ fn each_kind(stage: &Stage) -> Vec<(&'static str, Value)> {
         for kind in WORKLOADS {
             table.push((state, stage.workload(kind, &format!("{}-{suffix}", kind.to_lowercase()), image)));
         }
+        let selector = json!({"run": format!("controller-{suffix}")});
+        let template = json!({"metadata": {"labels": selector}, "spec": pod(image, "Always")});
+        let controller = json!({"replicas": 1, "selector": selector, "template": template});
+        table.push((state, stage.object("v1", "ReplicationController", &format!("controller-{suffix}"), controller)));
         // In the test bed, a Job's Pod ends as soon as it runs.
         let of_job = if state == "ready" { image } else { "missing" };
         table.push((state, stage.job(&format!("job-{suffix}"), of_job)));
         table.push((state, stage.object("v1", "Pod", &format!("pod-{suffix}"), pod(image, "Always"))));
     }
+    let mut parallel = stage.workload("StatefulSet", "statefulset-parallel", "starting");
+    parallel["spec"]["podManagementPolicy"] = "Parallel".into();
+    table.push(("inProgress", parallel));
+    // What starts no Pods, or does not replace them, is not waited for.
+    for kind in ["StatefulSet", "DaemonSet"] {
+        let mut by_hand = stage.workload(kind, &format!("{}-by-hand", kind.to_lowercase()), "starting");
+        by_hand["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
+        table.push(("ready", by_hand));
+    }
+    let mut paused = stage.workload("Deployment", "deployment-paused", "starting");
+    paused["spec"]["paused"] = true.into();
+    table.push(("ready", paused));
+    let mut suspended = stage.job("job-suspended", "missing");
+    suspended["spec"]["suspend"] = true.into();
+    table.push(("ready", suspended));
     let mut late = stage.workload("Deployment", "deployment-late", "starting");
     late["spec"]["progressDeadlineSeconds"] = 1.into();
     table.push(("failed", late));
@@ -332,6 +394,11 @@ fn each_kind(stage: &Stage) -> Vec<(&'static str, Value)> {
     };
     table.push(("ready", of_cluster("v1", "PersistentVolume", "bound", volume("claim-bound"))));
     table.push(("ready", of_cluster("v1", "PersistentVolume", "available", volume("nobody"))));
+    // Its claim is gone, and no controller can delete what is outside of /tmp.
+    let mut left = volume("claim-gone");
+    (left["claimRef"]["uid"], left["persistentVolumeReclaimPolicy"]) = ("gone".into(), "Delete".into());
+    left["hostPath"]["path"] = "/none".into();
+    table.push(("failed", of_cluster("v1", "PersistentVolume", "left", left)));
     table.push(("ready", claim("claim-bound", &format!("{own}-bound"))));
     table.push(("inProgress", claim("claim-waits", &format!("{own}-none"))));
     let mut lost = claim("claim-lost", &format!("{own}-gone"));
@@ -358,6 +425,18 @@ fn each_kind(stage: &Stage) -> Vec<(&'static str, Value)> {
     table.push(("ready", stage.config("config", json!({}))));
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": format!("{own}-space")}});
     table.push(("ready", space));
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
+    let mut crd = of_cluster(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "",
+        json!({"scope": "Namespaced",
+        "group": stage.0.names.group, "names": {"kind": "Thing", "plural": "things"}, "versions": [version]}),
+    );
+    crd["metadata"]["name"] = format!("things.{}", stage.0.names.group).into();
+    table.push(("ready", crd));
+    table.push(("ready", stage.object(&format!("{}/v1", stage.0.names.group), "Thing", "thing", json!({}))));
     let policy = json!({"validations": [{"expression": "true"}], "matchConstraints": {"resourceRules": [
         {"apiGroups": [stage.0.names.group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothings"]}]}});
     let policy = of_cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "policy", policy);

@@ -320,6 +320,13 @@ fn what_secretgen_fills_in_stays() {
     assert_eq!((&live["data"], &live["metadata"]["annotations"]), (&filled_in["data"], &annotations));
     write(&bed, &[secret(json!({FILLED_IN: "", DISABLED: ""}))]);
     deploy().code(3).stdout_contains(".dockerconfigjson");
+    // The status, even if the manifest has one.
+    write(&bed, &[secret(json!({FILLED_IN: "", "other": "new", "secretgen.carvel.dev/status": "old"}))]);
+    deploy().code(0).stdout_contains("1 object unchanged");
+    assert_eq!(control_plane().get(&path).1["metadata"]["annotations"], annotations);
+    // Secrets that secretgen-controller does not fill in are the manifest's.
+    write(&bed, &[secret(json!({"other": "new"}))]);
+    deploy().code(3).stdout_contains(".dockerconfigjson");
 }
 
 #[test]

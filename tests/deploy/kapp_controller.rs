@@ -129,6 +129,9 @@ fn packages_are_awaited_until_kapp_controller_has_reconciled_them() {
     eventually("what waits for the App", || packages.later_exists().then_some(()));
     // By default custom resources come after ConfigMaps.
     for object in [&install, &repository] {
+        let path = control_plane().path_of(object);
+        eventually("the object", || (control_plane().get(&path).0 == 200).then_some(()));
+        assert_eq!(packages.readiness(object)["state"], "inProgress");
         report(object, 1, &[("ReconcileSucceeded", "")], None);
         assert_eq!(packages.readiness(object)["state"], "ready");
     }

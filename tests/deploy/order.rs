@@ -421,4 +421,22 @@ fn a_rule_that_a_deploy_without_an_app_does_not_wait_for_is_said() {
         write(&bed, &[first.clone(), other.clone()]);
         deploy(&["--dry-run", flag]).code(0).contains_nowhere("not when it is ready");
     }
+    // A rule about deletions, an unchanged object after it, and kapp's own rules about kinds.
+    let deletion = config_map(&bed, "third", json!({RULE: "upsert after deleting migrations"}));
+    write(&bed, &[job.clone(), deletion]);
+    deploy(&["--dry-run"]).code(0).contains_nowhere("not when it is ready");
+    write(&bed, &[fast.clone(), other.clone()]);
+    deploy(&[]).code(0);
+    write(&bed, &[job.clone(), fast, other]);
+    deploy(&["--dry-run"]).code(0).stdout_contains("1 create").contains_nowhere("not when it is ready");
+    let config = "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\nchangeGroupBindings:\n- name: change-groups.kapp.k14s.io/jobs\n  \
+                  resourceMatchers: [{apiGroupKindMatcher: {apiGroup: batch, kind: Job}}]\nchangeRuleBindings:\n- rules: [upsert after \
+                  upserting change-groups.kapp.k14s.io/jobs]\n  resourceMatchers: [{apiVersionKindMatcher: {apiVersion: v1, kind: \
+                  ConfigMap}}]\n";
+    bed.write("kapp.yaml", config);
+    job["metadata"]["annotations"] = json!({});
+    write(&bed, &[job.clone(), config_map(&bed, "fourth", json!({}))]);
+    deploy(&["--dry-run", "-c", "kapp.yaml"]).code(0).contains_nowhere("not when it is ready");
+    bed.write("kapp.yaml", &config.replace("change-groups.kapp.k14s.io/jobs", "jobs"));
+    deploy(&["--dry-run", "-c", "kapp.yaml"]).code(0).stderr_contains("not when it is ready");
 }

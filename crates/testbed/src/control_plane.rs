@@ -128,8 +128,12 @@ impl ControlPlane {
         let mut supervisor = started.supervisor();
         fs::write(started.folder.join("stages.yaml"), STAGES).expect("write the stages");
         let common = ["--kubeconfig=admin.kubeconfig", "--leader-elect=false", "--secure-port=0"];
-        let manager =
-            ["--use-service-account-credentials=false", "--service-account-private-key-file=service-account.key"];
+        let manager = [
+            "--use-service-account-credentials=false",
+            "--service-account-private-key-file=service-account.key",
+            // By default, objects of a new kind are counted after minutes.
+            "--resource-quota-sync-period=1s",
+        ];
         let nodes = ["--kubeconfig=admin.kubeconfig", "--manage-all-nodes=true", "--config=stages.yaml"];
         let arguments = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect::<Vec<String>>();
         supervisor.run("kube-controller-manager", &controller_manager, &arguments(&[&common, &manager]));

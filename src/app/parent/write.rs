@@ -135,7 +135,7 @@ async fn store(
                 Problem::new(message).help("run the same command again; it says so if the other run has not ended")
             );
         }
-        Err(ApplyError::NoWebhook(problem) | ApplyError::Refused(problem)) => {
+        Err(ApplyError::NotYet(_, problem) | ApplyError::Refused(problem)) => {
             let message = format!("the app {} cannot be recorded: {}", app.name, problem.message);
             return Err(Problem { message, ..problem });
         }

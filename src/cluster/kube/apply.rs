@@ -20,7 +20,7 @@ use super::refusals::Denier;
 use super::request::{Call, Failure, Format, Payload, encode, object_path};
 use super::takeover;
 use super::transport::Transport;
-use crate::cluster::{Apply, ApplyError, FieldConflict, Operation, Pin};
+use crate::cluster::{Apply, ApplyError, FieldConflict, Lacking, Operation, Pin};
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject, Resource};
 
@@ -199,20 +199,28 @@ fn explain(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Tra
             return ApplyError::Changed;
         }
     }
-    let is_webhook_down = matches!(&failure, Failure::Refused(status) if is_webhook_down(status));
+    let lacking = if let Failure::Refused(status) = &failure { lacking(status) } else { None };
     let unsure = matches!(failure, Failure::Lost { sent: true, .. } | Failure::TooLong(_));
     let mut problem = failure.into_problem(call, transport.peer());
     if unsure {
         problem.message.push_str("; it is unknown whether the object was written");
     }
-    if is_webhook_down { ApplyError::NoWebhook(problem) } else { ApplyError::Refused(problem) }
+    match lacking {
+        Some(lacking) => ApplyError::NotYet(lacking, problem),
+        None => ApplyError::Refused(problem),
+    }
 }
 
-/// Whether the server could not call a webhook, as opposed to a webhook that denies the request.
-fn is_webhook_down(status: &Status) -> bool {
+/// What the server lacks to accept the request, as opposed to a webhook or quota that denies it.
+fn lacking(status: &Status) -> Option<Lacking> {
     let said = |words: &str| status.message.contains(words);
-    Denier::of(&status.message).is_none()
-        && (said("failed calling webhook") || status.code >= 500 && said("conversion webhook for "))
+    if Denier::of(&status.message).is_some() {
+        None
+    } else if said("failed calling webhook") || status.code >= 500 && said("conversion webhook for ") {
+        Some(Lacking::Webhook)
+    } else {
+        (status.code == 403 && said(" is forbidden: status unknown for quota: ")).then_some(Lacking::QuotaUsage)
+    }
 }
 
 /// Whether the server found a different object or resourceVersion than the pin has.
@@ -451,6 +459,36 @@ mod tests {
             problem.message,
             "no answer from 10.0.0.1:6443 within 60 s; it is unknown whether the object was written"
         );
+    }
+
+    #[tokio::test]
+    async fn what_the_server_lacks_for_a_moment_is_told_apart_from_a_refusal() {
+        let of = async |code: u16, message: &'static str| match answered(&at(), move || {
+            status(code, "Forbidden", message, Value::Null)
+        })
+        .await
+        {
+            Err(ApplyError::NotYet(lacking, problem)) => (Some(lacking), problem.message),
+            Err(ApplyError::Refused(problem)) => (None, problem.message),
+            other => panic!("{other:?}"),
+        };
+        let unknown = "configmaps \"c\" is forbidden: status unknown for quota: q, resources: count/configmaps";
+        let said = "the API server refused it: configmaps \"c\" is forbidden: status unknown for quota: q, resources: count/configmaps";
+        assert_eq!(of(403, unknown).await, (Some(Lacking::QuotaUsage), said.to_owned()));
+        let exceeded = "configmaps \"c\" is forbidden: exceeded quota: q, requested: a=1, used: a=1, limited: a=1";
+        let webhook = "Internal error occurred: failed calling webhook \"w\": no endpoints available";
+        let denied =
+            "admission webhook \"w\" denied the request: configmaps \"c\" is forbidden: status unknown for quota: q";
+        for (code, message, lacking) in [
+            (403, exceeded, None),
+            (403, denied, None),
+            (422, unknown, None),
+            (500, webhook, Some(Lacking::Webhook)),
+            (500, "conversion webhook for g/v1, Kind=S failed: refused", Some(Lacking::Webhook)),
+            (400, "conversion webhook for g/v1, Kind=S failed: no", None),
+        ] {
+            assert_eq!(of(code, message).await.0, lacking, "{message}");
+        }
     }
 
     #[tokio::test]

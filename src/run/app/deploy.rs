@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::Managed;
-use super::record::{self, last};
+use super::record::last;
 use crate::app::parent::{self, Content, Last};
 use crate::app::{Outcome, Parent};
 use crate::apply::delete::{self, Removed};
@@ -60,7 +60,7 @@ pub async fn deploy(
         members,
         last: last(Outcome::Started, target, host).await,
         last_applied: None,
-        may_split: record::may_split(plan),
+        may_split: plan.needs_parts,
     };
     let mut parent = match parent::write(&managed.app, managed.parent.as_ref(), started, target).await {
         Ok(parent) => parent,

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::app::inventory::Member;
 use crate::app::members::{self, Live};
-use crate::app::{App, PART_OF, Parent, inventory, label, versions};
+use crate::app::{App, PART_OF, Parent, label, versions};
 use crate::apply::Applied;
 use crate::apply::delete::Removed;
 use crate::cli::AppFlags;
@@ -33,7 +33,7 @@ use crate::run::before::{self, Before};
 use crate::run::from_kapp::FromKapp;
 
 pub use deploy::{Deployed, deploy, options, shows_logs, waits};
-pub(super) use record::{last, may_split};
+pub(super) use record::{last, needs_parts};
 
 /// The app of a run, as it is live.
 pub struct Managed {
@@ -231,7 +231,15 @@ impl Managed {
 
     fn plan_own(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
         let mut foreseen = Foreseen::default();
-        foreseen.hindrances.extend(self.too_large(plan));
+        // Checked before the first write, because the record with all members is written after the last one.
+        match needs_parts(plan) {
+            Ok(needs_parts) => plan.needs_parts = needs_parts,
+            Err(why) => {
+                let App { name, .. } = &self.app;
+                let problem = Problem::new(format!("the app {name} cannot be recorded: {why}"));
+                foreseen.hindrances.push(problem.help("deploy it as several apps"));
+            }
+        }
         foreseen.blocks.extend(strategy::taken_versions(plan, &self.app.name));
         let Some(parent) = &self.parent else {
             if self.deletes {
@@ -333,14 +341,6 @@ impl Managed {
             Problem::new(message).help(help)
         };
         (!is_few).then(message)
-    }
-
-    /// Why the record cannot hold the members that the app will have. Checked before the first write, because the record is
-    /// written after the last one.
-    fn too_large(&self, plan: &Plan) -> Option<Problem> {
-        let why = inventory::encode(&record::to_come(plan)).err()?;
-        let App { name, .. } = &self.app;
-        Some(Problem::new(format!("the app {name} cannot be recorded: {why}")).help("deploy it as several apps"))
     }
 
     /// Whether the run deletes the app: `gantry delete`.

@@ -28,7 +28,7 @@ pub(super) fn ours(plan: &Plan) -> impl Iterator<Item = &Change> {
 }
 
 /// The members that the app will have, with placeholder uids that compress as badly as real ones.
-pub(super) fn to_come(plan: &Plan) -> BTreeSet<Member> {
+fn to_come(plan: &Plan) -> BTreeSet<Member> {
     let uid = |object: &ObjectRef| {
         let half = |salt: u8| {
             let mut hasher = DefaultHasher::new();
@@ -45,9 +45,12 @@ pub(super) fn to_come(plan: &Plan) -> BTreeSet<Member> {
     ours(plan).map(member).collect()
 }
 
-/// Whether the record of an app with these members may need several objects.
-pub(in crate::run) fn may_split(plan: &Plan) -> bool {
-    !matches!(inventory::encode(&to_come(plan)), Ok(Inventory::Whole(_)))
+/// Whether the record of the app will need several objects.
+///
+/// # Errors
+/// It cannot hold the members that the app will have.
+pub(in crate::run) fn needs_parts(plan: &Plan) -> std::result::Result<bool, String> {
+    Ok(matches!(inventory::encode(&to_come(plan))?, Inventory::Split(_)))
 }
 
 impl Managed {
@@ -137,13 +140,15 @@ impl Managed {
             .collect();
         let gone: BTreeSet<&Member> = self.live.gone.iter().collect();
         let found: BTreeMap<_, &Found> = self.live.found.iter().map(|found| (found.object.identity(), found)).collect();
+        // The manifests may name the object under another group that serves it.
+        let moved: BTreeSet<String> = content.members.iter().map(|member| member.uid.clone()).collect();
         for (identity, member) in kept {
             let found = found.get(&identity);
             // Its label or its uid changed, so it is no longer a member.
             let left = found.is_some_and(|found| {
                 found.facts.uid != member.uid || found.facts.labels.get(crate::app::PART_OF) != Some(&self.app.id())
             });
-            if !gone.contains(member) && !left && !out.contains(&identity) {
+            if !gone.contains(member) && !left && !out.contains(&identity) && !moved.contains(&member.uid) {
                 content.members.insert(member.clone());
             }
         }

@@ -2,7 +2,7 @@
 
 use super::Shop;
 use crate::support::{Proxy, When, control_plane};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn members_are_read_by_lists_and_not_one_by_one() {
@@ -121,4 +121,34 @@ fn a_name_with_a_space_is_a_member_like_others() {
     shop.deploy(&["--prune=yes", "--prune-max=9"]).code(0).stdout_contains("1 deleted");
     let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{}", name.replace(' ', "%20"));
     assert_eq!(control_plane().get(&path).0, 404);
+}
+
+#[test]
+fn an_object_that_the_manifests_name_under_another_group_is_not_deleted() {
+    let shop = Shop::new();
+    let namespace = &shop.bed.names.namespace;
+    let common = json!({"metadata": {"name": "said", "namespace": namespace}, "kind": "Event", "reason": "Tested",
+        "type": "Normal", "action": "Test", "eventTime": "2026-01-01T00:00:00.000000Z", "reportingInstance": "test-1"});
+    let about = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "namespace": namespace});
+    let with = |fields: Value| {
+        let mut event = common.clone();
+        event.as_object_mut().expect("an object").extend(fields.as_object().expect("fields").clone());
+        event
+    };
+    let core = json!({"apiVersion": "v1", "involvedObject": about, "message": "so", "reportingComponent": "test"});
+    let moved =
+        json!({"apiVersion": "events.k8s.io/v1", "regarding": about, "note": "so", "reportingController": "test"});
+    let uid = || control_plane().get(&control_plane().path_of(&with(core.clone()))).1["metadata"]["uid"].clone();
+    shop.write(&[with(core.clone()), shop.config_map("a", "1")]);
+    shop.deploy(&[]).code(0).stdout_contains("2 created");
+    let before = uid();
+    shop.write(&[with(moved), shop.config_map("a", "1")]);
+    let report = shop.deploy(&["--prune=yes", "-o", "json"]).code(0).report();
+    assert_eq!((&report["summary"]["deleted"], &report["summary"]["created"]), (&json!(0), &json!(0)), "{report}");
+    assert_eq!(uid(), before);
+    // It is still one member, which is deleted when it leaves the manifests.
+    assert_eq!(shop.parent()["data"]["inventory"].as_str().expect("an inventory").lines().count(), 2);
+    shop.config_maps(&["a"]);
+    shop.deploy(&["--prune=yes"]).code(0).stdout_contains("1 deleted");
+    assert_eq!(uid(), Value::Null);
 }

@@ -181,6 +181,54 @@ fn a_removed_field_is_also_an_empty_one_and_what_is_below_is_told_too() {
     );
 }
 
+/// Empty and absent lists and maps are equal to `equality.Semantic.DeepEqual`, and `String()` prints them alike.
+#[test]
+fn an_empty_list_or_map_is_absent_to_crdify_and_olm() {
+    let lists =
+        ["allOf", "anyOf", "oneOf", "required", "enum", "x-kubernetes-list-map-keys", "x-kubernetes-validations"];
+    let maps = ["properties", "patternProperties", "definitions"];
+    let empty = lists.map(|keyword| (keyword, json!([]))).into_iter().chain(maps.map(|keyword| (keyword, json!({}))));
+    for (keyword, empty) in empty {
+        let with = json!({ keyword: empty });
+        for options in [Options::default(), Options::olm_v1()] {
+            let same = |live: &Value, desired: &Value| {
+                for (live, desired) in [(live, desired), (desired, live)] {
+                    assert_eq!(of_x(live, desired, &options), [""; 0], "{live} {desired}");
+                }
+            };
+            same(&json!({}), &with);
+            let inside = |outer: &str, schema: &Value| match outer {
+                "not" | "additionalProperties" | "items" => json!({ outer: schema }),
+                "properties" => json!({"allOf": [{outer: {"a": schema}}]}),
+                outer => json!({outer: [schema]}),
+            };
+            for outer in ["not", "additionalProperties", "items", "properties", "allOf", "oneOf"] {
+                same(&inside(outer, &json!({})), &inside(outer, &with));
+            }
+            // If another keyword differs, the alternatives are compared by their text.
+            let mut other = inside("oneOf", &json!({"type": "string"}));
+            let mut alike = inside("oneOf", &json!({"type": "string", keyword: empty}));
+            (other["maxLength"], alike["maxLength"]) = (1.into(), 2.into());
+            same(&other, &json!({"oneOf": other["oneOf"], "maxLength": 1}));
+            assert_eq!(of_x(&other, &alike, &options), [""; 0], "{keyword}");
+            // What is empty did not restrict anything before.
+            let said = of_x(&with, &json!({"enum": ["a"], "required": ["a"]}), &options);
+            let added = [
+                r#"enum: enum constraint added when there was none previously : ["a"]"#,
+                "required: new required fields: [a]",
+            ];
+            assert_eq!(said, added, "{keyword}");
+        }
+    }
+    // Pointers are not lists: an empty schema is not absent.
+    for keyword in ["not", "additionalProperties"] {
+        assert!(
+            of_x(&json!({}), &json!({ keyword: {} }), &Options::default())[0].starts_with("unhandled: "),
+            "{keyword}"
+        );
+    }
+}
+
 #[test]
 fn served_versions_are_compared_where_the_upgrade_makes_the_difference() {
     let spec = |kind: &str| json!({"type": "object", "properties": {"x": {"type": kind}}});
