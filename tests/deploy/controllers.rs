@@ -70,6 +70,14 @@ impl Stage {
         objects.iter().filter(|found| found["readiness"]["state"] != "ready").map(entry).collect()
     }
 
+    /// Creates a quota, and waits until its controller has brought it into force.
+    fn limit_pods(&self, number: &str) {
+        let quota = self.object("v1", "ResourceQuota", "quota", json!({"hard": {"pods": number}}));
+        cluster().apply_yaml(&quota.to_string());
+        let path = cluster().path_of(&quota);
+        eventually("the quota to count", || cluster().get(&path).1["status"]["used"].get("pods").map(drop));
+    }
+
     fn exists(&self, object: &Value) -> bool {
         cluster().get(&cluster().path_of(object)).0 == 200
     }
@@ -261,8 +269,7 @@ fn a_webhook_whose_certificate_is_known_goes_after_the_workload_behind_it() {
 #[test]
 fn a_workload_whose_pods_cannot_be_created_fails_and_the_others_go_on_where_that_is_wanted() {
     let stage = Stage::new();
-    let quota = stage.object("v1", "ResourceQuota", "none", json!({"hard": {"pods": "0"}}));
-    cluster().apply_yaml(&quota.to_string());
+    stage.limit_pods("0");
     let before = json!({"gantry.dev/change-group": "example.com/web"});
     let mut web = stage.workload("Deployment", "web", "web:1");
     web["metadata"]["annotations"] = before;
@@ -282,8 +289,7 @@ fn a_workload_whose_pods_cannot_be_created_fails_and_the_others_go_on_where_that
 #[test]
 fn a_deployment_may_do_with_fewer_replicas() {
     let stage = Stage::new();
-    let quota = stage.object("v1", "ResourceQuota", "two", json!({"hard": {"pods": "2"}}));
-    cluster().apply_yaml(&quota.to_string());
+    stage.limit_pods("2");
     let mut web = stage.workload("Deployment", "web", "web:1");
     web["spec"]["replicas"] = 3.into();
     web["metadata"]["annotations"] = json!({"kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available": "60%"});
