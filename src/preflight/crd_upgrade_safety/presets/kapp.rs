@@ -127,6 +127,7 @@ fn has_empty(schema: &Map, is_reset: &dyn Fn(&str) -> bool) -> bool {
             (Some(Shape::Named), Json::Map(entries)) => {
                 entries.is_empty() || entries.iter().any(|(_, json)| inside(json))
             }
+            (_, Json::Map(entries)) if keyword == typed::DEPENDENCIES => entries.is_empty(),
             (Some(Shape::SchemaOrSchemas), Json::List(items)) => items.iter().any(inside),
             (Some(Shape::Schema | Shape::SchemaOrFlag | Shape::SchemaOrSchemas), json) => inside(json),
             _ => false,

@@ -313,6 +313,7 @@ fn kapp_takes_what_it_judges_and_nothing_else() {
         assert_eq!(of(json!({}), json!({keyword: []})), unknown, "{keyword}");
         assert_eq!(of(json!({keyword: []}), json!({})), [""; 0], "{keyword}");
     }
+    assert_eq!(of(json!({}), json!({"dependencies": {}})), unknown);
     let values = |values: Value| json!({ "additionalProperties": values });
     assert_eq!(of(values(json!({"type": "string"})), values(json!({"type": "string", "required": []}))), unknown);
     // Two of its validations set their lists to empty ones before they compare, and children are not compared. An

@@ -11,6 +11,9 @@ use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use gantry_schema::gotext;
 use gantry_schema::keywords::{self, Shape};
 
+/// A map in the API's types. To gantry's table of keywords, it can be any value.
+pub const DEPENDENCIES: &str = "dependencies";
+
 /// The fields of a CEL rule, and whether an empty string equals absence.
 const RULE_FIELDS: &[(&str, bool)] = &[
     ("rule", true),
@@ -32,7 +35,8 @@ pub struct Difference<'n, 'a> {
 /// The typed value of a keyword.
 pub fn get<'n, 'a>(schema: &'n Map<'a>, keyword: &str) -> Option<&'n Json<'a>> {
     keywords::shape(keyword)?;
-    keywords::get(schema, keyword)
+    let is_empty = |value: &Json| value.map().is_some_and(Map::is_empty);
+    keywords::get(schema, keyword).filter(|value| keyword != DEPENDENCIES || !is_empty(value))
 }
 
 /// The keywords that differ, sorted, except those in `without`.
