@@ -370,3 +370,48 @@ fn an_output_that_cannot_be_written_is_named_once_before_any_request() {
     assert_eq!(run.stderr.matches("cannot write the report").count(), 1, "{}", run.stderr);
     assert!(!run.stderr.contains("nowhere"), "{}", run.stderr);
 }
+
+/// A CRD that stops serving the version at which its own objects are written: the objects cannot follow it.
+#[test]
+fn objects_at_a_version_that_their_crd_stops_serving_are_named_before_anything_is_written() {
+    let bed = Bed::new();
+    let admin = control_plane().kubeconfig("admin");
+    let crd = |served: bool| {
+        let crd = bed
+            .crd("first: {type: string}")
+            .replace("served: true\n    storage: true", &format!("served: {served}\n    storage: false"));
+        format!(
+            "{crd}  - name: v2
+    served: true
+    storage: true
+    schema: {{openAPIV3Schema: {{type: object, properties: {{first: {{type: string}}}}}}}}
+"
+        )
+    };
+    let write = |served, first: &str| {
+        let sample = bed.sample().replace("first: x", &format!("first: {first}"));
+        bed.write("manifests.yaml", &[bed.namespace(), crd(served), sample].join("---\n"));
+    };
+    write(true, "x");
+    bed.deploy(admin.clone(), &[]).run().code(0);
+    for first in ["x", "y"] {
+        write(false, first);
+        for command in ["check", "deploy"] {
+            let run = bed.gantry(admin.clone(), &[command, "-f", "manifests.yaml"]).run();
+            run.code(3)
+                .stderr_contains("does not serve v1: sample")
+                .stderr_contains("write the object at a served version (v2), or keep serving v1");
+        }
+    }
+    let (_, live) = control_plane().get(&bed.crd_path());
+    assert_eq!(live["spec"]["versions"][0]["served"], true);
+    // On a server where v1 is not served any more.
+    write(false, "x");
+    let only_crd = [bed.namespace(), crd(false)].join("---\n");
+    bed.write("crd.yaml", &only_crd);
+    bed.gantry(admin.clone(), &["deploy", "-f", "crd.yaml"]).run().code(0);
+    let run = bed.deploy(admin, &[]).run();
+    run.code(3)
+        .stderr_contains("no kind \"Sample\" in ")
+        .stderr_contains("manifests.yaml:4 serves v2: write the object at one of these");
+}
