@@ -17,6 +17,7 @@ mod prefetch;
 pub mod rebase;
 pub mod rebase_rules;
 pub mod refusals;
+pub mod records;
 pub mod removal;
 mod settle;
 pub mod strategy;

@@ -17,7 +17,7 @@ use crate::plan::filter::{self, Filter};
 use crate::plan::removal::Removal;
 use crate::plan::{
     self, Change, Desired, Plan, PlanOptions, Prefetch, bundles, conflicts, graph, only_defaults, owner, rebase,
-    refusals, strategy,
+    records, refusals, strategy,
 };
 use crate::preflight::proofs::Known;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
@@ -153,6 +153,12 @@ pub async fn look(
 }
 
 /// The error for `templateRules`, which are not read: references to versioned objects would keep naming an older version.
+/// Objects that belong to another tool, and the records of apps: nothing is written to them.
+fn owned(plan: &Plan, settings: &Settings, app: Option<&Managed>, verbose: bool) -> Vec<Problem> {
+    let records = records::refused(plan, app.map(|managed| &managed.app), &settings.field_manager);
+    records.into_iter().chain(owner::refused(plan, verbose)).collect()
+}
+
 fn unread_templates(settings: &Settings, plan: &Plan) -> Option<Problem> {
     let at = settings.rules.templates.clone()?;
     let is_versioned = |change: &&Change| {
