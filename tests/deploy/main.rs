@@ -35,6 +35,7 @@ mod order;
 mod owners;
 mod read_ahead;
 mod report;
+mod server_metadata;
 mod snapshot;
 mod strategies;
 #[cfg(unix)]
