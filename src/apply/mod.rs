@@ -332,9 +332,13 @@ impl<'a> Run<'a> {
             match answer {
                 Answer::Written(index, Ok(Written { result, live, mark, was_there })) => {
                     hindered.remove(&index);
-                    if was_there && result != ApplyResult::Skipped {
-                        self.outcome.were_there.insert(index);
-                        self.outcome.notices.push(strategy::existed(&plan.changes[index]));
+                    match (was_there, result) {
+                        (true, ApplyResult::Skipped) => self.outcome.notices.push(strategy::left(&plan.changes[index])),
+                        (true, _) => {
+                            self.outcome.were_there.insert(index);
+                            self.outcome.notices.push(strategy::existed(&plan.changes[index]));
+                        }
+                        (false, _) => {}
                     }
                     self.outcome.marks.extend(mark.map(|mark| (index, mark)));
                     self.outcome.results[index] = result;
