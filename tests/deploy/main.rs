@@ -41,6 +41,7 @@ mod strategies;
 #[cfg(unix)]
 mod terminal;
 mod unmanaged;
+mod usage;
 mod versions;
 mod wait_rules;
 mod waiting;
