@@ -98,15 +98,15 @@ async fn of_crd(
             Some(api_service) if ignores_failing_apis => {
                 let object = &removal.object;
                 notices.add(format!(
-                    "{object} is deleted with objects that nobody can list: {api_service} does not answer"
+                    "{object} is deleted, although its objects are unknown: {api_service} does not answer"
                 ));
                 return Ok(None);
             }
             Some(api_service) => {
                 let message = format!("it is unknown which objects {} has: {api_service} does not answer", crd.name);
                 let help = format!(
-                    "repair the APIService, or delete it if a CRD defines its API; {}; or delete the CRD with objects that \
-                     nobody can list: --ignore-failing-api-services",
+                    "repair the APIService, or delete it if a CRD defines its API; {}; or delete the CRD with all \
+                     objects that it has: --ignore-failing-api-services",
                     deletions.without_deleting()
                 );
                 return Err(CouldNotCheck { message, help: Some(help) });

@@ -1,6 +1,7 @@
 //! Records of apps among the manifests: nothing is written.
 
 use super::Shop;
+use super::unfit::Says as _;
 use crate::support::control_plane;
 use serde_json::{Value, json};
 
@@ -28,13 +29,8 @@ fn the_record_of_an_app_is_overwritten_by_no_deploy() {
         ];
         for run in runs {
             let output = shop.admin(&[run, &["-f", "manifests.yaml"]].concat());
-            output
-                .code(3)
-                .stdout_contains("AppRecord: ")
-                .stdout_contains(&format!("configmap/shop.gantry -n {namespace}"));
-            output
-                .stdout_contains("record of the app shop")
-                .stdout_contains(&format!("gantry apps forget -a shop -n {namespace}"));
+            output.code(3).stdout_contains("AppRecord: ").says(&format!("configmap/shop.gantry -n {namespace}"));
+            output.says("record of the app shop").says(&format!("gantry apps forget -a shop -n {namespace}"));
             assert_eq!(
                 (shop.parent(), shop.get("b"), shop.get("store.gantry")),
                 (before.clone(), None, None),
@@ -43,21 +39,18 @@ fn the_record_of_an_app_is_overwritten_by_no_deploy() {
         }
         for run in [&["deploy"][..], &["deploy", "--force-conflicts"], &["check"]] {
             let output = shop.run(run[0], &run[1..]);
-            output.code(3).stdout_contains("gantry keeps the record of the app shop in configmap/shop.gantry");
+            output.code(3).says("gantry keeps the record of the app shop in configmap/shop.gantry");
             assert_eq!((shop.parent(), shop.get("b")), (before.clone(), None), "{output}");
         }
     }
     // Before the first deploy of the app, too.
-    let first =
-        shop.admin(&["deploy", "-f", "manifests.yaml", "-a", "other", "-n", "default", "--app-namespace", namespace]);
-    first.code(3).stdout_contains("AppRecord: ");
     shop.write(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new.gantry"}})]);
-    shop.admin(&["deploy", "-f", "manifests.yaml", "-a", "new"]).code(3).stdout_contains("AppRecord: gantry keeps");
+    shop.admin(&["deploy", "-f", "manifests.yaml", "-a", "new"]).code(3).says("AppRecord: gantry keeps");
     assert_eq!(shop.get("new.gantry"), None);
     // Without its label it is still a record; a ConfigMap that is none is an object like any other.
     shop.write(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop.gantry"}})]);
     shop.patch("shop.gantry", &json!({"metadata": {"labels": {ID: null}}}));
-    shop.admin(&["deploy", "-f", "manifests.yaml"]).code(3).stdout_contains("record of the app shop");
+    shop.admin(&["deploy", "-f", "manifests.yaml"]).code(3).says("record of the app shop");
     shop.write(&[shop.config_map("plain.gantry", "1"), shop.config_map("plain.gantry-2", "1")]);
     shop.admin(&["deploy", "-f", "manifests.yaml"]).code(0);
     shop.write(&[shop.config_map("plain.gantry", "2")]);
@@ -75,7 +68,7 @@ fn a_part_of_a_record_is_not_overwritten_either() {
     control_plane().apply_yaml(&part.to_string());
     shop.config_maps(&["shop.gantry-2"]);
     let output = shop.admin(&["deploy", "-f", "manifests.yaml", "--force-conflicts"]);
-    output.code(3).stdout_contains("belongs to the record of the app shop");
+    output.code(3).says("belongs to the record of the app shop");
     shop.deploy(&["--force-conflicts"]).code(3).stdout_contains("AppRecord: ");
 }
 
@@ -94,10 +87,7 @@ fn the_parent_of_another_tool_keeps_its_label() {
     for labels in [json!({}), json!({ID: "applyset-y-v1"})] {
         shop.write(&[parent(labels, "2")]);
         let output = deploy(&["--force-conflicts"]);
-        output
-            .code(3)
-            .stdout_contains("configmap/theirs")
-            .stdout_contains("is the parent of the ApplySet applyset-x-v1");
+        output.code(3).stdout_contains("configmap/theirs").says("is the parent of the ApplySet applyset-x-v1");
         assert_eq!(shop.get("theirs").expect("it stays")["data"]["a"], "1");
     }
     // Another field manager's stays, whatever the manifest has.
