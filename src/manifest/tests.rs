@@ -307,7 +307,7 @@ fn the_same_object_twice_names_both_places() {
     let problems = from_text(&format!("{text}---\n# again\n{other}---\n{}", text.replace("prod", "dev"))).unwrap_err();
     let [problem] = &problems[..] else { panic!("{problems:?}") };
     assert_eq!(problem.to_string(), "<stdin>:6:1: deployment.apps/web -n prod is defined twice");
-    assert_eq!(problem.help.as_deref(), Some("remove one of them; the first is at -:1"));
+    assert_eq!(problem.help.as_deref(), Some("remove one of them; the first is at <stdin>:1"));
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn a_key_that_is_there_twice_is_a_notice() {
     let loaded = from_text("apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec:\n  x: 1\n  x: 2\n").unwrap();
     let [notice] = &loaded.notices[..] else { panic!("{:?}", loaded.notices) };
     assert_eq!(notice.to_string(), "<stdin>:6:3: duplicate key \"x\"; the last value wins");
-    assert_eq!(notice.help.as_deref(), Some("remove one of them; the first is at -:5:3"));
+    assert_eq!(notice.help.as_deref(), Some("remove one of them; the first is at <stdin>:5:3"));
     assert_eq!(loaded.manifests[0].raw.value()["spec"], json!({"x": 2}));
 }
 
@@ -366,7 +366,7 @@ fn reading_fails_with_the_source_and_not_before() {
         }
     }
     let found = load(&["-".to_owned()], &mut Some(Broken)).unwrap_err();
-    assert_eq!(found[0].to_string(), "-: cannot be read: the pipe broke");
+    assert_eq!(found[0].to_string(), "<stdin>: cannot be read: the pipe broke");
 }
 
 proptest::proptest! {

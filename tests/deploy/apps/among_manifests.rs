@@ -19,10 +19,9 @@ fn the_record_of_an_app_is_overwritten_by_no_deploy() {
     let namespace = &shop.bed.names.namespace;
     for record in [without_data, replaced] {
         shop.write(&[shop.config_map("a", "1"), record, shop.config_map("b", "1")]);
-        let runs: [&[&str]; 6] = [
+        let runs: [&[&str]; 5] = [
             &["deploy", "-a", "store"],
             &["deploy"],
-            &["deploy", "--field-manager=other"],
             &["deploy", "-a", "store", "--force-conflicts", "--take-over-app", "--take-ownership"],
             &["deploy", "-a", "store", "--dry-run"],
             &["check", "-a", "store"],
