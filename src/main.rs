@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clap::{CommandFactory, FromArgMatches};
-use gantry::cli::Cli;
+use gantry::cli::{Cli, correct};
 use gantry::date::Date;
 use gantry::parallel::{STACK, processors};
 use gantry::run::{Host, Writes, run};
@@ -74,7 +74,8 @@ fn parse() -> Cli {
     let is_plugin = program.as_deref().and_then(Path::file_stem).is_some_and(|name| name == "kubectl-gantry");
     let command = Cli::command();
     let command = if is_plugin { command.bin_name("kubectl gantry") } else { command };
-    Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+    let parsed = command.clone().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|error| correct(error, command, std::env::args_os()).exit())
 }
 
 /// The number of files, pipes and connections that the smallest run has open at the same time, and some more. If they

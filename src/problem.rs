@@ -20,10 +20,11 @@ pub struct Location {
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = if self.file == "-" { "<stdin>" } else { &self.file };
         match (self.line, self.column) {
-            (0, _) => write!(f, "{}", self.file),
-            (line, 0) => write!(f, "{}:{line}", self.file),
-            (line, column) => write!(f, "{}:{line}:{column}", self.file),
+            (0, _) => f.write_str(file),
+            (line, 0) => write!(f, "{file}:{line}"),
+            (line, column) => write!(f, "{file}:{line}:{column}"),
         }
     }
 }

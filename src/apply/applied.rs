@@ -24,6 +24,8 @@ pub struct Applied {
     pub problems: Vec<Problem>,
     /// Objects that were written and then failed, or were not ready in time.
     pub unready: Vec<Problem>,
+    /// The indices of the changes that these are about. Nothing waits for them any more.
+    pub reported: BTreeSet<usize>,
     /// Notices about objects that were written.
     pub notices: Vec<Problem>,
     /// The objects that were awaited, by the index of their change.

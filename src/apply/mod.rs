@@ -333,9 +333,13 @@ impl<'a> Run<'a> {
             match answer {
                 Answer::Written(index, Ok(Written { result, live, mark, was_there })) => {
                     hindered.remove(&index);
-                    if was_there && result != ApplyResult::Skipped {
-                        self.outcome.were_there.insert(index);
-                        self.outcome.notices.push(strategy::existed(&plan.changes[index]));
+                    match (was_there, result) {
+                        (true, ApplyResult::Skipped) => self.outcome.notices.push(strategy::left(&plan.changes[index])),
+                        (true, _) => {
+                            self.outcome.were_there.insert(index);
+                            self.outcome.notices.push(strategy::existed(&plan.changes[index]));
+                        }
+                        (false, _) => {}
                     }
                     self.outcome.marks.extend(mark.map(|mark| (index, mark)));
                     self.outcome.results[index] = result;
@@ -415,12 +419,10 @@ impl<'a> Run<'a> {
     /// Waits for all objects that were written, and for those that were not ready when an earlier run ended.
     async fn end(mut self) -> Applied {
         if let Some(deadline) = self.deadline.filter(|_| self.may_go_on()) {
-            // Failures are reported already.
-            let has_failed =
-                |index: &usize| matches!(self.outcome.waits.get(index), Some(Reached { state: State::Failed(_), .. }));
-            let is_written = |index: &usize| self.outcome.uids[*index].is_some() && !has_failed(index);
-            let is_left = |index: &usize| is_left(&self.plan.changes[*index], self.options) && !has_failed(index);
+            let is_written = |index: &usize| self.outcome.uids[*index].is_some();
+            let is_left = |index: &usize| is_left(&self.plan.changes[*index], self.options);
             let indices = (0..self.plan.changes.len()).filter(|index| is_written(index) || is_left(index));
+            let indices = indices.filter(|index| !self.outcome.reported.contains(index));
             let objects = indices.map(|index| self.awaited(index)).collect();
             let wait = self.wait(deadline, None);
             let waited = wait.until_ready(objects).await;
@@ -468,12 +470,13 @@ impl<'a> Run<'a> {
     }
 
     /// Adds the result of a wait. Returns whether everything is ready.
-    fn is_ready(&mut self, Waited { unready, notices, states }: Waited) -> bool {
+    fn is_ready(&mut self, Waited { unready, reported, notices, states }: Waited) -> bool {
         let is_ready = unready.is_empty();
         if !is_ready {
             self.halt();
         }
         self.outcome.unready.extend(unready);
+        self.outcome.reported.extend(reported);
         self.outcome.notices.extend(notices);
         for (index, Reached { state, after }) in states {
             let before = self.outcome.waits.get(&index).map_or(Duration::ZERO, |before| before.after);

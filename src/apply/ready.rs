@@ -95,6 +95,8 @@ pub struct Awaited<'a> {
 pub struct Waited {
     /// Objects that failed, or were not ready in time.
     pub unready: Vec<Problem>,
+    /// The indices of their changes.
+    pub reported: Vec<usize>,
     /// Notices about objects that count as ready.
     pub notices: Vec<Problem>,
     /// The state of each object at the end.

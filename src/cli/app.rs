@@ -51,6 +51,10 @@ pub struct DeleteArgs {
     #[arg(long)]
     pub break_lock: bool,
 
+    /// Delete also what cannot be checked because of an APIService whose API does not answer
+    #[arg(long)]
+    pub ignore_failing_api_services: bool,
+
     /// Turn every finding into a warning ("could not check" stays an error)
     #[arg(long)]
     pub warn_only: bool,
@@ -101,7 +105,7 @@ impl DeleteArgs {
             field_manager: None,
             app,
             wait: None,
-            ignore_failing_api_services: false,
+            ignore_failing_api_services: self.ignore_failing_api_services,
             logs: false,
             keep_going: false,
             apply_timeout: None,

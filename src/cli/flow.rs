@@ -8,6 +8,7 @@ use clap::Args;
 use super::common::{ConfigFlags, IdentityArgs, OutputArgs, TargetArgs};
 use crate::options::{DiffKind, PruneFlag, PruneMax, Purpose, Shard, Wait, Waves};
 use crate::plan::filter::Filter;
+use crate::problem::{Error, Problem, Result};
 
 const CONTEXTS: &str = "The kubeconfig context, or several: a,b,c or a pattern like 'prod-*'";
 
@@ -194,6 +195,31 @@ pub struct AppFlags {
     /// Continue although another deploy of the app began less than 15 minutes ago and has not ended
     #[arg(long)]
     pub break_lock: bool,
+}
+
+impl AppFlags {
+    /// Checks flags that mean nothing without an app, if there is none.
+    ///
+    /// # Errors
+    /// One of them is given.
+    pub fn need_none(&self) -> Result<()> {
+        if self.from_kapp.is_some() {
+            let problem = Problem::new("--from-kapp needs the app that takes over the objects, and none is named");
+            return Err(Error::usage(problem.help("name the app: --app=NAME")));
+        }
+        let deletes = matches!(self.prune, Some(PruneFlag::Yes | PruneFlag::Kapp));
+        let given = [
+            ("--prune", deletes),
+            ("--prune-max", self.prune_max.is_some()),
+            ("--prune-adopted", self.prune_adopted),
+            ("--take-over-app", self.take_over_app),
+            ("--break-lock", self.break_lock),
+            ("--app-namespace", self.namespace.is_some()),
+        ];
+        let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) else { return Ok(()) };
+        let problem = Problem::new(format!("{flag} means nothing without an app, and none is named"));
+        Err(Error::usage(problem.help(format!("name the app: --app=NAME; or leave out {flag}"))))
+    }
 }
 
 #[derive(Debug, Args)]

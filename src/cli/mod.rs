@@ -5,6 +5,7 @@ mod common;
 mod flow;
 mod lookup;
 mod report;
+mod tips;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ pub use self::common::*;
 pub use self::flow::*;
 pub use self::lookup::*;
 pub use self::report::*;
+pub use self::tips::correct;
 
 /// Deploy Kubernetes manifests with preflight checks that prove a CRD upgrade safe before anything is written.
 #[derive(Debug, Parser)]

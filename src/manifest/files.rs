@@ -327,7 +327,7 @@ mod tests {
     fn what_is_too_large_is_refused() {
         let endless = io::repeat(b'#');
         let gathered = gather(&["-".to_owned()], &mut Some(endless), 3 << 20);
-        assert_eq!(gathered.problems[0].to_string(), "-: larger than the limit of 3 MiB per source");
+        assert_eq!(gathered.problems[0].to_string(), "<stdin>: larger than the limit of 3 MiB per source");
         assert!(gathered.sources.is_empty());
         let just = gather(&["-".to_owned()], &mut Some(io::repeat(b'#').take(3 << 20)), 3 << 20);
         assert_eq!(just.sources[0].text().len(), 3 << 20);

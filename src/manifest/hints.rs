@@ -16,6 +16,11 @@ const TEMPLATE: Hint = Hint {
     help: "render it first: helm template CHART | gantry deploy -f -",
 };
 
+const YTT: Hint = Hint {
+    message: "this is a ytt template, not a manifest",
+    help: "render it first: ytt -f DIR | gantry deploy -f -",
+};
+
 const CHART: Hint = Hint {
     message: "this is part of a Helm chart, not a manifest",
     help: "render the chart first: helm template CHART | gantry deploy -f -",
@@ -26,9 +31,11 @@ const KUSTOMIZATION: Hint = Hint {
     help: "build it first: kubectl kustomize DIR | gantry deploy -f -",
 };
 
-/// A hint for a text that is not valid YAML.
+/// A hint for a text that is not valid YAML, or an object without a name.
 pub(super) fn for_broken(document: &str) -> Option<Hint> {
-    has_template(document).then_some(TEMPLATE)
+    // `#@` begins an expression of ytt, on a line of its own or after a key. In other texts it is a comment.
+    let is_ytt = || document.lines().any(|line| line.trim_start().starts_with("#@") || line.contains(": #@"));
+    has_template(document).then_some(TEMPLATE).or_else(|| is_ytt().then_some(YTT))
 }
 
 /// A hint for a document that is YAML but has no apiVersion or no kind.

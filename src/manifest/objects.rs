@@ -273,7 +273,13 @@ impl Reader<'_> {
                 return Err(Problem::new(message).at(place(&[field.into()])));
             }
         }
-        let nameless = || Problem::new(format!("the {kind} has no metadata.name"));
+        let nameless = || {
+            let message = format!("the {kind} has no metadata.name");
+            match hints::for_broken(&self.whole[self.piece.bytes.clone()]) {
+                Some(hint) => Problem::new(format!("{} ({message})", hint.message)).help(hint.help),
+                None => Problem::new(message),
+            }
+        };
         let metadata = match metadata.map(|metadata| (metadata, serde_json::from_str::<Fields>(metadata.get()))) {
             Some((_, Ok(fields))) => fields,
             Some((metadata, Err(_))) if metadata.get() != "null" => {

@@ -146,12 +146,15 @@ fn lists_are_unfolded() {
     assert_eq!(
         problems(&list("List", "\n- 1\n- {kind: A}\n- apiVersion: v1\n  kind: A\n  metadata: {}\n")),
         [
-            "-:4:3: a manifest is a mapping with apiVersion, kind and metadata, but this is a number",
-            "-:5:3: the document has no apiVersion",
-            "-:8:3: the A has no metadata.name",
+            "<stdin>:4:3: a manifest is a mapping with apiVersion, kind and metadata, but this is a number",
+            "<stdin>:5:3: the document has no apiVersion",
+            "<stdin>:8:3: the A has no metadata.name",
         ]
     );
-    assert_eq!(problems(&list("List", "{a: 1}")), ["-:3:1: the items of a List must be a list, but this is a mapping"]);
+    assert_eq!(
+        problems(&list("List", "{a: 1}")),
+        ["<stdin>:3:1: the items of a List must be a list, but this is a mapping"]
+    );
 }
 
 #[test]
@@ -274,23 +277,23 @@ fn all_problems_of_all_files_are_said_at_once_and_in_order() {
 #[test]
 fn other_broken_manifests_are_explained() {
     let metadata = |metadata: &str| problems(&format!("apiVersion: v1\nkind: A\nmetadata: {metadata}\n"));
-    assert_eq!(metadata("{name: ''}"), ["-:3:12: metadata.name must be a non-empty string, but is empty"]);
+    assert_eq!(metadata("{name: ''}"), ["<stdin>:3:12: metadata.name must be a non-empty string, but is empty"]);
     assert_eq!(
         metadata("{name: a, namespace: 1}"),
-        ["-:3:21: metadata.namespace must be a non-empty string, but is a number"]
+        ["<stdin>:3:21: metadata.namespace must be a non-empty string, but is a number"]
     );
-    assert_eq!(metadata("text"), ["-:3:1: metadata must be a mapping, but is a string"]);
-    assert_eq!(metadata(""), ["-:1:1: the A has no metadata.name"]);
-    assert_eq!(metadata("{name: ../../etc}"), ["-:3:12: \"../../etc\" is not a valid metadata.name"]);
+    assert_eq!(metadata("text"), ["<stdin>:3:1: metadata must be a mapping, but is a string"]);
+    assert_eq!(metadata(""), ["<stdin>:1:1: the A has no metadata.name"]);
+    assert_eq!(metadata("{name: ../../etc}"), ["<stdin>:3:12: \"../../etc\" is not a valid metadata.name"]);
     assert_eq!(
         problems("apiVersion: v1/../x\nkind: A\nmetadata: {name: a}"),
-        ["-:1:1: \"v1/../x\" is not a valid apiVersion"]
+        ["<stdin>:1:1: \"v1/../x\" is not a valid apiVersion"]
     );
     assert_eq!(
         problems("text"),
-        ["-:1:1: a manifest is a mapping with apiVersion, kind and metadata, but this is a string"]
+        ["<stdin>:1:1: a manifest is a mapping with apiVersion, kind and metadata, but this is a string"]
     );
-    assert_eq!(problems("spec: {}"), ["-:1:1: the document has no apiVersion and no kind"]);
+    assert_eq!(problems("spec: {}"), ["<stdin>:1:1: the document has no apiVersion and no kind"]);
     assert_eq!(problems("# nothing\n---\n---\n~\n"), ["no objects found in -"]);
     assert_eq!(problems(""), ["no objects found in -"]);
     let url = load(&["https://example.com/a.yaml".to_owned()], &mut Some(empty())).unwrap_err();
@@ -303,16 +306,16 @@ fn the_same_object_twice_names_both_places() {
     let other = text.replace("apps/v1", "apps/v1beta1");
     let problems = from_text(&format!("{text}---\n# again\n{other}---\n{}", text.replace("prod", "dev"))).unwrap_err();
     let [problem] = &problems[..] else { panic!("{problems:?}") };
-    assert_eq!(problem.to_string(), "-:6:1: deployment.apps/web -n prod is defined twice");
-    assert_eq!(problem.help.as_deref(), Some("remove one of them; the first is at -:1"));
+    assert_eq!(problem.to_string(), "<stdin>:6:1: deployment.apps/web -n prod is defined twice");
+    assert_eq!(problem.help.as_deref(), Some("remove one of them; the first is at <stdin>:1"));
 }
 
 #[test]
 fn a_key_that_is_there_twice_is_a_notice() {
     let loaded = from_text("apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec:\n  x: 1\n  x: 2\n").unwrap();
     let [notice] = &loaded.notices[..] else { panic!("{:?}", loaded.notices) };
-    assert_eq!(notice.to_string(), "-:6:3: duplicate key \"x\"; the last value wins");
-    assert_eq!(notice.help.as_deref(), Some("remove one of them; the first is at -:5:3"));
+    assert_eq!(notice.to_string(), "<stdin>:6:3: duplicate key \"x\"; the last value wins");
+    assert_eq!(notice.help.as_deref(), Some("remove one of them; the first is at <stdin>:5:3"));
     assert_eq!(loaded.manifests[0].raw.value()["spec"], json!({"x": 2}));
 }
 
@@ -363,7 +366,7 @@ fn reading_fails_with_the_source_and_not_before() {
         }
     }
     let found = load(&["-".to_owned()], &mut Some(Broken)).unwrap_err();
-    assert_eq!(found[0].to_string(), "-: cannot be read: the pipe broke");
+    assert_eq!(found[0].to_string(), "<stdin>: cannot be read: the pipe broke");
 }
 
 proptest::proptest! {

@@ -6,6 +6,7 @@ pub mod bundles;
 mod change;
 pub mod conflicts;
 pub mod filter;
+mod going;
 pub mod graph;
 pub(crate) mod kinds;
 pub mod only_defaults;
@@ -16,6 +17,7 @@ pub mod predicted;
 mod prefetch;
 pub mod rebase;
 pub mod rebase_rules;
+pub mod records;
 pub mod refusals;
 pub mod removal;
 mod settle;
@@ -35,6 +37,7 @@ use crate::resource::{Live, ObjectRef, RawObject, Resource};
 
 pub use build::build;
 pub use change::{Change, Crds};
+pub use going::notices as going;
 pub(crate) use kinds::is_built_in;
 pub use prefetch::Prefetch;
 

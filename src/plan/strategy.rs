@@ -251,6 +251,16 @@ pub fn existed(change: &Change) -> Problem {
     Problem::new(message).at(change.desired.origin.location()).help(help)
 }
 
+/// The notice that an object which something else created after the checks stays as it is.
+pub fn left(change: &Change) -> Problem {
+    let message = format!(
+        "{} was created by something else after the checks and stays as it is ({PREFIX}{CREATE_STRATEGY}: {ON_CREATED_LEAVE})",
+        change.desired.object
+    );
+    let help = "run the same command again to apply the manifest to it";
+    Problem::new(message).at(change.desired.origin.location()).help(help)
+}
+
 /// Whether the object has to be created by something else and does not exist yet.
 pub fn is_missing(change: &Change) -> bool {
     let is_absent = change.action == Action::Skip && change.live.is_none() && change.unread.is_none();

@@ -23,7 +23,7 @@ use self::items::ItemRecord;
 use super::built_in;
 use crate::crd::Sides;
 use crate::merge;
-use crate::resource::{ObjectRef, RawObject};
+use crate::resource::{ObjectRef, RawObject, SERVER_METADATA};
 use gantry_schema::json::{Json, Map};
 use gantry_schema::scan;
 
@@ -227,10 +227,7 @@ impl<'k> At<'k> {
     fn is_ownable(self, key: &str) -> bool {
         match self {
             At::Object => !matches!(key, "apiVersion" | "kind"),
-            At::Metadata => !matches!(
-                key,
-                "name" | "namespace" | "uid" | "resourceVersion" | "generation" | "creationTimestamp" | "managedFields"
-            ),
+            At::Metadata => !matches!(key, "name" | "namespace") && !SERVER_METADATA.contains(&key),
             At::Below { .. } => true,
         }
     }

@@ -237,6 +237,9 @@ pub(super) async fn prepare<'a>(
     if matches!(goal, Goal::Diff) && args.input.preflight.is_empty() {
         enabled.clear();
     }
+    if settings.app.is_none() {
+        args.app.need_none()?;
+    }
     if let (Some(app), false) = (&settings.app, args.filter.is_empty()) {
         // Objects that are filtered out would count as removed from the manifests.
         let problem = Problem::new(format!("--filter cannot be used with an app ({app})"));

@@ -17,7 +17,7 @@ use crate::plan::filter::{self, Filter};
 use crate::plan::removal::Removal;
 use crate::plan::{
     self, Change, Desired, Plan, PlanOptions, Prefetch, bundles, conflicts, graph, only_defaults, owner, rebase,
-    refusals, strategy,
+    records, refusals, strategy,
 };
 use crate::preflight::proofs::Known;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
@@ -120,6 +120,7 @@ pub async fn look(
     let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan, means);
     let mut notices: Vec<Problem> = notices
         .into_iter()
+        .chain(plan::going(&plan))
         .chain(rebase::notice(&plan))
         .chain(left_out)
         .chain(order.notices)
@@ -134,7 +135,7 @@ pub async fn look(
     let mut foreseen = Foreseen {
         conflicts,
         not_honoured: blocks.into_iter().chain(order.blocks).chain(unread_templates(settings, &plan)).collect(),
-        owned: owner::refused(&plan, showing.verbose),
+        owned: owned(&plan, settings, app, showing.verbose),
         too_many: of_app.blocks,
         unread_members: of_app.hindrances,
         ..Foreseen::default()
@@ -151,6 +152,12 @@ pub async fn look(
     drop(stage);
     report.count();
     Ok((plan, foreseen, notices))
+}
+
+/// Objects that belong to another tool, and the records of apps: nothing is written to them.
+fn owned(plan: &Plan, settings: &Settings, app: Option<&Managed>, verbose: bool) -> Vec<Problem> {
+    let records = records::refused(plan, app.map(|managed| &managed.app), &settings.field_manager);
+    records.into_iter().chain(owner::refused(plan, verbose)).collect()
 }
 
 /// The error for `templateRules`, which are not read: references to versioned objects would keep naming an older version.

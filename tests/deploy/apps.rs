@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::support::{Bed, Gantry, Output, control_plane, eventually, results};
 use serde_json::{Value, json};
 
+mod among_manifests;
 mod commands;
 mod damaged;
 mod killed;

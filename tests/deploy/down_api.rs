@@ -67,3 +67,41 @@ fn an_api_that_is_down_stops_only_what_has_to_do_with_it() {
     let output = deploy(&["--prune=yes"]);
     output.code(5).stdout_contains(&format!("namespace/{other} is still being deleted (since"));
 }
+
+#[test]
+fn an_app_whose_own_api_is_down_is_deleted_on_request() {
+    let cp = ControlPlane::start();
+    let stage = Stage::on(&cp);
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.down.example.com"},
+        "spec": {"group": "down.example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    let mut api_service = api_service();
+    api_service["metadata"]["annotations"] = json!({"kapp.k14s.io/disable-default-change-group-and-rules": ""});
+    stage.write(&[&api_service, &crd]);
+    stage.deploy_as(cp.kubeconfig("admin"), &["--wait=false"]).run().code(0);
+    is_known_and_down(&cp);
+
+    let app = |arguments: &[&str]| {
+        stage.bed.gantry(cp.kubeconfig("admin"), &[arguments, &["-a", "shop", "-n", stage.namespace()]].concat()).run()
+    };
+    let exists = || cp.get("/apis/apiregistration.k8s.io/v1/apiservices/v1.down.example.com").0 == 200;
+    stage.write(&[&stage.config_map("stays", json!({}))]);
+    let prune = ["deploy", "-f", "manifests.yaml", "--prune=yes", "--prune-max=9"];
+    for command in
+        [&["delete", "--yes"][..], &prune, &["check", "-f", "manifests.yaml", "--prune=yes", "--prune-max=9"]]
+    {
+        let output = app(command);
+        output.code(1).stdout_contains("it is unknown which objects things.down.example.com has:");
+        output.stdout_contains("apiservice.apiregistration.k8s.io/v1.down.example.com does not");
+        output.stdout_contains("--ignore-failing-api-services");
+        assert!(exists(), "{output}");
+    }
+    let output = app(&[&prune[..], &["--ignore-failing-api-services", "--dry-run"]].concat());
+    output.code(0).stderr_contains("is deleted, although its objects are unknown");
+    let output = app(&["delete", "--yes", "--ignore-failing-api-services"]);
+    output.code(0).stderr_contains("is deleted, although its objects are unknown");
+    assert!(!exists(), "{output}");
+    assert_eq!(cp.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.down.example.com").0, 404);
+}

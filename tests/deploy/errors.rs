@@ -415,3 +415,23 @@ fn objects_at_a_version_that_their_crd_stops_serving_are_named_before_anything_i
         .stderr_contains("no kind \"Sample\" in ")
         .stderr_contains("manifests.yaml:4 serves v2: write the object at one of these");
 }
+
+#[test]
+fn a_ytt_template_is_recognised() {
+    let run = |text: &str| {
+        let args = ["check", "-f", "-", "--target", "dir:nowhere"];
+        Gantry::new().args(args).stdin(text).run()
+    };
+    let map = "apiVersion: v1\nkind: ConfigMap\n";
+    let texts = [
+        format!("#@ load(\"@ytt:data\", \"data\")\n---\n{map}metadata:\n  name: #@ data.values.name\n"),
+        format!("#@ for name in names:\n---\n{map}metadata: {{}}\n#@ end\n---\n{map}metadata:\n  name: #@ name\n"),
+    ];
+    for text in texts {
+        let output = run(&text);
+        output.code(1).stderr_contains("this is a ytt template, not a manifest (the ConfigMap has no metadata.name)");
+        output.stderr_contains("ytt -f DIR | gantry deploy -f -").stderr_contains("<stdin>:");
+    }
+    run(&format!("{map}metadata: {{}}\n")).code(1).stderr_contains("the ConfigMap has no metadata.name");
+    run(&format!("#@ comment\n{map}metadata: {{name: a}}\n")).contains_nowhere("ytt");
+}

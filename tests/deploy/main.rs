@@ -35,11 +35,13 @@ mod order;
 mod owners;
 mod read_ahead;
 mod report;
+mod server_metadata;
 mod snapshot;
 mod strategies;
 #[cfg(unix)]
 mod terminal;
 mod unmanaged;
+mod usage;
 mod versions;
 mod wait_rules;
 mod waiting;

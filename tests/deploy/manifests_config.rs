@@ -289,7 +289,7 @@ fn no_way_to_write_a_document_gets_past() {
     folder.write("team.yaml", &rules(&format!("name: {SAFETY}")));
     let text = format!("{}---\n{off}", crd("example.com", "kept: {type: string}"));
     let arguments = ["check", "-f", "-", "--target", "dir:cluster", "-c", "team.yaml"];
-    folder.gantry().args(arguments).stdin(text).run().code(3).stderr_contains("notice: -:17:");
+    folder.gantry().args(arguments).stdin(text).run().code(3).stderr_contains("notice: <stdin>:17:");
 }
 
 /// `gantry config show` prints the settings that a deploy uses.

@@ -332,3 +332,21 @@ fn reads_of(requests: &[Recorded], name: &str) -> usize {
     let end = format!("/configmaps/{name}");
     requests.iter().filter(|request| request.method == "GET" && request.path.ends_with(&end)).count()
 }
+
+#[test]
+fn an_object_that_others_wait_for_is_reported_once() {
+    let stage = Stage::new();
+    let mut web = stage.deployment();
+    web["metadata"]["annotations"] = json!({"kapp.k14s.io/change-group": "g.example.com/web"});
+    let after = json!({"kapp.k14s.io/change-rule": "upsert after upserting g.example.com/web"});
+    stage.write(&[&web, &stage.config_map("after", after)]);
+    for flags in [&["--wait-timeout=1s"][..], &["--wait-resource-timeout=1s"]] {
+        let output = stage.deploy(&[flags, &["--keep-going", "-o", "json"]].concat()).run();
+        let report = output.code(5).report();
+        assert_eq!(report["errors"].as_array().map(Vec::len), Some(1), "{}", report["errors"]);
+        assert!(
+            report["errors"][0]["message"].as_str().is_some_and(|it| it.contains("deployment.apps/web")),
+            "{report}"
+        );
+    }
+}

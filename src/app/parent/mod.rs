@@ -18,7 +18,7 @@ use super::parts::Parts;
 use crate::resource::Live;
 
 pub use lock::holder;
-pub use read::{app_of, app_without_label};
+pub use read::{app_of, app_without_label, is_of_gantry};
 pub use write::write;
 
 /// The label that makes an object the parent of an ApplySet.

@@ -40,8 +40,12 @@ fn named_by(config_map: &ConfigMap) -> Option<App> {
     Some(App { name: name.to_owned(), namespace: namespace.clone()? })
 }
 
-/// Whether gantry wrote a ConfigMap, as its annotation or its data says.
-fn is_of_gantry(record: &ConfigMap) -> bool {
+/// Whether gantry wrote a ConfigMap as the record of an app, as its annotation or its data says.
+pub fn is_of_gantry(json: &str) -> bool {
+    ConfigMap::parse(json).is_ok_and(|record| is_ours(&record))
+}
+
+fn is_ours(record: &ConfigMap) -> bool {
     let is_annotated = record.annotation(TOOLING).is_some_and(|tooling| tooling.starts_with("gantry/"));
     let has = |key: &&str| record.value(key).is_some() || record.is_binary(key);
     is_annotated || has(&LAST) && inventory::KEYS.iter().any(has)
@@ -110,8 +114,7 @@ impl Parent {
     /// # Errors
     /// It cannot be read.
     pub async fn unlabelled(app: &App, target: &Target) -> Result<Option<Live>> {
-        let is_ours = |live: &Live| ConfigMap::parse(&live.raw.json()).is_ok_and(|record| is_of_gantry(&record));
-        Ok(Self::live(app, target).await?.filter(is_ours))
+        Ok(Self::live(app, target).await?.filter(|live| is_of_gantry(&live.raw.json())))
     }
 
     async fn live(app: &App, target: &Target) -> Result<Option<Live>> {
@@ -188,7 +191,7 @@ impl Parent {
         let id = app.id();
         if record.label(ID_LABEL) != Some(&id) {
             let is = record.label(ID_LABEL).map_or("missing".to_owned(), |label| format!("{label:?}"));
-            let help = match is_of_gantry(&record) {
+            let help = match is_ours(&record) {
                 true => format!(
                     "if it is the record of this app, restore the label: kubectl label {parent} --overwrite {ID_LABEL}={id}; if it \
                      is a copy of another app's record, delete it"
@@ -201,7 +204,7 @@ impl Parent {
             tooling if tooling.starts_with("gantry/") => {}
             "" => {
                 let restore = format!("kubectl annotate {parent} --overwrite {TOOLING}={OUR_TOOLING}");
-                let help = match is_of_gantry(&record) {
+                let help = match is_ours(&record) {
                     true => {
                         format!("gantry wrote its data, so restore the annotation: {restore}; or begin a new inventory")
                     }

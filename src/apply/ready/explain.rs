@@ -71,6 +71,7 @@ impl Wait<'_> {
             .chain(late.iter().map(|one| (one, self.timeout)));
         let late = late.map(|(one, limit)| not_in_time(one, limit, &pods(one).unwrap_or_default()));
         let said = said.chain(late).zip(logs);
+        waited.reported.extend(unready().map(|one| one.awaited.index));
         waited.unready = said.map(|(problem, log)| Problem { log: log.map(Box::new), ..problem }).collect();
     }
 

@@ -22,15 +22,10 @@ use super::takeover;
 use super::transport::Transport;
 use crate::cluster::{Apply, ApplyError, FieldConflict, Lacking, Operation, Pin};
 use crate::problem::Problem;
-use crate::resource::{Live, RawObject, Resource};
+use crate::resource::{Live, RawObject, Resource, SERVER_METADATA};
 
 /// Revision 1 of etcd is its empty state; every object is written at a later revision.
 const NO_RESOURCE_VERSION: &str = "1";
-
-/// The fields that the server sets and never takes from a manifest. `kubectl get -o yaml` prints them anyway. With
-/// managedFields every apply is refused, and uid and resourceVersion would override the pin.
-const SERVER_SET_FIELDS: [&str; 6] =
-    ["managedFields", "uid", "resourceVersion", "creationTimestamp", "generation", "selfLink"];
 
 /// How long the server can still use the state before a CRD was written: it picks up new schemas a moment after it
 /// stored them, and the other API servers of the cluster a moment later.
@@ -161,7 +156,9 @@ fn metadata(written: &RawValue, namespace: Option<&str>, pin: &Pin) -> Option<St
     let members: Members<'_> = serde_json::from_str(written.get()).ok()?;
     let mut metadata = String::from("{");
     for (key, value) in &members.0 {
-        if !SERVER_SET_FIELDS.contains(&key.as_ref()) {
+        // With managedFields every apply is refused, uid and resourceVersion would override the pin, and with a
+        // deletionTimestamp the object would be deleted as soon as it is created.
+        if !SERVER_METADATA.contains(&key.as_ref()) {
             push_member(&mut metadata, key, value.get());
         }
     }

@@ -10,17 +10,17 @@ use crate::crd::Crd;
 use crate::olm::cluster_catalog::GROUP;
 use crate::olm::cluster_extension::{self, OWNER_KIND, OWNER_NAME};
 use crate::plan::removal::Removal;
-use crate::preflight::{CouldNotCheck, Found, Violation};
+use crate::preflight::{CouldNotCheck, Found, Notices, Violation};
 use crate::resource::Resource;
 use crate::text::count;
 
 /// The page size when CRDs are listed: some are as large as a megabyte.
 const PAGE: u32 = 20;
 
-pub async fn check(deletions: &Deletions<'_>) -> Found {
+pub async fn check(deletions: &Deletions<'_>, ignores_failing_apis: bool, notices: &Notices) -> Found {
     let mut found = Found::default();
     for removal in deletions.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
-        match of_crd(deletions, removal).await {
+        match of_crd(deletions, removal, ignores_failing_apis, notices).await {
             Ok(violation) => found.violations.extend(violation),
             Err(error) => found.unchecked.push(error),
         }
@@ -75,7 +75,12 @@ async fn of_extension(deletions: &Deletions<'_>, removal: &Removal) -> Result<Op
     Ok(Some(violation(&EXTENSION_OBJECTS, removal, message, help)))
 }
 
-async fn of_crd(deletions: &Deletions<'_>, removal: &Removal) -> Result<Option<Violation>, CouldNotCheck> {
+async fn of_crd(
+    deletions: &Deletions<'_>,
+    removal: &Removal,
+    ignores_failing_apis: bool,
+    notices: &Notices,
+) -> Result<Option<Violation>, CouldNotCheck> {
     let Some(live) = deletions.read(&removal.resource, &removal.object).await? else { return Ok(None) };
     let unreadable = |why: String| CouldNotCheck {
         message: format!("{} cannot be read as a CRD: {why}", removal.object),
@@ -86,7 +91,28 @@ async fn of_crd(deletions: &Deletions<'_>, removal: &Removal) -> Result<Option<V
     let Some(resource) = crd.resources().next() else {
         return Err(unreadable("it serves no version, so its objects cannot be listed".into()));
     };
-    let objects = objects(deletions, &resource).await?;
+    let objects = match objects(deletions, &resource).await {
+        Ok(objects) => objects,
+        Err(error) => match down(deletions, &resource).await {
+            None => return Err(error),
+            Some(api_service) if ignores_failing_apis => {
+                let object = &removal.object;
+                notices.add(format!(
+                    "{object} is deleted, although its objects are unknown: {api_service} does not answer"
+                ));
+                return Ok(None);
+            }
+            Some(api_service) => {
+                let message = format!("it is unknown which objects {} has: {api_service} does not answer", crd.name);
+                let help = format!(
+                    "repair the APIService, or delete it if a CRD defines its API; {}; or delete the CRD with all \
+                     objects that it has: --ignore-failing-api-services",
+                    deletions.without_deleting()
+                );
+                return Err(CouldNotCheck { message, help: Some(help) });
+            }
+        },
+    };
     let number: usize = objects.values().map(Vec::len).sum();
     if number == 0 {
         return Ok(None);
@@ -102,6 +128,13 @@ async fn of_crd(deletions: &Deletions<'_>, removal: &Removal) -> Result<Option<V
         resource.group
     );
     Ok(Some(violation(&CRD_OBJECTS, removal, message, help)))
+}
+
+/// The APIService because of which the objects of a kind cannot be listed.
+async fn down(deletions: &Deletions<'_>, resource: &Resource) -> Option<String> {
+    let name = format!("{}.{}", resource.version, resource.group);
+    let failing = deletions.failing().await.ok()?;
+    failing.contains(&name).then(|| format!("apiservice.apiregistration.k8s.io/{name}"))
 }
 
 /// The names of the objects of a kind that the deploy does not delete explicitly, by namespace.

@@ -30,6 +30,7 @@ use crate::plan::removal::Removal;
 use crate::plan::{ObjectLookup, Plan};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, RawObject, Resource};
+use crate::text::sanitize;
 
 pub const NAME: &str = "DeletionSafety";
 
@@ -73,7 +74,7 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     // The contents of an object are lost even if it is created again.
     let deletions = Deletions::new(plan.deleted(), target, plan.deletes_app);
     let mut found = Found::default();
-    found.extend(crds::check(&deletions).await);
+    found.extend(crds::check(&deletions, plan.ignores_failing_apis, context.notices).await);
     found.extend(namespaces::check(&deletions, plan.ignores_failing_apis, context.notices).await);
     found.extend(volumes::check(&deletions).await);
     let removed = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
@@ -123,6 +124,23 @@ impl<'a> Deletions<'a> {
         let message = format!("it is unknown what else the deletion would delete: {what}: {message}");
         let others = problem.and_then(|problem| problem.help.as_ref()).map(|help| format!("{help}; or "));
         CouldNotCheck { message, help: Some(format!("{}{}", others.unwrap_or_default(), self.without_deleting())) }
+    }
+
+    /// The APIServices of aggregated APIs that do not answer. What they store is unknown, and no namespace deletion
+    /// finishes until they answer.
+    async fn failing(&self) -> Result<Vec<String>, CouldNotCheck> {
+        let gather = |names: &mut Vec<String>, json: &str| {
+            let Ok(object) = serde_json::from_str::<Value>(json) else { return };
+            let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+            let is_available = conditions
+                .filter(|condition| condition["type"] == "Available")
+                .any(|condition| condition["status"] == "True");
+            if object["spec"]["service"].is_object() && !is_available {
+                names.extend(object["metadata"]["name"].as_str().map(|name| sanitize(name).into_owned()));
+            }
+        };
+        let resource = Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false);
+        Ok(self.list(&resource, None, gather).await?.unwrap_or_default())
     }
 
     /// The deleted objects of one kind.

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt};
-use serde_json::Value;
 
 use super::rules::NAMESPACE_OBJECTS;
 use super::{Deletions, Named, some, violation};
 use crate::plan::removal::Removal;
 use crate::preflight::{CouldNotCheck, Found, Notices, Violation};
 use crate::resource::Resource;
-use crate::text::{count, sanitize};
+use crate::text::count;
 
 /// How many lists are read at the same time.
 const AT_ONCE: usize = 8;
@@ -44,7 +43,7 @@ pub async fn check(deletions: &Deletions<'_>, ignores_failing_apis: bool, notice
         }
     };
     if !ignores_failing_apis {
-        match failing(deletions).await {
+        match deletions.failing().await {
             Ok(failing) => found.unchecked.extend(unknown(deletions, &failing)),
             // APIServices are only reported if the user may list them.
             Err(error) => notices.add(error.message),
@@ -60,23 +59,6 @@ pub async fn check(deletions: &Deletions<'_>, ignores_failing_apis: bool, notice
     found
 }
 
-/// The APIServices of aggregated APIs that do not answer. What they store is unknown, and no namespace deletion
-/// finishes until they answer.
-async fn failing(deletions: &Deletions<'_>) -> Result<Vec<String>, CouldNotCheck> {
-    let gather = |names: &mut Vec<String>, json: &str| {
-        let Ok(object) = serde_json::from_str::<Value>(json) else { return };
-        let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-        let is_available = conditions
-            .filter(|condition| condition["type"] == "Available")
-            .any(|condition| condition["status"] == "True");
-        if object["spec"]["service"].is_object() && !is_available {
-            names.extend(object["metadata"]["name"].as_str().map(|name| sanitize(name).into_owned()));
-        }
-    };
-    let resource = Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false);
-    Ok(deletions.list(&resource, None, gather).await?.unwrap_or_default())
-}
-
 fn unknown(deletions: &Deletions<'_>, failing: &[String]) -> Option<CouldNotCheck> {
     let [first, others @ ..] = failing else { return None };
     let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
@@ -85,11 +67,8 @@ fn unknown(deletions: &Deletions<'_>, failing: &[String]) -> Option<CouldNotChec
          answer, and the API server does not finish deleting a namespace until it does"
     );
     let nothing = deletions.without_deleting();
-    let ignoring = match deletions.deletes_app {
-        true => "ignoreFailingApiServices: true in the configuration",
-        false => "--ignore-failing-api-services",
-    };
-    let help = format!("repair or delete the APIService; {nothing}; or ignore such APIs: {ignoring}");
+    let help =
+        format!("repair or delete the APIService; {nothing}; or ignore such APIs: --ignore-failing-api-services");
     Some(CouldNotCheck { message, help: Some(help) })
 }
 

@@ -90,15 +90,7 @@ pub async fn open(
     known: Known,
 ) -> Result<Option<Managed>> {
     let Use { writes, asks, confirmed, deletes } = use_of;
-    let Some(name) = &settings.app else {
-        return match flags.from_kapp {
-            Some(_) => {
-                let problem = Problem::new("--from-kapp needs the app that takes over the objects, and none is named");
-                Err(Error::usage(problem.help("name the app: --app=NAME")))
-            }
-            None => Ok(None),
-        };
-    };
+    let Some(name) = &settings.app else { return Ok(None) };
     if flags.prune == Some(PruneFlag::Kapp) && flags.from_kapp.is_none() {
         let problem = Problem::new("--prune=kapp requires an app of kapp to take over, and none is named");
         return Err(Error::usage(problem.help("name it with --from-kapp, or use --prune=yes")));

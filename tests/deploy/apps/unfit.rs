@@ -52,7 +52,7 @@ impl Shop {
     }
 }
 
-trait Says {
+pub(super) trait Says {
     /// Errors of a deploy stand in its report, and all are broken into lines.
     fn says(&self, what: &str) -> &Self;
 }

@@ -1,0 +1,75 @@
+//! Command lines that cannot be meant as they are.
+
+use std::path::PathBuf;
+
+use crate::support::{Bed, Gantry, Output};
+
+fn run(bed: &Bed, arguments: &[&str]) -> Output {
+    // Usage errors are found before any request.
+    bed.gantry(PathBuf::from("none"), arguments).run()
+}
+
+#[test]
+fn flags_that_mean_nothing_without_an_app_need_one() {
+    let bed = Bed::new();
+    bed.write("manifests.yaml", &bed.config_map("a", "1"));
+    let flags = [
+        "--prune=yes",
+        "--prune=kapp",
+        "--prune-max=3",
+        "--prune-adopted",
+        "--take-over-app",
+        "--break-lock",
+        "--app-namespace=x",
+        "--from-kapp",
+    ];
+    for flag in flags {
+        let name = flag.split('=').next().expect("a name");
+        for command in ["deploy", "check", "diff"] {
+            let arguments = [command, "-f", "manifests.yaml", flag];
+            run(&bed, &arguments).code(2).stderr_contains(name).stderr_contains("--app=NAME");
+            // With an app they get as far as the cluster.
+            let of_app = run(&bed, &[&arguments[..], &["-a", "shop"]].concat());
+            of_app.contains_nowhere("--app=NAME");
+        }
+    }
+    for flag in ["--prune=no", "--prune=ask"] {
+        run(&bed, &["check", "-f", "manifests.yaml", flag]).contains_nowhere("--app=NAME");
+    }
+    // The configuration can name the app, too.
+    bed.write("gantry.yaml", "{apiVersion: gantry.dev/v1alpha1, kind: Config, app: shop}");
+    run(&bed, &["check", "-f", "manifests.yaml", "--prune=yes"]).contains_nowhere("--app=NAME");
+}
+
+#[test]
+fn what_replaces_a_flag_of_kapp_is_named_and_nothing_that_is_spelled_alike() {
+    let bed = Bed::new();
+    let tips = [
+        ("--prev-app=x", "gantry apps rename -a OLD --to NEW"),
+        ("--warnings", "warnings of the API server are always shown"),
+        ("--allow-ns=x", "a Role limits where a deploy may write"),
+        ("--allow-cluster", "a Role limits where a deploy may write"),
+        ("--allow-check=x", "choose the checks with --preflight"),
+        ("--labels=a=b", "set additionalLabels in the configuration"),
+        ("--metadata-file-output=x", "use -o json=FILE"),
+        ("--kubeconfig-context=x", "use --context"),
+        ("--diff-run", "use gantry check"),
+    ];
+    for (flag, tip) in tips {
+        let output = run(&bed, &["deploy", "-f", "x", flag]);
+        output.code(2).stderr_contains("unexpected argument").stderr_contains(tip);
+        output.stderr_contains("Usage: gantry deploy ").contains_nowhere("similar");
+    }
+    // No flag of gantry that deletes, writes more or checks less is guessed.
+    for flag in ["--prune-adapted", "--take-over-apps", "--warn-onl", "--force-conflict", "--allow-exe", "--yess"] {
+        let output = run(&bed, &["deploy", "-f", "x", flag]);
+        output.code(2).stderr_contains("unexpected argument").stderr_contains("Usage: gantry deploy ");
+        output.contains_nowhere("similar");
+    }
+    run(&bed, &["deploy", "-f", "x", "--namespce=x"]).code(2).stderr_contains("'--namespace'");
+    let commands = [("version", "gantry --version"), ("ls", "gantry apps"), ("rename", "gantry apps rename")];
+    for (command, tip) in commands {
+        run(&bed, &[command]).code(2).stderr_contains("unrecognized subcommand").stderr_contains(tip);
+    }
+    Gantry::new().args(["chek"]).run().code(2).stderr_contains("'check'");
+}
