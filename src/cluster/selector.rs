@@ -44,11 +44,14 @@ impl Selector {
         let mut requirements = Vec::new();
         for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
             let value = value.as_str().unwrap_or_default().to_owned();
+            refuse_label(key, std::iter::once(value.as_str()))?;
             requirements.push(Requirement { key: key.clone(), test: Test::In(BTreeSet::from([value])) });
         }
         for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
             let values = expression["values"].as_array().into_iter().flatten();
             let values: BTreeSet<String> = values.filter_map(Value::as_str).map(str::to_owned).collect();
+            let key = expression["key"].as_str().unwrap_or_default();
+            let in_order = expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str);
             let (is_empty, operator) = (values.is_empty(), expression["operator"].as_str().unwrap_or_default());
             let test = match operator {
                 "In" | "NotIn" if is_empty => {
@@ -67,7 +70,8 @@ impl Selector {
                 "DoesNotExist" => Test::Absent,
                 _ => return Err(format!("{} is not a valid label selector operator", quote(operator))),
             };
-            requirements.push(Requirement { key: expression["key"].as_str().unwrap_or_default().to_owned(), test });
+            refuse_label(key, in_order)?;
+            requirements.push(Requirement { key: key.to_owned(), test });
         }
         Ok(Selector(requirements))
     }
@@ -257,6 +261,20 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// The errors of a key and of its values, in the words of the API machinery (`NewRequirement`).
+fn refuse_label<'v>(key: &str, values: impl Iterator<Item = &'v str>) -> Result<(), String> {
+    let of_key = refuse("key", key, &names::qualified(key));
+    let of_values = values
+        .enumerate()
+        .map(|(index, value)| refuse(&format!("values[{index}][{key}]"), value, &names::label_value(value)));
+    let wrong: Vec<String> = std::iter::once(of_key).chain(of_values).filter_map(Result::err).collect();
+    match wrong.as_slice() {
+        [] => Ok(()),
+        [one] => Err(one.clone()),
+        many => Err(format!("[{}]", many.join(", "))),
+    }
+}
+
 fn refuse(path: &str, value: &str, reasons: &[String]) -> Result<(), String> {
     if reasons.is_empty() {
         return Ok(());
@@ -323,6 +341,27 @@ mod tests {
             assert!(!selects(selector, &labels), "{selector}");
         }
         assert!(selects("!a", &Value::Null) && !selects("a", &Value::Null));
+    }
+
+    #[test]
+    fn the_labels_of_a_selector_of_an_object_are_validated() {
+        let value = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
+            must start and end with an alphanumeric character";
+        let expression =
+            |key: &str, values: Value| json!({"matchExpressions": [{"key": key, "operator": "In", "values": values}]});
+        for (selector, starts) in [
+            (expression("name", json!(["&v"])), format!("values[0][name]: Invalid value: \"&v\": {value}")),
+            (json!({"matchLabels": {"name": "&v"}}), format!("values[0][name]: Invalid value: \"&v\": {value}")),
+            (expression("bad key!", json!(["v"])), "key: Invalid value: \"bad key!\": name part must".to_owned()),
+            (expression("", json!(["v"])), "key: Invalid value: \"\": name part must be non-empty".to_owned()),
+            (expression("a/b/c", json!(["v"])), "key: Invalid value: \"a/b/c\": a qualified name must".to_owned()),
+            (expression("-", json!(["v", "-"])), "[key: Invalid value: \"-\": name part must".to_owned()),
+            (json!({"matchExpressions": [{"key": "", "operator": "Exists"}]}), "key: Invalid value: \"\"".to_owned()),
+        ] {
+            let said = Selector::of_object(&selector).expect_err("it is refused");
+            assert!(said.starts_with(&starts), "{selector}: {said}");
+        }
+        assert!(Selector::of_object(&expression("a.io/b", json!(["", "v"]))).is_ok());
     }
 
     #[test]

@@ -54,6 +54,29 @@ fn string() -> Value {
 }
 
 #[test]
+fn a_new_scale_subresource_is_an_error_only_if_an_object_has_a_number_that_it_refuses() {
+    let bed = Samples::new();
+    let live = bed.one_version(fields(json!({"replicas": {"type": "integer"}})));
+    bed.live(&live);
+    create(&bed, "hand", "two", &json!({"replicas": 2}));
+    create(&bed, "hand", "none", &json!({}));
+    let mut desired = live;
+    desired["spec"]["versions"][0]["subresources"] =
+        json!({"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}});
+    let found = || {
+        let (severity, rule, evidence) = only(&json_of(&[&desired]));
+        assert_eq!(rule, "ScaleFieldRestricted");
+        (severity, text(&evidence["message"]))
+    };
+    let none =
+        "0 of 2 objects have a value of spec.replicas that v1 refuses or changes; they are written by hand (2 objects)";
+    assert_eq!(found(), ("warning".to_owned(), none.to_owned()));
+    create(&bed, "hand", "less", &json!({"replicas": -1}));
+    let one = "1 of 3 objects has a value of spec.replicas that v1 refuses or changes; written by hand (1 object)";
+    assert_eq!(found(), ("error".to_owned(), one.to_owned()));
+}
+
+#[test]
 fn a_removed_field_that_no_object_sets_is_a_warning_and_the_deploy_goes_on() {
     let bed = Samples::new();
     bed.live(&bed.one_version(fields(json!({"size": string(), "legacy": string()}))));

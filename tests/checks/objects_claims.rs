@@ -130,6 +130,15 @@ fn claims() -> Vec<Claim> {
             TOUCHED,
             [true, true, false, false],
         ),
+        // A bound that the format cannot represent refuses every number.
+        claim(
+            with(json!({"type": "integer", "format": "int32", "maximum": 10})),
+            with(json!({"type": "integer", "format": "int32", "maximum": 3_000_000_000_u32})),
+            json!({"x": 5}),
+            json!({"x": 6}),
+            TOUCHED,
+            [true, true, false, false],
+        ),
         // A value that exists in the object and is unchanged in the schema counts as not touched.
         claim(
             nested(json!({})),
@@ -265,6 +274,71 @@ fn a_scale_subresource_is_held_against_the_numbers_that_exist() {
     let touch = |name: &str| cp.patch(&bed.path(name), &json!({"metadata": {"labels": {"a": name}}})).0;
     eventually("the subresource is in force", || (touch("less") == 422).then_some(()));
     assert_eq!(["fits", "part"].map(touch), [200, 422]);
+}
+
+/// A default that the scale subresource refuses, in a field that it has always read.
+#[test]
+fn a_default_that_the_scale_subresource_refuses_blocks_every_update() {
+    let cp = control_plane();
+    let bed = Samples::new();
+    let crd = |replicas: Value| {
+        let mut crd = bed.one_version(fields(json!({"replicas": replicas})));
+        crd["spec"]["versions"][0]["subresources"] =
+            json!({"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}});
+        crd
+    };
+    bed.live(&crd(json!({"type": "integer"})));
+    bed.create("none", &json!({}));
+    bed.create("one", &json!({"replicas": 1}));
+    let desired = crd(json!({"type": "integer", "default": -1}));
+    let report = bed.json(&desired);
+    let of = |rule: &str| ((rule.to_owned(), "spec.replicas".to_owned()), names(["none"]));
+    let expected = [of("ExistingObjectDefaultedDifferently"), of("ExistingObjectRefusedOnUpdate")];
+    assert_eq!(affected(&report), BTreeMap::from(expected));
+
+    bed.live(&desired);
+    let touch = |name: &str| cp.patch(&bed.path(name), &json!({"metadata": {"labels": {"a": name}}})).0;
+    eventually("the default is in force", || (touch("none") == 422).then_some(()));
+    assert_eq!(touch("one"), 200);
+}
+
+/// Lists of objects or lists that become a set: only server-side apply refuses them.
+#[test]
+fn a_set_of_objects_blocks_every_server_side_apply() {
+    let cp = control_plane();
+    let bed = Samples::new();
+    let spec = |list_type: &str| {
+        let list =
+            |items: Value| json!({"type": "array", "maxItems": 1, "x-kubernetes-list-type": list_type, "items": items});
+        fields(json!({
+            "objects": list(json!({"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"a": {"type": "string"}}})),
+            "any": list(json!({"x-kubernetes-preserve-unknown-fields": true})),
+            "texts": list(json!({"type": "string"})),
+        }))
+    };
+    bed.live(&bed.one_version(spec("atomic")));
+    bed.create("object", &json!({"objects": [{"a": "b"}]}));
+    bed.create("list", &json!({"any": [["a"]]}));
+    bed.create("text", &json!({"any": ["a"], "texts": ["a"]}));
+    let desired = bed.one_version(spec("set"));
+    let report = bed.json(&desired);
+    let of = |path: &str, name: &str| (("ExistingObjectRefusedOnUpdate".to_owned(), path.to_owned()), names([name]));
+    assert_eq!(affected(&report), BTreeMap::from([of("spec.any", "list"), of("spec.objects", "object")]));
+    for finding in findings(&report) {
+        assert!(text(&finding["message"]).contains("refused on any server-side apply"), "{finding}");
+    }
+
+    bed.live(&desired);
+    let label = |name: &str| {
+        let mut object = bed.object(name, &json!({}));
+        object.as_object_mut().expect("an object").remove("spec");
+        object["metadata"]["labels"] = json!({"a": name});
+        cp.server_side_apply(&bed.path(name), "label", &object).0
+    };
+    eventually("the set is in force", || (label("object") == 500).then_some(()));
+    assert_eq!(["list", "text"].map(label), [500, 200]);
+    let patch = |name: &str| cp.patch(&bed.path(name), &json!({"metadata": {"labels": {"b": name}}})).0;
+    assert_eq!(["object", "list"].map(patch), [200, 200], "other writes are not refused");
 }
 
 /// A field that becomes an embedded resource: its metadata is decoded into a fixed form, or cannot be decoded.

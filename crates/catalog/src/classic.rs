@@ -27,12 +27,25 @@ pub fn chain(channel: &Channel) -> Vec<&Entry> {
     found
 }
 
+/// The ClusterServiceVersion that a Subscription has installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Current<'a> {
+    /// Its name, which is that of its bundle.
+    pub name: &'a str,
+    /// Its own version. OLM compares this one with a `skipRange`, so the catalog need not have the bundle any more.
+    /// `None` if it is unknown; then the version in the catalog counts.
+    pub version: Option<&'a Version>,
+}
+
 /// The bundle that a Subscription to a channel installs next: an update of the installed bundle, or the head if none is
 /// installed. `None` if there is no update or nothing to install.
-pub fn next<'a>(package: &'a Package, channel: &'a Channel, installed: Option<&str>) -> Option<&'a str> {
+pub fn next<'a>(package: &'a Package, channel: &'a Channel, installed: Option<Current<'_>>) -> Option<&'a str> {
     let chain = chain(channel);
-    let Some(installed) = installed else { return chain.first().map(|head| head.name.as_str()) };
-    let version = package.bundles.get(installed).and_then(|bundle| bundle.version().ok()).map(|found| found.version);
+    let Some(Current { name: installed, version }) = installed else {
+        return chain.first().map(|head| head.name.as_str());
+    };
+    let of_catalog = || package.bundles.get(installed).and_then(|bundle| bundle.version().ok());
+    let version = version.cloned().or_else(|| of_catalog().map(|found| found.version));
     let is_edge = |entry: &&&Entry| {
         entry.replaces == installed
             || entry.skips.iter().any(|skipped| skipped == installed)

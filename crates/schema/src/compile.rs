@@ -241,13 +241,9 @@ impl<'a> Compiler<'a> {
         format: Option<&str>,
     ) -> Result<Option<Box<NumberRules>>, CompileError> {
         let rules = NumberRules {
-            range: match (types, format) {
-                (Types::One(Type::Integer), Some("int32")) => Range::Int32,
-                (Types::One(Type::Integer), Some("int64")) => Range::Int64,
-                (Types::One(Type::Integer), _) => Range::Integer,
-                (Types::One(Type::Number), Some("float")) => Range::Float,
-                (Types::One(Type::Number), Some("double")) => Range::Double,
-                (Types::One(Type::Number), _) => Range::Number,
+            range: match types {
+                Types::One(Type::Integer) => Range::of(Some("integer"), format),
+                Types::One(Type::Number) => Range::of(Some("number"), format),
                 _ => Range::Any,
             },
             multiple_of: self.float(map, "multipleOf")?,

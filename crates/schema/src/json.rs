@@ -91,8 +91,9 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// The number, if it is one.
     #[expect(clippy::cast_precision_loss, reason = "the API itself holds bounds as float64")]
-    fn number(&self) -> Option<f64> {
+    pub fn number(&self) -> Option<f64> {
         match self {
             Json::Int(int) => Some(*int as f64),
             Json::Float(float) => Some(*float),

@@ -72,7 +72,7 @@ pub mod typed;
 
 pub use compile::CompileError;
 pub use error::{FieldError, Kind, RefusedBy, Undecided};
-pub use number::as_stored;
+pub use number::{as_stored, can_be_bound};
 pub use prune::{Defaulted, Pruned};
 pub use re2::Patterns;
 pub use rules::{CompileRules, NoEngine, Rules, Verdict};

@@ -26,6 +26,19 @@ pub enum Range {
 }
 
 impl Range {
+    /// The range of a node with this type and format.
+    pub fn of(kind: Option<&str>, format: Option<&str>) -> Self {
+        match (kind, format) {
+            (Some("integer"), Some("int32")) => Self::Int32,
+            (Some("integer"), Some("int64")) => Self::Int64,
+            (Some("integer"), _) => Self::Integer,
+            (Some("number"), Some("float")) => Self::Float,
+            (Some("number"), Some("double")) => Self::Double,
+            (Some("number"), _) => Self::Number,
+            _ => Self::Any,
+        }
+    }
+
     fn contains(self, value: Num) -> bool {
         match self {
             Self::Any | Self::Number | Self::Double => true,
@@ -57,6 +70,12 @@ pub struct NumberRules {
     pub exclusive_maximum: bool,
     pub minimum: Option<f64>,
     pub exclusive_minimum: bool,
+}
+
+/// Whether a value of this type and format can equal a bound (`minimum`, `maximum` or `multipleOf`). If not, the server
+/// refuses every number there, whatever the bound is.
+pub fn can_be_bound(kind: Option<&str>, format: Option<&str>, bound: f64) -> bool {
+    Range::of(kind, format).contains(Num::Float(bound))
 }
 
 /// Whether a float counts as an integer: within a tolerance of 1e-9, and not beyond 2^53.
@@ -212,6 +231,26 @@ mod tests {
             assert_eq!(is_integral(f), integral, "{f}");
         }
         assert!(is_integral(1.0 / 0.1 * 0.3));
+    }
+
+    #[test]
+    fn a_bound_beyond_the_type_refuses_every_number() {
+        for (kind, format, bound, fits) in [
+            ("integer", Some("int32"), 3e9, false),
+            ("integer", Some("int32"), -2_147_483_648.0, true),
+            ("integer", None, 0.5, false),
+            ("integer", Some("int64"), 3e9, true),
+            ("integer", Some("int64"), 7.5, false),
+            ("number", Some("float"), 1e300, false),
+            ("number", None, 1e300, true),
+            ("string", None, 0.5, true),
+        ] {
+            assert_eq!(can_be_bound(Some(kind), format, bound), fits, "{kind} {format:?} {bound}");
+            let rules =
+                NumberRules { range: Range::of(Some(kind), format), maximum: Some(bound), ..NumberRules::default() };
+            let said = broken(rules, Num::Int(-2_147_483_648));
+            assert_eq!(said.iter().any(|text| text.contains("boundary")), !fits, "{said:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! These errors are never ratcheted. A missing field is valid.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::error::{FieldError, Kind, RefusedBy};
 use super::gotext;
@@ -44,6 +44,20 @@ impl Scale {
         }
     }
 
+    /// The paths that `other` does not have in the same role, and those into a field of the object of which `changes`
+    /// says that its schema changes: a new default there can be a value that the scale subresource refuses.
+    pub fn to_check_beside(&self, other: &Scale, changes: impl Fn(&str) -> bool) -> Self {
+        let check = |own: &Option<String>, other: &Option<String>| {
+            let is_changed = |path: &String| steps(path).next().is_some_and(&changes);
+            own.clone().filter(|path| Some(path) != other.as_ref() || is_changed(path))
+        };
+        Self {
+            spec_replicas: check(&self.spec_replicas, &other.spec_replicas),
+            status_replicas: check(&self.status_replicas, &other.status_replicas),
+            label_selector: check(&self.label_selector, &other.label_selector),
+        }
+    }
+
     /// The paths that `other` has in the same role.
     pub fn common(&self, other: &Scale) -> Self {
         let same = |own: &Option<String>, other: &Option<String>| own.clone().filter(|_| own == other);
@@ -63,17 +77,36 @@ impl Scale {
             if node.get("type").and_then(Value::as_str) != Some("integer") {
                 continue;
             }
-            let bound = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
-            if bound("minimum").is_none_or(|least| least < 0.0) {
-                node.insert("minimum".to_owned(), 0.into());
-                node.shift_remove("exclusiveMinimum");
-            }
-            let bound = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
-            if bound("maximum").is_none_or(|most| most > f64::from(i32::MAX)) {
-                node.insert("maximum".to_owned(), i32::MAX.into());
-                node.shift_remove("exclusiveMaximum");
+            bound(node);
+        }
+    }
+
+    /// Restricts a schema to the values that the scale subresource accepts, of any type: unlike [`Scale::tighten`], for
+    /// a subresource that objects did not have to satisfy until now.
+    pub fn require(&self, schema: &mut Value) {
+        let paths = [(&self.spec_replicas, "integer"), (&self.status_replicas, "integer")];
+        for (path, wanted) in paths.into_iter().chain([(&self.label_selector, "string")]) {
+            let Some((path, node)) = path.as_ref().zip(schema.as_object_mut()) else { continue };
+            let steps: Vec<&str> = steps(path).collect();
+            if let Some((first, rest)) = steps.split_first() {
+                require_below(node, first, rest, wanted);
             }
         }
+    }
+
+    /// The nodes of a schema that can have values which the scale subresource refuses: the role of each path
+    /// (`specReplicasPath`), and the steps to the node. The opposite is not certain: rules of the schema can exclude
+    /// such values.
+    pub fn unbounded(&self, schema: &Value) -> Vec<(&'static str, Vec<Step>)> {
+        let paths = [
+            ("specReplicasPath", &self.spec_replicas, "integer"),
+            ("statusReplicasPath", &self.status_replicas, "integer"),
+            ("labelSelectorPath", &self.label_selector, "string"),
+        ];
+        let of_path = |(role, path, wanted): (&'static str, &Option<String>, &str)| {
+            Some((role, unbounded_at(schema, path.as_deref()?, wanted)?))
+        };
+        paths.into_iter().filter_map(of_path).collect()
     }
 
     /// Whether there are no paths.
@@ -100,6 +133,93 @@ impl Scale {
         }
         errors
     }
+}
+
+/// Adds the bounds that the scale subresource imposes on an integer.
+fn bound(node: &mut Map<String, Value>) {
+    let least = node.get("minimum").and_then(Value::as_f64);
+    if least.is_none_or(|least| least < 0.0) {
+        node.insert("minimum".to_owned(), 0.into());
+        node.shift_remove("exclusiveMinimum");
+    }
+    let most = node.get("maximum").and_then(Value::as_f64);
+    if most.is_none_or(|most| most > f64::from(i32::MAX)) {
+        node.insert("maximum".to_owned(), i32::MAX.into());
+        node.shift_remove("exclusiveMaximum");
+    }
+}
+
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+
+fn is_true(node: &Map<String, Value>, keyword: &str) -> bool {
+    node.get(keyword) == Some(&Value::Bool(true))
+}
+
+fn type_of(node: &Map<String, Value>) -> Option<&str> {
+    node.get("type").and_then(Value::as_str).filter(|name| !name.is_empty())
+}
+
+/// Restricts the field `step` of this node, and what is below it, to what the scale subresource accepts.
+fn require_below(node: &mut Map<String, Value>, step: &str, rest: &[&str], wanted: &str) {
+    let is_kept = is_true(node, PRESERVE) || is_true(node, "additionalProperties");
+    let known = node.get("properties").and_then(|fields| fields.get(step));
+    let entry = || node.get("additionalProperties").filter(|entry| entry.is_object());
+    let any = || is_kept.then(|| json!({PRESERVE: true, "nullable": true}));
+    // A field that the server prunes has no value.
+    let Some(mut field) = known.or_else(entry).cloned().or_else(any) else { return };
+    let Some(below) = field.as_object_mut() else { return };
+    match rest.split_first() {
+        Some((next, rest)) => {
+            let is_nullable = is_true(below, "nullable") || type_of(below).is_none();
+            match type_of(below) {
+                Some("object") => require_below(below, next, rest, wanted),
+                None if is_true(below, PRESERVE) => {
+                    below.insert("type".to_owned(), "object".into());
+                    require_below(below, next, rest, wanted);
+                }
+                _ => *below = Map::from_iter([("type".to_owned(), "object".into())]),
+            }
+            below.insert("nullable".to_owned(), is_nullable.into());
+        }
+        None => {
+            if type_of(below) != Some(wanted) {
+                *below = Map::from_iter([("type".to_owned(), wanted.into())]);
+            }
+            below.shift_remove("nullable");
+            if wanted == "integer" {
+                bound(below);
+            }
+        }
+    }
+    let fields = node.entry("properties").or_insert_with(|| json!({}));
+    if let Some(fields) = fields.as_object_mut() {
+        fields.insert(step.to_owned(), field);
+    }
+}
+
+/// The steps to the deepest described node on the path, unless every value there is one that is wanted.
+fn unbounded_at(schema: &Value, path: &str, wanted: &str) -> Option<Vec<Step>> {
+    let mut node = schema.as_object()?;
+    let mut at = Vec::new();
+    for (index, step) in steps(path).enumerate() {
+        if index > 0 && type_of(node) != Some("object") {
+            return Some(at);
+        }
+        let Some(field) = node.get("properties").and_then(|fields| fields.get(step)?.as_object()) else {
+            let entries = node.get("additionalProperties").is_some_and(|entries| *entries != Value::Bool(false));
+            return (is_true(node, PRESERVE) || entries).then_some(at);
+        };
+        at.extend(["properties".into(), step.into()]);
+        node = field;
+    }
+    let number = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
+    let is_bounded = || {
+        let is_small = node.get("format").and_then(Value::as_str) == Some("int32");
+        number("minimum").is_some_and(|least| least >= 0.0)
+            && (is_small || number("maximum").is_some_and(|most| most <= f64::from(i32::MAX)))
+    };
+    let fits = type_of(node) == Some(wanted) && !is_true(node, "nullable") && (wanted != "integer" || is_bounded());
+    (!fits).then_some(at)
 }
 
 fn check_replicas(object: &Value, path: &str) -> Option<FieldError> {
@@ -168,8 +288,6 @@ fn invalid(path: &str, wanted: &'static str, bad_value: Value, detail: String) -
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::super::Schema;
     use super::*;
 

@@ -79,6 +79,25 @@ pub fn unreadable(schema: &Value, object: &Value, duplicates: Duplicates) -> Vec
     walk.found
 }
 
+/// Whether a node is a list of type `set` whose items can be objects or lists. The server accepts such a schema, but
+/// server-side apply cannot parse such an item.
+pub fn is_set_of_structures(node: &Map<String, Value>) -> bool {
+    let items = node.get("items").and_then(Value::as_object);
+    node.get("x-kubernetes-list-type").and_then(Value::as_str) == Some("set")
+        && items.is_some_and(|items| match items.get("type").and_then(Value::as_str) {
+            None | Some("") => items.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)),
+            Some(name) => matches!(name, "object" | "array"),
+        })
+}
+
+/// Whether a schema has a node for which [`is_set_of_structures`] holds.
+pub fn has_set_of_structures(schema: &Value) -> bool {
+    let Some(node) = schema.as_object() else { return false };
+    let below = ["items", "additionalProperties"].into_iter().filter_map(|keyword| node.get(keyword));
+    let fields = node.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::values);
+    is_set_of_structures(node) || below.chain(fields).any(has_set_of_structures)
+}
+
 /// The server's own schema of every resource, including embedded ones.
 /// Source: `ObjectMeta` of `k8s.io/apimachinery/pkg/apis/meta/v1`
 static RESOURCE: LazyLock<Value> = LazyLock::new(|| {

@@ -1,10 +1,13 @@
 //! The shared code of the rules for the eight bounds (minimum, minLength, … maxProperties): a bound may be neither
-//! added nor tightened.
+//! added nor tightened. Nor may the bound of a number be loosened to one that the type of the field cannot represent:
+//! with it, the server refuses every number.
 
+use super::json::{Json, Map};
 use super::node::NodePair;
 use super::rule::Diagnosis;
 use super::words;
 use crate::finding::wording::wording;
+use gantry_schema::{can_be_bound, keywords};
 
 pub struct Bound {
     pub keyword: &'static str,
@@ -42,11 +45,42 @@ pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Diagnosis> {
         Tighter::Lower => (live.exceeds(desired), "decreased", "lowered"),
     };
     let was = words::value(live);
-    tighter.then(|| {
+    if !tighter {
+        return beyond_type(pair, bound, live, desired);
+    }
+    Some(
         Diagnosis::of_field(place, keyword, &format!("{} constraint {moved} from {was} to {now}", bound.words))
             .message(wording!("{keyword} of {field} may not be {verb} from {was} to {now} in ", VERSIONS))
             .fact(format!("{keyword} {verb} from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))
-            .help(wording!("keep {keyword}: {was} in ", VERSIONS, ", or use {now} only in a new version"))
-    })
+            .help(wording!("keep {keyword}: {was} in ", VERSIONS, ", or use {now} only in a new version")),
+    )
+}
+
+/// Reports a looser bound that the type or format of the field cannot represent.
+fn beyond_type(pair: &NodePair, bound: &Bound, live: &Json, desired: &Json) -> Option<Diagnosis> {
+    let of = |node: &Map, value: &Json| {
+        let text = |keyword| keywords::get(node, keyword).and_then(Json::text);
+        let fits = can_be_bound(text("type"), text("format"), value.number()?);
+        Some((fits, text("format").or(text("type")).unwrap_or_default().to_owned()))
+    };
+    let is_of_number = matches!(bound.keyword, "minimum" | "maximum");
+    let (fits, of_type) = of(pair.desired, desired).filter(|_| is_of_number)?;
+    if fits || of(pair.live, live).is_some_and(|(fits, _)| !fits) {
+        return None;
+    }
+    let (keyword, field) = (bound.keyword, pair.place.field());
+    let (was, now) = (words::value(live), words::value(desired));
+    let text = format!("{} constraint changed from {was} to {now}, which is no value of {of_type}", bound.words);
+    Some(
+        Diagnosis::of_field(pair.place, keyword, &text)
+            .message(wording!(
+                "{keyword} of {field} changes in ",
+                VERSIONS,
+                " from {was} to {now}, which is no value of {of_type}: the server refuses every number there"
+            ))
+            .fact(format!("{keyword} changed from {was} to {now}"))
+            .label(format!("was {was} in the live CRD"))
+            .help(wording!("use a bound that {of_type} has in ", VERSIONS, ", or remove {keyword}")),
+    )
 }

@@ -69,13 +69,16 @@ pub fn crd(pair: &CrdPair) -> Result<Comparison, Malformed> {
             Judge::Versions(judge) => judge(pair, &between),
             Judge::Node(_) | Judge::Removed(_) | Judge::Added(_) | Judge::Server | Judge::Proof => continue,
         };
-        violations.extend(found.into_iter().map(|found| RuleViolation {
-            rule,
-            version: found.version,
-            path: None,
-            node: Vec::new(),
-            changes: Vec::new(),
-            diagnosis: found.diagnosis,
+        violations.extend(found.into_iter().map(|found| {
+            let (path, node) = found.diagnosis.node.clone().unzip();
+            RuleViolation {
+                rule,
+                version: found.version,
+                path,
+                node: node.unwrap_or_default(),
+                changes: Vec::new(),
+                diagnosis: found.diagnosis,
+            }
         }));
     }
     for (live, desired) in pair.common_versions() {

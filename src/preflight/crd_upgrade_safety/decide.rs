@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | forbidden | error; semantic: info | error (semantic, behaviour only: warning) | error; semantic: `failMode` |
 //! | unknown | info | error (semantic, behaviour only: warning) | `failMode` |
-//! | beyond | the rule's own severity; under semantic its semantic severity | | |
+//! | beyond | info | the rule's own severity; under semantic its semantic severity | |
 
 use super::FailMode;
 use super::options::{Options, Preset};
@@ -55,6 +55,7 @@ fn weigh(
         _ => Severity::Error,
     };
     match (rule.weight, verdict) {
+        (Weight::Beyond { .. }, Some(Verdict::Equal | Verdict::Widening)) => Severity::Info,
         (Weight::Beyond { semantic: severity }, _) if semantic => severity,
         (Weight::Beyond { .. }, _) => rule.doc.severity,
         // Violations about whole CRDs (scope, stored versions) need no proof.

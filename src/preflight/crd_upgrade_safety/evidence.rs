@@ -52,7 +52,10 @@ impl Weighed {
         if self.is_of_whole_crd() {
             return None;
         }
-        if !matches!(self.violation.rule.judge, Judge::Node(_) | Judge::Removed(_) | Judge::Added(_) | Judge::Proof) {
+        let is_of_node = self.violation.path.is_some();
+        if !is_of_node
+            && !matches!(self.violation.rule.judge, Judge::Node(_) | Judge::Removed(_) | Judge::Added(_) | Judge::Proof)
+        {
             return Some("existing objects do not show what it breaks");
         }
         if self.rule() == UNKNOWN_CHANGE {

@@ -375,7 +375,7 @@ fn proofs(
         if !found.iter().any(is_named) && !additions.contains(&version.name) {
             continue;
         }
-        let scale = version.scale_paths().common(&successor.scale_paths());
+        let scale = [version.scale_paths(), successor.scale_paths()];
         let question = Question {
             group: &pair.desired.group,
             kind: &pair.desired.names.kind,
@@ -385,7 +385,7 @@ fn proofs(
             desired_schema: successor.schema().unwrap_or("{}"),
             live_status: version.status_subresource,
             desired_status: successor.status_subresource,
-            scale: &scale,
+            scale: scale.each_ref(),
             versions,
         };
         if let Some(proof) = prove(&question) {

@@ -108,6 +108,9 @@ pub struct Diagnosis {
     pub breaks: Option<Vec<Breaks>>,
     /// The effect on objects, if the change of this keyword alone decides it.
     pub verdict: Option<Verdict>,
+    /// The node of the schema that a violation of the CRD as a whole is about: its path, and the steps from the root of
+    /// the version's schema.
+    pub node: Option<(String, Vec<Step>)>,
     /// Whether the server refuses certain updates because of what they change, which no single object shows.
     pub is_about_updates: bool,
 }

@@ -183,7 +183,7 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
             Ok(selected) => selections.push((asked, selected)),
             Err(text) => {
                 context.notices.resolved(entry(asked, Err(&text), Vec::new()));
-                let help = "operators are In, NotIn, Exists and DoesNotExist";
+                let help = "keys and values must be valid labels; operators are In, NotIn, Exists and DoesNotExist";
                 let at = asked.extension.places.selector();
                 found.violations.push(violation(&rules::NO_BUNDLE_FOUND, asked.change, text, help.into(), at));
             }

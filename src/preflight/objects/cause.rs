@@ -61,6 +61,10 @@ fn words(error: &FieldError, at: &[Step], schema: &Value) -> String {
         "maxProperties" => own(Kind::TooMany, format!("must have at most {} entries", text())),
         "type" | "format" => own(Kind::Invalid, format!("must be of type {}", wanted(found))),
         "anyOf" | "oneOf" | "allOf" | "not" => own(Kind::Invalid, format!("does not match {keyword}")),
+        // The bound itself: see [`gantry_schema::can_be_bound`].
+        "minimum" | "maximum" | "multipleOf" if error.detail.contains(" value must be of type ") => {
+            own(Kind::Invalid, format!("no number is valid, because its type cannot represent {keyword} {}", text()))
+        }
         _ => own(Kind::Invalid, format!("{keyword} is {}", text())),
     }
 }
@@ -160,6 +164,12 @@ mod tests {
     fn the_keyword_is_named_and_the_value_is_not() {
         for (schema, spec, at, words) in [
             (json!({"maximum": 3}), json!(7), "^/maximum", "Invalid value: maximum is 3"),
+            (
+                json!({"type": "integer", "maximum": 3.5}),
+                json!(1),
+                "^/maximum",
+                "Invalid value: no number is valid, because its type cannot represent maximum 3.5",
+            ),
             (json!({"minLength": 3}), json!("s3"), "^/minLength", "Invalid value: minLength is 3"),
             (json!({"pattern": "^a"}), json!("s3"), "^/pattern", "Invalid value: pattern is \"^a\""),
             (json!({"enum": ["a", "b"]}), json!("s3"), "^/enum", "Unsupported value: supported values: \"a\", \"b\""),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::crd::{Version, steps};
 use crate::resource::Step;
-use gantry_schema::Schema;
+use gantry_schema::{Schema, typed};
 
 #[derive(Debug, Clone)]
 pub struct Compiled {
@@ -15,6 +15,8 @@ pub struct Compiled {
     /// `openAPIV3Schema` as it is written.
     pub raw: Arc<Value>,
     pub status_subresource: bool,
+    /// Whether there is a list that server-side apply may be unable to parse although its items are valid.
+    pub has_set_of_structures: bool,
     /// The index in `spec.versions`.
     pub index: usize,
 }
@@ -34,14 +36,18 @@ impl Compiled {
     /// As [`Compiled::of`].
     pub fn beside(version: &Version, other: &Version) -> Result<Self, String> {
         let raw = version.schema_value()?;
-        let schema = Schema::compile_beside(&raw, &other.schema_value()?).map_err(|error| error.to_string())?;
-        Ok(Self::new(version, raw, schema.with_scale(version.scale_paths().beside(&other.scale_paths()))))
+        let others = other.schema_value()?;
+        let schema = Schema::compile_beside(&raw, &others).map_err(|error| error.to_string())?;
+        let changes = |field: &str| raw["properties"].get(field) != others["properties"].get(field);
+        let scale = version.scale_paths().to_check_beside(&other.scale_paths(), changes);
+        Ok(Self::new(version, raw, schema.with_scale(scale)))
     }
 
     fn new(version: &Version, raw: Value, schema: Schema) -> Self {
         Compiled {
             name: Arc::clone(&version.name),
             schema,
+            has_set_of_structures: typed::has_set_of_structures(&raw),
             raw: Arc::new(raw),
             status_subresource: version.status_subresource,
             index: version.index,

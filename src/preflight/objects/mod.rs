@@ -157,7 +157,7 @@ pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Opti
 fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&Version; 2], change: usize, proofs: &Proofs) -> bool {
     let (Some(live_schema), Some(desired_schema)) = (before.schema(), after.schema()) else { return false };
     let versions = desired.versions.iter().filter(|version| live.version(&version.name).is_some()).count();
-    let scale = before.scale_paths().common(&after.scale_paths());
+    let scale = [before.scale_paths(), after.scale_paths()];
     let question = Question {
         group: &desired.group,
         kind: &desired.names.kind,
@@ -167,7 +167,7 @@ fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&Version; 2], change: 
         desired_schema,
         live_status: before.status_subresource,
         desired_status: after.status_subresource,
-        scale: &scale,
+        scale: scale.each_ref(),
         versions,
     };
     let proof = proofs.of(change, &question);

@@ -25,6 +25,7 @@ use super::question::Ask;
 use super::ratchet::{self, Refusal};
 use crate::resource::Step;
 use crate::text;
+use gantry_schema::typed::{self, Duplicates, UnreadableKind};
 use gantry_schema::{Defaulted, FieldError, Outcome, Pruned, RefusedBy, Undecided};
 
 /// Validates the objects of one list.
@@ -104,7 +105,9 @@ impl Validator {
         let Some(desired) = self.desired.at(version).filter(|desired| is_plain && !desired.schema.looks_back()) else {
             return false;
         };
-        desired.schema.is_settled(&item.value) && desired.schema.validate(&item.value, None).is_accepted()
+        !desired.has_set_of_structures
+            && desired.schema.is_settled(&item.value)
+            && desired.schema.validate(&item.value, None).is_accepted()
     }
 
     /// All effects on one object.
@@ -256,6 +259,9 @@ impl Validator {
             self.filled(&defaulted, version, &new, &today, Fill::OnWrite, effects);
         }
         let outcome = validate(version, &new, &old);
+        if version.has_set_of_structures {
+            self.unapplied(item, version, &new, converted, effects);
+        }
         if outcome.is_accepted() {
             return;
         }
@@ -281,6 +287,28 @@ impl Validator {
             let place = place::at(at, &version.raw);
             let keyword = Keyword { at: place.schema.clone(), words: rule.clone() };
             effects.push(self.effect(Impact::Undecided(reason.clone()), version, &place, path, keyword, &new));
+        }
+    }
+
+    /// Adds the effects of lists that server-side apply can no longer parse.
+    fn unapplied(&self, item: &Item, version: &Compiled, new: &Value, converted: bool, effects: &mut Vec<Effect>) {
+        let unreadable = |version: &Compiled, object: &Value| {
+            let found = typed::unreadable(&version.raw, object, Duplicates::Allowed).into_iter();
+            found.filter(|found| found.kind == UnreadableKind::Element).collect::<Vec<_>>()
+        };
+        let today = self.live_today(version).map(|live| unreadable(live, &self.today(item, version, converted).1));
+        for found in unreadable(version, new) {
+            let is_known = today.iter().flatten().any(|known| known.at == found.at);
+            let place = place::at(&found.at, &version.raw);
+            let node = place::value_at(&version.raw, &place.schema).and_then(Value::as_object);
+            if is_known || !node.is_some_and(typed::is_set_of_structures) {
+                continue;
+            }
+            let mut at = place.schema.clone();
+            at.push("x-kubernetes-list-type".into());
+            let words = "server-side apply cannot parse a set of objects or lists".to_owned();
+            let refused = Impact::Refused(Refusal::AnyApply);
+            effects.push(self.effect(refused, version, &place, &found.path, Keyword { at, words }, new));
         }
     }
 

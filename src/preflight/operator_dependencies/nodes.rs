@@ -181,7 +181,7 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
             deployed.extend(node.map(|node| Node { subject: Some(index.into()), ..node }));
         }
         if object.group() == CLASSIC && object.kind == SUBSCRIPTION {
-            match live.subscription(object, &change.desired.raw.value(), &mut problems) {
+            match live.subscription(object, &change.desired.raw.value(), &nodes.before, &mut problems) {
                 Ok(node) => deployed.extend(node.map(|node| Node { subject: Some(index.into()), ..node })),
                 Err(error) => nodes.unchecked.push(error),
             }
@@ -337,6 +337,7 @@ impl Live<'_> {
         &self,
         object: &ObjectRef,
         desired: &Value,
+        before: &[Node],
         problems: &mut Vec<String>,
     ) -> Result<Option<Node>, CouldNotCheck> {
         let spec = &desired["spec"];
@@ -375,7 +376,24 @@ impl Live<'_> {
         });
         let installed = live.and_then(|live| live["status"]["installedCSV"].as_str());
         let starting = Some(text("startingCSV")).filter(|name| !name.is_empty() && installed.is_none());
-        let next = starting.or_else(|| classic::next(of, channel, installed)).or(installed);
+        if let Some(starting) = starting.filter(|name| channel.entries.iter().all(|entry| entry.name != **name)) {
+            let message = format!(
+                "{shown}: no operators found with name {} in channel {} of package {} in the catalog referenced by \
+                 subscription {}",
+                sanitize(starting),
+                sanitize(&channel.name),
+                sanitize(package),
+                sanitize(&object.name)
+            );
+            let help = "spec.startingCSV must be an entry of the channel: OLM installs nothing otherwise".to_owned();
+            return Err(CouldNotCheck { message, help: Some(help) });
+        }
+        let current = installed.map(|name| {
+            let mut csvs = before.iter().filter(|node| node.object.0 == CSV && node.object.1 == object.namespace);
+            let csv = csvs.find(|node| node.name == name);
+            classic::Current { name, version: csv.and_then(|node| node.version.as_ref()) }
+        });
+        let next = starting.or_else(|| classic::next(of, channel, current)).or(installed);
         let Some(bundle) = next.and_then(|name| of.bundles.get(name)) else { return Ok(None) };
         let node = Node::of_bundle(of, bundle, problems);
         let object = (SUBSCRIPTION.to_owned(), object.namespace.clone(), object.name.clone());

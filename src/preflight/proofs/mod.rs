@@ -1,5 +1,6 @@
 //! The proofs about the CRD upgrades of one run. Each version is proven once for all checks.
 
+mod imposed;
 mod known;
 mod proven;
 mod question;
@@ -112,7 +113,7 @@ mod tests {
             desired_schema: "{}",
             live_status: false,
             desired_status: false,
-            scale: &scale,
+            scale: [&scale; 2],
             versions: 1,
         };
         thread::scope(|scope| {
@@ -139,7 +140,7 @@ mod tests {
             desired_schema,
             live_status: false,
             desired_status: false,
-            scale: &scale,
+            scale: [&scale; 2],
             versions: 1,
         };
         // Neither the position of the CRD in a cluster's plan nor the number of concurrent callers matters.

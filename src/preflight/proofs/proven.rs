@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::imposed;
 use super::question::{Proof, Prover, Question, VersionProof};
 use crate::finding::{Breaks, Verdict, Witness, WitnessVerdict};
 use gantry_proof::{self as proof, Difference, Limits, Version};
@@ -16,8 +17,8 @@ impl Prover for Proven {
     fn prove(&self, question: &Question<'_>, limits: Limits) -> Option<VersionProof> {
         let mut live: Value = serde_json::from_str(question.live_schema).ok()?;
         let mut desired: Value = serde_json::from_str(question.desired_schema).ok()?;
-        question.scale.tighten(&mut live);
-        question.scale.tighten(&mut desired);
+        let unrestricted = desired.clone();
+        let is_restricted = imposed::impose(question, &mut live, &mut desired);
         let api_version = format!("{}/{}", question.group, question.version);
         let version = |schema, status_subresource| Version {
             schema,
@@ -58,7 +59,11 @@ impl Prover for Proven {
                 witnesses: Vec::new(),
             });
         }
-        Some(VersionProof { whole, nodes, of_all_below, is_complete })
+        let mut proof = VersionProof { whole, nodes, of_all_below, is_complete };
+        if is_restricted {
+            imposed::correct(question, &unrestricted, &mut proof);
+        }
+        Some(proof)
     }
 }
 
@@ -136,7 +141,7 @@ mod tests {
                 desired_schema: &desired,
                 live_status: false,
                 desired_status: false,
-                scale,
+                scale: [scale; 2],
                 versions: 1,
             };
             Proven.prove(&question, Limits::default()).map(|proof| proof.whole.verdict)
@@ -153,6 +158,7 @@ mod tests {
             let part_of = json!({"type": "object", "properties": {"replicas": replicas}});
             json!({"type": "object", "properties": {part: part_of}}).to_string()
         };
+        let scale = Scale::default();
         let subresources = |part: &str| {
             let (live, desired) = (schema(part, 9), schema(part, 5));
             let question = Question {
@@ -164,7 +170,7 @@ mod tests {
                 desired_schema: &desired,
                 live_status: true,
                 desired_status: true,
-                scale: &Scale::default(),
+                scale: [&scale; 2],
                 versions: 1,
             };
             let proof = Proven.prove(&question, Limits::default()).expect("a proof");

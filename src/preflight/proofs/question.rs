@@ -23,8 +23,8 @@ pub struct Question<'a> {
     /// Whether the version has the status subresource.
     pub live_status: bool,
     pub desired_status: bool,
-    /// The fields that the scale subresource reads in both.
-    pub scale: &'a Scale,
+    /// The fields that the scale subresource reads, in live and in desired.
+    pub scale: [&'a Scale; 2],
     /// The number of versions that both CRDs have, which share the limits.
     pub versions: usize,
 }

@@ -241,7 +241,58 @@ fn a_subscription_is_resolved_as_classic_olm_does() {
     assert_eq!(ran(subscription("a", "c")).code(3).rules(), ["RequiredApiMissing"]);
     let text = "no operators found in channel z of package p in the catalog referenced by subscription p";
     assert!(ran(subscription("z", "c")).code(1).unchecked().ends_with(text));
+    let mut starting = subscription("a", "c");
+    starting["spec"]["startingCSV"] = "p.v9.9.9".into();
+    let text =
+        "no operators found with name p.v9.9.9 in channel a of package p in the catalog referenced by subscription p";
+    assert!(ran(starting.clone()).code(1).unchecked().ends_with(text));
+    starting["spec"]["startingCSV"] = "p.v1.0.0".into();
+    assert_eq!(ran(starting).code(3).rules(), ["RequiredApiMissing"]);
     assert!(ran(subscription("a", "x")).code(1).unchecked().ends_with("the content of its catalog x is unknown"));
+}
+
+#[test]
+fn a_skip_range_holds_for_the_installed_version_although_the_catalog_lacks_it() {
+    let subscription = |status: Value| {
+        json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": "p", "namespace": "operators"}, "status": status,
+            "spec": {"name": "p", "channel": "a", "source": "c"}})
+    };
+    let of = |version: &str| json!({"type": "olm.package", "value": {"packageName": "p", "version": version}});
+    let catalog = |ranges: [&str; 2]| {
+        let entries = json!([{"name": "p.v1.0.0"},
+            {"name": "p.v2.0.0", "replaces": "p.v1.0.0", "skipRange": ranges[0]},
+            {"name": "p.v3.0.0", "replaces": "p.v2.0.0", "skipRange": ranges[1]}]);
+        let bundle = |version: &str, kind: &str| {
+            json!({"schema": "olm.bundle", "package": "p", "name": format!("p.v{version}"),
+                "properties": [of(version), requires(kind)]})
+        };
+        let blobs = [
+            json!({"schema": "olm.package", "name": "p", "defaultChannel": "a"}),
+            json!({"schema": "olm.channel", "package": "p", "name": "a", "entries": entries}),
+            bundle("1.0.0", "One"),
+            bundle("2.0.0", "Two"),
+            bundle("3.0.0", "Three"),
+        ];
+        blobs.iter().map(Value::to_string).collect::<String>()
+    };
+    for (ranges, missing) in
+        [(["", "<3.0.0"], Some("Three")), (["<2.0.0", ""], Some("Two")), (["", ">0.6.0 <3.0.0"], None)]
+    {
+        let stage = Stage::new().catalog("c", &catalog(ranges));
+        let live = subscription(json!({"installedCSV": "p.v0.5.0"}));
+        stage.write("live/csvs.yaml", &documents(&[csv("p.v0.5.0", &[], &[]), live]));
+        let mut desired = subscription(Value::Null);
+        desired["metadata"]["labels"] = json!({"a": "b"});
+        let ran = check(&stage.desired(desired)).code(if missing.is_some() { 3 } else { 0 });
+        match missing {
+            Some(kind) => {
+                assert_eq!(ran.rules(), ["RequiredApiMissing"], "{ranges:?}");
+                assert!(ran.found()[0].1.contains(kind), "{}", ran.stdout);
+            }
+            None => assert_eq!(ran.rules(), [""; 0], "{ranges:?}"),
+        }
+    }
 }
 
 #[test]

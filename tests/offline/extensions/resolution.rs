@@ -193,6 +193,16 @@ fn catalogs_are_selected_and_the_highest_priority_wins() {
             "AmbiguousCatalogs: found bundles for package \"p\" in multiple catalogs with the same priority [{catalogs}]"
         )
     };
+    let invalid = |at: &str, value: &str, why: &str| {
+        format!("NoBundleFound: desired catalog selector is invalid: {at}: Invalid value: \"{value}\": {why}")
+    };
+    let value = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
+        start and end with an alphanumeric character (e.g. 'MyValue', or 'my_value', or '12345', regex used for \
+        validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+    let key = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+        alphanumeric character (e.g. 'MyName', or 'my.name', or '123-abc', regex used for validation is \
+        '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. \
+        'example.com/MyName')";
     let by_name = json!({"matchLabels": {"olm.operatorframework.io/metadata.name": "b"}});
     let not_in = json!({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["t-b", "t-c"]}]});
     let (same, three) =
@@ -213,6 +223,19 @@ fn catalogs_are_selected_and_the_highest_priority_wins() {
             &same,
             json!({"matchExpressions": [{"key": "tier", "operator": "bad", "values": ["x"]}]}),
             "NoBundleFound: desired catalog selector is invalid: \"bad\" is not a valid label selector operator".into(),
+            3,
+        ),
+        (
+            &same,
+            json!({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["&v"]}]}),
+            invalid("values[0][tier]", "&v", value),
+            3,
+        ),
+        (&same, json!({"matchLabels": {"tier": "&v"}}), invalid("values[0][tier]", "&v", value), 3),
+        (
+            &same,
+            json!({"matchExpressions": [{"key": "a/b/c", "operator": "DoesNotExist"}]}),
+            invalid("key", "a/b/c", key),
             3,
         ),
     ] {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::classic::{chain, next};
+use crate::classic::{Current, chain, next};
 use crate::dependency::{Api, Operators, Requirement, provided};
 use crate::{Catalog, Keep, Property, Version, read};
 
@@ -128,6 +128,7 @@ fn a_subscription_goes_along_the_chain_of_its_channel() {
         (Some("p.v3.0.0"), None),
         (Some("unknown"), None),
     ] {
-        assert_eq!(next(package, channel, installed), expected, "{installed:?}");
+        let current = installed.map(|name| Current { name, version: None });
+        assert_eq!(next(package, channel, current), expected, "{installed:?}");
     }
 }

@@ -1,11 +1,12 @@
 //! `x-kubernetes-list-type` added, changed or removed.
 
 use crate::finding::{Breaks, Severity, Verdict};
-use crate::preflight::crd_upgrade_safety::json::Json;
+use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::node::NodePair;
 use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
+use gantry_schema::keywords;
 
 const KEYWORD: &str = "x-kubernetes-list-type";
 
@@ -14,6 +15,13 @@ const UNIQUE: Effect = Effect {
     verdict: None,
     so: "the server refuses lists with two equal items (for a map: equal keys)",
     help: "look for lists with equal items first, or add it only in a new version",
+};
+
+const OF_STRUCTURES: Effect = Effect {
+    so: "the server refuses lists with two equal items, and every server-side apply to an object with an object or a \
+        list in this list fails",
+    help: "keep the list atomic, or make it a map: a set can only contain scalars under server-side apply",
+    ..UNIQUE
 };
 
 const ATOMIC: Effect = Effect {
@@ -31,7 +39,9 @@ pub const RULE: Rule = Rule {
             documentation of kapp and OLM calls it an unknown change.",
         why: "A `set` refuses equal items and a `map` refuses items with equal keys: lists that contain such items \
             were valid until now. A list without a type is `atomic`, so adding `atomic` changes nothing; a `set` or \
-            `map` that becomes atomic refuses nothing, but changes who owns its items under server-side apply.",
+            `map` that becomes atomic refuses nothing, but changes who owns its items under server-side apply. In a \
+            `set`, server-side apply cannot parse items that are objects or lists: every apply to an object that has \
+            one fails.",
         example: Example::Fields {
             live: "\
 hosts:
@@ -60,6 +70,18 @@ hosts:
 
 fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(KEYWORD)?;
-    let effect = if change.desired.and_then(Json::text).unwrap_or("atomic") == "atomic" { ATOMIC } else { UNIQUE };
+    let effect = match change.desired.and_then(Json::text).unwrap_or("atomic") {
+        "atomic" => ATOMIC,
+        "set" if pair.desired("items").and_then(Json::map).is_some_and(is_structure) => OF_STRUCTURES,
+        _ => UNIQUE,
+    };
     Some(keyword_change::diagnosis(pair, change, &effect))
+}
+
+/// Whether items with this schema can be objects or lists.
+fn is_structure(items: &Map) -> bool {
+    match keywords::get(items, "type").and_then(Json::text) {
+        Some(name) => matches!(name, "object" | "array"),
+        None => keywords::get(items, "x-kubernetes-preserve-unknown-fields").is_some(),
+    }
 }

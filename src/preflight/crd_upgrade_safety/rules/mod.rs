@@ -47,6 +47,7 @@ mod preserve_unknown_fields_change;
 mod preserved_field_described;
 mod printer_column_removed;
 mod pruning_turned_on;
+mod scale_field_restricted;
 mod scale_path_changed;
 mod selectable_field_removed;
 mod served_version_removed;
@@ -108,6 +109,7 @@ pub static RULES: &[Rule] = &[
     preserved_field_described::RULE,
     printer_column_removed::RULE,
     pruning_turned_on::RULE,
+    scale_field_restricted::RULE,
     scale_path_changed::RULE,
     selectable_field_removed::RULE,
     served_version_removed::RULE,

@@ -12,7 +12,8 @@ pub const RULE: Rule = Rule {
         name: "NoMaximumTightened",
         summary: "maximum of a field is added or lowered",
         reports: "A `maximum` that is added to a field of an existing version, or lowered. Raising or removing it is \
-            fine.",
+            fine, except to a number that the type or format of the field cannot represent (`0.5` for an integer, \
+            `3000000000` for `int32`): the server accepts such a CRD, but then refuses every number there.",
         why: "A number greater than the new bound was valid until now. Stored objects may contain one, and the server \
             refuses it from now on.",
         example: Example::Fields {
