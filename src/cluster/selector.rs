@@ -354,7 +354,7 @@ mod tests {
             (json!({"matchLabels": {"name": "&v"}}), format!("values[0][name]: Invalid value: \"&v\": {value}")),
             (expression("bad key!", json!(["v"])), "key: Invalid value: \"bad key!\": name part must".to_owned()),
             (expression("", json!(["v"])), "key: Invalid value: \"\": name part must be non-empty".to_owned()),
-            (expression("a/b/c", json!(["v"])), "key: Invalid value: \"a/b/c\": a qualified name must".to_owned()),
+            (expression("a/b/c", json!(["v"])), "key: Invalid value: \"a/b/c\": a valid label key must".to_owned()),
             (expression("-", json!(["v", "-"])), "[key: Invalid value: \"-\": name part must".to_owned()),
             (json!({"matchExpressions": [{"key": "", "operator": "Exists"}]}), "key: Invalid value: \"\"".to_owned()),
         ] {
