@@ -398,9 +398,8 @@ fn objects_at_a_version_that_their_crd_stops_serving_are_named_before_anything_i
         write(false, first);
         for command in ["check", "deploy"] {
             let run = bed.gantry(admin.clone(), &[command, "-f", "manifests.yaml"]).run();
-            run.code(3)
-                .stderr_contains("does not serve v1: sample")
-                .stderr_contains("write the object at a served version (v2), or keep serving v1");
+            run.code(3).stdout_contains("does not serve v1: sample");
+            run.stdout_contains("write the object at a served version (v2), or keep serving v1");
         }
     }
     let (_, live) = control_plane().get(&bed.crd_path());

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::keywords as kw;
-use super::rules::{self, Means, Node, View};
+use super::rules::{self, Means, Node, View, cost};
 use gantry_schema as schema;
-use gantry_schema::cel::{Answer, Budget, Rule, compile_rules_sharing, parse_rule};
+use gantry_schema::cel::{Answer, Budget, COST_PER_CALL, Rule, compile_rules_sharing, parse_rule};
 use gantry_schema::{Patterns, Schema};
 
 /// The rules of one schema node, with the node they belong to.
@@ -57,22 +57,7 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
     if !means.spend(length(live.rules) + length(desired.rules)) {
         return Implied::Unknown("the step limit was reached".to_owned());
     }
-    let known: HashSet<_> = live.rules.iter().map(judging_part).collect();
-    let meanings: OnceCell<HashSet<_>> = OnceCell::new();
-    let is_known = |rule: &Value| {
-        known.contains(&judging_part(rule))
-            || meaning(rule).is_some_and(|wanted| {
-                meanings.get_or_init(|| live.rules.iter().filter_map(meaning).collect()).contains(&wanted)
-            })
-    };
-    let is_same_typed = same_types(live.schema, desired.schema);
-    let mut filled = Vec::new();
-    different_defaults(live.schema, desired.schema, &mut Vec::new(), &mut filled);
-    // A rule that both sides have can differ only in the types and defaults that it sees.
-    let follows = |rule: &Value| {
-        let is_same = || is_same_typed && mentions_none(rule, &filled);
-        is_known(rule) && (is_same() || sees_the_same(rule, live.schema, desired.schema))
-    };
+    let follows = followed(live, desired);
     let mut new: Vec<Value> = Vec::new();
     let mut why = String::new();
     let mut node = None;
@@ -130,6 +115,55 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
         return Implied::Unknown(why);
     }
     Implied::No(found)
+}
+
+/// Tells which of desired's rules live has too, and applies to values with the same types and defaults.
+fn followed<'r>(live: RuleSet<'r>, desired: RuleSet<'r>) -> impl Fn(&Value) -> bool + use<'r> {
+    let known: HashSet<_> = live.rules.iter().map(judging_part).collect();
+    let meanings: OnceCell<HashSet<_>> = OnceCell::new();
+    let is_known = move |rule: &Value| {
+        known.contains(&judging_part(rule))
+            || meaning(rule).is_some_and(|wanted| {
+                meanings.get_or_init(|| live.rules.iter().filter_map(meaning).collect()).contains(&wanted)
+            })
+    };
+    let is_same_typed = same_types(live.schema, desired.schema);
+    let mut filled = Vec::new();
+    different_defaults(live.schema, desired.schema, &mut Vec::new(), &mut filled);
+    // A rule that both sides have can differ only in the types and defaults that it sees.
+    move |rule: &Value| {
+        let is_same = || is_same_typed && mentions_none(rule, &filled);
+        is_known(rule) && (is_same() || sees_the_same(rule, live.schema, desired.schema))
+    }
+}
+
+/// The rules of desired that live does not have, or that see different types or defaults there: what they cost for a
+/// value that live accepts was not counted before.
+pub fn added<'r>(live: RuleSet<'r>, desired: RuleSet<'r>) -> Vec<&'r Value> {
+    let follows = followed(live, desired);
+    desired.rules.iter().filter(|rule| !follows(rule)).collect()
+}
+
+/// A reason, if one of these rules of `desired` may cost more for a value that live accepts than the server allows.
+pub fn too_costly(live: RuleSet<'_>, desired: RuleSet<'_>, rules: &[&Value], means: &Means<'_>) -> Option<String> {
+    if rules.is_empty() {
+        return None;
+    }
+    let length = rules.iter().map(|rule| kw::weight(rule) / BYTES_PER_STEP).sum::<u64>();
+    if !means.spend(length + kw::size(desired.schema) as u64 / 8) {
+        return Some("the step limit was reached".to_owned());
+    }
+    let known = cost::Known::Node { schema: live.schema, keeps: live.keeps };
+    let bounded = cost::bounded(known, desired.schema, desired.is_root);
+    let rules: Vec<Value> = rules.iter().copied().cloned().collect();
+    let most = schema::cel::most_costs(&bounded, &rules, desired.is_root);
+    most.into_iter().find_map(|most| match most {
+        None => Some("the cost of the rule is not known".to_owned()),
+        Some(most) if most > COST_PER_CALL => {
+            Some(format!("the rule may cost {most} for one value, more than the server's limit of {COST_PER_CALL}"))
+        }
+        Some(_) => None,
+    })
 }
 
 /// The CEL budget for all rules on one candidate; beyond it the result is unknown.

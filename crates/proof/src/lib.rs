@@ -237,15 +237,19 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     let solver = Solver::new(forward_steps, &patterns);
     let mut walked = product::walk(&solver, live.schema, desired.schema);
     add_status_obligation(&solver, live, desired, &mut walked);
+    product::add_cost_obligation(&solver, live.schema, desired.schema, &mut walked);
     let mut nodes = Nodes::default();
     let mut unwalked = nodes.add_forward(&forward, &solver, walked);
     while !unwalked.is_empty() {
-        unwalked = nodes.add_forward(&forward, &solver, product::resume(&solver, unwalked));
+        let mut walked = product::resume(&solver, unwalked);
+        product::add_cost_obligation(&solver, live.schema, desired.schema, &mut walked);
+        unwalked = nodes.add_forward(&forward, &solver, walked);
     }
     let spent = forward_steps - solver.left();
     let solver = Solver::new(limits.steps - spent, &patterns);
     let mut walked = product::walk_except(&solver, desired.schema, live.schema, &nodes.summed_up);
     add_status_obligation(&solver, desired, live, &mut walked);
+    product::add_cost_obligation(&solver, desired.schema, live.schema, &mut walked);
     nodes.add_backward(&backward, &solver, walked);
     nodes.steps = limits.steps - solver.left();
     nodes.finish()

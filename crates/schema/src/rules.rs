@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::cel::FieldPath;
+use super::cel::{EXHAUSTED, FieldPath};
 use super::correlate::Correlated;
 use super::error::{FieldError, Kind, RefusedBy, Undecided};
 use super::node::{Node, Type, Types};
@@ -237,7 +237,8 @@ impl RuleWalk {
                     self.errors.push(FieldError { at, path, by: by(), kind, bad_value, detail: message });
                 }
                 Verdict::Undecided(reason) => {
-                    if !ratchet.tolerates() {
+                    // The server refuses an object whose rules cost too much even if nothing in it changes.
+                    if !ratchet.tolerates() || reason == EXHAUSTED {
                         self.undecided.push(Undecided {
                             path: path.field(),
                             at: path.steps(),

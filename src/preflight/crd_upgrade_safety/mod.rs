@@ -381,6 +381,7 @@ fn proofs(
             kind: &pair.desired.names.kind,
             version: &version.name,
             namespaced: pair.desired.is_namespaced(),
+            served: successor.served,
             live_schema: version.schema().unwrap_or("{}"),
             desired_schema: successor.schema().unwrap_or("{}"),
             live_status: version.status_subresource,

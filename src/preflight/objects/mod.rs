@@ -163,6 +163,7 @@ fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&Version; 2], change: 
         kind: &desired.names.kind,
         version: &after.name,
         namespaced: desired.is_namespaced(),
+        served: after.served,
         live_schema,
         desired_schema,
         live_status: before.status_subresource,

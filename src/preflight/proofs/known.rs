@@ -124,6 +124,7 @@ fn key(question: &Question<'_>, limits: Limits) -> Key {
         kind,
         version,
         namespaced,
+        served,
         live_schema,
         desired_schema,
         live_status,
@@ -131,7 +132,7 @@ fn key(question: &Question<'_>, limits: Limits) -> Key {
         scale,
         versions,
     } = question;
-    let rest = format!("{namespaced} {live_status} {desired_status} {scale:?} {versions} {}", limits.steps);
+    let rest = format!("{namespaced} {served} {live_status} {desired_status} {scale:?} {versions} {}", limits.steps);
     let mut hashed = Hashed(Context::new(&SHA256));
     [group, kind, version, live_schema, desired_schema, rest.as_str()].into_iter().for_each(|part| hashed.part(part));
     hashed.key()

@@ -17,8 +17,11 @@ impl Prover for Proven {
     fn prove(&self, question: &Question<'_>, limits: Limits) -> Option<VersionProof> {
         let mut live: Value = serde_json::from_str(question.live_schema).ok()?;
         let mut desired: Value = serde_json::from_str(question.desired_schema).ok()?;
+        if !question.served {
+            [&mut live, &mut desired].into_iter().for_each(without_validation);
+        }
         let unrestricted = desired.clone();
-        let is_restricted = imposed::impose(question, &mut live, &mut desired);
+        let is_restricted = question.served && imposed::impose(question, &mut live, &mut desired);
         let api_version = format!("{}/{}", question.group, question.version);
         let version = |schema, status_subresource| Version {
             schema,
@@ -65,6 +68,28 @@ impl Prover for Proven {
         }
         Some(proof)
     }
+}
+
+/// Removes what only validates: what remains prunes and defaults.
+fn without_validation(schema: &mut Value) {
+    const STRUCTURE: [&str; 9] = [
+        "type",
+        "properties",
+        "items",
+        "additionalProperties",
+        "nullable",
+        "default",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-preserve-unknown-fields",
+    ];
+    let Some(keywords) = schema.as_object_mut() else { return };
+    keywords.retain(|keyword, _| STRUCTURE.contains(&keyword.as_str()));
+    for keyword in ["items", "additionalProperties"] {
+        keywords.get_mut(keyword).into_iter().for_each(without_validation);
+    }
+    let fields = keywords.get_mut("properties").and_then(Value::as_object_mut);
+    fields.into_iter().flat_map(|fields| fields.values_mut()).for_each(without_validation);
 }
 
 fn verdict(verdict: proof::Verdict) -> Verdict {
@@ -137,6 +162,7 @@ mod tests {
                 kind: "Sample",
                 version: "v1",
                 namespaced: false,
+                served: true,
                 live_schema: &live,
                 desired_schema: &desired,
                 live_status: false,
@@ -166,6 +192,7 @@ mod tests {
                 kind: "Sample",
                 version: "v1",
                 namespaced: false,
+                served: true,
                 live_schema: &live,
                 desired_schema: &desired,
                 live_status: true,
@@ -179,5 +206,40 @@ mod tests {
         };
         assert_eq!(subresources("spec"), [None]);
         assert_eq!(subresources("status"), [Some("status".to_owned())]);
+    }
+
+    #[test]
+    fn a_version_that_is_not_served_loses_data_but_refuses_none() {
+        let schema = |fields: Value| {
+            let required: Vec<&String> = fields.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+            json!({"type": "object", "required": required, "properties": fields}).to_string()
+        };
+        let verdict = |served, live: Value, desired: Value| {
+            let question = Question {
+                group: "example.com",
+                kind: "Sample",
+                version: "v1",
+                namespaced: false,
+                served,
+                live_schema: &schema(live),
+                desired_schema: &schema(desired),
+                live_status: false,
+                desired_status: false,
+                scale: &Scale::default(),
+                versions: 1,
+            };
+            Proven.prove(&question, Limits::default()).map(|proof| (proof.whole.verdict, proof.whole.breaks))
+        };
+        let list =
+            |item: Value| json!({"list": {"type": "array", "items": {"type": "object", "properties": {"a": item}}}});
+        let (text, short) = (list(json!({"type": "string"})), list(json!({"type": "string", "maxLength": 3})));
+        let filled = list(json!({"type": "string", "default": "x"}));
+        assert_eq!(verdict(true, text.clone(), short.clone()), {
+            Some((Verdict::Narrowing, vec![Breaks::StoredObjects, Breaks::Writers]))
+        });
+        assert_eq!(verdict(false, text.clone(), short), Some((Verdict::Equal, vec![])));
+        let lost = verdict(false, text.clone(), json!({})).expect("a proof");
+        assert_eq!(lost.0, Verdict::DataLoss);
+        assert_eq!(verdict(false, text, filled), Some((Verdict::Narrowing, vec![Breaks::Behaviour])));
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Effect, Place, ProductWalk, plain};
 use crate::constraints::{Constraints, Part};
 use crate::keywords as kw;
+use crate::text::shown;
 
 impl<'s> ProductWalk<'_, 's> {
     pub(super) fn list_type(
@@ -32,7 +33,7 @@ impl<'s> ProductWalk<'_, 's> {
             _ => true,
         };
         if is_finer {
-            return;
+            return self.filled_items(source, structure, target, place);
         }
         let mut constraints = Constraints { null: false, ..source.clone() };
         constraints.fails.push(Part::own(json!({"type": "array", "maxItems": 1})));
@@ -54,6 +55,97 @@ impl<'s> ProductWalk<'_, 's> {
         if let Some(obligation) = self.walked.obligations.last_mut() {
             obligation.is_of_whole = true;
         }
+    }
+
+    /// Adds obligations for items that differ under live but are duplicates when desired's defaults are filled in: one
+    /// that lacks a field, and one that has the new default there.
+    fn filled_items(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+        let (Some(own), Some(other)) = (kw::get(structure, "items"), kw::get(target, "items")) else { return };
+        let is_map = match target.get("x-kubernetes-list-type").and_then(Value::as_str) {
+            Some("map") => true,
+            Some("set") => false,
+            _ => return,
+        };
+        let keys: Vec<&str> = kw::names(target, "x-kubernetes-list-map-keys").collect();
+        if !is_map {
+            let mut found = Vec::new();
+            deep_defaults(own, other, &format!("{}.items", place.path), &mut found);
+            for path in found {
+                let reason = "default: added or changed: items become duplicates".to_owned();
+                let open = Some("a default inside items of a set may make them equal".to_owned());
+                self.obligation(&Place { path, ..place.clone() }, reason, Effect::Refused, Vec::new(), open);
+            }
+        }
+        let default = |schema: &'s Value, name: &str| kw::property(schema, name).and_then(kw::default_of);
+        for (name, _) in kw::properties(other).into_iter().flatten() {
+            let (before, after) = (default(own, name), default(other, name));
+            let Some(after) = after.filter(|after| !before.is_some_and(|before| kw::same_value(before, after))) else {
+                continue;
+            };
+            if is_map && !keys.contains(&name.as_str()) {
+                continue;
+            }
+            let Some((values, open)) = self.alike_when_filled(source, structure, (name, after), &keys) else {
+                continue;
+            };
+            let reason = match before {
+                Some(before) => format!("default: {} → {}: items become duplicates", shown(before), shown(after)),
+                None => format!("default: {} added: items become duplicates", shown(after)),
+            };
+            let at = Place { path: format!("{}.items.{name}", place.path), ..place.clone() };
+            self.obligation(&at, reason, Effect::Refused, plain(values), open);
+        }
+    }
+
+    /// Lists of two items of which one lacks the field and the other has this value there. `None` if there are none.
+    fn alike_when_filled(
+        &mut self,
+        source: &Constraints<'s>,
+        structure: &'s Value,
+        (name, value): (&str, &Value),
+        keys: &[&str],
+    ) -> Option<(Vec<Value>, Option<String>)> {
+        let open = || Some("other items may become duplicates".to_owned());
+        let mut long = Constraints { null: false, ..source.clone() };
+        long.fails.push(Part::own(json!({"type": "array", "maxItems": 1})));
+        if self.solver.solve(&long, None, 1).is_nothing() {
+            return None;
+        }
+        let item = self.item_constraints(source, structure, false);
+        let item = Constraints { null: false, ..item };
+        let mut without = item.clone();
+        // A field that live fills in is never missing to the solver.
+        if kw::get(structure, "items").and_then(|item| kw::property(item, name)).and_then(kw::default_of).is_none() {
+            without.fails.push(Part::own(json!({"type": "object", "required": [name]})));
+        }
+        let answer = self.solver.solve(&without, None, 1);
+        if answer.is_nothing() {
+            return None;
+        }
+        let Some(mut first) = answer.values.into_iter().next() else {
+            return Some((Vec::new(), answer.open.or_else(open)));
+        };
+        first.as_object_mut().map(|map| map.shift_remove(name));
+        let mut with = item.clone();
+        with.holds.push(Part::own(json!({"required": [name], "properties": {name: {"enum": [value]}}})));
+        let answer = self.solver.solve(&with, None, 1);
+        if answer.is_nothing() {
+            return None;
+        }
+        // Everything else, or for a map its other keys, must be the same.
+        let mut same = Map::new();
+        for (field, same_value) in first.as_object().into_iter().flatten() {
+            if field != name && (keys.is_empty() || keys.contains(&field.as_str())) {
+                same.insert(field.clone(), json!({"enum": [same_value]}));
+            }
+        }
+        let required: Vec<&String> = same.keys().collect();
+        with.holds.push(Part::own(json!({"required": required, "properties": same})));
+        if keys.is_empty() {
+            with.holds.push(Part::own(json!({"maxProperties": same.len() + 1})));
+        }
+        let second = self.solver.solve(&with, None, 1).values.into_iter().next();
+        Some((second.into_iter().map(|second| json!([first, second])).collect(), open()))
     }
 
     /// A list of two items that differ in the old keys but not in the new ones.
@@ -117,5 +209,22 @@ impl<'s> ProductWalk<'_, 's> {
             }
             _ => {}
         }
+    }
+}
+
+/// The paths of the fields below those of an object whose default is added or changed.
+fn deep_defaults(own: &Value, other: &Value, path: &str, found: &mut Vec<String>) {
+    for (name, field) in kw::properties(other).into_iter().flatten() {
+        let Some(known) = kw::property(own, name) else { continue };
+        for (below, after) in kw::properties(field).into_iter().flatten() {
+            let before = kw::property(known, below).and_then(kw::default_of);
+            match kw::default_of(after) {
+                Some(after) if !before.is_some_and(|before| kw::same_value(before, after)) => {
+                    found.push(format!("{path}.{name}.{below}"));
+                }
+                _ => {}
+            }
+        }
+        deep_defaults(known, field, &format!("{path}.{name}"), found);
     }
 }

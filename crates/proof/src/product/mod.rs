@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use super::cel::{self, Counterexample, Implied, RuleSet};
 use super::constraints::{Constraints, Part};
 use super::keywords::{self as kw, Kinds};
+use super::rules::{Means, cost};
 use super::solve::Solver;
 use super::text::{kind_words, own_changes, short};
 use obligation::Place;
@@ -295,8 +296,16 @@ impl<'s> ProductWalk<'_, 's> {
                 Some("the step limit was reached".to_owned()),
             );
         }
+        let added = cel::added(live, desired);
+        if !added.is_empty() {
+            self.walked.costs.push((place.clone(), reason.clone()));
+        }
+        let costly = |means: &Means<'_>| cel::too_costly(live, desired, &added, means);
         let (values, open) = match self.solver.with_means(|means| cel::implied(live, desired, means)) {
-            Implied::Yes => return,
+            Implied::Yes => match self.solver.with_means(costly) {
+                Some(why) => (Vec::new(), Some(why)),
+                None => return,
+            },
             Implied::No(found) => (found, Some("other values may differ".to_owned())),
             Implied::Unknown(why) => (Vec::new(), Some(why)),
         };
@@ -310,6 +319,27 @@ impl<'s> ProductWalk<'_, 's> {
             obligation.is_of_whole = true;
         }
     }
+}
+
+/// Adds an obligation for all rules of an object together, if some were added and the total may exceed the server's
+/// limit.
+pub fn add_cost_obligation<'s>(solver: &Solver<'s>, source: &Value, target: &Value, walked: &mut Walked<'s>) {
+    let Some((place, reason)) = walked.costs.first() else { return };
+    let known = cost::Known::Node { schema: source, keeps: false };
+    let open = match solver.spend(kw::size(target) as u64) {
+        true => cost::too_costly_together(&cost::bounded(known, target, true)),
+        false => Some("the step limit was reached".to_owned()),
+    };
+    walked.obligations.extend(open.map(|why| Obligation {
+        path: place.path.clone(),
+        reason: reason.clone(),
+        effect: Effect::Refused,
+        values: Vec::new(),
+        value_path: place.value_path.clone(),
+        refused: None,
+        open: Some(why),
+        is_of_whole: true,
+    }));
 }
 
 fn plain(values: Vec<Value>) -> Vec<Counterexample> {

@@ -60,6 +60,8 @@ pub struct Walked<'s> {
     pub obligations: Vec<Obligation<'s>>,
     /// The paths of nodes whose own keywords differ, and what differs.
     pub changed: Vec<(String, String)>,
+    /// Where rules were added or changed, and in which way: all rules of an object share a limit on their cost.
+    pub costs: Vec<(Place<'s>, String)>,
     /// Changes that are proven safe but worth reporting.
     pub notes: Vec<(String, String)>,
     /// Nodes where the source accepts anything and whose parts were not walked: see [`walk`].

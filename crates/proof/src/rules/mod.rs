@@ -8,6 +8,7 @@
 //!
 //! A rule that looks at more than a view can express is never proven, but counterexamples are searched in the same way.
 
+pub mod cost;
 mod fill;
 mod footprint;
 mod ranges;

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
+mod costs;
 mod limits;
 mod reach;
 mod values;

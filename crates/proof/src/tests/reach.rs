@@ -279,6 +279,58 @@ fn a_default_that_has_the_object_refused_breaks_more_than_behaviour() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
+/// A default can make an item equal to one that has the value of its own.
+#[test]
+fn a_default_that_makes_items_duplicates_has_the_object_refused() {
+    let list = |kind: &str, item: Value| json!({"type": "array", "x-kubernetes-list-type": kind, "items": item});
+    let map = |v: Value| {
+        let fields = json!({"k": {"type": "string"}, "v": v});
+        let mut list = list("map", json!({"type": "object", "required": ["k"], "properties": fields}));
+        list["x-kubernetes-list-map-keys"] = json!(["k", "v"]);
+        list
+    };
+    let set = |v: Value| {
+        list(
+            "set",
+            json!({"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"k": {"type": "string"}, "v": v}}),
+        )
+    };
+    let filled = |default: &str| json!({"type": "string", "default": default});
+    let text = || json!({"type": "string"});
+    let mut short = map(filled("U"));
+    short["maxItems"] = json!(1);
+    let inner = |v: Value| json!({"type": "object", "properties": {"w": v}});
+    let other =
+        |v: Value| list("map", json!({"type": "object", "required": ["k"], "properties": {"k": text(), "v": v}}));
+    let mut keyed = [other(filled("T")), other(filled("U"))];
+    keyed.iter_mut().for_each(|list| list["x-kubernetes-list-map-keys"] = json!(["k"]));
+    let [keyed, keyed_after] = keyed;
+    let only = |default: &str, options: Value| map(json!({"type": "string", "default": default, "enum": options}));
+    for (live, desired, verdict, breaks) in [
+        (map(filled("T")), map(filled("U")), Incomparable, vec![Breaks::Writers, Breaks::Behaviour]),
+        (set(text()), set(filled("U")), Narrowing, vec![Breaks::Writers, Breaks::Behaviour]),
+        (set(filled("T")), set(filled("U")), Incomparable, vec![Breaks::Writers, Breaks::Behaviour]),
+        (set(inner(text())), set(inner(filled("U"))), Undecided, vec![Breaks::Behaviour]),
+        // No key, and no list of two items.
+        (keyed, keyed_after, Narrowing, vec![Breaks::Behaviour]),
+        (
+            {
+                let mut one = map(filled("T"));
+                one["maxItems"] = json!(1);
+                one
+            },
+            short,
+            Narrowing,
+            vec![Breaks::Behaviour],
+        ),
+        // No item has had the new default.
+        (only("T", json!(["T"])), only("U", json!(["T", "U"])), Incomparable, vec![Breaks::Behaviour]),
+    ] {
+        let proof = proof_of(&whole(&live), &whole(&desired));
+        assert_eq!((proof.verdict, proof.breaks), (verdict, breaks), "{live} → {desired}: {:#?}", proof.nodes);
+    }
+}
+
 /// A changed default does not decide what else changed at the same node.
 #[test]
 fn a_default_decides_nothing_of_what_changed_beside_it() {

@@ -5,9 +5,12 @@
 //! is undecided, never assumed to hold.
 
 /// The step limit for one rule on one value: the server's limit per call.
-const STEPS_PER_RULE: u64 = 1_000_000;
+pub const COST_PER_CALL: u64 = 1_000_000;
 /// The step limit for all rules of one object: the server's limit per object.
-const STEPS_PER_OBJECT: u64 = 10_000_000;
+pub const COST_PER_OBJECT: u64 = 10_000_000;
+
+/// The reason for a rule that does not finish.
+pub(crate) const EXHAUSTED: &str = "the rule takes more steps than its budget allows";
 
 /// The remaining steps for the rules of one object.
 #[derive(Debug, Clone)]
@@ -18,14 +21,14 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Budget::new(STEPS_PER_OBJECT)
+        Budget::new(COST_PER_OBJECT)
     }
 }
 
 impl Budget {
     /// A budget of `steps` for all rules of one object; a single rule gets at most a million of them.
     pub fn new(steps: u64) -> Self {
-        Budget { object: steps, rule: STEPS_PER_RULE.min(steps) }
+        Budget { object: steps, rule: COST_PER_CALL.min(steps) }
     }
 
     /// The remaining steps for the rules of the object.
@@ -35,7 +38,7 @@ impl Budget {
 
     /// Resets the limit for the next rule.
     pub(crate) fn next_rule(&mut self) {
-        self.rule = STEPS_PER_RULE.min(self.object);
+        self.rule = COST_PER_CALL.min(self.object);
     }
 
     /// Consumes `steps`; an error if not enough steps are left.
@@ -50,7 +53,7 @@ impl Budget {
                 // Swallowing the fault must gain nothing: every later step fails as well.
                 self.object -= self.rule;
                 self.rule = 0;
-                Err(super::fault::Fault::Undecided("the rule takes more steps than its budget allows".to_owned()))
+                Err(super::fault::Fault::Undecided(EXHAUSTED.to_owned()))
             }
         }
     }

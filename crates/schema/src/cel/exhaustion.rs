@@ -47,6 +47,16 @@ fn what_takes_too_long_is_undecided() {
 }
 
 #[test]
+fn what_takes_too_long_is_undecided_for_an_unchanged_value_too() {
+    let rules = json!([{"rule": "self.all(a, self.exists_one(b, a == b))"}]);
+    let list = json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": rules});
+    let schema = Schema::compile(&json!({"type": "object", "properties": {"list": list}})).expect("a schema");
+    let list: Vec<String> = (0..1000).map(|at| at.to_string()).collect();
+    let object = json!({"metadata": {"name": "x"}, "list": list});
+    assert_eq!(schema.validate(&object, Some(&object)).undecided.len(), 1);
+}
+
+#[test]
 fn a_budget_is_for_all_rules_of_an_object_and_none_hides_that_it_is_spent() {
     let endless = "self.list.all(a, self.list.all(b, self.list.all(c, a != '')))";
     // Neither a decisive operand nor another branch may hide that the budget is exhausted.

@@ -65,8 +65,10 @@ mod table;
 mod types;
 mod typing;
 mod value;
+mod worst;
 
-pub use budget::Budget;
+pub(crate) use budget::EXHAUSTED;
+pub use budget::{Budget, COST_PER_CALL, COST_PER_OBJECT};
 pub use engine::Engine;
 pub use expression::Expression;
 pub use field_path::FieldPath;
@@ -76,3 +78,4 @@ pub use rule::{Answer, Failure, Reason, Rule, compile_rules, compile_rules_shari
 pub(crate) use rule::{Compiled, compile_expression};
 pub use types::unescape;
 pub(crate) use types::{Kind, Type, escape};
+pub use worst::most_costs;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::ast::Expr;
-use super::budget::Budget;
+use super::budget::{Budget, EXHAUSTED};
 use super::check::{Analysis, analyze, check};
 use super::convert::{misfit, typed};
 use super::eval::Evaluation;
@@ -246,9 +246,7 @@ impl Rule {
         }
         budget.next_rule();
         match self.run(expr, this, old, budget) {
-            _ if budget.is_exhausted() => {
-                Answer::Undecided("the rule takes more steps than its budget allows".to_owned())
-            }
+            _ if budget.is_exhausted() => Answer::Undecided(EXHAUSTED.to_owned()),
             Ok(Value::Bool(true)) => Answer::Holds,
             Ok(Value::Bool(false)) => Answer::Fails(Failure {
                 message: self.failure_message(this, old, budget),
