@@ -225,7 +225,7 @@ mod tests {
                 desired_schema: &schema(desired),
                 live_status: false,
                 desired_status: false,
-                scale: &Scale::default(),
+                scale: [&Scale::default(), &Scale::default()],
                 versions: 1,
             };
             Proven.prove(&question, Limits::default()).map(|proof| (proof.whole.verdict, proof.whole.breaks))

@@ -105,8 +105,9 @@ impl Chain {
             assert!(is_reached, "{case}: the record leads to {kinds:?} in {namespaces:?} and not to {kind} {name}");
         }
         // Deletions come last.
+        let round = self.round.to_string();
         let is_new = |place: &Place| {
-            live.get(place).is_some_and(|object| object["metadata"]["annotations"]["round"] == self.round.to_string())
+            live.get(place).is_some_and(|object| object["metadata"]["annotations"]["round"] == round.as_str())
         };
         if self.places(self.round - 1).iter().any(|place| !live.contains_key(place)) {
             assert!(self.places(self.round).iter().all(is_new), "{case}: deleted before all is written");

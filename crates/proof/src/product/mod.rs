@@ -322,12 +322,13 @@ impl<'s> ProductWalk<'_, 's> {
 }
 
 /// Adds an obligation for all rules of an object together, if some were added and the total may exceed the server's
-/// limit.
+/// limit. If that of live may exceed it as well, the estimate says nothing about the added ones.
 pub fn add_cost_obligation<'s>(solver: &Solver<'s>, source: &Value, target: &Value, walked: &mut Walked<'s>) {
     let Some((place, reason)) = walked.costs.first() else { return };
     let known = cost::Known::Node { schema: source, keeps: false };
-    let open = match solver.spend(kw::size(target) as u64) {
-        true => cost::too_costly_together(&cost::bounded(known, target, true)),
+    let together = |schema| cost::too_costly_together(&cost::bounded(known, schema, true));
+    let open = match solver.spend((kw::size(source) + kw::size(target)) as u64) {
+        true => together(target).filter(|_| together(source).is_none()),
         false => Some("the step limit was reached".to_owned()),
     };
     walked.obligations.extend(open.map(|why| Obligation {
