@@ -119,6 +119,11 @@ pub fn properties(schema: &Value) -> Option<&Map<String, Value>> {
     written(schema, "properties").and_then(Value::as_object)
 }
 
+/// Whether this is a field that every resource has and that no schema has to describe.
+pub fn is_meta(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}
+
 pub fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     properties(schema).and_then(|properties| properties.get(name))
 }

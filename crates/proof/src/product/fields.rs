@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::{Effect, Place, ProductWalk, Step, ValuePath, plain};
 use crate::constraints::{Constraints, Part};
 use crate::keywords::{self as kw, ANY, EMPTY, TEXT};
-use crate::solve::is_meta;
 use crate::text::shown;
 
 /// The number of schemas in which a field is looked up in one step.
@@ -72,7 +71,7 @@ impl<'s> ProductWalk<'_, 's> {
             match (other, kw::additional(target)) {
                 (Some(other), _) => self.differing(&field, own, other, &at),
                 (None, Some(other)) => self.node(&field, other, &at),
-                _ if is_resource(target) && is_meta(name) => {}
+                _ if is_resource(target) && kw::is_meta(name) => {}
                 // The field is kept, but nothing inside it is defaulted any more.
                 _ if target_keeps => self.node(&field, &ANY, &at),
                 _ => self.removed(&field, &at),
@@ -87,7 +86,7 @@ impl<'s> ProductWalk<'_, 's> {
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             let own = match kw::additional(structure) {
                 Some(own) => Some(own),
-                None if is_resource(structure) && is_meta(name) => Some(given(name)),
+                None if is_resource(structure) && kw::is_meta(name) => Some(given(name)),
                 None => source_keeps.then_some(&*ANY),
             };
             self.walked.changed.push((at.path.clone(), "added".to_owned()));

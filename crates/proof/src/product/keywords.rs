@@ -8,7 +8,6 @@ use super::obligation::Place;
 use super::{ProductWalk, filled};
 use crate::constraints::{Constraints, Part};
 use crate::keywords::{self as kw, Kinds};
-use crate::solve::is_meta;
 use crate::text::{changed_words, short};
 
 /// The maximum number of comparisons between the options of two enums.
@@ -58,7 +57,7 @@ impl<'s> ProductWalk<'_, 's> {
                 continue;
             }
             // Every resource has these fields.
-            if is_meta(name) && (place.is_root || kw::embedded(structure) && name != "metadata") {
+            if kw::is_meta(name) && (place.is_root || kw::embedded(structure) && name != "metadata") {
                 continue;
             }
             added.push(name);

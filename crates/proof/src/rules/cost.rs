@@ -7,7 +7,6 @@
 use serde_json::{Map, Value, json};
 
 use crate::keywords as kw;
-use crate::solve::is_meta;
 use gantry_schema::cel::{COST_PER_OBJECT, most_costs};
 
 /// The maximum size of an object that is considered, in bytes. A request may have 3 MiB, but for such objects the
@@ -90,7 +89,7 @@ fn of_field<'a>(known: Known<'a>, name: &str, field: &Value, is_resource: bool) 
     let found = match known {
         Known::Node { schema, keeps } => match kw::property(schema, name).or_else(|| kw::additional(schema)) {
             Some(schema) => Known::Node { schema, keeps: false },
-            None if keeps || kw::preserves(schema) || is_resource && is_meta(name) => Known::Nothing,
+            None if keeps || kw::preserves(schema) || is_resource && kw::is_meta(name) => Known::Nothing,
             None => Known::Absent,
         },
         known => known,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, MAX_WEIGHT, Pin, Solver, is_meta};
+use super::{Answer, MAX_WEIGHT, Pin, Solver};
 use crate::constraints::{Constraints, Disjunct, Part};
 use crate::keywords::{self as kw, ANY, TEXT};
 
@@ -176,7 +176,11 @@ impl<'s> Solver<'s> {
             if map.contains_key(name) && !matches!(pin, Some(Pin::Field(pinned, _)) if pinned == name) {
                 continue;
             }
-            if is_resource && is_meta(name) && pin_of(pin, name).is_none() && kw::property(structure, name).is_none() {
+            if is_resource
+                && kw::is_meta(name)
+                && pin_of(pin, name).is_none()
+                && kw::property(structure, name).is_none()
+            {
                 // An embedded resource can lack metadata, so it has to be written.
                 if kw::embedded(structure) && name == "metadata" {
                     map.insert(name.to_owned(), json!({"name": "x"}));
@@ -282,8 +286,9 @@ impl<'s> Solver<'s> {
     fn field_constraints(&self, disjunct: &Disjunct<'s>, structure: &Part<'s>, name: &str) -> Option<Constraints<'s>> {
         let own = structure.inside(|s| kw::property(s, name).or_else(|| kw::additional(s)));
         let own = own.or_else(|| kw::preserves(structure).then(|| Part::Ref(&ANY)));
-        let own =
-            own.or_else(|| (kw::embedded(structure) && name != "metadata" && is_meta(name)).then(|| Part::Ref(&TEXT)))?;
+        let own = own.or_else(|| {
+            (kw::embedded(structure) && name != "metadata" && kw::is_meta(name)).then(|| Part::Ref(&TEXT))
+        })?;
         let null = kw::flag(&own, "nullable") || kw::is_unknown(&own);
         let (holds, fails) = disjunct.fields.get(name).cloned().unwrap_or_default();
         Some(Constraints { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })

@@ -476,8 +476,3 @@ impl<'s> Solver<'s> {
         }
     }
 }
-
-/// Whether this is a field that every resource has and that no schema has to describe.
-pub fn is_meta(name: &str) -> bool {
-    matches!(name, "apiVersion" | "kind" | "metadata")
-}

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::constraints::{Constraints, Part};
 use super::product::{Effect, Obligation, Step, ValuePath};
 use super::rules::repair::{Kept, Repairs};
-use super::solve::{Pin, Solver, is_meta};
+use super::solve::{Pin, Solver};
 use super::{Difference, Witness, keywords as kw};
 pub use confirm::Side;
 use confirm::{Confirmed, Unconfirmed};
@@ -274,7 +274,7 @@ impl<'v> Sides<'v> {
             metadata.insert("name".to_owned(), json!("x"));
         }
         map.insert("metadata".to_owned(), metadata);
-        map.extend(fields.into_iter().filter(|(key, _)| !is_meta(key)));
+        map.extend(fields.into_iter().filter(|(key, _)| !kw::is_meta(key)));
         Value::Object(map)
     }
 
@@ -346,7 +346,7 @@ fn target_constraints(around: &ValuePath<'_>, value: &Value) -> Value {
         Step::Item => None,
     };
     // Every resource has a kind, a version and metadata.
-    let is_given = |name: &str| (around.constraints.is_resource || kw::embedded(target)) && is_meta(name);
+    let is_given = |name: &str| (around.constraints.is_resource || kw::embedded(target)) && kw::is_meta(name);
     let required: Vec<&str> = kw::names(target, "required").filter(|name| !is_given(name)).collect();
     let there = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
     let names = there.chain(required.iter().copied()).filter(|name| Some(*name) != pinned && !is_given(name));

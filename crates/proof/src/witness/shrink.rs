@@ -6,7 +6,8 @@ use super::Sides;
 use super::confirm::Confirmed;
 use super::route::Route;
 use crate::Witness;
-use crate::solve::{Solver, is_meta};
+use crate::keywords as kw;
+use crate::solve::Solver;
 use gantry_schema::Step;
 
 /// The maximum number of attempts to make a witness smaller.
@@ -83,7 +84,7 @@ impl Walk<'_> {
         let mut own = Vec::new();
         match value {
             Value::Object(map) => {
-                for (key, inner) in map.iter().filter(|(key, _)| !(is_root && is_meta(key))) {
+                for (key, inner) in map.iter().filter(|(key, _)| !(is_root && kw::is_meta(key))) {
                     own.extend(self.part(Step::from(key.as_str()), inner, here));
                 }
             }
