@@ -412,7 +412,7 @@ fn objects_at_a_version_that_their_crd_stops_serving_are_named_before_anything_i
     let run = bed.deploy(admin, &[]).run();
     run.code(3)
         .stderr_contains("no kind \"Sample\" in ")
-        .stderr_contains("manifests.yaml:4 serves v2: write the object at one of these");
+        .stderr_contains("manifests.yaml:5 serves v2: write the object at one of these");
 }
 
 #[test]
