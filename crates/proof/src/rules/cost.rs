@@ -4,6 +4,8 @@
 //! value that live does not accept does not matter. Objects of more than 128 KiB are not considered: without a bound in
 //! the schema, only the size of an object limits the number of values.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::keywords as kw;
@@ -70,19 +72,30 @@ pub fn bounded(known: Known<'_>, desired: &Value, is_resource: bool) -> Value {
 
 /// The minimum size of a value of the node, in bytes.
 fn least_bytes(schema: &Value) -> i64 {
+    // A value that is filled in takes no space in a request.
+    let required = |name: &str| {
+        let field = kw::property(schema, name).filter(|field| kw::default_of(field).is_none())?;
+        Some(name_bytes(name) + least_bytes(field))
+    };
+    let fields = match kw::type_name(schema) {
+        Some("object") => kw::names(schema, "required").filter_map(required).sum(),
+        _ => 0,
+    };
+    own_bytes(schema) + fields
+}
+
+/// The minimum size of a value without the parts below, in bytes.
+fn own_bytes(schema: &Value) -> i64 {
     match kw::type_name(schema) {
         Some("boolean") => 4,
-        Some("string" | "array") => 2,
-        Some("object") => {
-            // The quotes of the name, a colon and a comma. A value that is filled in takes no space in a request.
-            let required = |name: &str| {
-                let field = kw::property(schema, name).filter(|field| kw::default_of(field).is_none())?;
-                Some(name.len() as i64 + 4 + least_bytes(field))
-            };
-            2 + kw::names(schema, "required").filter_map(required).sum::<i64>()
-        }
+        Some("string" | "array" | "object") => 2,
         _ => 1,
     }
+}
+
+/// The size of the name of a field, in bytes, with its quotes, a colon and a comma.
+fn name_bytes(name: &str) -> i64 {
+    name.len() as i64 + 4
 }
 
 fn of_field<'a>(known: Known<'a>, name: &str, field: &Value, is_resource: bool) -> Known<'a> {
@@ -144,20 +157,15 @@ impl Priced {
                 .into_iter()
                 .try_fold(0_u64, |sum, cost| cost.map(|cost| sum.saturating_add(cost)))?,
         };
-        let bytes = match kw::type_name(schema) {
-            Some("boolean") => 4.0,
-            Some("string" | "array" | "object") => 2.0,
-            _ => 1.0,
-        };
+        let required: HashSet<&str> = kw::names(schema, "required").collect();
         let mut fields = Vec::new();
         for (name, field) in kw::properties(schema).into_iter().flatten() {
             let is_filled = kw::default_of(field).is_some();
-            let is_required = kw::names(schema, "required").any(|required| required == name);
             fields.push(Field {
                 of: Priced::of(field, false)?,
-                // Quotes, a colon and a comma. A value that is filled in takes no space in a request.
-                bytes: if is_filled { 0.0 } else { name.len() as f64 + 4.0 },
-                is_required: is_required && !is_filled,
+                // A value that is filled in takes no space in a request.
+                bytes: if is_filled { 0.0 } else { name_bytes(name) as f64 },
+                is_required: !is_filled && required.contains(name.as_str()),
             });
         }
         let is_list = kw::type_name(schema) == Some("array");
@@ -169,7 +177,7 @@ impl Priced {
             Some(part) => Some((Box::new(Priced::of(part, false)?), kw::count(schema, most).map(|most| most as f64))),
             None => None,
         };
-        Some(Priced { cost: cost as f64, bytes, fields, parts })
+        Some(Priced { cost: cost as f64, bytes: own_bytes(schema) as f64, fields, parts })
     }
 
     /// The maximum cost of a value and everything in it, if each byte of it costs `price`.
