@@ -79,8 +79,11 @@ fn an_app_whose_own_api_is_down_is_deleted_on_request() {
                 "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
     let mut api_service = api_service();
     api_service["metadata"]["annotations"] = json!({"kapp.k14s.io/disable-default-change-group-and-rules": ""});
-    stage.write(&[&api_service, &crd]);
-    stage.deploy_as(cp.kubeconfig("admin"), &["--wait=false"]).run().code(0);
+    // The APIService first: once the API server has seen the CRD, it creates an APIService of that name itself.
+    for manifests in [&[&api_service][..], &[&api_service, &crd]] {
+        stage.write(manifests);
+        stage.deploy_as(cp.kubeconfig("admin"), &["--wait=false"]).run().code(0);
+    }
     is_known_and_down(&cp);
 
     let app = |arguments: &[&str]| {
