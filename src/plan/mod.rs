@@ -9,6 +9,7 @@ pub mod filter;
 mod going;
 pub mod graph;
 pub(crate) mod kinds;
+pub mod managed;
 pub mod only_defaults;
 mod order;
 pub mod owner;

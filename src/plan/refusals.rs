@@ -1,4 +1,5 @@
-//! Predicts refusals of the server: a namespace that is missing or being deleted, and a change of an immutable field.
+//! Predicts refusals of the server: a namespace that is missing or being deleted, a change of an immutable field, and a
+//! version that the CRD of the same plan stops serving or that does not fit.
 //!
 //! A deploy that fails at its fortieth object is half done. The live objects show which requests the server may refuse, and
 //! only these are sent as a dry run. So most deploys only read which namespaces exist.
@@ -8,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
-use super::{Action, Change, Plan, strategy};
+use super::{Action, Change, Plan, managed, strategy};
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{self, DryRunError, Target, Wanted, immutable_help};
 use crate::problem::Problem;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use crate::text;
+use gantry_schema::typed::{self, Duplicates};
 
 /// The maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
@@ -32,9 +34,7 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str, force_co
 /// Objects at versions that a CRD of the same plan does not serve any more: they cannot be written after the CRD, which
 /// is written first, and the next deploy does not find them.
 pub fn no_longer_served(plan: &Plan) -> Vec<Problem> {
-    let is_deployed = |change: &&Change| change.is_written() || change.action == Action::Unchanged;
-    let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd()).filter(is_deployed);
-    let crds: BTreeMap<&str, &Change> = crds.map(|crd| (crd.desired.object.name.as_str(), crd)).collect();
+    let crds = deployed_crds(plan);
     let mut unserved: BTreeMap<&Resource, Vec<&Change>> = BTreeMap::new();
     for change in plan.changes.iter().filter(is_deployed) {
         unserved.entry(&change.resource).or_default().push(change);
@@ -56,6 +56,66 @@ pub fn no_longer_served(plan: &Plan) -> Vec<Problem> {
         Some(Problem::new(message).at(changes.first()?.desired.origin.location()).help(help))
     };
     unserved.into_iter().filter_map(problem).collect()
+}
+
+/// Objects that do not fit the schema of an older version at which `managedFields` of the live object have an entry, such as
+/// an object that moves to a new version of its CRD and sets a field that the old one lacks. The server refuses the apply
+/// once the CRD of the same plan is written: see [`managed`].
+pub fn unfit_for_managed_fields(plan: &Plan) -> Vec<Problem> {
+    let crds = deployed_crds(plan);
+    let mut schemas: BTreeMap<(&str, &str), Option<Value>> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for change in plan.changes.iter().filter(|change| change.is_written()) {
+        let Resource { plural, group, version, .. } = &*change.resource;
+        let crd = crds.get(format!("{plural}.{group}").as_str()).and_then(|crd| Some((*crd, crd.crd()?)));
+        let (Some((crd, sides)), Some(live)) = (crd, &change.live) else { continue };
+        let Some(defined) = sides.defined() else { continue };
+        // With a webhook, only the server knows the object at another version.
+        let has_webhook =
+            [Some(defined), sides.readable_live()].into_iter().flatten().any(|crd| crd.converts_by_webhook());
+        if has_webhook || defined.versions.len() < 2 {
+            continue;
+        }
+        let (live, desired) = (live.raw.value(), change.desired.raw.value());
+        let mut unfit = |at: &str| {
+            let version = defined.version(at)?;
+            let schema = schemas.entry((&*crd.desired.object.name, &*version.name));
+            let schema = schema.or_insert_with(|| version.schema_value().ok()).as_ref()?;
+            typed::unreadable(schema, &desired, Duplicates::Refused).into_iter().next()
+        };
+        let mut entries = managed::entries(&live, group);
+        entries.retain(|entry| entry.version != version.as_str());
+        // What does not fit its own version is another problem.
+        if entries.is_empty() || unfit(version).is_some() {
+            continue;
+        }
+        let Some((entry, problem)) = entries.iter().find_map(|entry| Some((*entry, unfit(entry.version)?))) else {
+            continue;
+        };
+        let object = &change.desired.object;
+        let message = format!(
+            "{object}: the API server would refuse it: it does not fit {}, at which {} has an entry in managedFields: \
+             {problem}",
+            entry.version, entry.manager
+        );
+        let mut versions: Vec<&str> = entries.iter().map(|entry| entry.version).collect();
+        versions.sort_unstable();
+        versions.dedup();
+        let command = managed::move_one(&change.resource, object, &versions, version);
+        let help = format!("deploy the CRD first, then move the entries to {version} and deploy the rest: {command}");
+        problems.push(Problem::new(message).at(change.desired.origin.location()).help(help));
+    }
+    problems
+}
+
+fn is_deployed(change: &&Change) -> bool {
+    change.is_written() || change.action == Action::Unchanged
+}
+
+/// The CRDs of the plan by name, without those that it leaves alone.
+fn deployed_crds(plan: &Plan) -> BTreeMap<&str, &Change> {
+    let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd()).filter(is_deployed);
+    crds.map(|crd| (crd.desired.object.name.as_str(), crd)).collect()
 }
 
 struct Asking<'a> {

@@ -143,6 +143,7 @@ pub async fn look(
     // If the deploy is blocked, what would have stopped it later does not matter.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
         foreseen.refusals = refusals::foresee(&plan, target, &settings.field_manager, settings.force_conflicts).await;
+        foreseen.refusals.extend(refusals::unfit_for_managed_fields(&plan));
     }
     foreseen.refusals.extend(refusals::no_longer_served(&plan));
     foreseen.refusals.extend(bundles::served_too_late(&plan));

@@ -416,6 +416,38 @@ fn objects_at_a_version_that_their_crd_stops_serving_are_named_before_anything_i
 }
 
 #[test]
+fn an_object_that_moves_to_a_new_version_with_a_new_field_is_named_before_its_crd_is_written() {
+    let bed = Bed::new();
+    let admin = control_plane().kubeconfig("admin");
+    let old = bed.crd("first: {type: string}");
+    let new = format!(
+        "{}  - name: v2
+    served: true
+    storage: true
+    schema: {{openAPIV3Schema: {{type: object, properties: {{first: {{type: string}}, second: {{type: string}}}}}}}}
+",
+        old.replace("storage: true", "storage: false")
+    );
+    let deploy = |crd: &str, sample: &str| {
+        bed.write("manifests.yaml", &[&bed.namespace(), crd, sample].map(|text| format!("{text}\n")).join("---\n"));
+        bed.deploy(admin.clone(), &[]).run()
+    };
+    deploy(&old, &bed.sample()).code(0);
+    let moved = bed.sample().replace("/v1", "/v2");
+    let with_field = format!("{}second: new\n", moved.trim_end().to_owned() + "\n");
+    let run = deploy(&new, &with_field);
+    run.code(3).stdout_contains("does not fit v1, at which gantry has an entry in managedFields: .second: field not");
+    run.stdout_contains("deploy the CRD first, then move the entries to v2 and deploy the rest: kubectl get");
+    let versions = || control_plane().get(&bed.crd_path()).1["spec"]["versions"].as_array().expect("a list").len();
+    assert_eq!(versions(), 1, "nothing is written");
+
+    // The object without the field can be moved: then it has no entry at the old version any more.
+    deploy(&new, &moved).code(0);
+    assert_eq!(versions(), 2);
+    deploy(&new, &with_field).code(0);
+}
+
+#[test]
 fn a_ytt_template_is_recognised() {
     let run = |text: &str| {
         let args = ["check", "-f", "-", "--target", "dir:nowhere"];

@@ -8,9 +8,9 @@ use super::depend::Dependence;
 use super::{place, resolved, rules};
 use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
 use crate::finding::{Complaint, Severity};
+use crate::plan::managed;
 use crate::plan::{Change, Plan};
 use crate::preflight::Violation;
-use crate::preflight::objects::managed;
 use crate::preflight::rule::RuleDoc;
 use crate::resource::Step;
 

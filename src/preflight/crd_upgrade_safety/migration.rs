@@ -2,7 +2,7 @@
 
 use super::words;
 use crate::crd::Crd;
-use crate::preflight::objects::managed;
+use crate::plan::managed;
 
 /// The steps to remove the stored versions of the live CRD that `desired` lacks.
 ///

@@ -16,7 +16,6 @@ mod defaults;
 pub mod definition;
 pub mod effect;
 pub mod group;
-pub mod managed;
 pub mod manifests;
 pub mod object;
 pub mod pass;

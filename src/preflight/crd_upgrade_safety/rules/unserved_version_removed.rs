@@ -2,8 +2,8 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Severity};
+use crate::plan::managed;
 use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
-use crate::preflight::objects::managed;
 use crate::preflight::rule::{Example, RuleDoc};
 
 pub const RULE: Rule = Rule {

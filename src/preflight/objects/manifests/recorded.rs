@@ -8,7 +8,7 @@ use super::{Fault, Validation, Wrong};
 use crate::crd::Strategy;
 use crate::finding::Complaint;
 use crate::plan::Change;
-use crate::preflight::objects::managed;
+use crate::plan::managed;
 use gantry_schema::typed::{self, Duplicates};
 
 impl Validation {
