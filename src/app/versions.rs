@@ -161,8 +161,9 @@ impl Numbering<'_> {
 
     /// Updates the references in a manifest.
     fn refer(&self, manifest: &mut Manifest) -> std::result::Result<(), Problem> {
-        let bases: Vec<&str> = self.names.keys().map(|(.., name)| name.as_str()).collect();
-        if !manifest.may_contain(&bases) {
+        // A reference that cannot be read is an error, whatever it names.
+        let words: Vec<&str> = self.names.keys().map(|(.., name)| name.as_str()).chain([EXPLICIT]).collect();
+        if !manifest.may_contain(&words) {
             return Ok(());
         }
         let namespace = self.identity(&manifest.object).2;

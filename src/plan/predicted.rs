@@ -99,6 +99,7 @@ async fn answer(
     writing: Writing<'_>,
     lost: &AtomicBool,
 ) -> Result<RawObject, String> {
+    let answer;
     let asked = match change.answer.get() {
         Some(answer) => answer,
         // The other requests would wait just as long.
@@ -106,7 +107,12 @@ async fn answer(
         None => {
             let pin = change.pin();
             let request = change.request(&pin, writing.field_manager, writing.force_conflicts);
-            &server.dry_run(&request).await
+            answer = server.dry_run(&request).await;
+            // For `refusals::known`. To keep an object as well would only take memory.
+            if matches!(answer, Err(DryRunError::Refused(_))) {
+                change.answer.keep(&answer);
+            }
+            &answer
         }
     };
     match asked {

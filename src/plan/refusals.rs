@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Action, Change, Plan, managed, strategy};
 use crate::cluster::kube::KubeTarget;
-use crate::cluster::{self, DryRunError, Target, Wanted, immutable_help};
+use crate::cluster::{self, DryRunError, Refuser, Target, Wanted, immutable_help};
 use crate::problem::Problem;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use crate::text;
@@ -104,6 +104,32 @@ pub fn unfit_for_managed_fields(plan: &Plan) -> Vec<Problem> {
         let command = managed::move_one(&change.resource, object, &versions, version);
         let help = format!("deploy the CRD first, then move the entries to {version} and deploy the rest: {command}");
         problems.push(Problem::new(message).at(change.desired.origin.location()).help(help));
+    }
+    problems
+}
+
+/// Values that the server refused in the dry runs that a diff needs. What the deploy itself may change before it writes the
+/// object is no reason: the schema of a CRD, permissions, webhooks, quotas, and ports that another Service still has.
+pub fn known(plan: &Plan) -> Vec<Problem> {
+    let crds = deployed_crds(plan);
+    let mut problems = Vec::new();
+    for change in plan.changes.iter().filter(|change| change.is_written()) {
+        let Some(Err(DryRunError::Refused(refusal))) = change.answer.get() else { continue };
+        let Resource { plural, group, .. } = &*change.resource;
+        let crd = crds.get(format!("{plural}.{group}").as_str());
+        let is_immutable = refusal.causes.iter().any(|cause| cluster::is_immutable(&cause.message));
+        if refusal.by != Refuser::Validation
+            || crd.is_some_and(|crd| crd.is_written())
+            || refusal.problem.message.contains("already allocated")
+            // Reported by `foresee`.
+            || is_immutable && is_suspect(change)
+        {
+            continue;
+        }
+        let problem = Problem::new(format!("{}: {}", change.desired.object, refusal.problem.message));
+        let help = refusal.problem.help.clone();
+        let help = help.unwrap_or_else(|| "fix the manifest and run the same command again".to_owned());
+        problems.push(problem.at(change.desired.origin.location()).help(help));
     }
     problems
 }

@@ -149,6 +149,10 @@ pub async fn look(
     foreseen.refusals.extend(bundles::served_too_late(&plan));
     if let Some(wanted) = showing.diff {
         Box::pin(diffs::fill(&plan, target, settings, wanted, report)).await;
+        let is_reported = enabled.iter().any(|enabled| enabled.name == "AdmissionDryRun");
+        if !is_reported && foreseen.refusals.is_empty() {
+            foreseen.refusals = refusals::known(&plan);
+        }
     }
     drop(stage);
     report.count();

@@ -339,6 +339,34 @@ fn the_exit_code_says_whether_there_are_changes() {
 }
 
 #[test]
+fn what_the_server_refuses_while_it_is_compared_blocks_the_deploy() {
+    let bed = Bed::new();
+    let deploy = |manifests: &[String], flags: &[&str]| {
+        bed.write("manifests.yaml", &manifests.join("---\n"));
+        bed.deploy(control_plane().kubeconfig("admin"), flags).run()
+    };
+    let (first, second) = (bed.config_map("a", "\"1\""), bed.config_map("b", "\"1\""));
+    deploy(&[bed.namespace(), first.clone(), second.clone()], &[]).code(0);
+    let changed = |text: &str, value: &str| text.replace("\"1\"", value);
+    let manifests = [changed(&first, "\"2\""), changed(&second, "5")];
+    let refused = "configmap/b -n ";
+    for flags in [&["--diff"][..], &["--diff", "--dry-run"]] {
+        let output = deploy(&manifests, flags);
+        output.code(3).stdout_contains(refused).stdout_contains("expected string, got 5");
+        output.stdout_contains("1 error. Nothing was written.");
+    }
+    let live = control_plane().get(&bed.config_map_path("a")).1;
+    assert_eq!(live["data"], control_plane().get(&bed.config_map_path("b")).1["data"]);
+    // A check that reports it has its own severity.
+    deploy(&manifests, &["--diff", "--dry-run", "--preflight", "AdmissionDryRun", "--warn-only"]).code(0);
+    // A field of the schema that the same deploy writes.
+    let crd = |schema: &str| bed.crd(schema);
+    deploy(&[crd("first: {type: string}"), bed.sample()], &[]).code(0);
+    let sample = bed.sample() + "second: new\n";
+    deploy(&[crd("first: {type: string}, second: {type: string}"), sample], &["--diff"]).code(0);
+}
+
+#[test]
 fn the_report_has_the_lines_as_data() {
     let bed = Bed::new();
     deployed(&bed, &deployment(&bed, &image("nginx:1.25")), &deployment(&bed, &image("nginx:1.27")));

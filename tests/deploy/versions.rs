@@ -189,8 +189,9 @@ fn the_original_stays_where_the_annotation_says_so_and_references_may_be_explici
     assert_eq!(read("kapp.k14s.io/versioned-explicit-ref"), reference("config-ver-2"));
     assert_eq!(read("kapp.k14s.io/versioned-explicit-ref.other"), reference("another"));
 
-    let wrong = json!({"kapp.k14s.io/versioned-explicit-ref": "config"});
-    let wrong = stage.object("v1", "ConfigMap", "reader", wrong, json!({"data": {"to": "config"}}));
+    // Also if no versioned object is named.
+    let wrong = json!({"kapp.k14s.io/versioned-explicit-ref": "elsewhere"});
+    let wrong = stage.object("v1", "ConfigMap", "reader", wrong, json!({}));
     let output = stage.deploy(&[stage.config("3", kept), wrong], &[]).run();
     output.code(2).stderr_contains("not the apiVersion, kind and name of an object");
 }

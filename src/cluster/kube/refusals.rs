@@ -96,8 +96,9 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
                 it smaller",
         ),
         429 => {
-            Problem::new(format!("the API server {} is overloaded (429); gave up after several attempts", peer.server))
-                .help("run again later")
+            let message = format!("the API server {} is overloaded (429); gave up after several attempts", peer.server);
+            let reason = if status.message.is_empty() { String::new() } else { format!(": {}", said(status)) };
+            Problem::new(message + &reason).help("run again later")
         }
         503 | 504 => Problem::new(format!("{} is not available ({}): {}", what(call), status.code, said(status)))
             .help("`kubectl get apiservices` shows which API is down; run again when it is up"),

@@ -139,7 +139,9 @@ mod tests {
                 429,
                 "text/plain",
                 "Too many requests, please try again later.",
-                "the API server https://10.0.0.1:6443 is overloaded (429); gave up after several attempts".to_owned(),
+                "the API server https://10.0.0.1:6443 is overloaded (429); gave up after several attempts: \
+                 Too many requests, please try again later."
+                    .to_owned(),
             ),
         ] {
             assert_eq!(asked(move || plain(code, kind, body)).await, Err(expected));

@@ -359,7 +359,7 @@ mod tests {
         let (message, tries) = ask(CALL, move |_| busy()).await;
         assert_eq!(
             message.unwrap_err(),
-            "the API server https://10.0.0.1:6443 is overloaded (429); gave up after several attempts"
+            "the API server https://10.0.0.1:6443 is overloaded (429); gave up after several attempts: later"
         );
         assert_eq!(tries, 6);
     }
