@@ -1,4 +1,4 @@
-//! Entries of `metadata.managedFields` at other versions than that of an apply.
+//! What entries of `metadata.managedFields` tell: at which other versions an apply must fit, and who created an object.
 //!
 //! At each server-side apply by any manager, the server converts the live and the merged object to the version of every
 //! entry, and parses them by the schema of that version. It refuses the apply if the CRD does not have the version,
@@ -6,10 +6,12 @@
 //! leaves the entries as they are.
 //! Source: <https://github.com/kubernetes/kubernetes/issues/111937>
 
+use gantry_schema::scan;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::crd::Crd;
-use crate::resource::{ObjectRef, Resource};
+use crate::resource::{ObjectRef, RawObject, Resource};
 
 /// An entry in `managedFields`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +28,32 @@ pub fn entries<'o>(object: &'o Value, group: &str) -> Vec<Entry<'o>> {
         Some(Entry { manager: entry["manager"].as_str().unwrap_or_default(), version })
     });
     of_group.collect()
+}
+
+/// Whether this manager created the object with server-side apply. Its entry is then as old as the object, until it applies
+/// a change; after that nothing tells, and the answer is no.
+pub fn is_created_by(live: &RawObject, manager: &str) -> bool {
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Metadata {
+        creation_timestamp: Option<String>,
+        managed_fields: Vec<Writer>,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Writer {
+        manager: String,
+        operation: String,
+        time: Option<String>,
+    }
+    let json = live.json();
+    let metadata = scan::member(&json, "metadata").and_then(|text| serde_json::from_str::<Metadata>(text).ok());
+    metadata.is_some_and(|Metadata { creation_timestamp, managed_fields }| {
+        creation_timestamp.is_some()
+            && managed_fields
+                .iter()
+                .any(|entry| entry.operation == "Apply" && entry.manager == manager && entry.time == creation_timestamp)
+    })
 }
 
 /// The version to move entries to: the storage version of `desired`, or another one that both CRDs have.

@@ -15,6 +15,7 @@ mod parts;
 mod readiness;
 mod rename;
 mod unfit;
+mod unrecorded;
 
 const PART_OF: &str = "applyset.kubernetes.io/part-of";
 

@@ -17,9 +17,9 @@ use crate::cluster::Target;
 use crate::finding::{Action, ApplyResult};
 use crate::parallel::in_parallel;
 use crate::plan::strategy::{self, Strategy};
-use crate::plan::{Change, Plan};
+use crate::plan::{Change, Plan, managed};
 use crate::problem::{Error, Problem, Result};
-use crate::resource::ObjectRef;
+use crate::resource::{Live, ObjectRef};
 use crate::run::host::Host;
 
 /// The changes that become members of the app: all but those of bundles.
@@ -124,8 +124,16 @@ impl Managed {
             match uid {
                 Some(uid) => {
                     let known = before.filter(|member| member.uid == uid);
-                    let existed = change.action == Action::Adopt || applied.were_there.contains(&index);
-                    let adopted = known.map_or(existed && !change.kapp.joins, |member| member.adopted);
+                    // An object may have the app's label without being in its record: somebody set the label, or an earlier run
+                    // ended before it could record what it created.
+                    let was_there =
+                        |live: &Live| live.uid == uid && !managed::is_created_by(&live.raw, &self.field_manager);
+                    let existed = || {
+                        change.action == Action::Adopt
+                            || applied.were_there.contains(&index)
+                            || change.live.as_ref().is_some_and(was_there)
+                    };
+                    let adopted = known.map_or_else(|| existed() && !change.kapp.joins, |member| member.adopted);
                     content.members.insert(Member::of(object, uid, adopted));
                 }
                 None => content.members.extend(before.cloned()),
