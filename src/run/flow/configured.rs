@@ -1,0 +1,184 @@
+//! A run before its target is opened: its flags, its configuration and its checks.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::Goal;
+use super::target::add_notices;
+use crate::catalog;
+use crate::cli::FlowArgs;
+use crate::config::{Loader, Overrides, SelectedCheck, Settings};
+use crate::finding::Mode;
+use crate::manifest::{Input, Loaded};
+use crate::options::{TargetSpec, Waves};
+use crate::plan::strategy;
+use crate::preflight::custom::{self, Surroundings};
+use crate::preflight::deletion_safety;
+use crate::preflight::extension_resolution;
+use crate::preflight::proofs::Known;
+use crate::preflight::registry;
+use crate::preflight::run::Enabled;
+use crate::problem::{Error, Problem, Result};
+use crate::report::Report;
+use crate::run::baseline::{self, Baselines};
+use crate::run::host::Host;
+use crate::run::output::Output;
+use crate::run::prepare::{Last, loader, overrides, read_files, read_input};
+use crate::ui::progress::Progress;
+
+/// A run before its target is opened.
+pub struct Run<'a> {
+    pub args: &'a FlowArgs,
+    pub goal: Goal<'a>,
+    /// A deploy or a delete, and no dry run.
+    pub writes: bool,
+    /// The user passed `--yes`.
+    pub confirmed: bool,
+    pub settings: Settings,
+    pub(super) enabled: Vec<Enabled>,
+    pub baselines: Option<Baselines>,
+    /// See [`Input::sum`]; empty without an app.
+    pub(super) sum: String,
+    pub progress: Progress,
+    /// Proofs that the clusters of a run on several share.
+    pub known: Option<Arc<Known>>,
+}
+
+impl Run<'_> {
+    pub fn waves(&self) -> Option<&Waves> {
+        self.goal.deploy()?.waves.as_ref()
+    }
+
+    pub fn deletes(&self) -> bool {
+        matches!(self.goal, Goal::Delete(_))
+    }
+
+    /// What the app was last deployed with, if not all of its objects have to be read.
+    pub fn last(&self) -> Option<Last<'_>> {
+        // Custom checks get the live objects, so these are read.
+        let is_known = |enabled: &Enabled| registry::find(&enabled.name).is_some();
+        self.enabled.iter().all(is_known).then_some(Last { flags: &self.args.app, input: &self.sum })
+    }
+
+    /// Checks what depends on the manifests, not on the target.
+    pub fn take_in(&mut self, loaded: &mut Loaded) -> Result<()> {
+        let deletes = self.deletes();
+        let Run { settings, enabled, .. } = self;
+        // Deletions are always checked; in the mode of the configuration, if it names the check.
+        let deletes_some = settings.app.is_some() || loaded.manifests.iter().any(strategy::may_replace);
+        if deletes_some && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
+            let check = Box::new(deletion_safety::DeletionSafety);
+            enabled.push(Enabled { name: deletion_safety::NAME.to_owned(), mode: Mode::Error, check });
+        }
+        if let (Some(app), true, false) = (&settings.app, loaded.manifests.is_empty(), deletes) {
+            // All members would count as removed from the manifests.
+            let problem = Problem::new(format!("there are only bundles to deploy as the app {app}"));
+            return Err(Error::usage(
+                problem.help("OLM installs bundles; leave out --app, or add the app's manifests"),
+            ));
+        }
+        strategy::fill_nonces(&mut loaded.manifests, Timestamp::now());
+        Ok(())
+    }
+}
+
+/// Reports all errors of the configuration, before the first request.
+pub async fn prepare<'a>(
+    args: &'a FlowArgs,
+    goal: Goal<'a>,
+    host: &mut Host,
+    output: &mut Output,
+    report: &mut Report,
+) -> Result<(Run<'a>, Input)> {
+    let deploy = goal.deploy();
+    let render = Loader { overrides: overrides(&args.input), ..loader(&args.input.config, host) };
+    let input = read_input(&args.input.files, &render, host).await?;
+    let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
+    let (settings, mut enabled, input) = configure(args, writes, input, host, output, report)?;
+    let baselines = args.baseline.as_deref().map(|file| baseline::read(file, &host.working_directory)).transpose()?;
+    if matches!(goal, Goal::Diff) && args.input.preflight.is_empty() {
+        enabled.clear();
+    }
+    if settings.app.is_none() {
+        args.app.need_none()?;
+    }
+    if let (Some(app), false) = (&settings.app, args.filter.is_empty()) {
+        // Objects that are filtered out would count as removed from the manifests.
+        let problem = Problem::new(format!("--filter cannot be used with an app ({app})"));
+        return Err(Error::usage(problem.help("leave out --filter to deploy or compare the whole app")));
+    }
+    let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
+    let sum = if settings.app.is_some() { input.sum() } else { String::new() };
+    let confirmed = deploy.is_some_and(|deploy| deploy.yes);
+    Ok((Run { args, goal, writes, confirmed, settings, enabled, baselines, sum, progress, known: None }, input))
+}
+
+/// Reads the configuration, including the Config documents among the manifests.
+fn configure(
+    args: &FlowArgs,
+    writes: bool,
+    input: Input,
+    host: &mut Host,
+    output: &mut Output,
+    report: &mut Report,
+) -> Result<(Settings, Vec<Enabled>, Input)> {
+    let overrides = Overrides {
+        warn_only: args.warn_only,
+        user: args.identity.user.clone(),
+        groups: args.identity.groups.clone(),
+        field_manager: args.field_manager.clone(),
+        force_conflicts: args.force_conflicts,
+        take_ownership: args.take_ownership.clone(),
+        app: args.app.name.clone(),
+        app_namespace: args.app.namespace.clone(),
+        prune: args.app.prune.map(Into::into),
+        prune_max: args.app.prune_max,
+        wait: args.wait,
+        logs: args.logs,
+        ignore_failing_api_services: args.ignore_failing_api_services,
+        keep_going: args.keep_going,
+        apply_timeout: args.apply_timeout.clone(),
+        wait_timeout: args.wait_timeout.clone(),
+        wait_resource_timeout: args.wait_resource_timeout.clone(),
+        output: args.output.specs.clone(),
+        color: args.output.color,
+        redact: args.redact,
+        ..overrides(&args.input)
+    };
+    let loader = Loader { overrides, ..loader(&args.input.config, host) };
+    let loaded = loader.load(input.configs(), &registry::known())?;
+    let settings = loaded.settings;
+    output.configure(&settings.output, settings.color, settings.redact, host)?;
+    let mut read = read_files(&loader, &settings, &input, host);
+    read.extend(args.baseline.iter().map(|file| host.working_directory.join(file)));
+    output.spare(&read, &settings.target, host)?;
+    for source in input.sources() {
+        output.add_source(source.clone());
+    }
+    add_notices(&loaded.notices, host, output, report);
+    if let (TargetSpec::Git(_), true) = (&settings.target, writes) {
+        let problem = Problem::new("a commit of git cannot be deployed to: it is only read");
+        let help = "compare with it: gantry check, gantry diff or gantry deploy --dry-run";
+        return Err(Error::usage(problem.help(help)));
+    }
+    let surroundings = Surroundings::new(host.working_directory.clone(), host.environment.clone());
+    let enabled = settings
+        .checks
+        .iter()
+        .filter_map(|SelectedCheck { name, mode, definition, config }| {
+            let check = match registry::find(name) {
+                Some(entry) => (entry.build)(config),
+                None => custom::build(name, definition, config, &surroundings)?,
+            };
+            Some(Enabled { name: name.clone(), mode: *mode, check })
+        })
+        .collect::<Vec<Enabled>>();
+    if enabled.iter().any(|enabled| enabled.name == extension_resolution::NAME) {
+        catalog::check(&settings.catalogs, &host.working_directory)?;
+    }
+    if enabled.iter().any(|enabled| enabled.check.reproduces_a_tool()) {
+        output.quote_tools();
+    }
+    Ok((settings, enabled, input))
+}

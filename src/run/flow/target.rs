@@ -1,0 +1,185 @@
+//! The flow on one open target: read, check, report, and for a deploy write.
+
+use std::collections::BTreeSet;
+
+use super::configured::Run;
+use crate::apply::delete::Removed;
+use crate::apply::{Applied, Reached};
+use crate::catalog::Catalogs;
+use crate::cluster::Target;
+use crate::finding::{Baseline, redact};
+use crate::manifest::Loaded;
+use crate::plan::{Plan, Prefetch};
+use crate::preflight::waive::Waivers;
+use crate::problem::{Problem, Result};
+use crate::readiness::State;
+use crate::report::{ErrorEntry, Outcome, Report, WaitEntry, WaitState};
+use crate::run::app::{self, Deployed};
+use crate::run::before::Before;
+use crate::run::host::{Exit, Host};
+use crate::run::interrupt::until;
+use crate::run::look::{Checking, Showing, look};
+use crate::run::output::Output;
+use crate::run::verdict::{self, Terms};
+use crate::run::write;
+
+/// An open target, and what was already read from it.
+pub struct At<'a> {
+    pub target: Target,
+    pub ahead: Prefetch,
+    pub before: Option<Before>,
+    pub baseline: Option<&'a Baseline>,
+}
+
+/// Runs on one target, from the manifests to the end. `on_plan` gets the plan as soon as it is built.
+pub async fn on_target(
+    run: &Run<'_>,
+    mut loaded: Loaded,
+    at: At<'_>,
+    host: &mut Host,
+    output: &mut Output,
+    report: &mut Report,
+    on_plan: &mut (dyn FnMut(&Plan) + Send),
+) -> Result<Exit> {
+    let Run { args, goal, writes, confirmed, settings, enabled, sum, progress, .. } = run;
+    let (args, writes, confirmed, deletes) = (*args, *writes, *confirmed, run.deletes());
+    let At { target, ahead, before, baseline } = at;
+    let stop = host.stop.clone();
+    if writes {
+        target.remove_leftovers();
+    }
+    add_notices(target.notices(), host, output, report);
+    add_notices(&loaded.notices, host, output, report);
+    if settings.logs && settings.redact {
+        let problem = Problem::new("the logs of Pods are not shown: they can contain any values");
+        add_notices(&[problem.help("leave out --redact to see them")], host, output, report);
+    }
+    let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !confirmed;
+    let use_of = app::Use { writes, asks: writes && is_asked, confirmed, deletes };
+    // Boxed, because the future is large and the caller's thread may have little stack.
+    let before = app::Known { before, input: sum.clone() };
+    let opened = Box::pin(app::open(settings, &args.app, &mut loaded.manifests, &target, use_of, before));
+    let managed = until(&stop, opened).await?;
+    if deletes && writes && !confirmed {
+        write::needs_terminal(host, "delete without confirmation: --yes")?;
+    }
+    report.target = target.describe();
+    let checking = Checking {
+        enabled,
+        waivers: Waivers { list: &settings.waivers, today: host.today },
+        baseline,
+        catalogs: Catalogs {
+            sources: &settings.catalogs,
+            working_directory: &host.working_directory,
+            timeout: settings.timeouts.request,
+        },
+        known: run.known.as_ref(),
+        app: managed.as_ref(),
+        showing: Showing {
+            filters: &args.filter,
+            diff: goal.diffs(args),
+            drops_kapp_selector: args.drop_kapp_selector,
+            verbose: args.output.verbose > 0,
+        },
+    };
+    let looked_at = Box::pin(look(settings, loaded.into(), ahead, &target, checking, progress, report));
+    let (plan, foreseen, notices) = until(&stop, looked_at).await?;
+    on_plan(&plan);
+    add_notices(&notices, host, output, report);
+    add_warnings(host, output, &target, settings.redact);
+    output.warnings(host, &report.warnings);
+
+    let terms = Terms { writes, force_conflicts: settings.force_conflicts, redact: settings.redact };
+    let verdict = verdict::before_writing(&report.checks, &plan, &foreseen, terms);
+    output.notices(host, &verdict.notices);
+    report.outcome = verdict.outcome;
+    report.errors.extend(verdict.errors);
+    // The notices were printed already. With --force-conflicts they are not errors.
+    if !settings.force_conflicts {
+        report.warnings.extend(verdict.notices.iter().map(ErrorEntry::from));
+    }
+    output.review(host, report)?;
+    if !verdict.goes_on {
+        let options = app::options(settings, None, &report.extensions);
+        if verdict.outcome == Outcome::Unchanged && options.ready_timeout.is_some() {
+            let applied = Box::pin(write::resume(&plan, &target, options, progress, host)).await;
+            add_notices(&applied.notices, host, output, report);
+            report.waits = waits(&applied, settings.redact);
+            let (outcome, exit, errors) = verdict::after_writing(&applied, &Removed::default(), settings.redact);
+            if exit != Exit::Success {
+                report.outcome = outcome;
+                report.errors.extend(errors);
+                // The record keeps the entry of the earlier run.
+                return Ok(exit);
+            }
+        }
+        if let (Outcome::Unchanged, Some(managed)) = (verdict.outcome, &managed) {
+            Box::pin(managed.settle(&plan, &target, host)).await?;
+        }
+        return Ok(verdict.exit);
+    }
+    // Without a terminal there is no question: the checks decide.
+    if is_asked {
+        write::confirm(host, &write::question(report, &target)).await?;
+    }
+
+    let Deployed { applied, removed } = match &managed {
+        None => {
+            let options = app::options(settings, None, &report.extensions);
+            let applied = Box::pin(write::write(&plan, &target, options, progress, host)).await;
+            Deployed { applied, removed: Removed::default() }
+        }
+        Some(managed) => {
+            let write = async |host: &mut Host, written| {
+                write::write(&plan, &target, app::options(settings, written, &report.extensions), progress, host).await
+            };
+            Box::pin(app::deploy(managed, &plan, &target, settings, host, write)).await
+        }
+    };
+    add_warnings(host, output, &target, settings.redact);
+    add_notices(&applied.notices, host, output, report);
+    for (entry, result) in report.changes.iter_mut().zip(applied.results.iter().chain(&removed.results)) {
+        entry.result = Some(*result);
+    }
+    report.waits = waits(&applied, settings.redact);
+    let (outcome, exit, errors) = verdict::after_writing(&applied, &removed, settings.redact);
+    report.outcome = outcome;
+    report.errors.extend(errors);
+    report.count();
+    Ok(exit)
+}
+
+/// What was awaited, as entries of the report.
+fn waits(applied: &Applied, redacted: bool) -> Vec<WaitEntry> {
+    let entry = |(change, Reached { state, after }): (&usize, &Reached)| {
+        let reason =
+            state.reason().map(|reason| if redacted { redact::without_values(reason) } else { reason.to_owned() });
+        let state = match state {
+            State::Ready { .. } => WaitState::Ready,
+            State::InProgress(_) => WaitState::InProgress,
+            State::Failed(_) => WaitState::Failed,
+        };
+        WaitEntry { change: *change, state, reason, seconds: after.as_secs() }
+    };
+    applied.waits.iter().map(entry).collect()
+}
+
+/// Prints notices to stderr and adds them to the report.
+pub fn add_notices(notices: &[Problem], host: &mut Host, output: &mut Output, report: &mut Report) {
+    output.notices(host, notices);
+    report.notices.extend(notices.iter().map(ErrorEntry::from));
+}
+
+/// Prints the server's own warnings (deprecated APIs and the like), as kubectl does.
+fn add_warnings(host: &mut Host, output: &mut Output, target: &Target, redacted: bool) {
+    let said = |text: String| if redacted { redact::warning(&text).to_owned() } else { text };
+    let mut warnings: Vec<Problem> = target
+        .take_warnings()
+        .into_iter()
+        .map(|text| Problem::new(format!("the API server warns: {}", said(text))))
+        .collect();
+    // Values are hidden, so that several warnings may have become the same.
+    let mut seen = BTreeSet::new();
+    warnings.retain(|warning| seen.insert(warning.message.clone()));
+    output.notices(host, &warnings);
+}
