@@ -184,12 +184,16 @@ pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     shown.iter().map(line).collect()
 }
 
-/// Breaks text into lines of at most `columns` terminal columns, only at spaces. A longer word stays whole, so a
-/// command or a path can still be copied.
+/// Breaks text into lines of at most `columns` terminal columns, only at spaces. A longer word and a pipeline on a line of
+/// its own stay whole, so that a path or a command can be copied.
 pub fn wrap(text: &str, columns: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
         let mut rest = paragraph.trim_end();
+        if is_pipeline(rest) {
+            lines.push(rest);
+            continue;
+        }
         loop {
             let (line, next) = split_line(rest, columns);
             lines.push(line);
@@ -200,6 +204,12 @@ pub fn wrap(text: &str, columns: usize) -> Vec<&str> {
         }
     }
     lines
+}
+
+/// `kubectl get … | …`, also as a numbered step.
+fn is_pipeline(line: &str) -> bool {
+    let line = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(". ");
+    line.starts_with("kubectl ") && line.contains(" | ")
 }
 
 /// The first line of `text`, and the rest after the space at which it was broken.
@@ -298,6 +308,11 @@ mod tests {
         assert_eq!(wrap("日本 日本", 5), ["日本", "日本"]);
         assert_eq!(wrap("", 5), [""]);
         assert_eq!(wrap("anything at all", 0), ["anything", "at", "all"]);
+        let pipeline = "  12. kubectl get pods | jq .items";
+        assert_eq!(
+            wrap(&format!("one two\n{pipeline}\nkubectl get pods"), 8),
+            ["one two", pipeline, "kubectl", "get pods"]
+        );
     }
 
     #[test]

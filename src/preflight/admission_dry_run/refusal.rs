@@ -45,7 +45,7 @@ fn managed_fields(change: &Change, index: usize, refusal: &Refusal) -> Violation
     } else {
         let command = managed::move_one(&change.resource, &change.desired.object, &versions, to);
         format!(
-            "managedFields of the live object have entries at {}; move them to {to}: {command}",
+            "managedFields of the live object have entries at {}; move them to {to}:\n{command}",
             versions.join(", ")
         )
     };

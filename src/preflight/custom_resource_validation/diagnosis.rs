@@ -195,7 +195,7 @@ fn move_entries(version: &str, manager: &str, crd: &About<'_>) -> String {
     match managed::remaining(crd.live, crd.desired) {
         Some(to) => {
             let command = managed::move_all(crd.live, &[version], to);
-            format!("{first}, and then move the entries to {to}; then {version} can be removed: {command}")
+            format!("{first}, and then move the entries to {to}; then {version} can be removed:\n{command}")
         }
         None => format!("{first}, which the CRD must also have, and run again"),
     }

@@ -60,7 +60,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
             let name = &version.name;
             let first = "CustomResourceValidation reports objects that name it";
             let help = match managed::remaining(live, desired) {
-                Some(to) => format!("{first}; this command changes them: {}", managed::move_all(live, &[name], to)),
+                Some(to) => format!("{first}; this command changes them:\n{}", managed::move_all(live, &[name], to)),
                 None => first.to_owned(),
             };
             let diagnosis = Diagnosis {

@@ -56,7 +56,7 @@ pub(super) async fn check(
                     definition.whose
                 ),
                 help: Some(format!(
-                    "deploy the CRD first and check again, or move the entries: {}",
+                    "deploy the CRD first and check again, or move the entries:\n{}",
                     managed::move_one(&change.resource, &change.desired.object, &at, &change.resource.version)
                 )),
             });

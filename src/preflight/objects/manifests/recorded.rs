@@ -68,7 +68,7 @@ pub(super) fn fault(change: &Change, index: usize, versions: &[&str], why: Strin
         path: Some("metadata.managedFields".to_owned()),
         complaint: Complaint::ManagedFields,
         message: why,
-        help: format!("move the entries to {to}: {command}"),
+        help: format!("move the entries to {to}:\n{command}"),
         at: vec!["apiVersion".into()],
         label: format!("managedFields of the live object name {}", versions.join(", ")),
     }
