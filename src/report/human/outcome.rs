@@ -126,10 +126,12 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
         number => format!("{} of a bundle, which OLM installs", text::count(number, "object")),
     };
     let unchanged = match (summary.unchanged, summary.skipped) {
-        (0, 0) if !left.is_empty() => format!("{left}. Nothing was written."),
+        (0, 0) if !left.is_empty() => format!(": {left}. Nothing was written."),
+        // A deletion of an app without members, or of none.
+        (0, 0) if report.changes.is_empty() => String::new(),
         _ => {
             let left = if left.is_empty() { left } else { format!(", {left}") };
-            format!("{} unchanged{skipped}{left}", text::count(summary.unchanged, "object"))
+            format!(": {} unchanged{skipped}{left}", text::count(summary.unchanged, "object"))
         }
     };
     match report.outcome {
@@ -140,7 +142,8 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
         }
         Outcome::Deployed if purpose == Purpose::Delete => line("Deleted", format!("{warnings}: {done}")),
         Outcome::Deployed => line("Deployed", format!("{warnings}: {done}")),
-        Outcome::Unchanged => line("Nothing to do", format!("{warnings}: {unchanged}")),
+        Outcome::Unchanged if purpose == Purpose::Delete => line("Nothing to delete", format!("{warnings}{unchanged}")),
+        Outcome::Unchanged => line("Nothing to do", format!("{warnings}{unchanged}")),
         Outcome::Planned
             if summary.created
                 + summary.updated
@@ -150,7 +153,7 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
                 + summary.orphaned
                 == 0 =>
         {
-            line("Nothing to do", format!("{warnings}: {unchanged}"))
+            line("Nothing to do", format!("{warnings}{unchanged}"))
         }
         Outcome::Planned => {
             let why = match purpose {

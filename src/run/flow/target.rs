@@ -7,7 +7,7 @@ use crate::apply::delete::Removed;
 use crate::apply::{Applied, Reached};
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
-use crate::finding::{Baseline, redact};
+use crate::finding::{Action, Baseline, redact};
 use crate::manifest::Loaded;
 use crate::plan::{Plan, Prefetch};
 use crate::preflight::waive::Waivers;
@@ -140,6 +140,10 @@ pub async fn on_target(
     add_notices(&applied.notices, host, output, report);
     for (entry, result) in report.changes.iter_mut().zip(applied.results.iter().chain(&removed.results)) {
         entry.result = Some(*result);
+    }
+    // Something else created these after the plan was built.
+    for index in &applied.were_there {
+        report.changes[*index].action = if managed.is_some() { Action::Adopt } else { Action::Update };
     }
     report.waits = waits(&applied, settings.redact);
     let (outcome, exit, errors) = verdict::after_writing(&applied, &removed, settings.redact);
