@@ -14,6 +14,7 @@ mod members;
 mod parts;
 mod readiness;
 mod rename;
+mod two_runs;
 mod unfit;
 
 const PART_OF: &str = "applyset.kubernetes.io/part-of";
