@@ -14,6 +14,7 @@ mod members;
 mod parts;
 mod readiness;
 mod rename;
+mod rights;
 mod two_runs;
 mod unfit;
 
