@@ -12,6 +12,7 @@ mod killed;
 mod last_applied;
 mod members;
 mod parts;
+mod protected;
 mod readiness;
 mod rename;
 mod rights;
