@@ -233,6 +233,40 @@ mod tests {
     }
 
     #[test]
+    fn namespaces_of_the_cluster_and_records_of_apps_are_protected() {
+        let app = App { name: "shop".into(), namespace: "prod".into() };
+        let is_protected = |api_version: &str, kind: &str, namespace: Option<&str>, name: &str| {
+            let (api_version, kind, name) = (api_version.into(), kind.into(), name.into());
+            super::is_protected(&ObjectRef { api_version, kind, namespace: namespace.map(str::to_owned), name }, &app)
+        };
+        for (name, expected) in [
+            ("default", true),
+            ("kube-system", true),
+            ("kube-public", true),
+            ("kube-node-lease", true),
+            ("kube-of-others", true),
+            ("prod", true),
+            ("kube", false),
+            ("my-kube-system", false),
+            ("default-2", false),
+            ("prod-2", false),
+        ] {
+            assert_eq!(is_protected("v1", "Namespace", None, name), expected, "{name}");
+            assert!(!is_protected("v1", "ConfigMap", Some("prod"), name), "{name}");
+            assert!(!is_protected("shop.example.com/v1", "Namespace", Some("prod"), name), "{name}");
+        }
+        assert!(is_protected("v1", "ConfigMap", Some("prod"), "shop.gantry"));
+        for (api_version, kind, namespace, name) in [
+            ("v1", "ConfigMap", "other", "shop.gantry"),
+            ("v1", "ConfigMap", "prod", "store.gantry"),
+            ("v1", "Secret", "prod", "shop.gantry"),
+            ("shop.example.com/v1", "ConfigMap", "prod", "shop.gantry"),
+        ] {
+            assert!(!is_protected(api_version, kind, Some(namespace), name), "{api_version} {kind} {namespace} {name}");
+        }
+    }
+
+    #[test]
     fn custom_resources_go_before_what_finishes_them() {
         let stage = |api_version: &str, kind: &str| {
             super::stage(&ObjectRef {

@@ -12,8 +12,11 @@ mod killed;
 mod last_applied;
 mod members;
 mod parts;
+mod protected;
 mod readiness;
 mod rename;
+mod rights;
+mod two_runs;
 mod unfit;
 mod unrecorded;
 
@@ -150,78 +153,109 @@ fn what_leaves_the_manifests_is_deleted_only_where_the_user_says_so() {
     shop.deploy(&["--prune=yes"]).code(0).stdout_contains("Nothing to do");
 }
 
+/// The objects of [`Shop::with_one_key`] that no deploy deletes, and what each says about it.
+const ONE_KEY: [(&str, &str); 10] = [
+    ("unlabelled", "is not deleted: it no longer carries the label of the app"),
+    ("recreated", "is not deleted: it carries the label of the app, but its uid is not in the record of the app"),
+    ("by-hand", "is not deleted: it carries the label of the app, but its uid is not in the record of the app"),
+    ("kept-helm", "leaves the app and stays in the cluster: its annotation says helm.sh/resource-policy: keep"),
+    ("kept-cli", "leaves the app and stays in the cluster: its annotation says cli-utils.sigs.k8s.io/on-remove: keep"),
+    (
+        "kept-flux",
+        "leaves the app and stays in the cluster: its annotation says kustomize.toolkit.fluxcd.io/prune: disabled",
+    ),
+    ("kept-gantry", "leaves the app and stays in the cluster: its annotation says gantry.dev/prune: keep"),
+    ("orphan", "leaves the app and stays in the cluster: its annotation says kapp.k14s.io/delete-strategy: orphan"),
+    ("other-set", "leaves the app and stays in the cluster: it is part of another ApplySet now"),
+    ("controlled", "leaves the app and stays in the cluster: ConfigMap stays controls it"),
+];
+
+impl Shop {
+    /// An app whose members `stays`, `pruned` and `adopted` are as they were deployed. Others have changed the rest since
+    /// ([`ONE_KEY`]), or copied a member (`copy`). Returns the label of the app.
+    fn with_one_key() -> (Shop, Value) {
+        let shop = Shop::new();
+        let by_hand = |name: &&str| *name != "by-hand";
+        let members: Vec<&str> =
+            ["stays", "adopted", "pruned"].into_iter().chain(ONE_KEY.map(|(name, _)| name)).filter(by_hand).collect();
+        control_plane().apply_yaml(&shop.config_map("adopted", "0").to_string());
+        shop.config_maps(&members);
+        let report = shop.deploy(&["-o", "json", "--force-conflicts"]).code(0).report();
+        assert_eq!((&report["summary"]["adopted"], &report["summary"]["created"]), (&json!(1), &json!(11)));
+        let id = shop.get("stays").unwrap()["metadata"]["labels"][PART_OF].clone();
+
+        // Changes by others in the meantime.
+        shop.patch("unlabelled", &json!({"metadata": {"labels": {PART_OF: null}}}));
+        shop.delete("recreated");
+        for name in ["recreated", "by-hand"] {
+            let mut object = shop.config_map(name, "9");
+            object["metadata"]["labels"] = json!({PART_OF: id});
+            control_plane().apply_yaml(&object.to_string());
+        }
+        let stays = shop.get("stays").unwrap();
+        let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "stays", "uid": stays["metadata"]["uid"]});
+        let mut copy = shop.config_map("copy", "9");
+        copy["metadata"]["labels"] = json!({PART_OF: id});
+        copy["metadata"]["ownerReferences"] = json!([owner]);
+        control_plane().apply_yaml(&copy.to_string());
+        for (name, key, value) in [
+            ("kept-helm", "helm.sh/resource-policy", "keep"),
+            ("kept-cli", "cli-utils.sigs.k8s.io/on-remove", "keep"),
+            ("kept-flux", "kustomize.toolkit.fluxcd.io/prune", "disabled"),
+            ("kept-gantry", "gantry.dev/prune", "keep"),
+            ("orphan", "kapp.k14s.io/delete-strategy", "orphan"),
+        ] {
+            shop.patch(name, &json!({"metadata": {"annotations": {key: value}}}));
+        }
+        shop.patch("other-set", &json!({"metadata": {"labels": {PART_OF: "applyset-other-v1"}}}));
+        let mut controller = owner;
+        controller["controller"] = true.into();
+        shop.patch("controlled", &json!({"metadata": {"ownerReferences": [controller]}}));
+        (shop, id)
+    }
+
+    /// Asserts that none of the objects with one key is deleted, that the output names each with its reason, and that
+    /// those that the app releases lose its label.
+    #[track_caller]
+    fn keeps_what_has_one_key(&self, id: &Value, output: &Output) {
+        for (name, why) in ONE_KEY {
+            let live = self.get(name).unwrap_or_else(|| panic!("{name} is deleted: {output}"));
+            assert_eq!(live["metadata"]["deletionTimestamp"], Value::Null, "{name}");
+            output.stderr_contains(&format!("configmap/{name} -n {} {why}", self.bed.names.namespace));
+            // A relabelled object keeps its new label, and what never was a member keeps what it has.
+            let label = &live["metadata"]["labels"][PART_OF];
+            match name {
+                "other-set" => assert_eq!(label, "applyset-other-v1"),
+                "recreated" | "by-hand" => assert_eq!((label, &live["data"]["a"]), (id, &json!("9")), "{name}"),
+                _ => assert_eq!(live["metadata"]["labels"], Value::Null, "{name}"),
+            }
+        }
+        assert!(self.get("copy").is_some() && self.get("adopted").is_some(), "{output}");
+        output.contains_nowhere("configmap/copy").stderr_contains("configmap/adopted -n");
+        output.stderr_contains("existed before the app");
+    }
+}
+
 #[test]
 fn one_key_never_deletes() {
-    let shop = Shop::new();
-    let members =
-        ["stays", "unlabelled", "recreated", "adopted", "kept", "orphan", "other-set", "controlled", "pruned"];
-    control_plane().apply_yaml(&shop.config_map("adopted", "0").to_string());
-    shop.config_maps(&members);
-    let report = shop.deploy(&["-o", "json", "--force-conflicts"]).code(0).report();
-    assert_eq!((&report["summary"]["adopted"], &report["summary"]["created"]), (&json!(1), &json!(8)));
-    let id = shop.get("stays").unwrap()["metadata"]["labels"][PART_OF].clone();
-
-    // Changes by others in the meantime.
-    shop.patch("unlabelled", &json!({"metadata": {"labels": {PART_OF: null}}}));
-    shop.delete("recreated");
-    let mut again = shop.config_map("recreated", "9");
-    again["metadata"]["labels"] = json!({PART_OF: id});
-    control_plane().apply_yaml(&again.to_string());
-    let mut by_hand = shop.config_map("by-hand", "9");
-    by_hand["metadata"]["labels"] = json!({PART_OF: id});
-    control_plane().apply_yaml(&by_hand.to_string());
-    let mut copy = by_hand.clone();
-    copy["metadata"]["name"] = "copy".into();
-    let stays = shop.get("stays").unwrap();
-    copy["metadata"]["ownerReferences"] =
-        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "stays", "uid": stays["metadata"]["uid"]}]);
-    control_plane().apply_yaml(&copy.to_string());
-    shop.patch("kept", &json!({"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}}));
-    shop.patch("orphan", &json!({"metadata": {"annotations": {"kapp.k14s.io/delete-strategy": "orphan"}}}));
-    shop.patch("other-set", &json!({"metadata": {"labels": {PART_OF: "applyset-other-v1"}}}));
-    let controller = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "stays", "controller": true,
-        "uid": stays["metadata"]["uid"]});
-    shop.patch("controlled", &json!({"metadata": {"ownerReferences": [controller]}}));
-
+    let (shop, id) = Shop::with_one_key();
     shop.config_maps(&["stays"]);
     let output = shop.deploy(&["--prune=yes"]);
-    output.code(0);
-    let left = ["unlabelled", "recreated", "by-hand", "copy", "adopted", "kept", "orphan", "other-set", "controlled"];
-    for name in left {
-        assert!(shop.get(name).is_some(), "{name}: {output}");
-    }
-    output.contains_nowhere("configmap/copy");
+    output.code(0).stdout_contains("1 deleted");
+    shop.keeps_what_has_one_key(&id, &output);
     assert!(shop.get("pruned").is_none());
-    for (name, why) in [
-        ("unlabelled", "it no longer carries the label of the app"),
-        ("recreated", "its uid is not in the record of the app"),
-        ("by-hand", "its uid is not in the record of the app"),
-        ("adopted", "existed before the app"),
-        ("kept", "helm.sh/resource-policy: keep"),
-        ("orphan", "kapp.k14s.io/delete-strategy: orphan"),
-        ("other-set", "part of another ApplySet"),
-        ("controlled", "ConfigMap stays controls it"),
-    ] {
-        output.stderr_contains(&format!("configmap/{name} ")).stderr_contains(why);
-    }
     assert_eq!(shop.inventory(), names(["stays", "adopted"]));
-    // Released objects have no label of gantry; a relabelled object keeps its new label.
-    for name in ["kept", "orphan", "controlled"] {
-        assert_eq!(shop.get(name).unwrap()["metadata"]["labels"], Value::Null, "{name}");
-    }
-    assert_eq!(shop.get("other-set").unwrap()["metadata"]["labels"][PART_OF], "applyset-other-v1");
-    assert_eq!(shop.get("recreated").unwrap()["data"]["a"], "9");
 
     shop.deploy(&["--prune=yes", "--prune-adopted"]).code(0);
     assert!(shop.get("adopted").is_none());
     assert_eq!(shop.inventory(), names(["stays"]));
 
     // Released objects have no owner, so another app can adopt them.
-    shop.config_maps(&["kept", "orphan"]);
+    shop.config_maps(&["kept-helm", "orphan"]);
     let arguments = ["deploy", "-f", "manifests.yaml", "-a", "other", "-n", &shop.bed.names.namespace, "-o", "json"];
     let report = shop.bed.gantry(control_plane().kubeconfig("admin"), &arguments).run().code(0).report();
     assert_eq!(report["summary"]["adopted"], 2);
-    assert_ne!(shop.get("kept").unwrap()["metadata"]["labels"][PART_OF], id);
+    assert_ne!(shop.get("kept-helm").unwrap()["metadata"]["labels"][PART_OF], id);
 }
 
 #[test]

@@ -335,7 +335,7 @@ fn the_rights_to_let_go_of_what_kapp_had_are_named_before_anything_is_written() 
     let (cp, namespace) = (control_plane(), &stage.bed.names.namespace);
     let mut kept = stage.object("v1", "Service", "kept", json!({"ports": [{"port": 80}]}));
     kept["metadata"]["annotations"] = json!({"gantry.dev/prune": "keep"});
-    stage.kapp_deploys(&[stage.config_map("settings", "1"), kept]);
+    stage.kapp_deploys(&[stage.config_map("settings", "1"), kept.clone()]);
     stage.kapp_records(&KINDS);
     stage.write(&[stage.config_map("settings", "1")]);
     let arguments = ["permissions", "-f", "manifests.yaml", "-a", "shop", "-n", namespace, "--from-kapp"];
@@ -353,6 +353,8 @@ fn the_rights_to_let_go_of_what_kapp_had_are_named_before_anything_is_written() 
     output.stdout_contains("needed for service/kept");
     assert!(stage.config_map_is_there("shop.apps.k14s.io") && !stage.config_map_is_there("shop.gantry"));
     stage.app("deploy", &["--from-kapp", "--prune=kapp"]).code(0).stdout_contains("1 adopted");
+    let metadata = &stage.live(&kept)["metadata"];
+    assert_eq!((&metadata["deletionTimestamp"], &metadata["labels"][APP]), (&Value::Null, &Value::Null), "{metadata}");
 }
 
 #[test]

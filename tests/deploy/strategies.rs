@@ -353,6 +353,59 @@ fn a_member_that_the_app_no_longer_writes_leaves_the_app_and_stays() {
 }
 
 #[test]
+fn what_an_annotation_leaves_alone_is_a_member_only_if_the_app_created_it() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let exists = json!({"kapp.k14s.io/exists": ""});
+    let skip = json!({"kapp.k14s.io/update-strategy": "skip"});
+    let deploy = |objects: &[String]| {
+        bed.write("manifests.yaml", &objects.join("\n---\n"));
+        let flags = ["-a", "shop", "-n", &bed.names.namespace, "--prune=yes"];
+        bed.deploy(cp.kubeconfig("admin"), &flags).run()
+    };
+    for name in ["theirs", "skipped"] {
+        cp.apply_yaml(&config_map(&bed, name, "theirs", &json!({})));
+    }
+    let stays = config_map(&bed, "stays", "1", &json!({}));
+    let output = deploy(&[
+        stays.clone(),
+        config_map(&bed, "theirs", "1", &exists),
+        config_map(&bed, "skipped", "1", &skip),
+        config_map(&bed, "created", "1", &skip),
+    ]);
+    output.code(0).stdout_contains("2 created, 2 skipped");
+    let inventory = || {
+        let (_, record) = cp.get(&bed.config_map_path("shop.gantry"));
+        let lines = record["data"]["inventory"].as_str().expect("an inventory").lines();
+        lines.map(|line| line.split(' ').nth(3).expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(inventory(), ["created", "stays"]);
+    let is_labelled = |name: &str| {
+        cp.get(&bed.config_map_path(name)).1["metadata"]["labels"]["applyset.kubernetes.io/part-of"].is_string()
+    };
+    assert_eq!(["stays", "created", "theirs", "skipped"].map(is_labelled), [true, true, false, false]);
+
+    // Another content is not written; the object is still a member.
+    let output = deploy(&[
+        stays.clone(),
+        config_map(&bed, "theirs", "2", &exists),
+        config_map(&bed, "skipped", "2", &skip),
+        config_map(&bed, "created", "2", &skip),
+    ]);
+    output.code(0).stdout_contains("3 skipped");
+    assert_eq!(inventory(), ["created", "stays"]);
+    assert_eq!(live(&bed, "created").as_deref(), Some("1"));
+
+    let output = deploy(&[stays]);
+    output.code(0).stdout_contains("1 deleted");
+    let left = ["stays", "created", "theirs", "skipped"].map(|name| live(&bed, name));
+    let left = left.each_ref().map(Option::as_deref);
+    assert_eq!(left, [Some("1"), None, Some("theirs"), Some("theirs")], "{output}");
+    assert_eq!(inventory(), ["stays"]);
+}
+
+#[test]
 fn a_minimum_of_replicas_that_is_no_number_blocks_a_deploy_that_waits() {
     let cp = control_plane();
     let bed = Bed::new();

@@ -1,6 +1,6 @@
 //! The commands that list, inspect, forget and delete apps.
 
-use super::{Shop, names};
+use super::{ONE_KEY, Shop, names};
 use crate::support::{control_plane, eventually};
 use serde_json::{Value, json};
 
@@ -160,4 +160,77 @@ fn the_namespace_of_a_record_is_the_one_that_the_flag_names() {
     elsewhere(&["delete", "-a", "store", "--dry-run"]).code(0).stdout_contains("Planned: 1 delete;");
     elsewhere(&["apps", "forget", "-a", "store", "--yes"]).code(0);
     assert!(shop.get("a").is_some() && shop.get("store.gantry").is_none() && other.get("shop.gantry").is_some());
+}
+
+#[cfg(unix)]
+#[test]
+fn on_a_terminal_a_deploy_asks_before_it_deletes_members() {
+    let shop = Shop::new();
+    shop.config_maps(&["a", "b", "c"]);
+    shop.deploy(&[]).code(0);
+    shop.config_maps(&["a"]);
+    let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop"];
+    let admin = |flags: &[&str]| shop.command(control_plane().kubeconfig("admin"), &[&arguments, flags].concat());
+    let left = || ["a", "b", "c"].map(|name| shop.get(name).is_some());
+
+    // `--yes` answers the question; it does not ask for deletions.
+    for flags in [&["-y"][..], &["-y", "--prune=ask"]] {
+        for output in [admin(flags).run(), admin(flags).on_terminal().wait()] {
+            output.code(0).stderr_contains("configmap/b -n").stderr_contains("configmap/c -n");
+            output.stderr_contains("left the manifests and stay in the app shop").contains_nowhere("[y/N]");
+            assert_eq!((left(), shop.inventory()), ([true; 3], names(["a", "b", "c"])), "{output}");
+        }
+    }
+    for (flags, keys) in [(&[][..], "n\n"), (&[], "\n"), (&["--prune=ask"], "\u{4}")] {
+        let mut terminal = admin(flags).on_terminal();
+        terminal.wait_for("Create 0 and update 0 and DELETE 2 in ");
+        terminal.wait_for("[y/N] ");
+        terminal.press(keys);
+        let output = terminal.wait();
+        output.code(1).stderr_contains("not confirmed; nothing was written");
+        output.stderr_contains("configmap/b").stderr_contains("configmap/c");
+        assert_eq!((left(), shop.inventory()), ([true; 3], names(["a", "b", "c"])), "{output}");
+    }
+    let mut terminal = admin(&[]).on_terminal();
+    terminal.wait_for("Create 0 and update 0 and DELETE 2 in ");
+    assert_eq!(left(), [true; 3]);
+    terminal.press("y\n");
+    terminal.wait().code(0).stderr_contains("2 deleted");
+    assert_eq!((left(), shop.inventory()), ([true, false, false], names(["a"])));
+}
+
+#[cfg(unix)]
+#[test]
+fn on_a_terminal_the_deletion_of_an_app_asks_first() {
+    let shop = Shop::new();
+    shop.config_maps(&["a", "b"]);
+    shop.deploy(&[]).code(0);
+    let left = || ["a", "b", "shop.gantry"].map(|name| shop.get(name).is_some());
+    for (keys, code) in [("n\n", 1), ("\n", 1), ("y\n", 0)] {
+        let arguments = ["delete", "-a", "shop"];
+        let mut terminal = shop.command(control_plane().kubeconfig("admin"), &arguments).on_terminal();
+        terminal.wait_for("Create 0 and update 0 and DELETE 2 in ");
+        terminal.wait_for("[y/N] ");
+        assert_eq!(left(), [true; 3]);
+        terminal.press(keys);
+        let output = terminal.wait();
+        output.code(code).stderr_contains(if code == 0 { "2 deleted" } else { "not confirmed; nothing was written" });
+        assert_eq!(left(), [code == 1; 3], "{output}");
+    }
+}
+
+#[test]
+fn one_key_does_not_delete_with_the_app_either() {
+    let (shop, id) = Shop::with_one_key();
+    let output = shop.admin(&["delete", "-a", "shop", "--yes"]);
+    output.code(0).stdout_contains("2 deleted");
+    shop.keeps_what_has_one_key(&id, &output);
+    assert!(shop.get("stays").is_none() && shop.get("pruned").is_none(), "{output}");
+    assert_eq!(shop.inventory(), names(["adopted"]), "the record stays while there is a member");
+
+    shop.admin(&["delete", "-a", "shop", "--yes", "--prune-adopted"]).code(0).stdout_contains("1 deleted");
+    assert!(shop.get("adopted").is_none() && shop.get("shop.gantry").is_none());
+    for (name, _) in ONE_KEY {
+        assert!(shop.get(name).is_some(), "{name}");
+    }
 }

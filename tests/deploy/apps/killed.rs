@@ -16,6 +16,23 @@ const KINDS: [(&str, &str); 3] =
 /// The ConfigMaps that are in every round.
 const KEPT: usize = 8;
 
+/// The objects with the label of an app.
+fn live_in(shops: &[&Shop]) -> BTreeMap<Place, Value> {
+    let mut live = BTreeMap::new();
+    for (kind, plural) in KINDS {
+        for shop in shops {
+            let namespace = &shop.bed.names.namespace;
+            let (_, list) =
+                control_plane().get(&format!("/api/v1/namespaces/{namespace}/{plural}?labelSelector={PART_OF}"));
+            for object in list["items"].as_array().expect("items") {
+                let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
+                live.insert((kind, namespace.clone(), name), object.clone());
+            }
+        }
+    }
+    live
+}
+
 /// An app whose deploys update eight objects, create six, and delete six, of other kinds and in another namespace.
 struct Chain {
     shop: Shop,
@@ -72,19 +89,7 @@ impl Chain {
 
     /// The objects with the label of the app.
     fn live(&self) -> BTreeMap<Place, Value> {
-        let mut live = BTreeMap::new();
-        for (kind, plural) in KINDS {
-            for shop in [&self.shop, &self.other] {
-                let namespace = &shop.bed.names.namespace;
-                let (_, list) =
-                    control_plane().get(&format!("/api/v1/namespaces/{namespace}/{plural}?labelSelector={PART_OF}"));
-                for object in list["items"].as_array().expect("items") {
-                    let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
-                    live.insert((kind, namespace.clone(), name), object.clone());
-                }
-            }
-        }
-        live
+        live_in(&[&self.shop, &self.other])
     }
 
     /// Asserts what holds at any moment of a deploy.
@@ -162,6 +167,64 @@ fn a_deploy_that_is_killed_at_any_write_is_finished_by_the_next_one() {
     // The record, 14 members, the record; and six deletions before the final write of the record.
     let patches = (1..=16).map(|nth| ("PATCH", nth));
     in_parallel(&patches.chain((1..=6).map(|nth| ("DELETE", nth))).collect::<Vec<_>>());
+}
+
+/// Kills a `gantry delete` at the nth request with a method; the next one finishes.
+fn delete_killed_at(method: &str, nth: usize) {
+    let case = format!("killed at {method} {nth}");
+    let (shop, other) = (Shop::new(), Shop::new());
+    let object = |kind: &str, shop: &Shop, name: &str, annotations: Value| {
+        let metadata = json!({"name": name, "namespace": shop.bed.names.namespace, "annotations": annotations});
+        json!({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+    };
+    shop.write(&[
+        object("ConfigMap", &shop, "a", Value::Null),
+        object("Secret", &shop, "b", Value::Null),
+        object("ServiceAccount", &other, "c", Value::Null),
+        object("ConfigMap", &shop, "kept", json!({"gantry.dev/prune": "keep"})),
+    ]);
+    shop.deploy(&[]).code(0).stdout_contains("4 created");
+    let id = shop.parent()["metadata"]["labels"]["applyset.kubernetes.io/id"].clone();
+    let mut theirs = shop.config_map("theirs", "0");
+    theirs["metadata"]["labels"] = json!({ PART_OF: id });
+    let theirs = control_plane().apply_yaml(&theirs.to_string()).remove(0);
+    let labelled = || -> BTreeSet<String> {
+        let live = live_in(&[&shop, &other]);
+        live.into_keys().map(|(_, _, name)| name).filter(|name| name != "theirs").collect()
+    };
+
+    let delete = |kubeconfig| shop.command(kubeconfig, &["delete", "-a", "shop", "--yes"]);
+    let proxy = Proxy::start(control_plane());
+    let held = proxy.hold(When::new(method, "").nth(nth));
+    let mut running = delete(proxy.kubeconfig("admin")).spawn();
+    held.reached();
+    running.kill();
+    drop(running);
+    proxy.refuse();
+    // As long as there are members, the record leads to them.
+    let left = labelled();
+    assert!(shop.get("shop.gantry").is_some(), "{case}");
+    let inventory = shop.inventory();
+    assert!(left.is_subset(&inventory), "{case}: {left:?} and not only {inventory:?}");
+
+    let output = delete(control_plane().kubeconfig("admin")).run();
+    output.code(0).stderr_contains("configmap/theirs");
+    assert_eq!((labelled(), shop.get("shop.gantry")), (BTreeSet::new(), None), "{case}: {output}");
+    assert!(shop.get("a").is_none() && shop.get("kept").is_some(), "{case}: {output}");
+    let still = shop.get("theirs").map(|object| object["metadata"]["resourceVersion"].clone());
+    assert_eq!(still.as_ref(), Some(&theirs["metadata"]["resourceVersion"]), "{case}: {output}");
+}
+
+#[test]
+fn a_delete_of_an_app_that_is_killed_at_any_write_is_finished_by_the_next_one() {
+    // The record, and the member that is let go; three members, and the record.
+    let writes: Vec<(&str, usize)> =
+        (1..=2).map(|nth| ("PATCH", nth)).chain((1..=4).map(|nth| ("DELETE", nth))).collect();
+    std::thread::scope(|scope| {
+        for some in writes.chunks(3) {
+            scope.spawn(|| some.iter().for_each(|(method, nth)| delete_killed_at(method, *nth)));
+        }
+    });
 }
 
 #[test]

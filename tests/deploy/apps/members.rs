@@ -1,6 +1,6 @@
 //! How the members of an app are read, and what happens if they change before they are deleted.
 
-use super::Shop;
+use super::{PART_OF, Shop, names};
 use crate::support::{Proxy, When, control_plane};
 use serde_json::{Value, json};
 
@@ -62,6 +62,55 @@ fn a_member_that_is_another_object_before_its_deletion_is_kept() {
     let output = shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).run();
     output.code(1).stdout_contains("was deleted and created again after it was checked");
     assert!(shop.get("a").is_some());
+}
+
+#[test]
+fn a_member_whose_reason_for_deletion_ends_before_its_deletion_is_kept() {
+    let controller = |shop: &Shop| {
+        let uid = shop.get("b").expect("it is there")["metadata"]["uid"].clone();
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "controller": true, "uid": uid}])
+    };
+    type Patch<'a> = &'a dyn Fn(&Shop) -> Value;
+    let cases: [(Patch<'_>, &str); 3] = [
+        (&|_| json!({"labels": {PART_OF: null}}), "is not deleted: it no longer carries the label of the app"),
+        (
+            &|_| json!({"annotations": {"gantry.dev/prune": "keep"}}),
+            "leaves the app and stays in the cluster: its annotation says gantry.dev/prune: keep",
+        ),
+        (
+            &|shop| json!({"ownerReferences": controller(shop)}),
+            "leaves the app and stays in the cluster: ConfigMap b controls it",
+        ),
+    ];
+    for (metadata, why) in cases {
+        let shop = Shop::new();
+        shop.config_maps(&["a", "b"]);
+        shop.deploy(&[]).code(0);
+        shop.config_maps(&["b"]);
+        let (path, patch) = (shop.bed.config_map_path("a"), json!({"metadata": metadata(&shop)}));
+        let proxy = Proxy::start(control_plane());
+        proxy.before(When::new("DELETE", &path.clone()).nth(1), move || {
+            let (status, answer) = control_plane().patch(&path, &patch);
+            assert_eq!(status, 200, "{answer}");
+        });
+        let flags = ["deploy", "-f", "manifests.yaml", "-a", "shop", "--prune=yes"];
+        let output = shop.command(proxy.kubeconfig("admin"), &flags).run();
+        let message = "changed after it was checked; it was not deleted";
+        let said = format!("configmap/a -n {} {message}", shop.bed.names.namespace);
+        output.code(1).stdout_contains(&said).stdout_contains("run the same command again");
+        let stays = |output| {
+            let live = shop.get("a").unwrap_or_else(|| panic!("{why}: it is deleted\n{output}"));
+            assert_eq!(live["metadata"]["deletionTimestamp"], Value::Null, "{why}");
+        };
+        stays(&output);
+        assert_eq!((&shop.last()["outcome"], &shop.last()["reasons"]), (&json!("failed"), &json!([said])));
+
+        // The same command checks again.
+        let output = shop.deploy(&["--prune=yes"]);
+        output.code(0).stderr_contains(&format!("configmap/a -n {} {why}", shop.bed.names.namespace));
+        stays(&output);
+        assert_eq!((shop.inventory(), &shop.last()["outcome"]), (names(["b"]), &json!("applied")), "{why}");
+    }
 }
 
 #[test]
@@ -151,4 +200,45 @@ fn an_object_that_the_manifests_name_under_another_group_is_not_deleted() {
     shop.config_maps(&["a"]);
     shop.deploy(&["--prune=yes"]).code(0).stdout_contains("1 deleted");
     assert_eq!(uid(), Value::Null);
+}
+
+#[test]
+fn a_list_of_members_that_fails_ends_a_deploy_that_prunes_before_it_writes() {
+    let shop = Shop::new();
+    shop.config_maps(&["a", "b"]);
+    shop.deploy(&[]).code(0);
+    shop.write(&[shop.config_map("a", "2")]);
+    let status = |code: u16, reason: &str, message: &str| {
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
+            "message": message})
+    };
+    let expired = status(410, "Expired", "the provided resource version is too old");
+    let members = || When::new("GET", "/configmaps").query("labelSelector=");
+    type Fault<'a> = &'a dyn Fn(&Proxy);
+    let faults: [(Fault<'_>, &str); 3] = [
+        (&|proxy| proxy.answer(members(), 500, status(500, "InternalError", "no leader")), "no leader"),
+        (&|proxy| proxy.answer(members(), 410, expired.clone()), "dropped the list of configmaps twice"),
+        (&|proxy| proxy.cut(members()), "closed the connection before the response was complete"),
+    ];
+    for (set, message) in faults {
+        let run = |arguments: &[&str]| {
+            let proxy = Proxy::start(control_plane());
+            set(&proxy);
+            let output = shop.command(proxy.kubeconfig("admin"), arguments).run();
+            output.code(1).stdout_contains("could not look for members of the app shop").stdout_contains(message);
+            assert_eq!((proxy.writes(), shop.inventory()), (vec![], names(["a", "b"])), "{output}");
+            assert!(shop.get("b").is_some(), "{output}");
+            assert_eq!(shop.get("a").expect("it is there")["data"]["a"], "1", "{output}");
+        };
+        let deploy = ["deploy", "-f", "manifests.yaml", "-a", "shop", "--prune=yes"];
+        run(&deploy);
+        run(&[&deploy[..], &["--yes", "--force-conflicts"]].concat());
+        run(&["delete", "-a", "shop", "--yes"]);
+    }
+    // A list that expires once starts over.
+    let proxy = Proxy::start(control_plane());
+    proxy.answer(members().nth(1), 410, expired.clone());
+    let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "--prune=yes"];
+    let output = shop.command(proxy.kubeconfig("admin"), &arguments).run();
+    output.code(0).stdout_contains("1 updated").stdout_contains("1 deleted");
 }

@@ -1,0 +1,102 @@
+//! Apps in several namespaces, and users who lack a right in one of them.
+
+use super::{Shop, names};
+use crate::support::rights::grant;
+use crate::support::{Gantry, Proxy, control_plane};
+use serde_json::{Value, json};
+
+const ALL: [&str; 5] = ["get", "list", "create", "patch", "delete"];
+
+/// An app with two members in each of two namespaces, of which one each has left the manifests.
+struct TwoNamespaces {
+    shop: Shop,
+    other: Shop,
+}
+
+impl TwoNamespaces {
+    fn new() -> Self {
+        let (shop, other) = (Shop::new(), Shop::new());
+        let object = |shop: &Shop, name| shop.config_map(name, "1");
+        shop.write(&[object(&shop, "a"), object(&shop, "b"), object(&other, "c"), object(&other, "d")]);
+        shop.deploy(&[]).code(0).stdout_contains("4 created");
+        let two = TwoNamespaces { shop, other };
+        two.write("2");
+        two
+    }
+
+    fn write(&self, value: &str) {
+        self.shop.write(&[self.shop.config_map("a", value), self.other.config_map("c", value)]);
+    }
+
+    /// A user with all rights in the namespace of the record, and without one verb in the other.
+    fn user_without(&self, verb: &str) -> String {
+        let cp = control_plane();
+        let user = cp.user(&json!([]));
+        for (shop, without) in [(&self.shop, ""), (&self.other, verb)] {
+            let verbs: Vec<&str> = ALL.into_iter().filter(|one| *one != without).collect();
+            let api = "rbac.authorization.k8s.io";
+            let metadata = json!({"name": user, "namespace": shop.bed.names.namespace});
+            let rules = [json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs})];
+            let role = json!({"apiVersion": format!("{api}/v1"), "kind": "Role", "metadata": metadata, "rules": rules});
+            let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "RoleBinding", "metadata": metadata,
+                "roleRef": {"apiGroup": api, "kind": "Role", "name": user},
+                "subjects": [{"kind": "User", "apiGroup": api, "name": user}]});
+            grant(cp, &user, &format!("{role}\n---\n{binding}"));
+        }
+        user
+    }
+
+    fn deploy(&self, proxy: &Proxy, user: &str, flags: &[&str]) -> Gantry {
+        let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop"];
+        self.shop.command(proxy.kubeconfig(user), &[&arguments, flags].concat())
+    }
+
+    /// The value of each member, and the version of the record.
+    fn state(&self) -> (Vec<Value>, Value) {
+        let of =
+            |(shop, name): (&Shop, &str)| shop.get(name).map(|object| object["data"]["a"].clone()).unwrap_or_default();
+        let members = [(&self.shop, "a"), (&self.shop, "b"), (&self.other, "c"), (&self.other, "d")];
+        (members.map(of).to_vec(), self.shop.parent()["metadata"]["resourceVersion"].clone())
+    }
+}
+
+#[test]
+fn a_namespace_that_cannot_be_listed_ends_a_deploy_that_prunes_before_it_writes() {
+    let two = TwoNamespaces::new();
+    let elsewhere = &two.other.bed.names.namespace;
+    let before = two.state();
+    let user = two.user_without("list");
+    let proxy = Proxy::start(control_plane());
+    for flags in [&["--prune=yes"][..], &[], &["--prune=yes", "--preflight", "PermissionValidation"]] {
+        let output = two.deploy(&proxy, &user, flags).run();
+        output.code(1).stdout_contains("could not look for members of the app shop");
+        output.stdout_contains(elsewhere).stdout_contains("--prune=no");
+        assert_eq!((proxy.writes(), two.state()), (vec![], before.clone()), "{output}");
+    }
+    let output = two.deploy(&proxy, &user, &["--prune=no"]).run();
+    output.code(0).stdout_contains("2 updated").stderr_contains("could not look for members of the app shop");
+    assert_eq!(two.state().0, ["2", "1", "2", "1"]);
+    assert_eq!(two.shop.inventory(), names(["a", "b", "c", "d"]));
+
+    two.shop.deploy(&["--prune=yes"]).code(0).stdout_contains("2 deleted");
+    assert_eq!(two.state().0, [json!("2"), Value::Null, json!("2"), Value::Null]);
+}
+
+#[test]
+fn a_namespace_in_which_nothing_may_be_deleted_ends_a_deploy_that_prunes_before_it_writes() {
+    let two = TwoNamespaces::new();
+    let elsewhere = &two.other.bed.names.namespace;
+    let before = two.state();
+    let user = two.user_without("delete");
+    let proxy = Proxy::start(control_plane());
+    for flags in [&["--prune=yes"][..], &["--prune=yes", "--preflight", "PermissionValidation"]] {
+        let output = two.deploy(&proxy, &user, flags).run();
+        output.code(1).stdout_contains(&format!("not permitted to delete configmap/d -n {elsewhere}"));
+        output.stdout_contains("grant the verb delete on configmaps").stdout_contains("--prune=no");
+        output.contains_nowhere("not permitted to delete configmap/b");
+        assert_eq!((proxy.writes(), two.state()), (vec![], before.clone()), "{output}");
+    }
+    let output = two.deploy(&proxy, &user, &["--prune=no"]).run();
+    output.code(0).stdout_contains("2 updated").stderr_contains("left the manifests and stay in the app shop");
+    assert_eq!(two.state().0, ["2", "1", "2", "1"]);
+}
