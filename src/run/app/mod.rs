@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::app::inventory::Member;
 use crate::app::members::{self, Live};
-use crate::app::{App, PART_OF, Parent, label, versions};
+use crate::app::{App, PART_OF, Parent, config_maps, label, versions};
 use crate::apply::Applied;
 use crate::apply::delete::Removed;
 use crate::cli::AppFlags;
@@ -23,7 +23,7 @@ use crate::manifest::Manifest;
 use crate::options::{Prune, PruneFlag, PruneMax, TargetSpec};
 use crate::plan::removal::{self, Removal, Removals};
 use crate::plan::strategy::{self, Strategy};
-use crate::plan::{Change, Plan};
+use crate::plan::{Change, ObjectLookup, Plan};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::Atom;
 use crate::resource::{self, ObjectRef, Resource};
@@ -206,19 +206,45 @@ impl Managed {
             foreseen.blocks.extend(self.too_many(deleted, members, settings));
         }
         foreseen.notices.extend(self.lock.clone());
-        if let Some((problem, is_written)) = self.unfit(plan) {
-            let problems = if is_written { &mut foreseen.hindrances } else { &mut foreseen.notices };
+        let writes_record = plan.is_written() || self.may_be_stale(plan);
+        if let Some(problem) = self.unfit() {
+            let is_going = self.parent.as_ref().is_some_and(Parent::is_going);
+            let problems = if is_going || writes_record { &mut foreseen.hindrances } else { &mut foreseen.notices };
             problems.push(problem);
+        }
+        if writes_record {
+            plan.lookups.extend(self.to_record());
         }
         foreseen
     }
 
-    /// Why the record cannot be written or deleted, and whether a deploy of the plan would do that.
-    fn unfit(&self, plan: &Plan) -> Option<(Problem, bool)> {
+    /// The requests that write the record. Those for its parts are not among them: their names are generated.
+    fn to_record(&self) -> impl Iterator<Item = ObjectLookup> {
+        let object = Arc::new(self.app.parent());
+        let verbs: &[&str] = match (&self.parent, self.deletes) {
+            // Server-side apply is a patch, which also needs the right to create what does not exist.
+            (None, _) => &["patch", "create"],
+            (Some(_), false) => &["patch"],
+            (Some(_), true) => &["patch", "delete"],
+        };
+        verbs.iter().map(move |verb| ObjectLookup {
+            object: object.clone(),
+            resource: config_maps(),
+            namespace: object.namespace.clone(),
+            name: Some(object.name.clone()),
+            verb,
+        })
+    }
+
+    /// Why the record cannot be written or deleted.
+    fn unfit(&self) -> Option<Problem> {
         let parent = self.parent.as_ref()?;
-        let problem = if self.deletes { parent.undeletable(true) } else { parent.unwritable() }?;
-        let is_stale = || self.is_stale(&self.record(plan, &Applied::not_reached(plan), &Removed::default()));
-        Some((problem, parent.is_going() || plan.is_written() || is_stale()))
+        if self.deletes { parent.undeletable(true) } else { parent.unwritable() }
+    }
+
+    /// Whether a deploy that has nothing else to write would write the record.
+    fn may_be_stale(&self, plan: &Plan) -> bool {
+        self.is_stale(&self.record(plan, &Applied::not_reached(plan), &Removed::default()))
     }
 
     fn plan_own(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {

@@ -100,3 +100,32 @@ fn a_namespace_in_which_nothing_may_be_deleted_ends_a_deploy_that_prunes_before_
     output.code(0).stdout_contains("2 updated").stderr_contains("left the manifests and stay in the app shop");
     assert_eq!(two.state().0, ["2", "1", "2", "1"]);
 }
+
+#[test]
+fn the_right_to_write_the_record_is_among_the_permissions_that_are_checked() {
+    let two = TwoNamespaces::new();
+    let elsewhere = two.other.bed.names.namespace.as_str();
+    let deploy = |proxy: &Proxy, user: &str| {
+        let arguments =
+            ["deploy", "-f", "own.yaml", "-a", "own", "-n", elsewhere, "--preflight", "PermissionValidation"];
+        two.shop.bed.gantry(proxy.kubeconfig(user), &arguments).run()
+    };
+    let write = |value| two.shop.bed.write("own.yaml", &two.shop.config_map("own", value).to_string());
+    let proxy = Proxy::start(control_plane());
+    let (no_patch, no_create) = (two.user_without("patch"), two.user_without("create"));
+    write("1");
+    for (user, verb) in [(&no_patch, "patch"), (&no_create, "create")] {
+        let output = deploy(&proxy, user);
+        output.code(3).stdout_contains(&format!("not permitted to \"{verb}\" /v1, Resource=configmaps"));
+        output.stdout_contains(&format!("configmap/own.gantry -n {elsewhere}"));
+        assert_eq!(proxy.writes(), [], "{output}");
+    }
+    deploy(&proxy, "admin").code(0);
+    // A record that exists is only patched, and not at all if nothing changes.
+    deploy(&proxy, &no_patch).code(0).stdout_contains("1 object unchanged");
+    write("2");
+    let writes = proxy.writes();
+    deploy(&proxy, &no_patch).code(3).stdout_contains("configmap/own.gantry");
+    assert_eq!(proxy.writes(), writes);
+    deploy(&proxy, &no_create).code(0).stdout_contains("1 updated");
+}
