@@ -251,7 +251,7 @@ impl KubePages {
         let dot = if group.is_empty() { "" } else { "." };
         let server = &self.transport.peer().server;
         Problem::new(format!("{server} dropped the list of {plural}{dot}{group} twice while gantry read it"))
-            .help("reading the list takes longer than the server keeps it: run again, or set a smaller page size")
+            .help("reading the list takes longer than the server keeps it (5 minutes by default): run again when it is less busy")
     }
 }
 
