@@ -28,6 +28,7 @@ mod kube_list;
 mod kube_target;
 mod list_order;
 mod live_catalogs;
+mod load_balancer;
 mod logs;
 mod manifests_config;
 mod operators;
