@@ -116,6 +116,54 @@ fn a_crd_goes_only_without_objects_of_others() {
 }
 
 #[test]
+fn a_namespace_stays_while_it_has_objects_of_others_which_are_counted_by_kind() {
+    let bed = Bed::new();
+    let cp = control_plane();
+    cp.apply_yaml(&bed.namespace());
+    let name = format!("{}-left", bed.names.namespace);
+    let of_it = |kind: &str, name_of: &str, rest: Value| {
+        let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name_of, "namespace": name}});
+        object["metadata"].as_object_mut().expect("metadata").extend(rest.as_object().expect("fields").clone());
+        object
+    };
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let ours = of_it("ConfigMap", "ours", json!({}));
+    let all = [bed.config_map("stays", "x"), namespace.to_string(), ours.to_string()];
+    bed.write("manifests.yaml", &all.join("---\n"));
+    app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0).stdout_contains("3 created");
+    let theirs = [("ConfigMap", "one"), ("ConfigMap", "two"), ("Secret", "key")];
+    let theirs = theirs.map(|(kind, name)| cp.apply_yaml(&of_it(kind, name, json!({})).to_string()).remove(0));
+    // What an object owns goes with its owner, and the others are in every namespace.
+    let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "one", "uid": theirs[0]["metadata"]["uid"]}]);
+    for (kind, name, rest) in [
+        ("ConfigMap", "owned", json!({"ownerReferences": owner})),
+        ("ConfigMap", "kube-root-ca.crt", json!({})),
+        ("ServiceAccount", "default", json!({})),
+    ] {
+        cp.apply_yaml(&of_it(kind, name, rest).to_string());
+    }
+    bed.write("manifests.yaml", &bed.config_map("stays", "x"));
+    for command in ["check", "deploy"] {
+        let output = app(&bed, &[command, "-f", "manifests.yaml", "--prune=yes", "--prune-max=9", "-o", "json"]);
+        let found = rules(output.code(3));
+        let message = "the namespace contains 3 objects that this deploy does not delete explicitly: 2 ConfigMap (one, \
+                       two), 1 Secret (key)";
+        let [(rule, said)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(rule, "NamespaceDeletionTakesOthers");
+        assert!(said.ends_with(message) && said.contains(&format!("namespace/{name} ")), "{said}");
+    }
+    for object in theirs.iter().chain([&namespace, &ours]) {
+        let (code, live) = cp.get(&cp.path_of(object));
+        assert!(code == 200 && live["metadata"]["deletionTimestamp"].is_null(), "{live}");
+    }
+    // Without them nothing is reported.
+    theirs.iter().for_each(|object| drop(cp.delete(&cp.path_of(object))));
+    let check = ["check", "-f", "manifests.yaml", "--prune=yes", "--prune-max=9", "-o", "json"];
+    assert_eq!(rules(app(&bed, &check).code(0)), []);
+    cp.delete(&cp.path_of(&namespace));
+}
+
+#[test]
 fn what_cannot_be_listed_is_no_pass() {
     let bed = Bed::new();
     let cp = control_plane();
