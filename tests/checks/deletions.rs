@@ -150,7 +150,7 @@ fn a_namespace_stays_while_it_has_objects_of_others_which_are_counted_by_kind() 
                        two), 1 Secret (key)";
         let [(rule, said)] = &found[..] else { panic!("{found:?}") };
         assert_eq!(rule, "NamespaceDeletionTakesOthers");
-        assert!(said.ends_with(message) && said.contains(&format!("namespace/{name} ")), "{said}");
+        assert_eq!(said, message);
     }
     for object in theirs.iter().chain([&namespace, &ours]) {
         let (code, live) = cp.get(&cp.path_of(object));
@@ -233,20 +233,33 @@ fn the_rights_that_the_check_needs_are_named_with_all_others() {
     app(&bed, &["delete", "--yes"]).code(0);
 }
 
-/// A custom resource with a finalizer, its CRD, and the operator that removes the finalizer.
-fn operated(bed: &Bed) -> (Value, Value) {
+/// An app with an operator: a custom resource with a finalizer, its CRD, what the operator needs to remove the finalizer
+/// (its Deployment first), and a ConfigMap.
+fn operated(bed: &Bed) -> (Value, Vec<Value>) {
     let namespace = &bed.names.namespace;
     let sample = json!({"apiVersion": format!("{}/v1", bed.names.group), "kind": "Sample", "first": "x",
         "metadata": {"name": "one", "namespace": namespace, "finalizers": [format!("{}/held", bed.names.group)]}});
     let pods =
         json!({"metadata": {"labels": {"app": "operator"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}});
-    let operator = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "operator", "namespace": namespace},
+    let named = json!({"name": "operator", "namespace": namespace});
+    let operator = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": named,
         "spec": {"selector": {"matchLabels": {"app": "operator"}}, "template": pods}});
-    let crd = bed.crd("first: {type: string}");
-    bed.write("manifests.yaml", &[crd, sample.to_string(), operator.to_string()].join("---\n"));
-    app(bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0).stdout_contains("3 created");
-    (sample, operator)
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": named,
+        "spec": {"selector": {"app": "operator"}, "ports": [{"port": 443}]}});
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named});
+    let rbac = "rbac.authorization.k8s.io";
+    let of_cluster =
+        |kind: &str| json!({"apiVersion": format!("{rbac}/v1"), "kind": kind, "metadata": {"name": namespace}});
+    let (mut role, mut binding) = (of_cluster("ClusterRole"), of_cluster("ClusterRoleBinding"));
+    role["rules"] = json!([{"apiGroups": [bed.names.group], "resources": ["samples"], "verbs": ["*"]}]);
+    binding["roleRef"] = json!({"apiGroup": rbac, "kind": "ClusterRole", "name": namespace});
+    binding["subjects"] = json!([{"kind": "ServiceAccount", "name": "operator", "namespace": namespace}]);
+    let needed = vec![operator, service, account, role, binding];
+    let all = [bed.config_map("stays", "x"), bed.crd("first: {type: string}"), sample.to_string()];
+    let texts: Vec<String> = all.into_iter().chain(needed.iter().map(Value::to_string)).collect();
+    bed.write("manifests.yaml", &texts.join("\n---\n"));
+    app(bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0).stdout_contains("8 created");
+    (sample, needed)
 }
 
 fn replicas(operator: &Value, ready: u8) {
@@ -259,35 +272,58 @@ fn replicas(operator: &Value, ready: u8) {
 
 #[test]
 fn what_an_operator_has_to_finish_goes_before_it_and_not_without_it() {
+    let prune = ["deploy", "--wait=false", "-f", "stays.yaml", "--prune=yes", "--prune-max=100%"];
+    for command in [&["delete", "--yes"][..], &prune] {
+        an_operator_outlives_its_resources(command);
+    }
+}
+
+fn an_operator_outlives_its_resources(command: &[&str]) {
     let bed = Bed::new();
     let cp = control_plane();
     cp.apply_yaml(&bed.namespace());
-    let (sample, operator) = operated(&bed);
-    let (sample, deployment) = (cp.path_of(&sample), cp.path_of(&operator));
+    let (sample, needed) = operated(&bed);
+    let (operator, sample) = (&needed[0], cp.path_of(&sample));
+    let deployment = cp.path_of(operator);
+    bed.write("stays.yaml", &bed.config_map("stays", "x"));
     bed.write("gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\ntimeouts: {delete: 100ms}\n");
 
-    replicas(&operator, 0);
-    let output = app(&bed, &["delete", "--yes"]);
+    replicas(operator, 0);
+    let output = app(&bed, command);
     output.code(3).stdout_contains("FinalizerWillHang").stdout_contains("no workload of the app is ready");
     output.stdout_contains(&format!("{}/held", bed.names.group)).stdout_contains("deployment.apps/operator");
     assert_eq!(cp.get(&sample).1["metadata"]["deletionTimestamp"], Value::Null);
 
-    replicas(&operator, 1);
-    app(&bed, &["delete", "--yes"]).code(5).stdout_contains("Not gone");
-    // The operator still exists, so it can do its work.
-    assert_eq!((cp.get(&deployment).0, cp.get(&bed.crd_path()).0), (200, 200));
-    assert_eq!(cp.get(&deployment).1["metadata"]["deletionTimestamp"], Value::Null);
+    replicas(operator, 1);
+    app(&bed, command).code(5).stdout_contains("Not gone");
+    // The operator and what it needs still exist, so it can do its work.
+    let is_there = |path: &str| {
+        let (code, live) = cp.get(path);
+        code == 200 && live["metadata"]["deletionTimestamp"].is_null()
+    };
+    for path in needed.iter().map(|object| cp.path_of(object)).chain([bed.crd_path()]) {
+        assert!(is_there(&path), "{command:?}: {path}");
+    }
     assert_eq!(cp.patch(&sample, &json!({"metadata": {"finalizers": null}})).0, 200);
     eventually("the object to go", || (cp.get(&sample).0 == 404).then_some(()));
     // Then the CRD is deleted, and then the operator.
     eventually("the operator to go", || {
-        app(&bed, &["delete", "--yes"]);
-        (!cp.get(&deployment).1["metadata"]["deletionTimestamp"].is_null()).then_some(())
+        app(&bed, command);
+        (!is_there(&deployment)).then_some(())
     });
     assert_eq!(cp.get(&bed.crd_path()).0, 404);
+    // Its Pods may still run, with its permissions.
+    for object in &needed[2..] {
+        assert!(is_there(&cp.path_of(object)), "{command:?}: {object}");
+    }
     // There is no garbage collector in this test.
     assert_eq!(cp.patch(&deployment, &json!({"metadata": {"finalizers": null}})).0, 200);
-    app(&bed, &["delete", "--yes"]).code(0);
+    eventually("everything to go", || (app(&bed, command).code == Some(0)).then_some(()));
+    for object in &needed {
+        assert_eq!(cp.get(&cp.path_of(object)).0, 404, "{command:?}: {object}");
+    }
+    let stays = cp.get(&bed.config_map_path("stays")).0;
+    assert_eq!(stays, if command[0] == "delete" { 404 } else { 200 });
 }
 
 #[test]

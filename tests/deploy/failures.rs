@@ -96,7 +96,9 @@ fn controllers_of_replicas_and_volumes_are_awaited() {
     let of_controller =
         |ready: u8| json!({"replicas": 2, "readyReplicas": ready, "availableReplicas": ready, "observedGeneration": 1});
     // It is changed, so it is awaited even if it is ready when it is read.
-    [&mut controller, &mut volume].map(|object| object["metadata"]["labels"] = json!({"changed": "yes"}));
+    for object in [&mut controller, &mut volume] {
+        object["metadata"]["labels"] = json!({"changed": "yes"});
+    }
     stage.write(&[&controller, &volume]);
     let running = stage.deploy(&["-o", "json"]).spawn();
     status(&controller, of_controller(1));
