@@ -77,8 +77,8 @@ fn what_would_have_to_be_deleted_before_a_write_blocks_the_deploy() {
     assert!(exists(&new) && !exists(&old));
 }
 
-/// Each of two webhook configurations refuses objects of one kind, so these come after it, and only looks at those of the
-/// other kind, so it comes after those.
+/// Each of two webhook configurations can refuse objects of one kind, so these come after it. It is also about the other
+/// kind, whose objects do not need it, so it comes after those.
 #[test]
 fn defaults_that_contradict_each_other_are_dropped_and_everything_is_written() {
     let stage = Stage::new();
@@ -86,8 +86,8 @@ fn defaults_that_contradict_each_other_are_dropped_and_everything_is_written() {
     let gadgets: Value =
         serde_json::from_str(&widgets(&stage).to_string().replace("widget", "gadget").replace("Widget", "Gadget"))
             .expect("JSON");
-    let one = widget(&stage, "one");
-    let mut two = widget(&stage, "two");
+    let one = widget(&stage, "first");
+    let mut two = widget(&stage, "second");
     two["kind"] = "Gadget".into();
     let service = |name: &str| {
         let spec = json!({"selector": {"run": name}, "ports": [{"port": 443}]});
@@ -100,8 +100,8 @@ fn defaults_that_contradict_each_other_are_dropped_and_everything_is_written() {
         workload["spec"]["template"]["metadata"]["labels"] = labels;
         workload
     };
-    let hooks = |name: &str, refused: &str, seen: &str| {
-        let webhook = |plural: &str, policy: &str| {
+    let hooks = |name: &str, refused: &str, seen: &[(&str, &str)]| {
+        let webhook = |(group, plural): &(&str, &str), policy: &str| {
             let client = json!({"service": {"namespace": namespace, "name": name}, "caBundle": ""});
             let rules =
                 json!([{"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": [plural]}]);
@@ -110,11 +110,17 @@ fn defaults_that_contradict_each_other_are_dropped_and_everything_is_written() {
             json!({"name": format!("{plural}.example.com"), "clientConfig": client, "rules": rules, "failurePolicy": policy,
                 "objectSelector": selector, "sideEffects": "None", "admissionReviewVersions": ["v1"]})
         };
+        let webhooks: Vec<Value> = [webhook(&(&group, refused), "Fail")]
+            .into_iter()
+            .chain(seen.iter().map(|kind| webhook(kind, "Ignore")))
+            .collect();
         json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": format!("{namespace}-{name}")},
-            "webhooks": [webhook(refused, "Fail"), webhook(seen, "Ignore")]})
+            "metadata": {"name": format!("{namespace}-{name}")}, "webhooks": webhooks})
     };
-    let configurations = [hooks("one", "widgets", "gadgets"), hooks("two", "gadgets", "widgets")];
+    let configurations = [
+        hooks("one", "widgets", &[(&group, "gadgets"), ("", "services")]),
+        hooks("two", "gadgets", &[(&group, "widgets")]),
+    ];
     let workloads = [workload("one"), workload("two")];
     let crds = [widgets(&stage), gadgets];
     let objects = [&crds[0], &crds[1], &one, &two, &service("one"), &service("two"), &workloads[0], &workloads[1]];
@@ -122,13 +128,18 @@ fn defaults_that_contradict_each_other_are_dropped_and_everything_is_written() {
     stage.write(&objects);
     let proxy = Proxy::start(control_plane());
     let running = stage.deploy_as(proxy.kubeconfig("admin"), &[]).spawn();
-    // What is only about everything of a kind gives way to what is about certain objects.
-    for object in workloads.iter().chain(&configurations) {
-        eventually("the object is written", || exists(object).then_some(()));
+    for workload in &workloads {
+        eventually("the workload is written", || exists(workload).then_some(()));
     }
     assert!(!exists(&one) && !exists(&two), "they wait until the workloads are ready");
     workloads.iter().for_each(|workload| status(workload, available(2)));
     running.wait().code(0).stdout_contains("10 created");
+    // What is about certain objects is kept.
+    let order = writes(&proxy);
+    let place = |name: &str| order.iter().position(|line| *line == format!("PATCH {name}")).expect("a write");
+    for (configuration, resource) in [("one", "first"), ("two", "second")] {
+        assert!(place(&format!("{namespace}-{configuration}")) < place(resource), "{order:?}");
+    }
     assert!(objects.iter().all(|object| exists(object)));
     stage.deploy(&[]).run().code(0).stdout_contains("Nothing to do");
     let gone = configurations.iter().chain(&crds);
