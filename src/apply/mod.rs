@@ -477,7 +477,12 @@ impl<'a> Run<'a> {
         }
         self.outcome.unready.extend(unready);
         self.outcome.reported.extend(reported);
-        self.outcome.notices.extend(notices);
+        // An object that others waited for is awaited again at the end.
+        for notice in notices {
+            if !self.outcome.notices.contains(&notice) {
+                self.outcome.notices.push(notice);
+            }
+        }
         for (index, Reached { state, after }) in states {
             let before = self.outcome.waits.get(&index).map_or(Duration::ZERO, |before| before.after);
             self.outcome.waits.insert(index, Reached { state, after: before + after });

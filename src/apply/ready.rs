@@ -184,7 +184,7 @@ impl<'a> Wait<'a> {
                         waited.states.push(reached(State::InProgress(reason)));
                     }
                     State::Failed(reason) => failed.push(Progress { reason, ..one }),
-                    State::InProgress(reason) if is_service(change) && begun.elapsed() >= LOAD_BALANCER => {
+                    State::InProgress(reason) if is_service(change) && one.begun.elapsed() >= LOAD_BALANCER => {
                         waited.notices.push(notice(change, &reason));
                         waited.states.push(reached(State::InProgress(reason)));
                     }

@@ -116,6 +116,54 @@ fn a_crd_goes_only_without_objects_of_others() {
 }
 
 #[test]
+fn a_namespace_stays_while_it_has_objects_of_others_which_are_counted_by_kind() {
+    let bed = Bed::new();
+    let cp = control_plane();
+    cp.apply_yaml(&bed.namespace());
+    let name = format!("{}-left", bed.names.namespace);
+    let of_it = |kind: &str, name_of: &str, rest: Value| {
+        let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name_of, "namespace": name}});
+        object["metadata"].as_object_mut().expect("metadata").extend(rest.as_object().expect("fields").clone());
+        object
+    };
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let ours = of_it("ConfigMap", "ours", json!({}));
+    let all = [bed.config_map("stays", "x"), namespace.to_string(), ours.to_string()];
+    bed.write("manifests.yaml", &all.join("---\n"));
+    app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0).stdout_contains("3 created");
+    let theirs = [("ConfigMap", "one"), ("ConfigMap", "two"), ("Secret", "key")];
+    let theirs = theirs.map(|(kind, name)| cp.apply_yaml(&of_it(kind, name, json!({})).to_string()).remove(0));
+    // What an object owns goes with its owner, and the others are in every namespace.
+    let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "one", "uid": theirs[0]["metadata"]["uid"]}]);
+    for (kind, name, rest) in [
+        ("ConfigMap", "owned", json!({"ownerReferences": owner})),
+        ("ConfigMap", "kube-root-ca.crt", json!({})),
+        ("ServiceAccount", "default", json!({})),
+    ] {
+        cp.apply_yaml(&of_it(kind, name, rest).to_string());
+    }
+    bed.write("manifests.yaml", &bed.config_map("stays", "x"));
+    for command in ["check", "deploy"] {
+        let output = app(&bed, &[command, "-f", "manifests.yaml", "--prune=yes", "--prune-max=9", "-o", "json"]);
+        let found = rules(output.code(3));
+        let message = "the namespace contains 3 objects that this deploy does not delete explicitly: 2 ConfigMap (one, \
+                       two), 1 Secret (key)";
+        let [(rule, said)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(rule, "NamespaceDeletionTakesOthers");
+        assert_eq!(said, message);
+    }
+    for object in theirs.iter().chain([&namespace, &ours]) {
+        let (code, live) = cp.get(&cp.path_of(object));
+        assert!(code == 200 && live["metadata"]["deletionTimestamp"].is_null(), "{live}");
+    }
+    // Without them nothing is reported.
+    theirs.iter().for_each(|object| drop(cp.delete(&cp.path_of(object))));
+    let check = ["check", "-f", "manifests.yaml", "--prune=yes", "--prune-max=9", "-o", "json"];
+    assert_eq!(rules(app(&bed, &check).code(0)), []);
+    cp.delete(&cp.path_of(&namespace));
+}
+
+#[test]
 fn what_cannot_be_listed_is_no_pass() {
     let bed = Bed::new();
     let cp = control_plane();
@@ -185,20 +233,33 @@ fn the_rights_that_the_check_needs_are_named_with_all_others() {
     app(&bed, &["delete", "--yes"]).code(0);
 }
 
-/// A custom resource with a finalizer, its CRD, and the operator that removes the finalizer.
-fn operated(bed: &Bed) -> (Value, Value) {
+/// An app with an operator: a custom resource with a finalizer, its CRD, what the operator needs to remove the finalizer
+/// (its Deployment first), and a ConfigMap.
+fn operated(bed: &Bed) -> (Value, Vec<Value>) {
     let namespace = &bed.names.namespace;
     let sample = json!({"apiVersion": format!("{}/v1", bed.names.group), "kind": "Sample", "first": "x",
         "metadata": {"name": "one", "namespace": namespace, "finalizers": [format!("{}/held", bed.names.group)]}});
     let pods =
         json!({"metadata": {"labels": {"app": "operator"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}});
-    let operator = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "operator", "namespace": namespace},
+    let named = json!({"name": "operator", "namespace": namespace});
+    let operator = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": named,
         "spec": {"selector": {"matchLabels": {"app": "operator"}}, "template": pods}});
-    let crd = bed.crd("first: {type: string}");
-    bed.write("manifests.yaml", &[crd, sample.to_string(), operator.to_string()].join("---\n"));
-    app(bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0).stdout_contains("3 created");
-    (sample, operator)
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": named,
+        "spec": {"selector": {"app": "operator"}, "ports": [{"port": 443}]}});
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named});
+    let rbac = "rbac.authorization.k8s.io";
+    let of_cluster =
+        |kind: &str| json!({"apiVersion": format!("{rbac}/v1"), "kind": kind, "metadata": {"name": namespace}});
+    let (mut role, mut binding) = (of_cluster("ClusterRole"), of_cluster("ClusterRoleBinding"));
+    role["rules"] = json!([{"apiGroups": [bed.names.group], "resources": ["samples"], "verbs": ["*"]}]);
+    binding["roleRef"] = json!({"apiGroup": rbac, "kind": "ClusterRole", "name": namespace});
+    binding["subjects"] = json!([{"kind": "ServiceAccount", "name": "operator", "namespace": namespace}]);
+    let needed = vec![operator, service, account, role, binding];
+    let all = [bed.config_map("stays", "x"), bed.crd("first: {type: string}"), sample.to_string()];
+    let texts: Vec<String> = all.into_iter().chain(needed.iter().map(Value::to_string)).collect();
+    bed.write("manifests.yaml", &texts.join("\n---\n"));
+    app(bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0).stdout_contains("8 created");
+    (sample, needed)
 }
 
 fn replicas(operator: &Value, ready: u8) {
@@ -211,35 +272,58 @@ fn replicas(operator: &Value, ready: u8) {
 
 #[test]
 fn what_an_operator_has_to_finish_goes_before_it_and_not_without_it() {
+    let prune = ["deploy", "--wait=false", "-f", "stays.yaml", "--prune=yes", "--prune-max=100%"];
+    for command in [&["delete", "--yes"][..], &prune] {
+        an_operator_outlives_its_resources(command);
+    }
+}
+
+fn an_operator_outlives_its_resources(command: &[&str]) {
     let bed = Bed::new();
     let cp = control_plane();
     cp.apply_yaml(&bed.namespace());
-    let (sample, operator) = operated(&bed);
-    let (sample, deployment) = (cp.path_of(&sample), cp.path_of(&operator));
+    let (sample, needed) = operated(&bed);
+    let (operator, sample) = (&needed[0], cp.path_of(&sample));
+    let deployment = cp.path_of(operator);
+    bed.write("stays.yaml", &bed.config_map("stays", "x"));
     bed.write("gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\ntimeouts: {delete: 100ms}\n");
 
-    replicas(&operator, 0);
-    let output = app(&bed, &["delete", "--yes"]);
+    replicas(operator, 0);
+    let output = app(&bed, command);
     output.code(3).stdout_contains("FinalizerWillHang").stdout_contains("no workload of the app is ready");
     output.stdout_contains(&format!("{}/held", bed.names.group)).stdout_contains("deployment.apps/operator");
     assert_eq!(cp.get(&sample).1["metadata"]["deletionTimestamp"], Value::Null);
 
-    replicas(&operator, 1);
-    app(&bed, &["delete", "--yes"]).code(5).stdout_contains("Not gone");
-    // The operator still exists, so it can do its work.
-    assert_eq!((cp.get(&deployment).0, cp.get(&bed.crd_path()).0), (200, 200));
-    assert_eq!(cp.get(&deployment).1["metadata"]["deletionTimestamp"], Value::Null);
+    replicas(operator, 1);
+    app(&bed, command).code(5).stdout_contains("Not gone");
+    // The operator and what it needs still exist, so it can do its work.
+    let is_there = |path: &str| {
+        let (code, live) = cp.get(path);
+        code == 200 && live["metadata"]["deletionTimestamp"].is_null()
+    };
+    for path in needed.iter().map(|object| cp.path_of(object)).chain([bed.crd_path()]) {
+        assert!(is_there(&path), "{command:?}: {path}");
+    }
     assert_eq!(cp.patch(&sample, &json!({"metadata": {"finalizers": null}})).0, 200);
     eventually("the object to go", || (cp.get(&sample).0 == 404).then_some(()));
     // Then the CRD is deleted, and then the operator.
     eventually("the operator to go", || {
-        app(&bed, &["delete", "--yes"]);
-        (!cp.get(&deployment).1["metadata"]["deletionTimestamp"].is_null()).then_some(())
+        app(&bed, command);
+        (!is_there(&deployment)).then_some(())
     });
     assert_eq!(cp.get(&bed.crd_path()).0, 404);
+    // Its Pods may still run, with its permissions.
+    for object in &needed[2..] {
+        assert!(is_there(&cp.path_of(object)), "{command:?}: {object}");
+    }
     // There is no garbage collector in this test.
     assert_eq!(cp.patch(&deployment, &json!({"metadata": {"finalizers": null}})).0, 200);
-    app(&bed, &["delete", "--yes"]).code(0);
+    eventually("everything to go", || (app(&bed, command).code == Some(0)).then_some(()));
+    for object in &needed {
+        assert_eq!(cp.get(&cp.path_of(object)).0, 404, "{command:?}: {object}");
+    }
+    let stays = cp.get(&bed.config_map_path("stays")).0;
+    assert_eq!(stays, if command[0] == "delete" { 404 } else { 200 });
 }
 
 #[test]

@@ -136,12 +136,13 @@ fn an_image_that_is_not_there_is_named_and_the_same_command_waits_again() {
     let broken: Vec<Value> =
         WORKLOADS.iter().map(|kind| stage.workload(kind, &kind.to_lowercase(), "missing")).collect();
     let objects: Vec<&Value> = broken.iter().collect();
-    for told in ["4 created", "4 objects unchanged"] {
+    for told in ["of 4 objects, 4 applied.", "Not ready. Nothing had to be written."] {
         let output = stage.deploy(&objects, &["--wait-timeout=3s"]);
         output
             .code(5)
             .stdout_contains("container main: ImagePullBackOff: there is no such image")
-            .stdout_contains("is not ready after 3s");
+            .stdout_contains("is not ready after 3s")
+            .stdout_contains(told);
         assert_eq!(output.stdout.matches("; pod/").count(), 4, "{told}: {output}");
     }
     assert_eq!(stage.unready().len(), 4);

@@ -12,6 +12,33 @@ fn api_service() -> Value {
             "insecureSkipTLSVerify": true, "service": {"name": "nobody", "namespace": "default", "port": 443}}})
 }
 
+/// The server that has to answer for it is the API server itself, which reports it as available at once.
+#[test]
+fn an_api_service_is_ready_when_its_api_is_available() {
+    let cp = ControlPlane::start();
+    let stage = Stage::on(&cp);
+    let local = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": "v1.local.example.com"},
+        "spec": {"group": "local.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10}});
+    stage.write(&[&local]);
+    let report = stage.deploy_as(cp.kubeconfig("admin"), &["-o", "json"]).run().code(0).report();
+    let wait = &report["waits"][0];
+    assert_eq!((&wait["state"], report["waits"].as_array().map(Vec::len)), (&json!("ready"), Some(1)), "{report}");
+    let inspect = ["inspect", "-a", "shop", "-n", stage.namespace(), "-o", "json"];
+    let readiness = || {
+        let output = stage.bed.gantry(cp.kubeconfig("admin"), &inspect).run();
+        output.code(0).report()["objects"][0]["readiness"].clone()
+    };
+    assert_eq!(readiness(), json!({"state": "ready"}));
+    // It changes to one that nobody serves.
+    let mut down = api_service();
+    down["metadata"]["name"] = local["metadata"]["name"].clone();
+    down["spec"]["group"] = local["spec"]["group"].clone();
+    stage.write(&[&down]);
+    stage.deploy_as(cp.kubeconfig("admin"), &["--wait=false"]).run().code(0);
+    eventually("the API is down", || (readiness()["state"] == "inProgress").then_some(()));
+}
+
 fn is_known_and_down(cp: &ControlPlane) {
     eventually("the aggregated API is known and down", || (cp.get("/apis/down.example.com/v1").0 == 503).then_some(()));
 }

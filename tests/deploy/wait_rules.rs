@@ -180,6 +180,37 @@ fn a_failure_condition_ends_the_deploy_before_what_waits_for_it() {
 }
 
 #[test]
+fn the_first_rule_that_matches_an_object_decides_alone() {
+    let stage = Stage::new();
+    let (app, install) = (stage.custom_resource("App", "simple"), stage.custom_resource("PackageInstall", "pkg"));
+    let rule = |condition: &str, outcome: &str, matcher: &str| {
+        format!(
+            "- conditionMatchers: [{{type: {condition}, status: \"True\", {outcome}: true}}]\n  resourceMatchers: [{matcher}]\n"
+        )
+    };
+    let of_apps = rule("Done", "success", "{apiGroupKindMatcher: {apiGroup: GROUP, kind: App}}");
+    let of_all = rule("Done", "failure", "{allMatcher: {}}");
+    stage.config(&format!("waitRules:\n{of_apps}{of_all}"));
+    stage.write(&[&app]);
+    let running = stage.deploy(&[]).spawn();
+    stage.status(&app, &["Done"]);
+    running.wait().code(0).stdout_contains("1 created");
+    // The other kind only matches the second rule.
+    stage.write(&[&app, &install]);
+    let running = stage.deploy(&[]).spawn();
+    stage.status(&install, &["Done"]);
+    running.wait().code(5).stdout_contains("packageinstall").stdout_contains("has failed: Done is True");
+    assert_eq!(stage.readiness("App")["state"], "ready");
+    // In the other order, the rule about everything decides.
+    stage.config(&format!("waitRules:\n{of_all}{of_apps}"));
+    assert_eq!(stage.readiness("App")["state"], "failed");
+    // A condition of the second rule does not count, even if the first rule does not say anything about it.
+    let of_apps = rule("Other", "success", "{apiGroupKindMatcher: {apiGroup: GROUP, kind: App}}");
+    stage.config(&format!("waitRules:\n{of_apps}{of_all}"));
+    assert_eq!(stage.readiness("App")["state"], "inProgress");
+}
+
+#[test]
 fn what_the_rules_wait_for_is_named_when_time_is_over() {
     let stage = Stage::new();
     let app = stage.custom_resource("App", "simple");

@@ -67,13 +67,13 @@ impl Stage {
     }
 
     /// The result of the last run in the record.
-    fn last(&self) -> Value {
+    pub fn last(&self) -> Value {
         let (_, record) = control_plane().get(&self.bed.config_map_path("shop.gantry"));
         serde_json::from_str(record["data"]["last"].as_str().expect("a last run")).expect("JSON")
     }
 }
 
-fn pods(restart: &str) -> Value {
+pub fn pods(restart: &str) -> Value {
     let containers = json!([{"name": "web", "image": "web:1"}]);
     json!({"metadata": {"labels": {"run": "web"}}, "spec": {"restartPolicy": restart, "containers": containers}})
 }
@@ -397,7 +397,7 @@ fn one_object_that_takes_too_long_ends_the_wait_or_lets_the_others_go_on() {
 }
 
 /// A kind whose objects can have any status.
-fn widgets(stage: &Stage) -> Value {
+pub fn widgets(stage: &Stage) -> Value {
     let group = &stage.bed.names.group;
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -408,7 +408,7 @@ fn widgets(stage: &Stage) -> Value {
                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}})
 }
 
-fn widget(stage: &Stage, name: &str) -> Value {
+pub fn widget(stage: &Stage, name: &str) -> Value {
     stage.object(&format!("{}/v1", stage.bed.names.group), "Widget", name, json!({}), json!({"size": 1}))
 }
 

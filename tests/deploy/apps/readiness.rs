@@ -199,34 +199,130 @@ fn members_are_ready_in_progress_or_failed_as_their_status_says() {
         (custom("stuck"), stalled, "failed", "BadSpec: cannot be done"),
         (custom("quiet"), none, "yes", ""),
     ];
-    let objects: Vec<Value> = cases.iter().map(|(object, ..)| object.clone()).collect();
-    stage.deploy(&objects, &crd);
-    for (object, written, ..) in cases.iter().filter(|(_, written, ..)| !written.is_null()) {
-        status(object, written.clone());
-    }
-
-    let found = stage.inspect(&[]);
-    let shown = stage.run(&["inspect"]);
-    shown.code(0).stdout_contains("READY").stdout_contains("REASON").contains_nowhere("\u{1b}");
-    for (object, _, word, reason) in &cases {
-        let (kind, name) = (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
-        let case = format!("{kind}/{name}");
-        let states = [("yes", "ready"), ("no", "inProgress"), ("failed", "failed")];
-        let (_, state) = states.into_iter().find(|(shown, _)| shown == word).unwrap();
-        let readiness = &found[&case]["readiness"];
-        let said = readiness["reason"].as_str().unwrap_or_default();
-        assert_eq!((&readiness["state"], said), (&json!(state), *reason), "{case}");
-        // NAMESPACE OBJECT STATE READY CREATED REASON
-        let lines = shown.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let is_it = |line: &Vec<&str>| {
-            line.get(1)
-                .and_then(|object| object.split_once('/'))
-                .is_some_and(|(shown, of)| of == name && shown.split('.').next() == Some(kind.to_lowercase().as_str()))
-        };
-        let line = lines.into_iter().find(is_it).unwrap_or_else(|| panic!("{case} in {shown}"));
-        assert_eq!((line[2], line[3], line[5..].join(" ").as_str()), ("member", *word, *reason), "{case}");
-    }
+    let found = stage.are_as_their_status_says(&cases, &crd);
     assert_eq!(found[&format!("CustomResourceDefinition/samples.{group}")]["readiness"], json!({"state": "ready"}));
+}
+
+impl Stage {
+    /// Deploys the objects and writes their status. `inspect` has to report the state and the reason of each; returns
+    /// its objects.
+    fn are_as_their_status_says(&self, cases: &[Case], crds: &str) -> BTreeMap<String, Value> {
+        let objects: Vec<Value> = cases.iter().map(|(object, ..)| object.clone()).collect();
+        self.deploy(&objects, crds);
+        for (object, written, ..) in cases.iter().filter(|(_, written, ..)| !written.is_null()) {
+            status(object, written.clone());
+        }
+
+        let found = self.inspect(&[]);
+        let shown = self.run(&["inspect"]);
+        shown.code(0).stdout_contains("READY").stdout_contains("REASON").contains_nowhere("\u{1b}");
+        for (object, _, word, reason) in cases {
+            let (kind, name) = (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
+            let case = format!("{kind}/{name}");
+            let states = [("yes", "ready"), ("no", "inProgress"), ("failed", "failed")];
+            let (_, state) = states.into_iter().find(|(shown, _)| shown == word).unwrap();
+            let readiness = &found[&case]["readiness"];
+            let said = readiness["reason"].as_str().unwrap_or_default();
+            assert_eq!((&readiness["state"], said), (&json!(state), *reason), "{case}");
+            // NAMESPACE OBJECT STATE READY CREATED REASON
+            let lines = shown.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let is_it = |line: &Vec<&str>| {
+                line.get(1).and_then(|object| object.split_once('/')).is_some_and(|(shown, of)| {
+                    of == name && shown.split('.').next() == Some(kind.to_lowercase().as_str())
+                })
+            };
+            let line = lines.into_iter().find(is_it).unwrap_or_else(|| panic!("{case} in {shown}"));
+            assert_eq!((line[2], line[3], line[5..].join(" ").as_str()), ("member", *word, *reason), "{case}");
+        }
+        found
+    }
+}
+
+/// More of them: states in which only one count, or one condition, is different.
+#[test]
+fn members_are_as_each_count_and_each_condition_says() {
+    let stage = Stage::new();
+    let group = &stage.bed.names.group;
+    let status_type = "status: {type: object, x-kubernetes-preserve-unknown-fields: true}, spec: {type: object}";
+    let crd = stage.bed.crd(status_type).replace("served: true", "served: true\n    subresources: {status: {}}");
+    let custom = |name: &str| stage.object(&format!("{group}/v1"), "Sample", name, json!({}));
+    let set = |name: &str, partition: Option<u8>| {
+        let mut set = stage.workload("StatefulSet", name);
+        set["spec"]["replicas"] = 3.into();
+        if let Some(partition) = partition {
+            set["spec"]["updateStrategy"] = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}});
+        }
+        set
+    };
+    let of_set = |all: u8, updated: u8, ready: u8| {
+        json!({"replicas": all, "updatedReplicas": updated, "readyReplicas": ready, "currentRevision": "a",
+            "updateRevision": if updated == 3 { "a" } else { "b" }})
+    };
+    let nodes = |updated: u8| {
+        json!({"desiredNumberScheduled": 3, "currentNumberScheduled": 3, "numberMisscheduled": 0, "numberReady": 3,
+            "updatedNumberScheduled": updated})
+    };
+    let told = |name: &str, status: &str| condition(name, status, "Why", name);
+    let conditions = |all: &[Value]| json!({ "conditions": all });
+    let behind = |mut status: Value| {
+        status["observedGeneration"] = 7.into();
+        status
+    };
+    let mut template = pod();
+    template["restartPolicy"] = "Never".into();
+    let job = stage.object("batch/v1", "Job", "enough", json!({"template": {"spec": template}}));
+    let of_cluster = |api_version: &str, kind: &str, spec: Value| {
+        let metadata = json!({"name": stage.bed.names.namespace});
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+    };
+    let matches = json!({"resourceRules": [{"apiGroups": ["none.example.com"], "apiVersions": ["v1"], "operations": ["*"],
+        "resources": ["*"]}]});
+    let policy = json!({"matchConstraints": matches, "validations": [{"expression": "true"}]});
+    let policy = of_cluster("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", policy);
+    let volume =
+        json!({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/none"}});
+    let volume = of_cluster("v1", "PersistentVolume", volume);
+    let refused = json!({"replicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+        "conditions": [condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota")]});
+    let counted = json!({"startTime": "2026-01-01T00:00:00Z", "succeeded": 1,
+        "conditions": [condition("SuccessCriteriaMet", "True", "SuccessPolicy", "")]});
+    let cases: Vec<Case> = vec![
+        (set("held-back", Some(2)), of_set(3, 1, 3), "yes", "partition 2: Pods below it are not updated"),
+        (set("not-yet", Some(1)), of_set(3, 1, 3), "no", "1 of 2 replicas updated"),
+        (set("unready", Some(2)), of_set(3, 1, 2), "no", "2 of 3 replicas ready"),
+        (set("surplus", None), of_set(4, 3, 3), "no", "1 of 4 replicas still to be terminated"),
+        (stage.workload("DaemonSet", "rolling"), nodes(2), "no", "2 of 3 Pods updated"),
+        (stage.workload("ReplicaSet", "refused"), refused, "no", "FailedCreate: exceeded quota"),
+        (job, counted, "yes", ""),
+        (stage.object("v1", "Pod", "lost", pod()), json!({"phase": "Unknown"}), "no", "its node does not respond"),
+        (policy.clone(), Value::Null, "no", "its controller has not seen it yet"),
+        (volume.clone(), json!({"phase": "Pending"}), "no", "Pending"),
+        (
+            custom("reconciling"),
+            conditions(&[told("Reconciling", "True"), told("Ready", "True")]),
+            "no",
+            "Why: Reconciling",
+        ),
+        (custom("settled"), conditions(&[told("Reconciling", "False"), told("Ready", "True")]), "yes", ""),
+        (custom("available"), conditions(&[told("Available", "True")]), "yes", ""),
+        (custom("unavailable"), conditions(&[told("Available", "False")]), "no", "Why: Available"),
+        (custom("succeeded"), conditions(&[told("Succeeded", "True")]), "yes", ""),
+        (custom("not-succeeded"), conditions(&[told("Succeeded", "False")]), "no", "Why: Succeeded"),
+        // The first of Ready, Available and Succeeded decides, in whatever order they are written.
+        (custom("first"), conditions(&[told("Succeeded", "False"), told("Ready", "True")]), "yes", ""),
+        (
+            custom("stale"),
+            behind(conditions(&[told("Ready", "True")])),
+            "no",
+            "its controller has seen generation 7 of 1",
+        ),
+        (custom("given-up"), conditions(&[told("Ready", "False"), told("Stalled", "True")]), "failed", "Why: Stalled"),
+    ];
+    stage.are_as_their_status_says(&cases, &crd);
+    control_plane().delete(&control_plane().path_of(&policy));
+    let path = control_plane().path_of(&volume);
+    control_plane().delete(&path);
+    control_plane().patch(&path, &json!({"metadata": {"finalizers": null}}));
 }
 
 #[test]
