@@ -437,7 +437,8 @@ fn an_object_that_moves_to_a_new_version_with_a_new_field_is_named_before_its_cr
     let with_field = format!("{}second: new\n", moved.trim_end().to_owned() + "\n");
     let run = deploy(&new, &with_field);
     run.code(3).stdout_contains("does not fit v1, at which gantry has an entry in managedFields: .second: field not");
-    run.stdout_contains("deploy the CRD first, then move the entries to v2 and deploy the rest: kubectl get");
+    run.stdout_contains("deploy the CRD first, then move the entries to v2 and deploy the rest:\n");
+    run.stdout_contains(" -o json --show-managed-fields | jq ");
     let versions = || control_plane().get(&bed.crd_path()).1["spec"]["versions"].as_array().expect("a list").len();
     assert_eq!(versions(), 1, "nothing is written");
 
