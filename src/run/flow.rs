@@ -3,56 +3,30 @@
 use std::path::PathBuf;
 
 use super::baseline::Baselines;
-use super::diffs;
 use super::fleet;
 use super::host::{Exit, Host};
 use super::interrupt::until;
 use super::output::Output;
 use super::prepare::{Opened, loader, open};
-use crate::cli::{DeleteArgs, DeployArgs, FlowArgs};
-use crate::finding::ApplyResult;
-use crate::options::{DiffKind, TargetSpec};
+use crate::cli::{DeleteArgs, FlowArgs};
+use crate::options::TargetSpec;
 use crate::problem::Result;
+use crate::report::Report;
 use crate::report::human::Purpose;
-use crate::report::{ChangeEntry, Report};
 
-mod configured;
-mod target;
+pub(super) mod configured;
+mod goal;
+pub(super) mod target;
 
-pub(super) use self::configured::Run;
 use self::configured::prepare;
-pub(super) use self::target::{At, on_target};
+pub use self::goal::Goal;
+use self::target::{At, detailed, on_target};
 
 /// Deletes an app: a deploy of no manifests, which prunes all members.
 pub async fn delete(args: &DeleteArgs, host: &mut Host) -> Exit {
     let deploy = args.deploy();
     let purpose = if args.dry_run { Purpose::DryRun } else { Purpose::Delete };
     report(&deploy.flow, Goal::Delete(&deploy), purpose, host).await
-}
-
-/// Which command runs the flow.
-#[derive(Clone, Copy)]
-pub enum Goal<'a> {
-    Deploy(&'a DeployArgs),
-    /// The deploy of no manifests that deletes an app.
-    Delete(&'a DeployArgs),
-    Check,
-    Diff,
-}
-
-impl<'a> Goal<'a> {
-    fn deploy(self) -> Option<&'a DeployArgs> {
-        match self {
-            Goal::Deploy(deploy) | Goal::Delete(deploy) => Some(deploy),
-            Goal::Check | Goal::Diff => None,
-        }
-    }
-
-    /// The diffs to show.
-    fn diffs(self, args: &FlowArgs) -> Option<diffs::Wanted> {
-        let always = matches!(self, Goal::Diff).then_some(DiffKind::Changes);
-        args.diff.or(always).map(|kind| diffs::Wanted { kind, all: args.output.verbose > 0 })
-    }
 }
 
 /// Runs the flow and prints the result.
@@ -112,15 +86,6 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: Purpose, host: &mut Ho
 enum Ended {
     OnOne(Exit),
     OnMany(Box<fleet::Ended>),
-}
-
-/// The exit code with `--detailed-exitcode`.
-pub(super) fn detailed(exit: Exit, report: &Report) -> Exit {
-    let is_change = |change: &ChangeEntry| match change.result {
-        Some(result) => matches!(result, ApplyResult::Applied | ApplyResult::Deleted),
-        None => !change.action.leaves_alone(),
-    };
-    if exit == Exit::Success && report.changes.iter().any(is_change) { Exit::Changes } else { exit }
 }
 
 async fn steps(

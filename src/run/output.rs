@@ -176,6 +176,12 @@ impl Output {
         self.sources.add(source);
     }
 
+    /// Prints notices and adds them to the report.
+    pub fn add_notices(&mut self, host: &mut Host, notices: &[Problem], report: &mut Report) {
+        self.notices(host, notices);
+        report.notices.extend(notices.iter().map(ErrorEntry::from));
+    }
+
     /// Prints notices.
     pub fn notices(&mut self, host: &mut Host, notices: &[Problem]) {
         if let Some(kept) = &mut self.kept {

@@ -11,7 +11,7 @@ use crate::cluster::kube::{self, ReadKubeconfig};
 use crate::manifest;
 use crate::options::TargetSpec;
 use crate::problem::{Error, Location, Problem, Result, did_you_mean};
-use crate::run::flow::Run;
+use crate::run::flow::configured::Run;
 use crate::run::prepare::connection;
 
 /// The most names that a message lists.

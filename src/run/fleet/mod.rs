@@ -14,7 +14,8 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 
 use super::before;
-use super::flow::{At, Run, detailed, on_target};
+use super::flow::configured::Run;
+use super::flow::target::{At, detailed, on_target};
 use super::host::{Exit, Host};
 use super::interrupt::{interrupt, interrupted, until};
 use super::output::Output;

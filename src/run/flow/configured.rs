@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::Goal;
-use super::target::add_notices;
+use super::goal::Goal;
 use crate::catalog;
 use crate::cli::FlowArgs;
 use crate::config::{Loader, Overrides, SelectedCheck, Settings};
@@ -156,7 +155,7 @@ fn configure(
     for source in input.sources() {
         output.add_source(source.clone());
     }
-    add_notices(&loaded.notices, host, output, report);
+    output.add_notices(host, &loaded.notices, report);
     if let (TargetSpec::Git(_), true) = (&settings.target, writes) {
         let problem = Problem::new("a commit of git cannot be deployed to: it is only read");
         let help = "compare with it: gantry check, gantry diff or gantry deploy --dry-run";

@@ -7,13 +7,13 @@ use crate::apply::delete::Removed;
 use crate::apply::{Applied, Reached};
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
-use crate::finding::{Action, Baseline, redact};
+use crate::finding::{Action, ApplyResult, Baseline, redact};
 use crate::manifest::Loaded;
 use crate::plan::{Plan, Prefetch};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Problem, Result};
 use crate::readiness::State;
-use crate::report::{ErrorEntry, Outcome, Report, WaitEntry, WaitState};
+use crate::report::{ChangeEntry, ErrorEntry, Outcome, Report, WaitEntry, WaitState};
 use crate::run::app::{self, Deployed};
 use crate::run::before::Before;
 use crate::run::host::{Exit, Host};
@@ -48,11 +48,11 @@ pub async fn on_target(
     if writes {
         target.remove_leftovers();
     }
-    add_notices(target.notices(), host, output, report);
-    add_notices(&loaded.notices, host, output, report);
+    output.add_notices(host, target.notices(), report);
+    output.add_notices(host, &loaded.notices, report);
     if settings.logs && settings.redact {
         let problem = Problem::new("the logs of Pods are not shown: they can contain any values");
-        add_notices(&[problem.help("leave out --redact to see them")], host, output, report);
+        output.add_notices(host, &[problem.help("leave out --redact to see them")], report);
     }
     let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !confirmed;
     let use_of = app::Use { writes, asks: writes && is_asked, confirmed, deletes };
@@ -85,7 +85,7 @@ pub async fn on_target(
     let looked_at = Box::pin(look(settings, loaded.into(), ahead, &target, checking, progress, report));
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;
     on_plan(&plan);
-    add_notices(&notices, host, output, report);
+    output.add_notices(host, &notices, report);
     add_warnings(host, output, &target, settings.redact);
     output.warnings(host, &report.warnings);
 
@@ -103,7 +103,7 @@ pub async fn on_target(
         let options = app::options(settings, None, &report.extensions);
         if verdict.outcome == Outcome::Unchanged && options.ready_timeout.is_some() {
             let applied = Box::pin(write::resume(&plan, &target, options, progress, host)).await;
-            add_notices(&applied.notices, host, output, report);
+            output.add_notices(host, &applied.notices, report);
             report.waits = waits(&applied, settings.redact);
             let (outcome, exit, errors) = verdict::after_writing(&applied, &Removed::default(), settings.redact);
             if exit != Exit::Success {
@@ -137,7 +137,7 @@ pub async fn on_target(
         }
     };
     add_warnings(host, output, &target, settings.redact);
-    add_notices(&applied.notices, host, output, report);
+    output.add_notices(host, &applied.notices, report);
     for (entry, result) in report.changes.iter_mut().zip(applied.results.iter().chain(&removed.results)) {
         entry.result = Some(*result);
     }
@@ -168,12 +168,6 @@ fn waits(applied: &Applied, redacted: bool) -> Vec<WaitEntry> {
     applied.waits.iter().map(entry).collect()
 }
 
-/// Prints notices to stderr and adds them to the report.
-pub fn add_notices(notices: &[Problem], host: &mut Host, output: &mut Output, report: &mut Report) {
-    output.notices(host, notices);
-    report.notices.extend(notices.iter().map(ErrorEntry::from));
-}
-
 /// Prints the server's own warnings (deprecated APIs and the like), as kubectl does.
 fn add_warnings(host: &mut Host, output: &mut Output, target: &Target, redacted: bool) {
     let said = |text: String| if redacted { redact::warning(&text).to_owned() } else { text };
@@ -186,4 +180,13 @@ fn add_warnings(host: &mut Host, output: &mut Output, target: &Target, redacted:
     let mut seen = BTreeSet::new();
     warnings.retain(|warning| seen.insert(warning.message.clone()));
     output.notices(host, &warnings);
+}
+
+/// The exit code with `--detailed-exitcode`.
+pub fn detailed(exit: Exit, report: &Report) -> Exit {
+    let is_change = |change: &ChangeEntry| match change.result {
+        Some(result) => matches!(result, ApplyResult::Applied | ApplyResult::Deleted),
+        None => !change.action.leaves_alone(),
+    };
+    if exit == Exit::Success && report.changes.iter().any(is_change) { Exit::Changes } else { exit }
 }

@@ -1,0 +1,30 @@
+//! Which command runs the flow.
+
+use crate::cli::{DeployArgs, FlowArgs};
+use crate::options::DiffKind;
+use crate::run::diffs;
+
+/// Which command runs the flow.
+#[derive(Clone, Copy)]
+pub enum Goal<'a> {
+    Deploy(&'a DeployArgs),
+    /// The deploy of no manifests that deletes an app.
+    Delete(&'a DeployArgs),
+    Check,
+    Diff,
+}
+
+impl<'a> Goal<'a> {
+    pub fn deploy(self) -> Option<&'a DeployArgs> {
+        match self {
+            Goal::Deploy(deploy) | Goal::Delete(deploy) => Some(deploy),
+            Goal::Check | Goal::Diff => None,
+        }
+    }
+
+    /// The diffs to show.
+    pub fn diffs(self, args: &FlowArgs) -> Option<diffs::Wanted> {
+        let always = matches!(self, Goal::Diff).then_some(DiffKind::Changes);
+        args.diff.or(always).map(|kind| diffs::Wanted { kind, all: args.output.verbose > 0 })
+    }
+}
