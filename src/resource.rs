@@ -59,6 +59,11 @@ impl ObjectRef {
         self.kind == "Namespace" && self.group().is_empty()
     }
 
+    /// The namespace with which the server authorizes requests for the object. A Namespace counts as being in itself.
+    pub fn authorized_in(&self) -> Option<&str> {
+        if self.is_namespace() { Some(&self.name) } else { self.namespace.as_deref() }
+    }
+
     /// The parts that identify the object at any version: group, kind, namespace, name.
     pub fn identity(&self) -> (&str, &str, Option<&str>, &str) {
         (self.group(), &self.kind, self.namespace.as_deref(), &self.name)

@@ -75,6 +75,8 @@ pub type Place = (Arc<Resource>, Option<String>, String);
 #[derive(Debug, Default)]
 pub struct Live {
     pub found: Vec<Found>,
+    /// The kinds and namespaces that were listed, whether or not this was permitted.
+    pub places: Vec<(Arc<Resource>, Option<String>)>,
     /// The content of the objects that were requested, so that they are not read again.
     pub content: BTreeMap<Place, resource::Live>,
     /// The metadata of the objects that were requested, for kinds of which only metadata was read.
@@ -231,6 +233,7 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
             None => {}
         }
     }
+    live.places = lists.iter().map(|(resource, namespace)| (resource.clone(), namespace.map(str::to_owned))).collect();
     let selector = format!("{PART_OF}={}", parent.app.id());
     let list = async |(resource, namespace): (Arc<Resource>, Option<&str>)| {
         let metadata_only = !(wanted.whole)(&resource);

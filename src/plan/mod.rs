@@ -111,6 +111,8 @@ pub struct ObjectLookup {
     pub name: Option<String>,
     /// The verb in RBAC.
     pub verb: &'static str,
+    /// How the deploy does without it, if it can.
+    pub otherwise: Option<&'static str>,
 }
 
 impl Plan {

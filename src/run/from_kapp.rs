@@ -72,7 +72,14 @@ impl<'a> Named<'a> {
 fn lists_changes(record: &Record) -> ObjectLookup {
     let object = record.object().clone();
     let namespace = object.namespace.clone();
-    ObjectLookup { object: object.into(), resource: config_maps(), namespace, name: None, verb: "list" }
+    ObjectLookup {
+        object: object.into(),
+        resource: config_maps(),
+        namespace,
+        name: None,
+        verb: "list",
+        otherwise: None,
+    }
 }
 
 /// The requests that remove kapp's marks from an object that the plan does not write.
@@ -81,9 +88,10 @@ fn to_release(found: &Found) -> impl Iterator<Item = ObjectLookup> {
     ["get", "patch"].into_iter().map(|verb| ObjectLookup {
         object: object.clone(),
         resource: (**resource).clone(),
-        namespace: object.namespace.clone(),
+        namespace: object.authorized_in().map(str::to_owned),
         name: Some(object.name.clone()),
         verb,
+        otherwise: None,
     })
 }
 

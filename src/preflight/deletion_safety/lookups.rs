@@ -33,7 +33,14 @@ fn of_removal(removal: &Removal) -> Vec<ObjectLookup> {
 /// require the right to list everything in it.
 pub fn of_object(object: &Arc<ObjectRef>) -> Vec<ObjectLookup> {
     let admission = |kind: &str, plural: &str| Resource::built_in("admissionregistration.k8s.io", kind, plural, false);
-    let lookup = |resource, verb| ObjectLookup { object: object.clone(), resource, namespace: None, name: None, verb };
+    let lookup = |resource, verb| ObjectLookup {
+        object: object.clone(),
+        resource,
+        namespace: None,
+        name: None,
+        verb,
+        otherwise: None,
+    };
     match () {
         () if object.is_crd() => {
             // The name of a CRD is its plural and its group.
@@ -63,5 +70,5 @@ fn is(object: &ObjectRef, group: &str, kind: &str) -> bool {
 
 fn read(object: &Arc<ObjectRef>, resource: &Resource) -> ObjectLookup {
     let (namespace, name) = (object.namespace.clone(), Some(object.name.clone()));
-    ObjectLookup { object: object.clone(), resource: resource.clone(), namespace, name, verb: "get" }
+    ObjectLookup { object: object.clone(), resource: resource.clone(), namespace, name, verb: "get", otherwise: None }
 }

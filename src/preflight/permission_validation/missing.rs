@@ -87,7 +87,10 @@ pub fn others(plan: &Plan, lookups: &[ObjectLookup], held: &Held) -> Vec<Violati
             request_text(kind, &verbs),
             first.object
         );
-        let violation = violation(&rules::REQUEST, 0, message, grants, right, vec!["kind".into()]);
+        let mut violation = violation(&rules::REQUEST, 0, message, grants, right, vec!["kind".into()]);
+        if let Some(otherwise) = lookups.iter().find_map(|(lookup, _)| lookup.otherwise) {
+            violation.help = format!("{otherwise}; or {}", violation.help);
+        }
         Violation { subject: Subject::Object((*first.object).clone()), at: Vec::new(), ..violation }
     });
     causes.collect()

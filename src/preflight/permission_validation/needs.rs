@@ -61,7 +61,7 @@ impl Occasion {
 pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
     let mut needs = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
-        let namespace = namespace_of(change);
+        let namespace = change.desired.object.authorized_in().map(str::to_owned);
         let need = |right| Need { change: index, namespace: namespace.clone(), right };
         // The next version has another name.
         let is_versioned = occasion == Occasion::Always && versions::is_versioned(&change.desired);
@@ -88,7 +88,10 @@ pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
         let object = &change.desired.object;
         let is_custom = !plan::is_built_in(object.group());
         if readiness::takes_time(object, is_custom, || change.desired.raw.value()) {
-            places.entry((&change.resource, namespace_of(change))).or_default().push(index);
+            places
+                .entry((&change.resource, change.desired.object.authorized_in().map(str::to_owned)))
+                .or_default()
+                .push(index);
         }
     }
     let needs = places.into_iter().flat_map(|((resource, namespace), changes)| {
@@ -122,7 +125,8 @@ pub fn of_logs(plan: &Plan, occasion: Occasion) -> Vec<Need> {
         let lists = lists.iter().map(|(group, plural)| (*group, *plural, "list"));
         for (group, plural, verb) in lists.chain([("", "pods", "get"), ("", "pods/log", "get")]) {
             let right = Right::Request { atom: atom(group, plural, None, verb), version: "v1".to_owned() };
-            let need = Need { change: index, namespace: namespace_of(change), right };
+            let need =
+                Need { change: index, namespace: change.desired.object.authorized_in().map(str::to_owned), right };
             let is_known = |known: &Need| (&known.namespace, &known.right) == (&need.namespace, &need.right);
             if !needs.iter().any(is_known) {
                 needs.push(need);
@@ -139,12 +143,6 @@ fn waits_for(change: &Change, occasion: Occasion) -> bool {
 
 fn request(resource: &Resource, name: Option<&str>, verb: &str) -> Right {
     Right::Request { atom: atom(&resource.group, &resource.plural, name, verb), version: resource.version.clone() }
-}
-
-/// The namespace with which the server authorizes requests for the object. A Namespace counts as being in itself.
-fn namespace_of(change: &Change) -> Option<String> {
-    let object = &change.desired.object;
-    if object.is_namespace() { Some(object.name.clone()) } else { object.namespace.clone() }
 }
 
 fn verbs(change: &Change, occasion: Occasion) -> &'static [&'static str] {

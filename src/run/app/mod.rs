@@ -35,6 +35,10 @@ use crate::run::from_kapp::FromKapp;
 pub use deploy::{Deployed, deploy, options, shows_logs, waits};
 pub(super) use record::{last, needs_parts};
 
+/// What to do without a right to find or to delete members.
+const WITHOUT_PRUNING: &str = "deploy without pruning: --prune=no";
+const RECORD_ALONE: &str = "keep all objects and delete the record alone: gantry apps forget";
+
 /// The app of a run, as it is live.
 pub struct Managed {
     pub app: App,
@@ -215,6 +219,8 @@ impl Managed {
         if writes_record {
             plan.lookups.extend(self.to_record());
         }
+        let of_members: Vec<_> = self.to_find(settings).chain(self.to_remove(plan)).collect();
+        plan.lookups.extend(of_members);
         foreseen
     }
 
@@ -233,6 +239,7 @@ impl Managed {
             namespace: object.namespace.clone(),
             name: Some(object.name.clone()),
             verb,
+            otherwise: None,
         })
     }
 
@@ -366,58 +373,87 @@ impl Managed {
         self.deletes
     }
 
-    /// Deletions for which the user lacks the right. Checked before the first write, whichever checks are enabled.
+    /// The rights to find the members that left the manifests.
+    fn to_find(&self, settings: &Settings) -> impl Iterator<Item = ObjectLookup> {
+        let object = Arc::new(self.app.parent());
+        let is_needed = self.deletes || settings.prune != Some(Prune::No);
+        let places = self.live.places.iter().filter(move |_| is_needed);
+        places.map(move |(resource, namespace)| ObjectLookup {
+            object: object.clone(),
+            resource: Resource::clone(resource),
+            namespace: namespace.clone(),
+            name: None,
+            verb: "list",
+            otherwise: (!self.deletes).then_some(WITHOUT_PRUNING),
+        })
+    }
+
+    /// The requests that remove the objects of the plan, and then read whether they are gone.
+    fn to_remove(&self, plan: &Plan) -> impl Iterator<Item = ObjectLookup> {
+        let rights = |removal: &Removal| {
+            let object = &removal.object;
+            let (verb, otherwise) = match (removal.action, self.deletes) {
+                (Action::Delete, true) => ("delete", Some(RECORD_ALONE)),
+                (Action::Delete, false) => ("delete", Some(WITHOUT_PRUNING)),
+                // Objects that are only released leave the app with --prune=no, too.
+                _ => ("patch", None),
+            };
+            let right = |verb| ObjectLookup {
+                object: object.clone(),
+                resource: Resource::clone(&removal.resource),
+                namespace: object.authorized_in().map(str::to_owned),
+                name: Some(object.name.clone()),
+                verb,
+                otherwise,
+            };
+            [right(verb), right("get")]
+        };
+        plan.removals.iter().filter(|removal| !removal.is_done).flat_map(rights)
+    }
+
+    /// Deletions and releases for which the user lacks a right. Checked before the first write, whichever checks are
+    /// enabled.
     pub async fn forbidden(&self, plan: &Plan, target: &Target) -> Vec<Problem> {
-        let verb = |removal: &Removal| if removal.action == Action::Delete { "delete" } else { "patch" };
-        let right = |removal: &Removal, name: Option<&str>| {
-            let Resource { group, plural, .. } = &*removal.resource;
-            Atom::Resource {
+        let rights: Vec<ObjectLookup> = self.to_remove(plan).collect();
+        let mut kinds: BTreeMap<(&str, &Resource, Option<&str>), Vec<&ObjectLookup>> = BTreeMap::new();
+        for right in &rights {
+            kinds.entry((right.verb, &right.resource, right.namespace.as_deref())).or_default().push(right);
+        }
+        let is_held = async |right: &ObjectLookup, name: Option<&str>| {
+            let Resource { group, plural, .. } = &right.resource;
+            let atom = Atom::Resource {
                 group: group.clone(),
                 resource: plural.clone(),
                 name: name.map(str::to_owned),
-                verb: verb(removal).to_owned(),
-            }
+                verb: right.verb.to_owned(),
+            };
+            target.access_review(right.namespace.as_deref(), &atom).await
         };
-        // The authorizer treats a Namespace as being in itself.
-        let place = |object: &ObjectRef| {
-            if object.is_namespace() { Some(object.name.clone()) } else { object.namespace.clone() }
-        };
-        let mut kinds: BTreeMap<(&str, &Resource, Option<String>), Vec<&Removal>> = BTreeMap::new();
-        for removal in plan.removals.iter().filter(|removal| !removal.is_done) {
-            kinds.entry((verb(removal), &removal.resource, place(&removal.object))).or_default().push(removal);
-        }
-        let ask = async |(verb, resource, namespace): (&str, &Resource, Option<String>), removals: Vec<&Removal>| {
-            match target.access_review(namespace.as_deref(), &right(removals[0], None)).await {
+        let ask = async |(verb, resource, _): (&str, &Resource, Option<&str>), rights: Vec<&ObjectLookup>| {
+            match is_held(rights[0], None).await {
                 Ok(true) => return Vec::new(),
                 Ok(false) => {}
                 Err(problem) => return vec![problem],
             }
             let mut problems = Vec::new();
-            for removal in &removals {
-                let object = &removal.object;
-                let atom = right(removal, Some(&object.name));
-                match target.access_review(namespace.as_deref(), &atom).await {
+            for right in rights {
+                match is_held(right, right.name.as_deref()).await {
                     Ok(true) => {}
                     Ok(false) => {
                         let what = match resource.group.as_str() {
                             "" => resource.plural.clone(),
                             group => format!("{}.{group}", resource.plural),
                         };
-                        // Objects that are only released leave the app with --prune=no, too.
-                        let others = match (verb, self.deletes) {
-                            ("delete", true) => ", or keep all objects and delete the record alone: gantry apps forget",
-                            ("delete", false) => ", or deploy without deleting: --prune=no",
-                            _ => "",
-                        };
-                        let help = format!("grant the verb {verb} on {what}{others}");
-                        problems.push(Problem::new(format!("not permitted to {verb} {object}")).help(help));
+                        let grant = format!("grant the verb {verb} on {what}");
+                        let help = right.otherwise.map(|otherwise| format!("{grant}, or {otherwise}")).unwrap_or(grant);
+                        problems.push(Problem::new(format!("not permitted to {verb} {}", right.object)).help(help));
                     }
                     Err(problem) => problems.push(problem),
                 }
             }
             problems
         };
-        let asked = stream::iter(kinds).map(|(kind, removals)| ask(kind, removals)).buffer_unordered(8);
+        let asked = stream::iter(kinds).map(|(kind, rights)| ask(kind, rights)).buffer_unordered(8);
         let mut problems: Vec<Problem> = asked.collect::<Vec<_>>().await.into_iter().flatten().collect();
         if let Some(kapp) = &self.kapp {
             problems.extend(kapp.forbidden(target).await);

@@ -67,13 +67,19 @@ fn a_namespace_that_cannot_be_listed_ends_a_deploy_that_prunes_before_it_writes(
     let before = two.state();
     let user = two.user_without("list");
     let proxy = Proxy::start(control_plane());
-    for flags in [&["--prune=yes"][..], &[], &["--prune=yes", "--preflight", "PermissionValidation"]] {
+    let missing = format!("not permitted to \"list\" /v1, Resource=configmaps in namespace {elsewhere:?}");
+    let unread = "could not look for members of the app shop";
+    for (flags, code, message) in [
+        (&["--prune=yes"][..], 1, unread),
+        (&[], 1, unread),
+        (&["--prune=yes", "--preflight", "PermissionValidation"], 3, &missing),
+    ] {
         let output = two.deploy(&proxy, &user, flags).run();
-        output.code(1).stdout_contains("could not look for members of the app shop");
+        output.code(code).stdout_contains(message);
         output.stdout_contains(elsewhere).stdout_contains("--prune=no");
         assert_eq!((proxy.writes(), two.state()), (vec![], before.clone()), "{output}");
     }
-    let output = two.deploy(&proxy, &user, &["--prune=no"]).run();
+    let output = two.deploy(&proxy, &user, &["--prune=no", "--preflight", "PermissionValidation"]).run();
     output.code(0).stdout_contains("2 updated").stderr_contains("could not look for members of the app shop");
     assert_eq!(two.state().0, ["2", "1", "2", "1"]);
     assert_eq!(two.shop.inventory(), names(["a", "b", "c", "d"]));
@@ -87,16 +93,26 @@ fn a_namespace_in_which_nothing_may_be_deleted_ends_a_deploy_that_prunes_before_
     let two = TwoNamespaces::new();
     let elsewhere = &two.other.bed.names.namespace;
     let before = two.state();
-    let user = two.user_without("delete");
     let proxy = Proxy::start(control_plane());
-    for flags in [&["--prune=yes"][..], &["--prune=yes", "--preflight", "PermissionValidation"]] {
-        let output = two.deploy(&proxy, &user, flags).run();
-        output.code(1).stdout_contains(&format!("not permitted to delete configmap/d -n {elsewhere}"));
-        output.stdout_contains("grant the verb delete on configmaps").stdout_contains("--prune=no");
-        output.contains_nowhere("not permitted to delete configmap/b");
+    // Without the right to read an object, a deploy cannot see it go.
+    let (no_delete, no_get) = (two.user_without("delete"), two.user_without("get"));
+    for (user, verb) in [(&no_delete, "delete"), (&no_get, "get")] {
+        let output = two.deploy(&proxy, user, &["--prune=yes"]).run();
+        output.code(1).stdout_contains(&format!("not permitted to {verb} configmap/d -n {elsewhere}"));
+        output.stdout_contains(&format!("grant the verb {verb} on configmaps")).stdout_contains("--prune=no");
+        output.contains_nowhere(&format!("not permitted to {verb} configmap/b"));
+        assert_eq!((proxy.writes(), two.state()), (vec![], before.clone()), "{output}");
+
+        let output = two.deploy(&proxy, user, &["--prune=yes", "--preflight", "PermissionValidation"]).run();
+        let missing = format!("not permitted to \"{verb}\" /v1, Resource=configmaps in namespace {elsewhere:?}");
+        output.code(3).stdout_contains(&missing).stdout_contains(&format!("configmap/d -n {elsewhere}"));
+        if verb == "delete" {
+            output.stdout_contains("deploy without pruning: --prune=no");
+        }
+        output.contains_nowhere(&format!("in namespace {:?}", two.shop.bed.names.namespace));
         assert_eq!((proxy.writes(), two.state()), (vec![], before.clone()), "{output}");
     }
-    let output = two.deploy(&proxy, &user, &["--prune=no"]).run();
+    let output = two.deploy(&proxy, &no_delete, &["--prune=no", "--preflight", "PermissionValidation"]).run();
     output.code(0).stdout_contains("2 updated").stderr_contains("left the manifests and stay in the app shop");
     assert_eq!(two.state().0, ["2", "1", "2", "1"]);
 }
