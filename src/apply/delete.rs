@@ -147,12 +147,16 @@ async fn as_checked(removal: &Removal, target: &Target) -> Result<Option<Live>, 
     }
 }
 
-/// Whether what the decision depends on is unchanged: labels, annotations, owners.
+/// Whether what the decision depends on is unchanged: labels, annotations and owners, and for a deletion also the content
+/// and the finalizers. Only the status may change, and finalizers may go.
 fn is_as_checked(live: &Live, removal: &Removal) -> bool {
     let found = crate::app::members::read(&live.raw.json(), &removal.resource);
     found.is_some_and(|found| {
         let (now, then) = (&found.facts, &removal.facts);
+        let is_content_same =
+            || now.writers == then.writers && now.finalizers.iter().all(|now| then.finalizers.contains(now));
         (&now.labels, &now.annotations, &now.owners) == (&then.labels, &then.annotations, &then.owners)
+            && (removal.action != Action::Delete || is_content_same())
     })
 }
 

@@ -24,21 +24,72 @@ fn members_are_read_by_lists_and_not_one_by_one() {
     assert_eq!(shop.get("c7").unwrap()["data"]["a"], "2");
 }
 
-/// Reply what a controller does with a workload that is being deleted.
 #[test]
-fn a_member_that_changes_before_its_deletion_is_deleted_all_the_same() {
+fn a_member_of_which_only_the_status_changes_before_its_deletion_is_deleted() {
     let shop = Shop::new();
-    shop.config_maps(&["a", "b"]);
-    shop.deploy(&[]).code(0);
+    let namespace = &shop.bed.names.namespace;
+    let controller = json!({"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "a"},
+        "spec": {"replicas": 0, "selector": {"app": "a"}, "template": {"metadata": {"labels": {"app": "a"}},
+            "spec": {"containers": [{"name": "a", "image": "a"}]}}}});
+    shop.write(&[controller]);
+    shop.deploy(&["--wait=false"]).code(0);
     let proxy = Proxy::start(control_plane());
-    let path = shop.bed.config_map_path("a");
+    let path = format!("/api/v1/namespaces/{namespace}/replicationcontrollers/a");
     for nth in 1..=2 {
         let path = path.clone();
         proxy.before(When::new("DELETE", &path.clone()).nth(nth), move || {
-            let (status, answer) = control_plane().patch(&path, &json!({"data": {"changed": nth.to_string()}}));
+            let patch = json!({"status": {"replicas": nth}});
+            let (status, answer) = control_plane().patch(&format!("{path}/status"), &patch);
             assert_eq!(status, 200, "{answer}");
         });
     }
+    let arguments = ["delete", "-a", "shop", "-n", namespace, "--yes"];
+    shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).run().code(0);
+    assert_eq!(control_plane().get(&path).0, 404);
+    let deletions = proxy.requests().into_iter().filter(|request| request.method == "DELETE" && request.path == path);
+    assert_eq!(deletions.count(), 3, "two of them met another version");
+}
+
+#[test]
+fn a_member_whose_content_or_finalizers_change_before_its_deletion_is_checked_again() {
+    let with = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
+    let cases =
+        [(json!({"data": {"changed": "1"}}), json!({})), (with(json!(["shop.example.com/hold"])), with(json!([])))];
+    for (change, restore) in cases {
+        let shop = Shop::new();
+        shop.config_maps(&["a", "b"]);
+        shop.deploy(&[]).code(0);
+        shop.config_maps(&["b"]);
+        let proxy = Proxy::start(control_plane());
+        let path = shop.bed.config_map_path("a");
+        let patch = change.clone();
+        proxy.before(When::new("DELETE", &path.clone()).nth(1), move || {
+            let (status, answer) = control_plane().patch(&path, &patch);
+            assert_eq!(status, 200, "{answer}");
+        });
+        let flags = ["deploy", "-f", "manifests.yaml", "-a", "shop", "--prune=yes"];
+        let output = shop.command(proxy.kubeconfig("admin"), &flags).run();
+        output.code(1).stdout_contains("changed after it was checked; it was not deleted");
+        let live = shop.get("a").unwrap_or_else(|| panic!("{change}: it is deleted\n{output}"));
+        assert_eq!(live["metadata"]["deletionTimestamp"], Value::Null, "{change}");
+        shop.patch("a", &restore);
+        shop.deploy(&["--prune=yes"]).code(0).stdout_contains("1 deleted");
+        assert_eq!(shop.get("a"), None, "{change}");
+    }
+}
+
+#[test]
+fn a_member_whose_finalizer_goes_before_its_deletion_is_deleted() {
+    let shop = Shop::new();
+    shop.config_maps(&["a", "b"]);
+    shop.deploy(&[]).code(0);
+    shop.patch("a", &json!({"metadata": {"finalizers": ["shop.example.com/hold"]}}));
+    let proxy = Proxy::start(control_plane());
+    let path = shop.bed.config_map_path("a");
+    proxy.before(When::new("DELETE", &path.clone()).nth(1), move || {
+        let (status, answer) = control_plane().patch(&path, &json!({"metadata": {"finalizers": null}}));
+        assert_eq!(status, 200, "{answer}");
+    });
     let arguments = ["delete", "-a", "shop", "-n", &shop.bed.names.namespace, "--yes"];
     shop.bed.gantry(proxy.kubeconfig("admin"), &arguments).run().code(0);
     assert_eq!((shop.get("a"), shop.get("b")), (None, None));
