@@ -23,6 +23,9 @@ const MOST_UNPACKED: u64 = 64 << 20;
 
 /// The escape for a space in a name, which RBAC names can contain. No name contains a percent sign.
 const SPACE: &str = "%20";
+/// What follows the uid of a member that existed before the app, and of one whose manifest keeps it.
+const ADOPTED: &str = " adopted";
+const KEEP: &str = " keep:";
 
 /// One object of an app.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +38,8 @@ pub struct Member {
     pub uid: String,
     /// Whether it existed before the app.
     pub adopted: bool,
+    /// The annotation by which its last manifest keeps it in the cluster.
+    pub keep: Option<String>,
 }
 
 impl Member {
@@ -46,6 +51,7 @@ impl Member {
             name: object.name.clone(),
             uid: uid.to_owned(),
             adopted,
+            keep: None,
         }
     }
 
@@ -86,12 +92,13 @@ const PACKED_KEY: &str = "inventory.gz";
 /// The keys of `data` that can contain an inventory. If there are two, an empty one does not count.
 pub const KEYS: [&str; 2] = [PLAIN_KEY, PACKED_KEY];
 
-fn line(Member { group, kind, namespace, name, uid, adopted }: &Member) -> String {
+fn line(Member { group, kind, namespace, name, uid, adopted, keep }: &Member) -> String {
     let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     let namespace = or_dash(namespace.as_deref().unwrap_or_default());
-    let adopted = if *adopted { " adopted" } else { "" };
+    let adopted = if *adopted { ADOPTED } else { "" };
+    let keep = keep.as_ref().map(|key| format!("{KEEP}{key}")).unwrap_or_default();
     let name = name.replace(' ', SPACE);
-    format!("{} {kind} {namespace} {name} {uid}{adopted}\n", or_dash(group))
+    format!("{} {kind} {namespace} {name} {uid}{adopted}{keep}\n", or_dash(group))
 }
 
 /// A checksum of an inventory that does not depend on the order, packing or splitting of its lines: their number, and
@@ -190,12 +197,14 @@ pub fn decode(texts: &[Text]) -> Result<BTreeSet<Member>, String> {
 }
 
 fn member(line: &str) -> Option<Member> {
-    let words: Vec<&str> = line.split(' ').collect();
-    let (group, kind, namespace, name, uid, adopted) = match words[..] {
-        [group, kind, namespace, name, uid] => (group, kind, namespace, name, uid, false),
-        [group, kind, namespace, name, uid, "adopted"] => (group, kind, namespace, name, uid, true),
-        _ => return None,
+    let (line, keep) = match line.split_once(KEEP) {
+        Some((line, key)) if !key.is_empty() && !key.contains(' ') => (line, Some(key.to_owned())),
+        Some(_) => return None,
+        None => (line, None),
     };
+    let (line, adopted) = line.strip_suffix(ADOPTED).map_or((line, false), |line| (line, true));
+    let words: Vec<&str> = line.split(' ').collect();
+    let [group, kind, namespace, name, uid] = words[..] else { return None };
     let dash = |text: &str| (text != "-").then(|| text.to_owned());
     (![kind, name, uid].contains(&"")).then(|| Member {
         group: dash(group).unwrap_or_default(),
@@ -204,6 +213,7 @@ fn member(line: &str) -> Option<Member> {
         name: name.replace(SPACE, " "),
         uid: uid.to_owned(),
         adopted,
+        keep,
     })
 }
 
@@ -219,6 +229,7 @@ mod tests {
             name: format!("web:{index} x"),
             uid: format!("{index:08x}-0000-4000-8000-{index:012x}"),
             adopted: index.is_multiple_of(5),
+            keep: index.is_multiple_of(7).then(|| "helm.sh/resource-policy".into()),
         };
         (0..number).map(member).collect()
     }
@@ -294,6 +305,9 @@ mod tests {
         );
         assert!(decode("- ConfigMap prod  u\n", false).is_err());
         assert!(decode("\n", false).is_err());
+        for end in [" adopte", " adopted ", " keep:", " keep", " adopted adopted", " keep:a adopted"] {
+            assert!(decode(&format!("- ConfigMap prod a u{end}\n"), false).is_err(), "{end}");
+        }
         let whole = whole(&members(10_000)).text;
         assert!(decode(&whole[..whole.len() / 8 * 4], true).is_err());
         assert!(decode("%", true).is_err());

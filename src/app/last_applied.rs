@@ -294,6 +294,7 @@ mod tests {
             name: name.into(),
             uid: format!("uid-{name}"),
             adopted: false,
+            keep: None,
         };
         let members: BTreeSet<Member> = ["a", "b", "c"].map(member).into();
         let marks = [("uid-a".to_owned(), Mark("A".into())), ("uid-c".to_owned(), Mark("C".into()))].into();

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::{Action, Change};
 use crate::app::members::{Facts, Found, Live};
 use crate::app::versions::Identity;
-use crate::app::{App, PART_OF, Parent, parts};
+use crate::app::{App, Member, PART_OF, Parent, parts};
+use crate::manifest::Manifest;
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
 
@@ -77,8 +78,8 @@ pub fn decide(
     let named: BTreeSet<_> = changes.iter().map(|change| change.desired.object.identity()).collect();
     // Two groups may serve the same object, so the manifests may have it under the other one.
     let uids: BTreeSet<&str> = changes.iter().filter_map(|change| Some(change.live.as_ref()?.uid.as_str())).collect();
-    let inventory: BTreeMap<&str, bool> =
-        parent.members.iter().map(|member| (member.uid.as_str(), member.adopted)).collect();
+    let inventory: BTreeMap<&str, &Member> =
+        parent.members.iter().map(|member| (member.uid.as_str(), member)).collect();
     let id = parent.app.id();
     let mut removals = Removals { members: parent.members.len(), ..Removals::default() };
     let older: BTreeSet<_> =
@@ -135,25 +136,40 @@ pub fn is_protected(object: &ObjectRef, app: &App) -> bool {
     object.is_namespace() && of_cluster || is_record
 }
 
-/// `adopted` is the entry of the uid in the inventory, if there is one.
-fn fate(facts: &Facts, id: &str, adopted: Option<bool>, prunes_adopted: bool) -> Fate {
+/// `member` is the entry of the uid in the inventory, if there is one.
+fn fate(facts: &Facts, id: &str, member: Option<&Member>, prunes_adopted: bool) -> Fate {
     let label = facts.labels.get(PART_OF);
     let is_ours = label.is_some_and(|label| label == id);
-    match (is_ours, adopted) {
+    match (is_ours, member) {
         (false, None) => Fate::Nothing,
         (false, Some(_)) if label.is_some() => Fate::Orphan("it is part of another ApplySet now".into()),
         (false, Some(_)) => Fate::OneKey("it no longer carries the label of the app"),
         (true, None) if !facts.owners.is_empty() => Fate::Copy,
         (true, None) => Fate::OneKey("it carries the label of the app, but its uid is not in the record of the app"),
-        (true, Some(was_there)) => match kept(facts) {
+        (true, Some(member)) => match kept(facts).or_else(|| kept_by_record(member)) {
             Some(why) => Fate::Orphan(why),
-            None if was_there && !prunes_adopted => Fate::Adopted,
+            None if member.adopted && !prunes_adopted => Fate::Adopted,
             None => Fate::Delete,
         },
     }
 }
 
-/// Why the object stays.
+/// The annotation by which a manifest keeps its object in the cluster. The record of the app stores it, because somebody
+/// may remove it from the live object.
+pub fn keep_annotation(manifest: &Manifest) -> Option<&'static str> {
+    if !manifest.may_contain(&KEPT.map(|(key, _)| key)) {
+        return None;
+    }
+    let manifest = manifest.raw.value();
+    let value = |key: &str| manifest["metadata"]["annotations"][key].as_str().unwrap_or_default();
+    KEPT.iter().find(|(key, keeps)| value(key) == *keeps).map(|(key, _)| *key)
+}
+
+fn kept_by_record(member: &Member) -> Option<String> {
+    member.keep.as_ref().map(|key| format!("its last manifest had the annotation {key}"))
+}
+
+/// Why the live object stays.
 pub fn kept(facts: &Facts) -> Option<String> {
     if let Some(owner) = facts.owners.iter().find(|owner| owner.controller == Some(true)) {
         return Some(format!("{} {} controls it", owner.kind, owner.name));
@@ -202,22 +218,37 @@ mod tests {
         }
     }
 
+    fn member(adopted: bool) -> Member {
+        let object = ObjectRef { api_version: "v1".into(), kind: "Secret".into(), namespace: None, name: "a".into() };
+        Member::of(&object, "u", adopted)
+    }
+
+    #[test]
+    fn an_object_stays_if_its_last_manifest_kept_it() {
+        let member = Member { keep: Some("helm.sh/resource-policy".into()), ..member(false) };
+        let fate = |label| fate(&facts(label, None, None), ID, Some(&member), true);
+        let why = "its last manifest had the annotation helm.sh/resource-policy";
+        assert_eq!(fate(Some(ID)), Fate::Orphan(why.into()));
+        assert!(matches!(fate(None), Fate::OneKey(_)), "the label is read first");
+    }
+
     #[test]
     fn an_object_is_deleted_only_with_both_keys() {
-        let of = |label, adopted| fate(&facts(label, None, None), ID, adopted, false);
+        let of =
+            |label, adopted: Option<bool>| fate(&facts(label, None, None), ID, adopted.map(member).as_ref(), false);
         assert_eq!(of(Some(ID), Some(false)), Fate::Delete);
         assert!(matches!(of(Some(ID), None), Fate::OneKey(_)));
         assert!(matches!(of(None, Some(false)), Fate::OneKey(_)));
         assert!(matches!(of(Some("applyset-other-v1"), Some(false)), Fate::Orphan(_)));
         assert_eq!((of(None, None), of(Some("applyset-other-v1"), None)), (Fate::Nothing, Fate::Nothing));
         assert_eq!(of(Some(ID), Some(true)), Fate::Adopted);
-        assert_eq!(fate(&facts(Some(ID), None, None), ID, Some(true), true), Fate::Delete);
+        assert_eq!(fate(&facts(Some(ID), None, None), ID, Some(&member(true)), true), Fate::Delete);
     }
 
     #[test]
     fn each_keep_annotation_is_named_where_it_keeps_an_object() {
         for (key, value) in KEPT {
-            let kept = |value| fate(&facts(Some(ID), Some((key, value)), None), ID, Some(false), true);
+            let kept = |value| fate(&facts(Some(ID), Some((key, value)), None), ID, Some(&member(false)), true);
             assert!(matches!(kept(value), Fate::Orphan(why) if why.contains(key)), "{key}");
             // An unknown strategy of kapp may mean that the object is kept.
             match key == DELETE_STRATEGY {
@@ -226,7 +257,9 @@ mod tests {
             }
             assert_eq!(kept(""), Fate::Delete, "{key}");
         }
-        let of = |controller, uid| fate(&facts(Some(ID), None, Some(controller)), ID, uid, false);
+        let of = |controller, uid: Option<bool>| {
+            fate(&facts(Some(ID), None, Some(controller)), ID, uid.map(member).as_ref(), false)
+        };
         assert!(matches!(of(true, Some(false)), Fate::Orphan(why) if why == "Shop s controls it"));
         assert_eq!(of(false, Some(false)), Fate::Delete, "an owner that does not control it");
         assert_eq!((of(true, None), of(false, None)), (Fate::Copy, Fate::Copy));

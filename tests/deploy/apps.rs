@@ -259,6 +259,35 @@ fn one_key_never_deletes() {
 }
 
 #[test]
+fn a_member_stays_if_its_last_manifest_kept_it_although_the_live_annotation_is_gone() {
+    let shop = Shop::new();
+    let with = |name: &str, annotations: Value| {
+        let mut object = shop.config_map(name, "1");
+        object["metadata"]["annotations"] = annotations;
+        object
+    };
+    let kept = |name| with(name, json!({"helm.sh/resource-policy": "keep"}));
+    shop.write(&[kept("a"), kept("b"), with("c", json!({"helm.sh/resource-policy": "delete"})), with("d", json!({}))]);
+    shop.deploy(&[]).code(0);
+    for name in ["a", "b", "c"] {
+        shop.patch(name, &json!({"metadata": {"annotations": null}}));
+    }
+    // The next manifest of `b` does not keep it.
+    shop.config_maps(&["b", "d"]);
+    let output = shop.deploy(&["--prune=yes"]);
+    output.code(0).stdout_contains("1 deleted").stderr_contains(&format!(
+        "configmap/a -n {} leaves the app and stays in the cluster: its last manifest had the annotation \
+         helm.sh/resource-policy",
+        shop.bed.names.namespace
+    ));
+    assert_eq!(shop.get("a").unwrap()["metadata"]["labels"], Value::Null);
+    assert_eq!((shop.get("c"), shop.inventory()), (None, names(["b", "d"])));
+    shop.config_maps(&["d"]);
+    shop.deploy(&["--prune=yes"]).code(0).stdout_contains("1 deleted");
+    assert_eq!(shop.get("b"), None);
+}
+
+#[test]
 fn many_deletions_and_missing_manifests_stop_before_anything_is_written() {
     let shop = Shop::new();
     let many: Vec<String> = (0..14).map(|index| format!("c{index}")).collect();

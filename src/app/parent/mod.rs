@@ -157,6 +157,7 @@ mod tests {
             name: "a".into(),
             uid: "u".into(),
             adopted: false,
+            keep: None,
         };
         let (kinds, namespaces) = reach([&member]);
         let mark = |uid: &str| {

@@ -17,7 +17,7 @@ use crate::cluster::Target;
 use crate::finding::{Action, ApplyResult};
 use crate::parallel::in_parallel;
 use crate::plan::strategy::{self, Strategy};
-use crate::plan::{Change, Plan, managed};
+use crate::plan::{Change, Plan, managed, removal};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{Live, ObjectRef};
 use crate::run::host::Host;
@@ -134,7 +134,8 @@ impl Managed {
                             || change.live.as_ref().is_some_and(was_there)
                     };
                     let adopted = known.map_or_else(|| existed() && !change.kapp.joins, |member| member.adopted);
-                    content.members.insert(Member::of(object, uid, adopted));
+                    let keep = removal::keep_annotation(&change.desired).map(str::to_owned);
+                    content.members.insert(Member { keep, ..Member::of(object, uid, adopted) });
                 }
                 None => content.members.extend(before.cloned()),
             }
