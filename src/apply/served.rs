@@ -28,6 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub struct Wait<'a> {
     pub target: &'a Target,
     pub observer: &'a Observer<'a>,
+    /// The most time between two CRDs that are served.
     pub timeout: Duration,
     pub stop: watch::Receiver<bool>,
     /// Set when something else failed.
@@ -50,9 +51,11 @@ struct Progress<'a> {
 
 impl Wait<'_> {
     /// Waits until the target serves every applied CRD. Returns the problems of those that it does not serve.
+    ///
+    /// The time limit starts again with each CRD that is served: the server takes a while for hundreds of new CRDs.
     pub async fn until_served(&self, crds: impl Iterator<Item = (usize, &Change)>) -> Vec<Problem> {
         let begun = Instant::now();
-        let deadline = begun + self.timeout;
+        let mut deadline = begun + self.timeout;
         let progress = |(index, change)| Progress {
             index,
             change,
@@ -79,7 +82,7 @@ impl Wait<'_> {
             for (mut one, answer) in answers {
                 let Change { desired, .. } = one.change;
                 match answer {
-                    Ok(Established::Yes) => {}
+                    Ok(Established::Yes) => deadline = Instant::now() + self.timeout,
                     Ok(Established::NotYet(reason)) => {
                         one.reason = reason;
                         one.next = Instant::now() + one.pause;
@@ -99,8 +102,8 @@ impl Wait<'_> {
             if !problems.is_empty() || self.is_over() {
                 return problems;
             }
-            if is_late {
-                return waiting.iter().map(|one| self.late(one)).collect();
+            if is_late && now >= deadline {
+                return waiting.iter().map(|one| late(one, now - begun)).collect();
             }
             let next = waiting.iter().filter(|one| one.asks).map(|one| one.next).min().unwrap_or(deadline);
             // Failures elsewhere are noticed soon.
@@ -145,16 +148,16 @@ impl Wait<'_> {
         }
     }
 
-    fn late(&self, one: &Progress<'_>) -> Problem {
-        let (object, seconds) = (&one.change.desired.object, self.timeout.as_secs());
-        Problem::new(format!("{object} was applied, but is not served after {seconds}s: {}", one.reason))
-            .at(one.change.desired.origin.location())
-            .help("run the same command again to continue, or raise timeouts.established")
-    }
-
     fn is_over(&self) -> bool {
         self.halted.load(Ordering::Relaxed) || *self.stop.borrow()
     }
+}
+
+fn late(one: &Progress<'_>, waited: Duration) -> Problem {
+    let (object, seconds) = (&one.change.desired.object, waited.as_secs());
+    Problem::new(format!("{object} was applied, but is not served after {seconds}s: {}", one.reason))
+        .at(one.change.desired.origin.location())
+        .help("run the same command again to continue, or raise timeouts.established")
 }
 
 /// Why a CRD is not served yet, from its conditions; `None` if it is, or never will be.

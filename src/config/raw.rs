@@ -171,7 +171,7 @@ pub(super) struct RawTimeouts {
     /// The limit of one request to the API server.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub request: Option<String>,
-    /// How long to wait until an applied CRD is Established.
+    /// How long to wait until the next applied CRD is Established.
     #[schemars(regex(pattern = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"))]
     pub established: Option<String>,
     /// How long to retry an object while a webhook does not answer.

@@ -280,6 +280,29 @@ fn a_watch_of_crds_that_says_nothing_costs_no_requests_and_no_deploy() {
     }
 }
 
+#[test]
+fn the_time_limit_for_crds_starts_again_with_each_one_that_is_served() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    let crds: Vec<Value> = ["Apple", "Pear", "Plum"].map(|kind| crd(&bed, kind)).into();
+    bed.write("manifests.yaml", &crds.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n"));
+    let proxy = Proxy::start(cp);
+    let watch = When::new("GET", "/customresourcedefinitions").query("watch=true");
+    proxy.answer(watch, 403, json!({"kind": "Status", "apiVersion": "v1", "code": 403, "reason": "Forbidden"}));
+    // Without a watch, each is read again after pauses of 0.05 s, then twice as long each time, up to 1 s: these are served
+    // about 1.5 s, 2.5 s and 3.5 s after they are written.
+    for (crd, served_at) in crds.iter().zip([7, 8, 9]) {
+        for nth in 2..served_at {
+            proxy.answer(When::new("GET", &cp.path_of(crd)).nth(nth), 200, crd.clone());
+        }
+    }
+    let deploy = bed.deploy(proxy.kubeconfig("admin"), &[]).env("GANTRY_TIMEOUTS__ESTABLISHED", "2s");
+    deploy.run().code(0).stdout_contains("3 created");
+    for crd in &crds {
+        cp.delete(&cp.path_of(crd));
+    }
+}
+
 fn crd(bed: &Bed, kind: &str) -> Value {
     let (group, plural) = (&bed.names.group, format!("{}s", kind.to_lowercase()));
     let schema = json!({"openAPIV3Schema": {"type": "object"}});
