@@ -43,15 +43,24 @@ pub fn is_versioned(manifest: &Manifest) -> bool {
         && annotation(&manifest.raw.value(), VERSIONED).is_some()
 }
 
-/// Gives versioned manifests the names of their versions, and updates the references to them. Returns the older
-/// versions that stay members of the app. `namespace` is that of manifests without one.
+/// The result of [`number`].
+#[derive(Debug, Default)]
+pub struct Numbered {
+    /// The older versions that stay members of the app.
+    pub older: BTreeSet<Identity>,
+    /// References that keep the name without a number.
+    pub notices: Vec<Problem>,
+}
+
+/// Gives versioned manifests the names of their versions, and updates the references to them. `namespace` is that of
+/// manifests without one.
 ///
 /// # Errors
 /// Annotations that cannot be read, and kinds that cannot have versions.
-pub fn number(manifests: &mut Vec<Manifest>, found: &[&Found], namespace: &str) -> Result<BTreeSet<Identity>> {
+pub fn number(manifests: &mut Vec<Manifest>, found: &[&Found], namespace: &str) -> Result<Numbered> {
     let versioned: BTreeSet<usize> = (0..manifests.len()).filter(|index| is_versioned(&manifests[*index])).collect();
     if versioned.is_empty() {
-        return Ok(BTreeSet::new());
+        return Ok(Numbered::default());
     }
     let mut numbering = Numbering { found, namespace, names: BTreeMap::new(), kept: BTreeSet::new() };
     let mut originals = Vec::new();
@@ -80,10 +89,14 @@ pub fn number(manifests: &mut Vec<Manifest>, found: &[&Found], namespace: &str) 
             }
         }
     }
+    let others = manifests.iter().enumerate().filter(|(index, _)| !versioned.contains(index));
+    // What keeps its own name, too, can be referred to by it.
+    originals.iter().for_each(|original| drop(numbering.names.remove(&numbering.identity(&original.object))));
+    let notices = others.filter_map(|(_, manifest)| numbering.unfollowed(manifest)).collect();
     manifests.extend(originals);
     problems.sort();
     problems.dedup();
-    if problems.is_empty() { Ok(numbering.kept) } else { Err(Error::Usage(problems)) }
+    if problems.is_empty() { Ok(Numbered { older: numbering.kept, notices }) } else { Err(Error::Usage(problems)) }
 }
 
 /// The kinds that Pods refer to.
@@ -189,6 +202,9 @@ impl Numbering<'_> {
                     each(&mut value, list, |one| name_in(one, &["name"], |name| rename("Secret", name)));
                 }
             }
+            ("kappctrl.k14s.io", "App") | ("packaging.carvel.dev", "PackageInstall" | "PackageRepository") => {
+                references_by_key(&mut value, &mut rename);
+            }
             ("networking.k8s.io", "Ingress") => {
                 if let Some(spec) = value.get_mut("spec") {
                     each(spec, "tls", |one| name_in(one, &["secretName"], |name| rename("Secret", name)));
@@ -201,6 +217,35 @@ impl Numbering<'_> {
             manifest.raw = RawObject::from_value(&value);
         }
         Ok(())
+    }
+
+    /// The notice about a reference that was not updated, because gantry does not know the fields of the kind.
+    fn unfollowed(&self, manifest: &Manifest) -> Option<Problem> {
+        let words: Vec<&str> = self.names.keys().map(|(.., name)| name.as_str()).collect();
+        let is_known = REFERRED_TO.contains(&(manifest.object.group(), manifest.object.kind.as_str()));
+        if is_known || manifest.bundle.is_some() || !manifest.may_contain(&words) {
+            return None;
+        }
+        let value = manifest.raw.value();
+        let annotations = value["metadata"]["annotations"].as_object();
+        if annotations.is_some_and(|annotations| annotations.keys().any(|key| key.starts_with(EXPLICIT))) {
+            return None;
+        }
+        let namespace = self.identity(&manifest.object).2;
+        let content = value.as_object()?.iter().filter(|(key, _)| !matches!(key.as_str(), "metadata" | "status"));
+        let is_referred_to =
+            |kind: &str, plain: &str| content.clone().any(|(key, field)| refers(field, about(key), kind, plain));
+        let mut names = self.names.iter().filter(|((_, _, of, _), _)| *of == namespace);
+        let ((_, kind, _, plain), new) = names.find(|((_, kind, _, plain), _)| is_referred_to(kind, plain))?;
+        let kind = kind.to_lowercase();
+        let message = format!(
+            "{} seems to refer to {kind}/{plain}, which is deployed as {new}: gantry does not know this reference and leaves \
+             it as it is",
+            manifest.object
+        );
+        let help =
+            format!("keep an object of that name with {KEEP_ORIGINAL}, or remove {VERSIONED} from {kind}/{plain}");
+        Some(Problem::new(message).at(manifest.origin.location()).help(help))
     }
 
     /// Updates the annotations by which an object of any kind refers to a versioned one.
@@ -261,6 +306,55 @@ fn references_of_pod(pod: &mut Value, rename: &mut impl FnMut(&str, &mut Value))
         });
     });
     each(pod, "imagePullSecrets", |one| name_in(one, &["name"], |name| rename("Secret", name)));
+}
+
+/// The kind to which a field of kapp-controller's kinds refers: `secretRef`, `kubeconfigSecretRef`, `configMapRef`.
+pub fn referred_kind(key: &str) -> Option<&'static str> {
+    match key {
+        key if key.ends_with("ecretRef") => Some("Secret"),
+        key if key.ends_with("onfigMapRef") => Some("ConfigMap"),
+        _ => None,
+    }
+}
+
+/// The kind that the name of a field is about.
+fn about(key: &str) -> Option<&'static str> {
+    let key = key.to_lowercase();
+    [("secret", "Secret"), ("configmap", "ConfigMap")]
+        .into_iter()
+        .find(|(word, _)| key.contains(word))
+        .map(|(_, kind)| kind)
+}
+
+/// Whether a field contains the name of an object, below a field that is about its kind: `secretName: x`,
+/// `secretRef: {name: x}`, `{kind: Secret, name: x}`.
+fn refers(field: &Value, of: Option<&str>, kind: &str, name: &str) -> bool {
+    match field {
+        Value::String(text) => of == Some(kind) && text == name,
+        Value::Array(items) => items.iter().any(|item| refers(item, of, kind, name)),
+        Value::Object(fields) => {
+            let own = fields.get("kind").and_then(Value::as_str);
+            let is_named = |of: Option<&str>| of == Some(kind) && fields.get("name").is_some_and(|value| value == name);
+            is_named(of) || is_named(own) || fields.iter().any(|(key, field)| refers(field, about(key), kind, name))
+        }
+        _ => false,
+    }
+}
+
+/// Visits every name of a ConfigMap or a Secret in an object of kapp-controller, wherever it stands.
+fn references_by_key(value: &mut Value, rename: &mut impl FnMut(&str, &mut Value)) {
+    match value {
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                if let Some(kind) = referred_kind(key) {
+                    name_in(field, &["name"], |name| rename(kind, name));
+                }
+                references_by_key(field, rename);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| references_by_key(item, rename)),
+        _ => {}
+    }
 }
 
 /// Visits the items of a list, if there is one.

@@ -7,6 +7,8 @@
 
 use serde_json::{Value, json};
 
+use crate::app::versions::referred_kind;
+
 /// Whether a rebase rule is a ytt overlay that can only keep entries in `secrets` and `imagePullSecrets` of
 /// ServiceAccounts, as added by controllers. A server-side apply keeps the entries of other managers.
 pub(super) fn keeps_secrets_of_service_accounts(rule: &Value) -> bool {
@@ -81,6 +83,9 @@ fn is_followed(kind: &str, reference: &Value) -> bool {
         None if kinds == ["Pod"] => path.strip_prefix("spec.").is_some_and(is_of_pod),
         None if kinds == ["ServiceAccount"] => {
             kind == "Secret" && ["imagePullSecrets.*", "secrets.*"].contains(&&*path)
+        }
+        None if kinds.iter().all(|kind| ["App", "PackageInstall", "PackageRepository"].contains(kind)) => {
+            path.rsplit('.').next().and_then(referred_kind) == Some(kind)
         }
         None => false,
     };

@@ -48,6 +48,11 @@ fn controller() -> &'static Api {
     })
 }
 
+/// Creates the CRDs, which all tests share.
+pub fn ensure_crds() {
+    controller();
+}
+
 struct Packages(Stage);
 
 impl Packages {

@@ -196,6 +196,52 @@ fn the_original_stays_where_the_annotation_says_so_and_references_may_be_explici
     output.code(2).stderr_contains("not the apiVersion, kind and name of an object");
 }
 
+/// The kinds and paths are those of kapp's default configuration; see also `kapp_controller.rs`.
+#[test]
+fn references_in_kapp_controllers_kinds_follow_and_others_are_named() {
+    crate::kapp_controller::ensure_crds();
+    let stage = Stage::new();
+    let secret = |value: &str| {
+        let versioned = json!({"kapp.k14s.io/versioned": ""});
+        stage.object("v1", "Secret", "vals", versioned, json!({"stringData": {"a": value}}))
+    };
+    let reference = json!({"name": "vals"});
+    let of = |name: &str| json!({"secretRef": {"name": name}});
+    let plain = json!({"kapp.k14s.io/disable-wait": ""});
+    let install = |name: &str| {
+        let spec = json!({"values": [of(name)], "cluster": {"kubeconfigSecretRef": {"name": name, "key": "a"}}});
+        stage.object("packaging.carvel.dev/v1alpha1", "PackageInstall", "install", plain.clone(), json!({"spec": spec}))
+    };
+    let app = |name: &str| {
+        let spec = json!({"fetch": [{"inline": {"pathsFrom": [of(name)]}}, {"git": of(name)}],
+            "template": [{"ytt": {"valuesFrom": [of(name)]}}, {"sops": {"age": {"privateKeysSecretRef": {"name": name}}}}]});
+        stage.object("kappctrl.k14s.io/v1alpha1", "App", "app", plain.clone(), json!({"spec": spec}))
+    };
+    let account = json!({"metadata": {}, "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"],
+        "resourceNames": ["vals"]}]});
+    let mut role = stage.object("rbac.authorization.k8s.io/v1", "Role", "reader", json!({}), json!({}));
+    role["rules"] = account["rules"].clone();
+    let mut repository = install("vals");
+    repository["kind"] = "PackageRepository".into();
+    repository["spec"] = json!({"fetch": {"image": {"secretRef": reference}}});
+    for (value, number) in [("1", "vals-ver-1"), ("2", "vals-ver-2")] {
+        let output =
+            stage.deploy(&[secret(value), install("vals"), app("vals"), repository.clone(), role.clone()], &[]).run();
+        output.code(0).contains_nowhere("seems to refer to");
+        assert_eq!(stage.get(&install("vals"))["spec"], install(number)["spec"]);
+        assert_eq!(stage.get(&app("vals"))["spec"], app(number)["spec"]);
+        assert_eq!(stage.get(&repository)["spec"]["fetch"]["image"]["secretRef"]["name"], number);
+    }
+    // Ingress has no such field; any kind whose references gantry does not know is like this one.
+    let mut volume = stage.object("v1", "PersistentVolume", &stage.0.names.namespace, json!({}), json!({}));
+    volume["metadata"].as_object_mut().expect("metadata").remove("namespace");
+    let driver = json!({"driver": "d.example.com", "volumeHandle": "v",
+        "nodePublishSecretRef": {"name": "vals", "namespace": stage.0.names.namespace}});
+    volume["spec"] = json!({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": driver});
+    let output = stage.deploy(&[secret("2"), volume], &["--dry-run"]).run();
+    output.code(0).stderr_contains("seems to refer to secret/vals, which is deployed as vals-ver-2");
+}
+
 #[test]
 fn a_version_that_no_record_knows_is_not_written_over() {
     let stage = Stage::new();

@@ -44,8 +44,7 @@ pub struct Managed {
     pub app: App,
     parent: Option<Parent>,
     live: Live,
-    /// Older versions of versioned objects, which stay.
-    older: BTreeSet<versions::Identity>,
+    numbered: versions::Numbered,
     /// Members that nobody changed since the last run and that match the manifests.
     as_applied: BTreeMap<members::Place, resource::Live>,
     /// See [`Input::sum`].
@@ -147,7 +146,7 @@ pub async fn open(
     };
     let from_kapp = FromKapp::open(flags, &app, parent.as_ref(), target, asks, settings.prune, &settings.field_manager);
     let kapp = from_kapp.await?;
-    let mut older = BTreeSet::new();
+    let mut numbered = versions::Numbered::default();
     if manifests.iter().any(versions::is_versioned) {
         let unread = live.unread.iter().chain(kapp.iter().flat_map(FromKapp::unread)).next();
         if let Some(problem) = unread.cloned() {
@@ -156,7 +155,7 @@ pub async fn open(
         }
         // Versions that kapp created count, too.
         let found = live.found.iter().chain(kapp.iter().flat_map(FromKapp::found));
-        older = versions::number(manifests, &found.collect::<Vec<_>>(), namespace)?;
+        numbered = versions::number(manifests, &found.collect::<Vec<_>>(), namespace)?;
     }
     let prune = match settings.prune {
         None | Some(Prune::Ask) if asks => Prune::Ask,
@@ -169,7 +168,7 @@ pub async fn open(
         app,
         parent,
         live,
-        older,
+        numbered,
         as_applied,
         input,
         field_manager,
@@ -209,7 +208,7 @@ impl Managed {
             let (deleted, members) = kapp.plan(plan, &mut foreseen, settings.prune);
             foreseen.blocks.extend(self.too_many(deleted, members, settings));
         }
-        foreseen.notices.extend(self.lock.clone());
+        foreseen.notices.extend(self.lock.iter().chain(&self.numbered.notices).cloned());
         let writes_record = plan.is_written() || self.may_be_stale(plan);
         if let Some(problem) = self.unfit() {
             let is_going = self.parent.as_ref().is_some_and(Parent::is_going);
@@ -275,7 +274,7 @@ impl Managed {
             return foreseen;
         };
         let Removals { removals, adopted, notices, members } =
-            removal::decide(parent, &self.live, &plan.changes, &self.older, self.prunes_adopted);
+            removal::decide(parent, &self.live, &plan.changes, &self.numbered.older, self.prunes_adopted);
         foreseen.notices = notices;
         let (deleted, orphaned): (Vec<_>, Vec<_>) =
             removals.into_iter().partition(|removal| removal.action == Action::Delete);
