@@ -146,6 +146,9 @@ fn depends_on(text: &str, key: &str) -> Result<Vec<Rule>, String> {
     Ok(rules)
 }
 
+/// The annotation of a Secret that names its ServiceAccount.
+const SERVICE_ACCOUNT: &str = "kubernetes.io/service-account.name";
+
 /// The groups to which kapp's default configuration adds an object.
 fn by_kind(values: &Placeholders<'_>) -> Vec<Group> {
     let object = values.object;
@@ -157,13 +160,17 @@ fn by_kind(values: &Placeholders<'_>) -> Vec<Group> {
         ("rbac.authorization.k8s.io", "ClusterRole" | "Role") => &["rbac", "rbac-roles"],
         ("rbac.authorization.k8s.io", "ClusterRoleBinding" | "RoleBinding") => &["rbac", "rbac-role-bindings"],
         ("", "ServiceAccount") => &["pod-related", "serviceaccount"],
+        ("", "Secret") if values.manifest["metadata"]["annotations"].get(SERVICE_ACCOUNT).is_some() => {
+            &["pod-related", "secret-associated-with-sa"]
+        }
         ("", "ConfigMap" | "Secret" | "LimitRange" | "ResourceQuota")
         | ("networking.k8s.io", "NetworkPolicy")
         | ("policy", "PodDisruptionBudget")
         | ("scheduling.k8s.io", "PriorityClass")
         | ("node.k8s.io", "RuntimeClass") => &["pod-related"],
-        ("kappctrl.k14s.io", "App") => &["appcr"],
-        ("packaging.carvel.dev", "PackageInstall") => &["packageinstall"],
+        // Each under its older name, too.
+        ("kappctrl.k14s.io", "App") => &["kapp-controller-app", "appcr"],
+        ("packaging.carvel.dev", "PackageInstall") => &["kapp-controller-packageinstall", "packageinstall"],
         _ => &[],
     };
     // A CRD without a group or kind is refused elsewhere.
