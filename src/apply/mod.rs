@@ -333,21 +333,16 @@ impl<'a> Run<'a> {
             match answer {
                 Answer::Written(index, Ok(Written { result, live, mark, was_there })) => {
                     hindered.remove(&index);
-                    match (was_there, result) {
-                        (true, ApplyResult::Skipped) => self.outcome.notices.push(strategy::left(&plan.changes[index])),
-                        (true, _) => {
-                            self.outcome.were_there.insert(index);
-                            self.outcome.notices.push(strategy::existed(&plan.changes[index]));
-                        }
-                        (false, _) => {}
+                    if was_there {
+                        self.outcome.were_there.insert(index);
+                        self.outcome.notices.push(strategy::existed(&plan.changes[index]));
                     }
                     self.outcome.marks.extend(mark.map(|mark| (index, mark)));
                     self.outcome.results[index] = result;
                     if self.deadline.is_some() || plan.changes[index].desired.object.is_crd() {
                         self.observer.written(index, &live);
                     }
-                    // An object that was left alone does not join the app.
-                    self.outcome.uids[index] = (result != ApplyResult::Skipped).then_some(live.uid);
+                    self.outcome.uids[index] = Some(live.uid);
                     self.done += 1;
                     (self.on_event)(Event::Applied(self.done, self.total));
                     left[step] -= 1;

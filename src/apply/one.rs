@@ -99,9 +99,6 @@ pub async fn apply_one(
                     was_there = change.live.is_none() && matches!(renewed, Pin::At { .. });
                     pin = renewed;
                 }
-                Moved::Left(live) => {
-                    return Ok(Written { result: ApplyResult::Skipped, live: *live, mark: None, was_there: true });
-                }
                 moved => return Err(moved.problem(change).into()),
             },
             Err(ApplyError::Conflict(conflicts)) => return Err(conflict(change, &conflicts).into()),

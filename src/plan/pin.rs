@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::strategy::{self, Created};
+use super::strategy;
 use super::{Action, Change, owner};
 use crate::cluster::{Pin, Target, Wanted};
 use crate::problem::Problem;
@@ -18,8 +18,6 @@ pub enum Moved {
     Aside(Pin),
     /// It was created after the checks.
     TurnedUp,
-    /// The same, and its create strategy is to leave it as it is.
-    Left(Box<Live>),
     Changed,
     Deleted,
     /// It was replaced by another object of the same name.
@@ -31,8 +29,8 @@ pub enum Moved {
 /// # Errors
 /// The object cannot be read.
 pub async fn look_again(change: &Change, target: &Target) -> Result<Moved, Problem> {
-    let on_created = strategy::on_created(&change.desired).filter(|_| change.action == Action::Create);
-    if change.live.is_none() && on_created.is_none() {
+    let joins_created = change.action == Action::Create && strategy::joins_created(&change.desired);
+    if change.live.is_none() && !joins_created {
         return Ok(Moved::TurnedUp);
     }
     let wanted = Wanted { resource: change.resource.clone(), object: change.desired.object.clone() };
@@ -47,15 +45,11 @@ pub async fn look_again(change: &Change, target: &Target) -> Result<Moved, Probl
     })?;
     let now = read.into_iter().flatten().next();
     let Some(checked) = &change.live else {
-        return Ok(match (now, on_created) {
-            (Some(now), Some(Created::Update)) if owner::of_created(change, &now.raw).is_some() => Moved::TurnedUp,
-            (Some(now), Some(Created::Update)) => {
-                Moved::Aside(Pin::At { uid: now.uid, resource_version: now.resource_version })
-            }
-            (Some(now), Some(Created::Leave)) => Moved::Left(Box::new(now)),
+        return Ok(match now {
+            Some(now) if owner::of_created(change, &now.raw).is_some() => Moved::TurnedUp,
+            Some(now) => Moved::Aside(Pin::At { uid: now.uid, resource_version: now.resource_version }),
             // It was deleted again: create it.
-            (None, Some(_)) => Moved::Aside(Pin::Absent),
-            (_, None) => Moved::TurnedUp,
+            None => Moved::Aside(Pin::Absent),
         });
     };
     Ok(match now {
@@ -73,7 +67,7 @@ impl Moved {
         let object = &change.desired.object;
         let what = match self {
             Moved::Aside(_) => "kept changing in the target while gantry tried to write it",
-            Moved::TurnedUp | Moved::Left(_) => "was created in the target after the checks ran",
+            Moved::TurnedUp => "was created in the target after the checks ran",
             Moved::Changed => "changed in the target after it was checked",
             Moved::Deleted => "was deleted in the target after it was checked",
             Moved::Replaced => "was deleted and created again in the target after it was checked",

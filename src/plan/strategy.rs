@@ -185,7 +185,7 @@ fn said(name: &str, value: &Value, object: &ObjectRef, means: Means) -> Option<(
             "the strategy is unknown",
             "known: skip, always-replace, fallback-on-replace; without the annotation the object is updated",
         ),
-        CREATE_STRATEGY if !is_one_of(value, &["", ON_CREATED, ON_CREATED_LEAVE]) => (
+        CREATE_STRATEGY if value != "" && !is_one_of(value, &ON_CREATED) => (
             true,
             "the strategy is unknown",
             "known: fallback-on-update, fallback-on-update-or-noop; without the annotation, an object that is created \
@@ -215,49 +215,26 @@ fn is_one_of(value: &Value, known: &[&str]) -> bool {
     known.iter().any(|known| value == known)
 }
 
-/// What happens to an object that the deploy would create and that something else creates after the checks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Created {
-    /// `fallback-on-update`: the manifest is applied to it.
-    Update,
-    /// `fallback-on-update-or-noop`: it stays as it is.
-    Leave,
-}
+/// Create strategies with which a manifest is also applied to an object that something else creates after the checks. They
+/// differ only for an object that kapp's own rebase rules make a `noop`.
+const ON_CREATED: [&str; 2] = ["fallback-on-update", "fallback-on-update-or-noop"];
 
-const ON_CREATED: &str = "fallback-on-update";
-const ON_CREATED_LEAVE: &str = "fallback-on-update-or-noop";
-
-/// The create strategy of a manifest; `None` for the default.
-pub fn on_created(manifest: &Manifest) -> Option<Created> {
-    if !may_ask(manifest) {
-        return None;
-    }
-    let manifest = manifest.raw.value();
-    match annotations(&manifest).iter().find(|(key, _)| *key == CREATE_STRATEGY)?.1.as_str()? {
-        ON_CREATED => Some(Created::Update),
-        ON_CREATED_LEAVE => Some(Created::Leave),
-        _ => None,
+/// Whether a manifest is also applied to an object that something else creates after the checks.
+pub fn joins_created(manifest: &Manifest) -> bool {
+    may_ask(manifest) && {
+        let manifest = manifest.raw.value();
+        let strategy = annotations(&manifest).into_iter().find(|(key, _)| *key == CREATE_STRATEGY);
+        strategy.is_some_and(|(_, strategy)| is_one_of(strategy, &ON_CREATED))
     }
 }
 
 /// The notice that the manifest was applied to an object that something else created after the checks.
 pub fn existed(change: &Change) -> Problem {
     let message = format!(
-        "{} was created by something else after the checks; the manifest was applied to it ({PREFIX}{CREATE_STRATEGY}: \
-         {ON_CREATED})",
+        "{} was created by something else after the checks; the manifest was applied to it ({PREFIX}{CREATE_STRATEGY})",
         change.desired.object
     );
     let help = "an app keeps it as adopted: it stays when it leaves the manifests, except with --prune-adopted";
-    Problem::new(message).at(change.desired.origin.location()).help(help)
-}
-
-/// The notice that an object which something else created after the checks stays as it is.
-pub fn left(change: &Change) -> Problem {
-    let message = format!(
-        "{} was created by something else after the checks and stays as it is ({PREFIX}{CREATE_STRATEGY}: {ON_CREATED_LEAVE})",
-        change.desired.object
-    );
-    let help = "run the same command again to apply the manifest to it";
     Problem::new(message).at(change.desired.origin.location()).help(help)
 }
 
