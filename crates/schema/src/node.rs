@@ -173,6 +173,19 @@ impl Node {
         self.unknown_type.as_deref().unwrap_or(self.types.names())
     }
 
+    /// Whether rules can access values of this node. The server evaluates no rule on or below other nodes: it omits
+    /// fields of unknown types.
+    ///
+    /// Source: `SchemaDeclType` and `validator` in `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel`.
+    pub fn is_declared(&self) -> bool {
+        match self.types {
+            Types::Any | Types::Unknown => false,
+            Types::One(Type::Array) => self.items.as_ref().is_some_and(|items| items.is_declared()),
+            Types::One(Type::Object) => self.additional.schema().is_none_or(Node::is_declared),
+            Types::One(_) | Types::IntOrString => true,
+        }
+    }
+
     /// Whether the type allows null, regardless of other keywords.
     pub fn is_of_null(&self) -> bool {
         self.types == Types::Any || self.unknown_type.as_deref() == Some("null")

@@ -151,7 +151,7 @@ impl RuleWalk {
                 keys.sort();
                 for key in keys {
                     let (Some(child), Some(value)) = (node.child(key), map.get(key)) else { continue };
-                    let Some(child_spine) = spine.child(key) else { continue };
+                    let Some(child_spine) = spine.child(key).filter(|child| child.is_declared()) else { continue };
                     let old = old.and_then(|o| o.get(key));
                     let path =
                         if spine.properties.contains_key(key) { Path::Name(path, key) } else { Path::Key(path, key) };
@@ -169,6 +169,9 @@ impl RuleWalk {
             }
             Value::Array(items) => {
                 let (Some(child), Some(child_spine)) = (node.items.as_deref(), spine.items.as_deref()) else { return };
+                if !child_spine.is_declared() {
+                    return;
+                }
                 // Only lists of type map correlate their items with old ones.
                 let pairs = old.map(|old| Correlated::new(new, old, spine));
                 for (at, value) in items.iter().enumerate() {
@@ -319,6 +322,32 @@ mod tests {
         let said = texts(&judge(spec, json!("bad"), None));
         assert_eq!(said[0], "spec: Too long: may not be more than 1 byte");
         assert!(said[1].starts_with("<nil>: Invalid value: null: some validation rules were not checked"));
+    }
+
+    #[test]
+    fn rules_on_and_below_fields_of_unknown_types_are_not_evaluated() {
+        let rules = json!([{"rule": "bad"}]);
+        let text = json!({"type": "string", "x-kubernetes-validations": rules});
+        let open = |spec: Value| {
+            let mut spec = spec;
+            spec["x-kubernetes-preserve-unknown-fields"] = true.into();
+            spec
+        };
+        let fields = json!({"properties": {"a": text}});
+        let typed = json!({"type": "object", "properties": {"a": text}});
+        for (spec, new, expected) in [
+            (open(fields.clone()), json!({"a": "bad"}), 0),
+            (open(typed.clone()), json!({"a": "bad"}), 1),
+            (typed.clone(), json!({"a": "bad"}), 1),
+            (json!({"type": "object", "properties": {"b": open(fields.clone())}}), json!({"b": {"a": "bad"}}), 0),
+            (json!({"type": "array", "items": open(fields.clone())}), json!([{"a": "bad"}]), 0),
+            (json!({"type": "array", "items": typed.clone()}), json!([{"a": "bad"}]), 1),
+            (json!({"type": "object", "additionalProperties": open(fields)}), json!({"x": {"a": "bad"}}), 0),
+            (json!({"type": "object", "additionalProperties": typed}), json!({"x": {"a": "bad"}}), 1),
+            (json!({"x-kubernetes-int-or-string": true, "x-kubernetes-validations": rules}), json!("bad"), 1),
+        ] {
+            assert_eq!(judge(spec.clone(), new, None).errors.len(), expected, "{spec}");
+        }
     }
 
     #[test]
