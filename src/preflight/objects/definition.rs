@@ -50,9 +50,12 @@ pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Ve
             return refused(crd::validate_same_spec(&stored, live), &stored);
         }
     }
-    let Some(desired) = read(&crd.desired_object.json()).filter(|crd| crd["apiVersion"] == API_VERSION) else {
-        return Vec::new();
-    };
+    let Some(desired) = read(&crd.desired_object.json()) else { return Vec::new() };
+    if desired["apiVersion"] != API_VERSION {
+        // With a live CRD, the comparison reports it.
+        let is_new = crd.live_object.is_none();
+        return desired["apiVersion"].as_str().filter(|_| is_new).map(not_served).into_iter().collect();
+    }
     // Versions that are not a list are merged with those of the live CRD.
     let lacks_versions = without_versions.is_some() && desired["spec"]["versions"].is_array();
     if without_versions.is_some() && !lacks_versions {
@@ -79,6 +82,14 @@ pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Ve
         }
         None => validated(),
     }
+}
+
+/// The refusal of a CRD at a version of the API that no server has.
+fn not_served(api_version: &str) -> Refused {
+    let removed = if api_version == "apiextensions.k8s.io/v1beta1" { ", which Kubernetes removed in 1.22" } else { "" };
+    let shown = text::cut_quote(api_version);
+    let message = format!("the API server does not serve {shown}{removed}; write the CRD for {API_VERSION}");
+    Refused { version: None, path: None, at: vec!["apiVersion".into()], message }
 }
 
 /// The CRD that would be stored.
@@ -258,7 +269,7 @@ mod tests {
     use crate::resource::RawObject;
 
     #[test]
-    fn what_others_say_of_a_webhook_is_kept_as_an_apply_keeps_it() {
+    fn only_v1_is_validated_and_what_others_set_in_a_webhook_is_kept() {
         let crd = |conversion: Value| {
             json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                 "metadata": {"name": "samples.test.example.com"},
@@ -276,6 +287,11 @@ mod tests {
             let live = live.map(|conversion| RawObject::new(crd(conversion)));
             validate(&Sides::new(RawObject::new(desired.clone()), live), None, None)
         };
+        let old = RawObject::new(desired.replace("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"));
+        let found = validate(&Sides::new(old.clone(), None), None, None);
+        assert!(found.len() == 1 && found[0].message.contains("removed in 1.22"), "{found:?}");
+        assert!(validate(&Sides::new(old, Some(RawObject::new(desired.clone()))), None, None).is_empty());
+
         assert!(refused(Some(live)).is_empty());
         let found = refused(None);
         assert!(found.len() == 1 && found[0].message.contains("required when strategy is set to Webhook"));
