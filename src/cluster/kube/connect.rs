@@ -205,7 +205,7 @@ fn prepare(
         )
     };
     let url: http::Uri = cluster.server.as_deref().unwrap_or_default().trim().parse().map_err(|_| not_a_url())?;
-    if !matches!(url.scheme_str(), Some("http" | "https")) || proxy::host_of(&url).is_empty() {
+    if !matches!(url.scheme_str(), Some("http" | "https")) || !proxy::is_whole(&url) {
         return Err(not_a_url());
     }
     let authority = [&mut cluster.certificate_authority, &mut cluster.certificate_authority_data];

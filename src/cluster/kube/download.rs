@@ -35,7 +35,8 @@ pub async fn download(
     to: mpsc::Sender<Part>,
 ) -> Result<(), Problem> {
     let surroundings = Surroundings::of_process();
-    let mut uri: Uri = url.parse().map_err(|_| Problem::new(format!("{url:?} is not a URL")))?;
+    let not_a_url = || Problem::new(format!("{url:?} is not a URL"));
+    let mut uri: Uri = url.parse().ok().filter(proxy::is_whole).ok_or_else(not_a_url)?;
     let mut config = Config::new(uri.clone());
     if let Some(path) = ca_file {
         let of_file = || format!("the file {}", words(&path.display().to_string()));

@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use http::Uri;
+use http::uri::Authority;
 
 use super::kubeconfig::Surroundings;
 use crate::problem::Problem;
@@ -35,6 +36,16 @@ pub fn choose(server: &Uri, proxy_url: Option<&str>, surroundings: &Surroundings
     parse(&url, name).map(Some)
 }
 
+/// Whether a URL has a host and, after a colon, a valid port. `Uri` accepts any digits there, and would then mean the
+/// default port.
+pub fn is_whole(url: &Uri) -> bool {
+    let has_fault = |authority: &Authority| {
+        let place = authority.as_str().rsplit('@').next().unwrap_or_default();
+        place != authority.host() && authority.port_u16().is_none()
+    };
+    !host_of(url).is_empty() && !url.authority().is_some_and(has_fault)
+}
+
 /// The host of a URL, an IPv6 address without its brackets.
 pub fn host_of(url: &Uri) -> &str {
     url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
@@ -55,7 +66,7 @@ fn parse(url: &str, from: &str) -> Result<Uri, Problem> {
     let help = "use http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT";
     let uri: Uri = whole.parse().map_err(|_| Problem::new(format!("{from} is not a URL")).help(help))?;
     match uri.scheme_str() {
-        Some("http" | "https" | "socks5") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(uri),
+        Some("http" | "https" | "socks5") if is_whole(&uri) => Ok(uri),
         _ => Err(Problem::new(format!("{from} is not an http, https or socks5 proxy")).help(help)),
     }
 }
@@ -116,6 +127,19 @@ mod tests {
         assert_eq!(chosen("https://k.example.com", None, &both), Ok(Some("http://s.local:1/".into())));
         assert_eq!(chosen("http://k.example.com", None, &both), Ok(Some("http://p.local:2/".into())));
         assert_eq!(chosen("https://k.example.com", None, &[("HTTPS_PROXY", " ")]), Ok(None));
+    }
+
+    #[test]
+    fn a_url_with_a_port_that_is_none_is_not_whole() {
+        let is_whole = |url: &str| url.parse().is_ok_and(|url| is_whole(&url));
+        for url in
+            ["https://h", "https://h:6443", "https://[::1]", "https://[::1]:6443/x", "http://u:p@h:1", "http://u:p@h"]
+        {
+            assert!(is_whole(url), "{url}");
+        }
+        for url in ["https://h:99999", "https://h:65536", "https://h:-1", "https://h:", "https://[::1]:70000", "/x"] {
+            assert!(!is_whole(url), "{url}");
+        }
     }
 
     #[test]

@@ -311,6 +311,20 @@ mod tests {
         Wanted { resource: resource.into(), object: object.into() }
     }
 
+    /// Of a group that the server may not serve.
+    fn custom(name: &str) -> Wanted {
+        let resource = Resource {
+            group: "shop.example.com".into(),
+            version: "v1".into(),
+            kind: "Shop".into(),
+            plural: "shops".into(),
+            namespaced: false,
+        };
+        let api_version = resource.api_version();
+        let object = ObjectRef { api_version, kind: "Shop".into(), namespace: None, name: name.into() };
+        Wanted { resource: resource.into(), object: object.into() }
+    }
+
     fn many() -> Vec<Wanted> {
         (0..=FEW_CRDS).rev().map(|number| Wanted::crd(&format!("c{number:03}"))).collect()
     }
@@ -347,7 +361,7 @@ mod tests {
             pod(Some("a"), "z"),
             Wanted::crd("x"),
             pod(None, "gone"),
-            Wanted::crd("unrouted"),
+            custom("unrouted"),
             pod(None, "b"),
             Wanted::crd("x"),
         ];

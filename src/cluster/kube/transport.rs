@@ -94,7 +94,7 @@ impl Transport {
             }
             self.gave_up.store(is_busy, Ordering::Relaxed);
             self.keep_warnings(call, &headers);
-            return self.check_response(code, &headers, body);
+            return self.check_response(call, code, &headers, body);
         }
         unreachable!("the last try returns")
     }
@@ -108,7 +108,7 @@ impl Transport {
             Ok(_) => {
                 Err(Failure::sent(errors::unexpected_response(&self.peer, parts.status.as_u16(), &self.hidden(kind))))
             }
-            Err(refusal) => match self.check_response(parts.status, &parts.headers, refusal) {
+            Err(refusal) => match self.check_response(call, parts.status, &parts.headers, refusal) {
                 Err(failure) => Err(failure),
                 Ok(_) => Err(Failure::sent(errors::unexpected_response(
                     &self.peer,
@@ -148,7 +148,7 @@ impl Transport {
         let (parts, body) = self.stream(call, StatusCode::is_success).await?;
         match body {
             Ok(body) => Ok(content_type(&parts.headers).starts_with(protobuf::MEDIA_TYPE).then_some(body)),
-            Err(refusal) => self.check_response(parts.status, &parts.headers, refusal).map(|_| None),
+            Err(refusal) => self.check_response(call, parts.status, &parts.headers, refusal).map(|_| None),
         }
     }
 
@@ -160,7 +160,7 @@ impl Transport {
             Ok(body) => Ok(Ok(body)),
             // The API server reports in plain text that it is too busy.
             Err(refusal) if json::is_status(&refusal) || parts.status == StatusCode::TOO_MANY_REQUESTS => {
-                self.check_response(parts.status, &parts.headers, refusal).map(|_| Err(parts.status))
+                self.check_response(call, parts.status, &parts.headers, refusal).map(|_| Err(parts.status))
             }
             Err(_) => Ok(Err(parts.status)),
         }
@@ -236,7 +236,13 @@ impl Transport {
     }
 
     /// Distinguishes responses of an API server from everything else that can be at an address.
-    fn check_response(&self, code: StatusCode, headers: &HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
+    fn check_response(
+        &self,
+        call: &Call<'_>,
+        code: StatusCode,
+        headers: &HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<Answer, Failure> {
         let kind = content_type(headers);
         let unexpected = || Failure::sent(errors::unexpected_response(&self.peer, code.as_u16(), &self.hidden(kind)));
         let is_refusal = !code.is_success() && kind.starts_with(protobuf::MEDIA_TYPE);
@@ -259,7 +265,10 @@ impl Transport {
             Ok(status) if is_json && !code.is_success() => status,
             // Parts of an API server respond in plain text: for paths that are not routed, and for requests that are
             // throttled.
-            _ if kind.starts_with("text/plain") && (code.is_client_error() || code.is_server_error()) => {
+            _ if kind.starts_with("text/plain")
+                && (code.is_client_error() || code.is_server_error())
+                && !(code == StatusCode::NOT_FOUND && call.body.is_none() && is_always_served(&call.uri)) =>
+            {
                 Status { message: body, ..Status::default() }
             }
             _ => return Err(unexpected()),
@@ -312,6 +321,15 @@ fn is_worth_a_retry(call: &Call<'_>, code: StatusCode, headers: &HeaderMap) -> b
         StatusCode::GATEWAY_TIMEOUT => call.body.is_none(),
         _ => false,
     }
+}
+
+/// Whether every API server serves the API of a path: it then reports what does not exist with a status, and only another
+/// server answers that there is no such page.
+fn is_always_served(uri: &str) -> bool {
+    let path = uri.split('?').next().unwrap_or_default();
+    ["/api/v1", "/apis/apiextensions.k8s.io/v1"]
+        .iter()
+        .any(|api| path.strip_prefix(api).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
 
 #[cfg(test)]
@@ -395,6 +413,7 @@ mod tests {
         for (code, content_type, body) in [
             (200, "text/html", "<html>log in</html>"),
             (404, "text/html; charset=utf-8", "<html>404</html>"),
+            (404, "text/plain", "404 page not found"),
             (302, "text/plain", "moved"),
             (500, "application/json", "\"no\""),
             (200, "text/plain", "{}"),
