@@ -251,6 +251,8 @@ fn something_that_is_no_api_server() {
     proxy.answer_as(When::new("GET", &path).nth(2), 502, "text/html", page);
     proxy.answer_as(When::new("GET", &path).nth(3), 200, "application/json", "geheim");
     proxy.cut(When::new("GET", &path).nth(4));
+    // An API server has a page for each of its APIs; what does not exist there has a status.
+    proxy.answer_as(When::new("GET", &path).nth(5), 404, "text/plain", "404 page not found");
     let url = proxy.url();
     let no_server = |what: &str| format!("{url} does not answer like a Kubernetes API server ({what})");
     let kubeconfig = || proxy.kubeconfig("admin");
@@ -259,6 +261,7 @@ fn something_that_is_no_api_server() {
     failing.says(kubeconfig(), &no_server("200, not an object"));
     let address = url.trim_start_matches("http://");
     failing.says(kubeconfig(), &format!("{address} closed the connection before the response was complete"));
+    failing.says(kubeconfig(), &no_server("404, text/plain"));
 
     let https = control_plane().url();
     let plain = https.replace("https", "http");

@@ -381,8 +381,11 @@ fn our_own_token_is_in_no_words_of_the_server() {
         is_hidden(out.code(1), TOKEN, &secret);
     }
     // The fields in which a server can also return text.
+    let absent = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}"#;
     let warning = format!(
-        "HTTP/1.1 404 X\r\nwarning: 299 - \"{TOKEN} is deprecated\"\r\ncontent-type: text/plain\r\ncontent-length: 0\r\n\r\n"
+        "HTTP/1.1 404 X\r\nwarning: 299 - \"{TOKEN} is deprecated\"\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{absent}",
+        absent.len()
     );
     let kind = Reply::Answer(200, Box::leak(format!("text/{TOKEN}").into_boxed_str()), "x".into());
     for does in [Reply::Bytes(warning.into()), kind] {

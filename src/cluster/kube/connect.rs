@@ -337,6 +337,7 @@ current-context: staging
 clusters:
 - {name: c, cluster: {server: "https://me:geheim@10.0.0.1:6443/"}}
 - {name: bad-url, cluster: {server: "10.0.0.1:6443"}}
+- {name: bad-port, cluster: {server: "https://10.0.0.1:99999"}}
 - {name: bad-ca, cluster: {server: "https://10.0.0.1", certificate-authority-data: "Z2VoZWlt"}}
 - {name: no-ca, cluster: {server: "https://10.0.0.1", certificate-authority: gone.pem}}
 users:
@@ -349,6 +350,7 @@ users:
 contexts:
 - {name: staging, context: {cluster: c, user: u, namespace: team}}
 - {name: bad-url, context: {cluster: bad-url, user: u}}
+- {name: bad-port, context: {cluster: bad-port, user: u}}
 - {name: bad-ca, context: {cluster: bad-ca, user: u}}
 - {name: no-ca, context: {cluster: no-ca, user: u}}
 - {name: no-plugin, context: {cluster: c, user: no-plugin}}
@@ -420,7 +422,7 @@ contexts:
         assert_eq!(problem.message, "the kubeconfig has no context \"stagging\", did you mean \"staging\"?");
         assert_eq!(
             problem.help.as_deref(),
-            Some("known: asks, bad-ca, bad-url, fails, half, no-ca, no-cluster, no-plugin, no-user, staging")
+            Some("known: asks, bad-ca, bad-port, bad-url, fails, half, no-ca, no-cluster, no-plugin, no-user, staging")
         );
         let error = home.open(Connection { context: Some("x".into()), ..Connection::default() }).await.err();
         assert!(matches!(error, Some(Error::Usage(_))), "{error:?}");
@@ -431,6 +433,7 @@ contexts:
         let home = Home::with(KUBECONFIG);
         for (context, message) in [
             ("bad-url", r#"the server of cluster "bad-url" is not a valid URL"#),
+            ("bad-port", r#"the server of cluster "bad-port" is not a valid URL"#),
             ("bad-ca", r#"the certificate authority of cluster "bad-ca" contains no PEM certificate"#),
             ("no-ca", r#"the certificate authority ~/.kube/gone.pem of cluster "no-ca" cannot be read: no such file"#),
             ("no-plugin", r#"the credential plugin "~/.kube/./no-such-plugin" of user "no-plugin" is not installed"#),

@@ -230,6 +230,21 @@ mod tests {
     }
 
     #[test]
+    fn kapps_groups_by_kind_have_their_older_and_newer_names() {
+        let groups = |api_version: &str, kind: &str, annotations: Value| {
+            of(api_version, kind, json!({"metadata": {"annotations": annotations}})).0.groups
+        };
+        let expected = |names: &[&str]| names.iter().map(|name| named(&format!("{BY_KIND}{name}"))).collect();
+        let app = groups("kappctrl.k14s.io/v1alpha1", "App", json!({}));
+        assert_eq!(app, expected(&["kapp-controller-app", "appcr"]));
+        let install = groups("packaging.carvel.dev/v1alpha1", "PackageInstall", json!({}));
+        assert_eq!(install, expected(&["kapp-controller-packageinstall", "packageinstall"]));
+        let of_account = groups("v1", "Secret", json!({"kubernetes.io/service-account.name": "a"}));
+        assert_eq!(of_account, expected(&["pod-related", "secret-associated-with-sa"]));
+        assert_eq!(groups("v1", "Secret", json!({})), expected(&["pod-related"]));
+    }
+
+    #[test]
     fn what_cannot_be_read_names_its_annotation() {
         let wrong = [
             ("change-rule", "upsert after upserting", "a rule is like"),
