@@ -271,7 +271,7 @@ impl Report {
             match (change.result, change.action) {
                 (Some(ApplyResult::Failed | ApplyResult::NotReached | ApplyResult::Deleting), _) => {}
                 (Some(ApplyResult::Unchanged), _) | (_, Action::Unchanged) => summary.unchanged += 1,
-                (Some(ApplyResult::Skipped), _) | (_, Action::Skip) => summary.skipped += 1,
+                (_, Action::Skip) => summary.skipped += 1,
                 (_, Action::Create) => summary.created += 1,
                 (_, Action::Update) => summary.updated += 1,
                 (_, Action::Adopt) => summary.adopted += 1,

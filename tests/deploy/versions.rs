@@ -217,10 +217,9 @@ fn references_in_kapp_controllers_kinds_follow_and_others_are_named() {
             "template": [{"ytt": {"valuesFrom": [of(name)]}}, {"sops": {"age": {"privateKeysSecretRef": {"name": name}}}}]});
         stage.object("kappctrl.k14s.io/v1alpha1", "App", "app", plain.clone(), json!({"spec": spec}))
     };
-    let account = json!({"metadata": {}, "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"],
-        "resourceNames": ["vals"]}]});
-    let mut role = stage.object("rbac.authorization.k8s.io/v1", "Role", "reader", json!({}), json!({}));
-    role["rules"] = account["rules"].clone();
+    let rule = json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["vals"]});
+    let rules = json!({"rules": [rule]});
+    let role = stage.object("rbac.authorization.k8s.io/v1", "Role", "reader", json!({}), rules);
     let mut repository = install("vals");
     repository["kind"] = "PackageRepository".into();
     repository["spec"] = json!({"fetch": {"image": {"secretRef": reference}}});
@@ -232,7 +231,7 @@ fn references_in_kapp_controllers_kinds_follow_and_others_are_named() {
         assert_eq!(stage.get(&app("vals"))["spec"], app(number)["spec"]);
         assert_eq!(stage.get(&repository)["spec"]["fetch"]["image"]["secretRef"]["name"], number);
     }
-    // Ingress has no such field; any kind whose references gantry does not know is like this one.
+    // A kind whose references gantry does not know.
     let mut volume = stage.object("v1", "PersistentVolume", &stage.0.names.namespace, json!({}), json!({}));
     volume["metadata"].as_object_mut().expect("metadata").remove("namespace");
     let driver = json!({"driver": "d.example.com", "volumeHandle": "v",
