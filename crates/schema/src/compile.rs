@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::enumeration::Enumeration;
 use super::formats;
-use super::node::{Additional, Bounds, Combined, ListType, Node, StringRules, Type, Types};
+use super::node::{Additional, Bounds, Combined, ListType, Node, StringRules, Type, Types, is_declared};
 use super::number::{self, NumberRules, Range};
 use super::objectmeta;
 use super::prune;
@@ -105,6 +105,7 @@ impl<'a> Compiler<'a> {
         }
         let mut node = Node {
             types: self.types(map)?,
+            is_declared: is_declared(schema),
             nullable: self.flag(map, "nullable")?,
             preserve_unknown: self.flag(map, "x-kubernetes-preserve-unknown-fields")?,
             embedded: self.flag(map, "x-kubernetes-embedded-resource")?,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::by_name::ByName;
 use super::compile::update_summary;
-use super::node::{Additional, Bounds, ListType, Node};
+use super::node::{Additional, Bounds, ListType, Node, is_declared};
 use crate::{self as schema, Sense};
 
 /// Removes from `node`, compiled from `schema`, whatever means the same in `other`. The node itself is assumed to
@@ -18,6 +18,14 @@ pub fn narrow(node: &mut Node, schema: &Value, other: &Value) {
     if node.combined.is_some() {
         return;
     }
+    // Rules below begin to count, even if they do not change.
+    let is_revealed = node.is_declared && !is_declared(other);
+    let below = |child: &mut Node, schema: Option<&Value>, other: Option<&Value>| match (schema, other) {
+        _ if is_revealed && child.has_rules => {}
+        (Some(schema), Some(other)) if same_for_objects(schema, other) => *child = only_defaults(std::mem::take(child)),
+        (Some(schema), Some(other)) => narrow(child, schema, other),
+        _ => {}
+    };
     for (name, child) in node.properties.iter_mut() {
         below(child, at(schema, &["properties", name]), at(other, &["properties", name]));
     }
@@ -34,20 +42,13 @@ fn at<'s>(schema: &'s Value, path: &[&str]) -> Option<&'s Value> {
     path.iter().try_fold(schema, |schema, step| schema.get(step))
 }
 
-fn below(node: &mut Node, schema: Option<&Value>, other: Option<&Value>) {
-    match (schema, other) {
-        (Some(schema), Some(other)) if same_for_objects(schema, other) => *node = only_defaults(std::mem::take(node)),
-        (Some(schema), Some(other)) => narrow(node, schema, other),
-        _ => {}
-    }
-}
-
 /// A node that accepts and keeps everything, with the same defaults as `node`.
 fn only_defaults(node: Node) -> Node {
     let pairing = pairing(&node);
     let kept = |child: Node| Some(only_defaults(child)).filter(|child| child.has_defaults);
     let properties = node.properties.into_iter().filter_map(|(name, child)| Some((name, kept(child)?)));
     let mut reduced = Node {
+        is_declared: node.is_declared,
         nullable: node.nullable,
         default: node.default,
         default_weight: node.default_weight,
@@ -153,6 +154,8 @@ pub fn looks_back(schema: &Value, other: Option<&Value>) -> bool {
         return false;
     }
     let Value::Object(map) = schema else { return false };
+    let is_revealed = is_declared(schema) && other.is_some_and(|other| !is_declared(other));
+    let other = other.filter(|_| !is_revealed);
     map.iter().any(|(keyword, value)| {
         let there = other.and_then(|other| other.get(keyword));
         match (keyword.as_str(), value) {
@@ -186,6 +189,60 @@ mod tests {
             json!({"type": "object", "properties": {"spec": spec, "kept": kept}})
         };
         Schema::compile_beside(&around(desired), &around(live)).expect("a schema")
+    }
+
+    #[test]
+    fn rules_about_values_that_stay_are_evaluated() {
+        let rules = json!([{"rule": "self.size() < 3"}]);
+        let with_rules = |mut schema: Value| {
+            schema["x-kubernetes-validations"] = rules.clone();
+            schema
+        };
+        let text = json!({"type": "string", "maxLength": 9});
+        let values = json!({"type": "object", "maxProperties": 9, "additionalProperties": text});
+        let items = json!({"type": "array", "maxItems": 9, "items": text});
+        let untyped = |spec: Value| {
+            let mut spec = spec;
+            spec.as_object_mut().unwrap().shift_remove("type");
+            spec["x-kubernetes-preserve-unknown-fields"] = true.into();
+            spec
+        };
+        let open = |spec: &Value| {
+            let mut spec = spec.clone();
+            spec["x-kubernetes-preserve-unknown-fields"] = true.into();
+            spec
+        };
+        let within = |field: Value| json!({"type": "object", "properties": {"a": field, "b": {"type": "string"}}});
+        let (old_rule, back) = (with_rules(text.clone()), json!([{"rule": "self == oldSelf || self.size() < 3"}]));
+        let mut looks_back = text.clone();
+        looks_back["x-kubernetes-validations"] = back;
+        let new = json!({"a": "aaa", "b": "b"});
+        for (live, desired, refused, accepted) in [
+            (items.clone(), with_rules(items), json!(["a", "b", "c"]), json!(["a"])),
+            (values.clone(), with_rules(values), json!({"a": "", "b": "", "c": ""}), json!({"a": ""})),
+            // Rules that did not count before.
+            (untyped(within(old_rule.clone())), open(&within(old_rule.clone())), new.clone(), json!({"a": "aa"})),
+            (
+                json!({"type": "array", "items": untyped(within(old_rule.clone()))}),
+                json!({"type": "array", "items": open(&within(old_rule.clone()))}),
+                json!([new]),
+                json!([]),
+            ),
+            (
+                json!({"type": "object", "additionalProperties": untyped(within(old_rule.clone()))}),
+                json!({"type": "object", "additionalProperties": open(&within(old_rule))}),
+                json!({"k": new}),
+                json!({}),
+            ),
+        ] {
+            let schema = changes(live, desired.clone());
+            for (spec, expected) in [(refused, 1), (accepted, 0)] {
+                let object = json!({"metadata": {"name": "x"}, "spec": spec});
+                assert_eq!(schema.validate(&object, None).errors.len(), expected, "{desired} {spec}");
+            }
+        }
+        let schema = changes(untyped(within(looks_back.clone())), open(&within(looks_back)));
+        assert!(schema.looks_back());
     }
 
     #[test]

@@ -121,6 +121,21 @@ pub struct Combined {
     pub not: Option<Box<Node>>,
 }
 
+/// Whether rules can access values of a schema. The server evaluates no rule on or below other schemas: it omits fields
+/// of unknown types.
+///
+/// Source: `SchemaDeclType` and `validator` in `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel`.
+pub fn is_declared(schema: &Value) -> bool {
+    if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
+        return true;
+    }
+    match schema.get("type").and_then(Value::as_str).unwrap_or_default() {
+        "array" => schema.get("items").is_some_and(is_declared),
+        "object" => schema.get("additionalProperties").filter(|values| values.is_object()).is_none_or(is_declared),
+        name => ["string", "integer", "number", "boolean"].contains(&name),
+    }
+}
+
 /// One schema node.
 #[derive(Debug, Default)]
 pub struct Node {
@@ -152,6 +167,8 @@ pub struct Node {
     pub combined: Option<Box<Combined>>,
     /// `x-kubernetes-validations` of this node.
     pub rules: Option<Box<dyn Rules>>,
+    /// See [`is_declared`]; of the whole schema, even if the node is reduced.
+    pub is_declared: bool,
     /// Whether this node or one below it has rules.
     pub has_rules: bool,
     /// Whether this node or one below it has a default.
@@ -171,19 +188,6 @@ impl Node {
     /// The allowed types, as the server lists them.
     pub fn type_names(&self) -> &str {
         self.unknown_type.as_deref().unwrap_or(self.types.names())
-    }
-
-    /// Whether rules can access values of this node. The server evaluates no rule on or below other nodes: it omits
-    /// fields of unknown types.
-    ///
-    /// Source: `SchemaDeclType` and `validator` in `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel`.
-    pub fn is_declared(&self) -> bool {
-        match self.types {
-            Types::Any | Types::Unknown => false,
-            Types::One(Type::Array) => self.items.as_ref().is_some_and(|items| items.is_declared()),
-            Types::One(Type::Object) => self.additional.schema().is_none_or(Node::is_declared),
-            Types::One(_) | Types::IntOrString => true,
-        }
     }
 
     /// Whether the type allows null, regardless of other keywords.

@@ -151,7 +151,7 @@ impl RuleWalk {
                 keys.sort();
                 for key in keys {
                     let (Some(child), Some(value)) = (node.child(key), map.get(key)) else { continue };
-                    let Some(child_spine) = spine.child(key).filter(|child| child.is_declared()) else { continue };
+                    let Some(child_spine) = spine.child(key).filter(|child| child.is_declared) else { continue };
                     let old = old.and_then(|o| o.get(key));
                     let path =
                         if spine.properties.contains_key(key) { Path::Name(path, key) } else { Path::Key(path, key) };
@@ -169,7 +169,7 @@ impl RuleWalk {
             }
             Value::Array(items) => {
                 let (Some(child), Some(child_spine)) = (node.items.as_deref(), spine.items.as_deref()) else { return };
-                if !child_spine.is_declared() {
+                if !child_spine.is_declared {
                     return;
                 }
                 // Only lists of type map correlate their items with old ones.
