@@ -68,25 +68,29 @@ impl Scale {
         }
     }
 
-    /// Adds to a schema the bounds that the scale subresource imposes on its integers. Every object that can be
-    /// written satisfies them anyway.
+    /// Restricts the declared fields of a schema to the values that the scale subresource accepts, as far as keywords can
+    /// say it. Every object that can be written satisfies this anyway.
     pub fn tighten(&self, schema: &mut Value) {
-        for path in [&self.spec_replicas, &self.status_replicas].into_iter().flatten() {
+        for (path, wanted) in self.wanted() {
             let node = steps(path).try_fold(&mut *schema, |node, step| node.get_mut("properties")?.get_mut(step));
-            let Some(node) = node.and_then(Value::as_object_mut) else { continue };
-            if node.get("type").and_then(Value::as_str) != Some("integer") {
-                continue;
+            if let Some(node) = node.and_then(Value::as_object_mut) {
+                restrict(node, wanted);
             }
-            bound(node);
         }
+    }
+
+    /// The paths, each with the type that its value must have.
+    fn wanted(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        let paths =
+            [(&self.spec_replicas, "integer"), (&self.status_replicas, "integer"), (&self.label_selector, "string")];
+        paths.into_iter().filter_map(|(path, wanted)| Some((path.as_deref()?, wanted)))
     }
 
     /// Restricts a schema to the values that the scale subresource accepts, of any type: unlike [`Scale::tighten`], for
     /// a subresource that objects did not have to satisfy until now.
     pub fn require(&self, schema: &mut Value) {
-        let paths = [(&self.spec_replicas, "integer"), (&self.status_replicas, "integer")];
-        for (path, wanted) in paths.into_iter().chain([(&self.label_selector, "string")]) {
-            let Some((path, node)) = path.as_ref().zip(schema.as_object_mut()) else { continue };
+        for (path, wanted) in self.wanted() {
+            let Some(node) = schema.as_object_mut() else { return };
             let steps: Vec<&str> = steps(path).collect();
             if let Some((first, rest)) = steps.split_first() {
                 require_below(node, first, rest, wanted);
@@ -135,6 +139,43 @@ impl Scale {
     }
 }
 
+/// Restricts a node to the values of this type that the scale subresource accepts. Returns whether keywords can say it;
+/// otherwise the node stays as it is.
+fn restrict(node: &mut Map<String, Value>, wanted: &str) -> bool {
+    let has = |keyword: &&str| node.contains_key(*keyword);
+    let is_plain = !["allOf", "oneOf", "not", "x-kubernetes-validations"].iter().any(has);
+    // An integer cannot be bounded by a fraction: see `can_be_bound`.
+    let is_whole = |keyword: &&str| node.get(*keyword).and_then(Value::as_f64).is_none_or(|bound| bound.fract() == 0.0);
+    match type_of(node) {
+        Some(own) if own == wanted => {}
+        Some("number")
+            if wanted == "integer"
+                && is_plain
+                && !has(&"anyOf")
+                && ["minimum", "maximum", "multipleOf"].iter().all(is_whole) =>
+        {
+            node.shift_remove("format");
+        }
+        None if is_plain && (is_true(node, INT_OR_STRING) || is_true(node, PRESERVE)) => {
+            let both_types = json!([{"type": "integer"}, {"type": "string"}]);
+            if node.get("anyOf").is_some_and(|any_of| !is_true(node, INT_OR_STRING) || *any_of != both_types) {
+                return false;
+            }
+            for keyword in ["anyOf", "format", INT_OR_STRING, PRESERVE] {
+                node.shift_remove(keyword);
+            }
+        }
+        // Rules and combined schemas can depend on the type.
+        _ => return false,
+    }
+    node.insert("type".to_owned(), wanted.into());
+    node.shift_remove("nullable");
+    if wanted == "integer" {
+        bound(node);
+    }
+    true
+}
+
 /// Adds the bounds that the scale subresource imposes on an integer.
 fn bound(node: &mut Map<String, Value>) {
     let least = node.get("minimum").and_then(Value::as_f64);
@@ -150,6 +191,7 @@ fn bound(node: &mut Map<String, Value>) {
 }
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
 fn is_true(node: &Map<String, Value>, keyword: &str) -> bool {
     node.get(keyword) == Some(&Value::Bool(true))
@@ -182,12 +224,9 @@ fn require_below(node: &mut Map<String, Value>, step: &str, rest: &[&str], wante
             below.insert("nullable".to_owned(), is_nullable.into());
         }
         None => {
-            if type_of(below) != Some(wanted) {
+            if !restrict(below, wanted) {
                 *below = Map::from_iter([("type".to_owned(), wanted.into())]);
-            }
-            below.shift_remove("nullable");
-            if wanted == "integer" {
-                bound(below);
+                restrict(below, wanted);
             }
         }
     }
@@ -341,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_said_where_a_schema_can_say_them() {
+    fn requirements_are_said_where_a_schema_can_say_them() {
         let schema = |replicas: Value| json!({"properties": {"spec": {"properties": {"replicas": replicas}}}});
         let max = i32::MAX;
         for (given, tight) in [
@@ -354,7 +393,22 @@ mod tests {
                 json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true, "maximum": 1e10}),
                 json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true, "maximum": max}),
             ),
-            (json!({"type": "number"}), json!({"type": "number"})),
+            (json!({"type": "number", "maximum": 3.0}), json!({"type": "integer", "minimum": 0, "maximum": 3.0})),
+            (json!({"type": "number", "maximum": 3.5}), json!({"type": "number", "maximum": 3.5})),
+            (
+                json!({"x-kubernetes-int-or-string": true, "maximum": 3, "pattern": "^a",
+                    "anyOf": [{"type": "integer"}, {"type": "string"}]}),
+                json!({"maximum": 3, "pattern": "^a", "type": "integer", "minimum": 0}),
+            ),
+            (
+                json!({"x-kubernetes-int-or-string": true, "not": {"enum": [1]}}),
+                json!({"x-kubernetes-int-or-string": true, "not": {"enum": [1]}}),
+            ),
+            (
+                json!({"type": "integer", "nullable": true, "maximum": 3}),
+                json!({"type": "integer", "minimum": 0, "maximum": 3}),
+            ),
+            (json!({"type": "string"}), json!({"type": "string"})),
         ] {
             let mut schema_of_given = schema(given);
             scale().tighten(&mut schema_of_given);
