@@ -15,6 +15,7 @@ mod crd;
 mod crd_keywords;
 mod proof;
 mod ranges;
+mod typed;
 mod upgrade;
 mod validator;
 mod validator_changes;

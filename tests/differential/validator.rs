@@ -12,10 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::comparison::{FIELDS, Tally, Values, corpus, crd, one_crd, texts_of};
 use crate::generator::{self, Random};
-use crate::support::{Api, control_plane, eventually, isolated};
-use gantry::resource::Step;
+use crate::support::{control_plane, eventually, isolated};
 use gantry_schema::Schema;
-use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
 use serde_json::{Value, json};
 
 fn setting() -> (String, String) {
@@ -25,11 +23,11 @@ fn setting() -> (String, String) {
 }
 
 /// How many schemas to generate.
-fn run_length() -> usize {
+pub fn run_length() -> usize {
     setting().0.parse().expect("GANTRY_DIFFERENTIAL is <schemas>[,<seed>]")
 }
 
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     setting().1.parse().expect("the seed in GANTRY_DIFFERENTIAL is a number")
 }
 
@@ -176,91 +174,4 @@ fn the_metadata_of_an_object_is_judged_as_the_server_does() {
         assert_eq!(judged(object, Some(&old)), texts_of(&answer), "update: {metadata}");
         assert_eq!(api.delete(&format!("{resource}/x")).0, 200);
     }
-}
-
-/// Manifests of generated schemas, most of them broken: which parts the server cannot decode by the types of the
-/// schema, with its messages.
-#[test]
-fn what_an_apply_cannot_read_is_what_the_server_cannot_read() {
-    let group = isolated().group;
-    let api = control_plane().api();
-    let (mut read, mut refused) = (0, BTreeMap::<UnreadableKind, usize>::new());
-    for at in 0..run_length().div_ceil(FIELDS).min(40) {
-        let mut random = Random::new(seed().wrapping_mul(1_000_033).wrapping_add(at as u64));
-        let fields = (0..FIELDS).map(|field| (format!("f{field}"), generator::schema(&mut random)));
-        let mut fields: BTreeMap<String, Value> = fields.collect();
-        let mut crd = crd(&group, at);
-        crd["spec"]["versions"][0]["subresources"] = json!({"status": {}});
-        let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let schema = loop {
-            let schema = json!({"type": "object", "properties": fields});
-            crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema.clone();
-            let (status, answer) = api.post(collection, &crd);
-            if status == 201 {
-                break schema;
-            }
-            let (text, before) = (answer.to_string(), fields.len());
-            fields.retain(|field, _| !text.contains(&format!("[{field}]")));
-            assert!(fields.len() < before, "the server refuses the CRD for no field: {answer}");
-        };
-        let resource = format!("/apis/{group}/v1/diff{at}s");
-        eventually("the CRD is served", || (api.get(&resource).0 == 200).then_some(()));
-        for _ in 0..20 {
-            let mut object = json!({"apiVersion": format!("{group}/v1"), "kind": format!("Diff{at}"),
-                "metadata": {"name": "x", "finalizers": random.pick(&[json!([]), json!(["a.b/c", "a.b/c"]), json!([null])])}});
-            for (field, schema) in &fields {
-                let mut value = generator::value(&mut random, schema);
-                for _ in 0..random.below(4) {
-                    value = generator::broken(&mut random, &value);
-                }
-                object[field] = value;
-            }
-            // An apply is parsed as YAML, which has no negative zero.
-            let object: Value = serde_json::from_str(&object.to_string().replace("-0.0", "0")).expect("an object");
-            let found = typed::unreadable(&schema, &object, Duplicates::Refused);
-            let ours: BTreeSet<String> = found.iter().map(ToString::to_string).collect();
-            let theirs = unreadable_by(api, &format!("{resource}/x"), &object);
-            // The server iterates over the fields of a map in random order, and stops at the first unknown one.
-            let left: Vec<String> =
-                found.iter().filter(|found| found.kind == UnreadableKind::Undeclared).map(parent).collect();
-            let is_left_out = |said: &str| left.iter().any(|parent| said.starts_with(parent));
-            // A map that is a key is printed in random order, too.
-            let is_reordered = |said: &str| {
-                [&ours, &theirs].iter().all(|side| side.iter().any(|other| letters(other) == letters(said)))
-            };
-            let differing: Vec<_> = ours
-                .symmetric_difference(&theirs)
-                .filter(|said| !is_reordered(said) && (theirs.contains(*said) || !is_left_out(said)))
-                .take(10)
-                .collect();
-            assert!(differing.is_empty(), "only one side says {differing:#?}");
-            found.iter().for_each(|found| *refused.entry(found.kind).or_default() += 1);
-            read += fields.len();
-        }
-        api.delete(&format!("{collection}/diff{at}s.{group}"));
-    }
-    println!("{read} values, refused: {refused:?}");
-    assert_eq!(refused.len(), 4, "each kind of refusal: {refused:?}");
-}
-
-/// The path of the map that has an unknown field.
-fn parent(found: &Unreadable) -> String {
-    let Some(Step::Key(field)) = found.at.last() else { panic!("an unknown field is a field: {found}") };
-    found.path[..found.path.len() - field.len()].to_owned()
-}
-
-fn letters(text: &str) -> Vec<char> {
-    let mut letters: Vec<char> = text.chars().collect();
-    letters.sort_unstable();
-    letters
-}
-
-/// The lines of a server's refusal to decode an apply; empty if it can be decoded.
-fn unreadable_by(api: &Api, path: &str, object: &Value) -> BTreeSet<String> {
-    let (_, answer) = api.server_side_apply(path, "gantry&dryRun=All", object);
-    let message = answer["message"].as_str().unwrap_or_default();
-    let said = message.strip_prefix("failed to create typed patch object (").and_then(|rest| rest.split_once("): "));
-    let said = said.map_or("", |(_, said)| said);
-    let lines = said.split("\n  ").filter(|line| *line != "errors:" && !line.is_empty());
-    lines.map(str::to_owned).collect()
 }

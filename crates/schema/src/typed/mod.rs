@@ -4,14 +4,18 @@
 //! (structured-merge-diff calls the result a typed value). This happens before validation, and on the whole object:
 //! nothing is ratcheted, and the status counts even if the write drops it.
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
+mod tables;
 
-use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
 
 use super::gotext;
 use super::num::Num;
 use crate::Step;
+
+/// The maximum length of a chain of `$ref`s.
+const MOST_REFERENCES: usize = 8;
 
 /// A value that cannot be parsed. Its `Display` is the server's text: `.spec.list: element 0: associative list …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,9 +78,23 @@ pub enum Duplicates {
 
 /// The values of a custom resource that cannot be parsed by its `openAPIV3Schema`, in the order of the object.
 pub fn unreadable(schema: &Value, object: &Value, duplicates: Duplicates) -> Vec<Unreadable> {
-    let mut walk = Walk { duplicates, place: Vec::new(), found: Vec::new() };
-    walk.value(schema, object, Inherited { is_resource: true, keeps_unknown: false });
-    walk.found
+    Walk::of(schema, None, object, duplicates, Inherited { is_resource: true, keeps_unknown: false })
+}
+
+/// The values of an object of a built-in kind that cannot be parsed by the schema of its kind in an OpenAPI v3 document,
+/// in the order of the object. `definitions` is `components.schemas` of the document, which `$ref`s lead to.
+pub fn unreadable_by(schema: &Value, definitions: &Value, object: &Value, duplicates: Duplicates) -> Vec<Unreadable> {
+    // Such a document describes the metadata too.
+    let inherited = Inherited { is_resource: false, keeps_unknown: false };
+    Walk::of(schema, Some(definitions), object, duplicates, inherited)
+}
+
+/// The values of a CustomResourceDefinition (`apiextensions.k8s.io/v1`) in a manifest that cannot be parsed, in the order
+/// of the manifest. The fields are those of the newest API server that is known here.
+pub fn unreadable_crd(crd: &Value) -> Vec<Unreadable> {
+    let (root, definitions) = (&tables::CRD["CustomResourceDefinition"], &*tables::CRD);
+    let inherited = Inherited { is_resource: true, keeps_unknown: false };
+    Walk::of(root, Some(definitions), crd, Duplicates::Refused, inherited)
 }
 
 /// Whether a node is a list of type `set` whose items can be objects or lists. The server accepts such a schema, but
@@ -98,44 +116,6 @@ pub fn has_set_of_structures(schema: &Value) -> bool {
     is_set_of_structures(node) || below.chain(fields).any(has_set_of_structures)
 }
 
-/// The server's own schema of every resource, including embedded ones.
-/// Source: `ObjectMeta` of `k8s.io/apimachinery/pkg/apis/meta/v1`
-static RESOURCE: LazyLock<Value> = LazyLock::new(|| {
-    let fields = |texts: &[&str], others: Value| {
-        let mut properties: Map<String, Value> =
-            texts.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
-        properties.extend(others.as_object().cloned().unwrap_or_default());
-        json!({"type": "object", "properties": properties})
-    };
-    let (flag, integer) = (json!({"type": "boolean"}), json!({"type": "integer"}));
-    let time = json!({"type": "string", "format": "date-time"});
-    let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
-    let owner = fields(
-        &["apiVersion", "kind", "name"],
-        json!({"blockOwnerDeletion": flag, "controller": flag, "uid": {"type": "string", "default": ""}}),
-    );
-    let managed = fields(
-        &["apiVersion", "fieldsType", "manager", "operation", "subresource"],
-        json!({"fieldsV1": {"type": "object"}, "time": time}),
-    );
-    let metadata = fields(
-        &["generateName", "name", "namespace", "resourceVersion", "selfLink", "uid"],
-        json!({
-            "annotations": texts,
-            "creationTimestamp": time,
-            "deletionGracePeriodSeconds": integer,
-            "deletionTimestamp": time,
-            "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-            "generation": integer,
-            "labels": texts,
-            "managedFields": {"type": "array", "items": managed},
-            "ownerReferences": {"type": "array", "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["uid"], "items": owner},
-        }),
-    );
-    fields(&["apiVersion", "kind"], json!({"metadata": metadata}))
-});
-
 /// The context that a node inherits from its ancestors.
 #[derive(Clone, Copy)]
 struct Inherited {
@@ -155,13 +135,41 @@ enum Element<'o> {
 }
 
 struct Walk<'o> {
+    /// What `$ref`s lead to. The schema of a custom resource has none.
+    definitions: Option<&'o Value>,
     duplicates: Duplicates,
     place: Vec<(Element<'o>, Step)>,
     found: Vec<Unreadable>,
 }
 
 impl<'o> Walk<'o> {
+    fn of(
+        schema: &'o Value,
+        definitions: Option<&'o Value>,
+        object: &'o Value,
+        duplicates: Duplicates,
+        inherited: Inherited,
+    ) -> Vec<Unreadable> {
+        let mut walk = Walk { definitions, duplicates, place: Vec::new(), found: Vec::new() };
+        walk.value(schema, object, inherited);
+        walk.found
+    }
+
+    /// Follows `$ref`s to a schema. The result allows every value if the schema does, or if it is missing.
+    fn resolve(&self, mut schema: &'o Value) -> &'o Value {
+        let Some(definitions) = self.definitions else { return schema };
+        for _ in 0..MOST_REFERENCES {
+            // OpenAPI v3 allows no other keyword beside `$ref`, such as a default.
+            let wrapped = schema["allOf"].as_array().filter(|all| all.len() == 1).map(|all| &all[0]["$ref"]);
+            let Some(reference) = schema["$ref"].as_str().or(wrapped.and_then(Value::as_str)) else { return schema };
+            let name = reference.rsplit('/').next().unwrap_or_default();
+            schema = if tables::ANY_SCALAR.contains(&name) { &Value::Null } else { &definitions[name] };
+        }
+        &Value::Null
+    }
+
     fn value(&mut self, schema: &'o Value, value: &'o Value, inherited: Inherited) {
+        let schema = self.resolve(schema);
         let flag = |name: &str| schema.get(name) == Some(&Value::Bool(true));
         let inherited = Inherited {
             is_resource: inherited.is_resource || flag("x-kubernetes-embedded-resource"),
@@ -211,7 +219,7 @@ impl<'o> Walk<'o> {
         let below = Inherited { is_resource: false, ..inherited };
         for (key, value) in map {
             self.place.push((Element::Field(key), Step::from(key.as_str())));
-            let of_resource = inherited.is_resource.then(|| RESOURCE["properties"].get(key)).flatten();
+            let of_resource = inherited.is_resource.then(|| tables::RESOURCE["properties"].get(key)).flatten();
             if let Some(property) = of_resource {
                 self.value(property, value, Inherited { is_resource: false, keeps_unknown: false });
             } else if let Some(property) = properties.and_then(|properties| properties.get(key)) {
@@ -236,7 +244,7 @@ impl<'o> Walk<'o> {
         let mut seen = HashSet::new();
         for (index, item) in items.iter().enumerate() {
             let element = match list_type {
-                Some("map") => keys_of(schema, item).map(Element::Keys),
+                Some("map") => keys_of(schema, self.resolve(&schema["items"]), item).map(Element::Keys),
                 Some("set") => match item {
                     Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
                     Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
@@ -273,7 +281,7 @@ impl<'o> Walk<'o> {
 }
 
 /// The keys of an item, sorted by name, with defaults for the missing ones.
-fn keys_of<'o>(schema: &'o Value, item: &'o Value) -> Result<Vec<(&'o str, &'o Value)>, String> {
+fn keys_of<'o>(schema: &'o Value, of_items: &'o Value, item: &'o Value) -> Result<Vec<(&'o str, &'o Value)>, String> {
     let map = match item {
         Value::Object(map) => map,
         Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
@@ -281,8 +289,8 @@ fn keys_of<'o>(schema: &'o Value, item: &'o Value) -> Result<Vec<(&'o str, &'o V
     };
     let names = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
     let names: Vec<&str> = names.into_iter().flatten().filter_map(Value::as_str).collect();
-    let of_items = schema.get("items").and_then(|items| items.get("properties"));
-    let default = |name: &str| of_items.and_then(|fields| fields.get(name)?.get("default")).filter(|v| !v.is_null());
+    let fields = &of_items["properties"];
+    let default = |name: &str| fields.get(name)?.get("default").filter(|value| !value.is_null());
     let mut keys: Vec<(&str, &Value)> =
         names.iter().filter_map(|name| Some((*name, map.get(*name).or_else(|| default(name))?))).collect();
     if keys.is_empty() && !names.is_empty() {
@@ -370,5 +378,84 @@ fn go_syntax(value: &Value) -> String {
             format!("map[string]interface {{}}{{{}}}", entries.join(", "))
         }
         scalar => gotext::plain(scalar),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(found: Vec<Unreadable>) -> Vec<String> {
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_built_in_kind_is_parsed_by_the_definitions_of_a_document() {
+        let definitions = serde_json::json!({
+            "Kind": {"type": "object", "properties": {
+                "spec": {"allOf": [{"$ref": "#/components/schemas/Spec"}], "default": {}},
+                "kind": {"type": "string"}}},
+            "Spec": {"type": "object", "required": ["missing"], "properties": {
+                "ports": {"type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/Port"}], "default": {}},
+                    "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"]},
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "free": {"type": "object"},
+                "loop": {"$ref": "#/components/schemas/Loop"},
+                "size": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"}}},
+            "Port": {"type": "object", "properties": {"port": {"type": "integer"},
+                "protocol": {"type": "string", "default": "TCP"}}},
+            "Loop": {"$ref": "#/components/schemas/Loop"},
+            "io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": "string"},
+        });
+        let parsed = |spec: Value| {
+            let object = serde_json::json!({"kind": "Kind", "spec": spec});
+            said(unreadable_by(&definitions["Kind"], &definitions, &object, Duplicates::Refused))
+        };
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let fine = r#"{"ports": [{"port": 1}, {"port": 2, "protocol": null}], "labels": {"a": "b"}, "size": 1.5,
+            "free": {"x": {}}, "loop": {"x": 1}}"#;
+        assert_eq!(parsed(json(fine)), [""; 0]);
+        assert_eq!(parsed(json(r#"{"prts": []}"#)), [".spec.prts: field not declared in schema"]);
+        assert_eq!(
+            parsed(json(r#"{"ports": [{"port": "1"}, {"port": 1}, {"port": 1, "protocol": "TCP"}], "free": []}"#)),
+            [
+                r#".spec.ports[port="1",protocol="TCP"].port: expected numeric (int or float), got string"#,
+                r#".spec.ports: duplicate entries for key [port=1,protocol="TCP"]"#,
+                ".spec.free: expected map, got &{[]}",
+            ]
+        );
+    }
+
+    #[test]
+    fn fields_of_a_crd_are_parsed_down_to_those_of_every_schema() {
+        let crd = serde_json::json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "x", "labels": {"a": 1}, "clusterName": "c", "finalizers": ["f", "f"]},
+            "spec": {"version": "v1", "names": {"kind": "X", "singluar": "x"}, "versions": [{
+                "name": "v1", "served": "yes", "subresources": {"status": {"any": 1}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-foo": 1, "properties": {
+                    "a": {"maximum": "1", "allOf": [{"typ": "string"}]},
+                    "b": {"type": "array", "items": {"x-bar": 1}, "default": {"any": 1}},
+                    "c": {"x-kubernetes-validations": [{"rule": "r"}, {"rule": "s", "why": "?"}, {"rule": "r"}]},
+                }}}}]},
+        });
+        let schema = ".spec.versions[0].schema.openAPIV3Schema";
+        let rules = format!("{schema}.properties.c.x-kubernetes-validations");
+        assert_eq!(
+            said(unreadable_crd(&crd)),
+            [
+                ".metadata.labels.a: expected string, got &value.valueUnstructured{Value:1}".to_owned(),
+                ".metadata.clusterName: field not declared in schema".to_owned(),
+                r#".metadata.finalizers: duplicate entries for key [="f"]"#.to_owned(),
+                ".spec.version: field not declared in schema".to_owned(),
+                ".spec.names.singluar: field not declared in schema".to_owned(),
+                ".spec.versions[0].served: expected boolean, got &{yes}".to_owned(),
+                format!("{schema}.x-foo: field not declared in schema"),
+                format!("{schema}.properties.a.maximum: expected numeric (int or float), got string"),
+                format!("{schema}.properties.a.allOf[0].typ: field not declared in schema"),
+                format!(r#"{rules}[rule="s"].why: field not declared in schema"#),
+                format!(r#"{rules}: duplicate entries for key [rule="r"]"#),
+            ]
+        );
     }
 }
