@@ -11,6 +11,7 @@ pub mod git;
 pub mod kube;
 pub mod list;
 mod managers;
+mod openapi;
 mod pages;
 mod refusal;
 pub mod selector;
@@ -33,6 +34,7 @@ use crate::rbac::{Atom, PolicyRule};
 use crate::render::Render;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 pub use managers::{FieldConflict, Operation, client_side_tool};
+pub use openapi::{Described, OpenApi};
 pub use refusal::{Cause, DryRunError, Refusal, Refuser, RewriteError, immutable_help, is_immutable, is_undeclared};
 pub use write::{Apply, ApplyError, Delete, DeleteError, Lacking, Pin, Relabel, Unmark};
 
@@ -403,9 +405,9 @@ impl Target {
         }
     }
 
-    /// The OpenAPI v3 document of a group version, which says how its kinds are merged. `None` if the target has none
-    /// or does not return it.
-    pub async fn openapi(&self, group: &str, version: &str) -> Option<String> {
+    /// The OpenAPI v3 document of a group version, which describes its kinds and how they are merged. `None` if the target
+    /// has none or does not return it.
+    pub async fn openapi(&self, group: &str, version: &str) -> Option<Arc<OpenApi>> {
         match self {
             Target::Kube(target) => target.openapi(group, version).await,
             Target::Dir(_) | Target::Git(_) => None,

@@ -161,7 +161,7 @@ pub(crate) fn path_text(path: &[Step]) -> String {
 mod tests {
     use gantry_schema::json::Json;
 
-    use super::super::OBJECT_META;
+    use super::super::schema::OBJECT_META;
     use super::*;
 
     /// The fields of `live` that the manager of `owned` loses.

@@ -22,4 +22,4 @@ pub(crate) use apply::{Emptied, Managers, apply, intent, merge, merge_by, of_kin
 pub(crate) use fields::{FieldSet, Item, Step};
 pub(crate) use lost::{Owned, is_at_stake, lost, lost_below, overlaps, path_text};
 pub(crate) use order::keeps_order;
-pub(crate) use schema::{OBJECT_META, Schema, Shape};
+pub(crate) use schema::{Schema, Shape};

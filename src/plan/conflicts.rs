@@ -5,19 +5,20 @@
 //! the schema of a kind is unavailable, or a manager wrote at another version, the server decides at apply.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use futures::future::join_all;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::published::Published;
 use super::{Change, Plan, kinds};
-use crate::cluster::{FieldConflict, Operation, Target, client_side_tool};
-use crate::merge::{self, FieldSet, OBJECT_META, Owned};
+use crate::cluster::{Described, FieldConflict, Operation, Target, client_side_tool};
+use crate::merge::{self, FieldSet, Owned, Schema};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::text;
-use gantry_schema::json::{Json, Map};
+use gantry_schema::json::Json;
 use gantry_schema::scan;
 
 /// The maximum number of objects of one manager that are named (those with the same fields in one line), and of fields
@@ -55,18 +56,14 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
         }
     }
 
-    let versions: BTreeSet<(&str, &str)> = open.iter().map(|index| version(&plan.changes[*index])).collect();
-    let texts = join_all(versions.iter().map(|(group, version)| target.openapi(group, version))).await;
-    let texts: Vec<_> = versions.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text?))).collect();
-    let documents: BTreeMap<_, Json<'_>> =
-        texts.iter().filter_map(|(key, text)| Some((*key, Json::parse(text).ok()?))).collect();
+    let published = Published::of(open.iter().map(|index| &plan.changes[*index]), target).await;
     let found = in_parallel(&open, |index| {
         let change = &plan.changes[*index];
-        let document = documents.get(&version(change))?;
-        let schema = published(document, change)?;
+        let Described { schema, definitions } = published.schema(&change.resource)?;
+        let schema = merge::of_kind(schema, Some(definitions));
         Some(Foreseen {
             change: *index,
-            conflicts: conflicts(change, &finder.records(change, &live_json(change)), Some(schema)),
+            conflicts: conflicts(change, &finder.records(change, &live_json(change)), schema),
         })
     });
     foreseen.extend(found.into_iter().flatten());
@@ -82,30 +79,6 @@ pub async fn spare_others(plan: &mut Plan, target: &Target, field_manager: &str)
             plan.changes[found.change].kapp.seized = false;
         }
     }
-}
-
-fn version(change: &Change) -> (&str, &str) {
-    (&change.resource.group, &change.resource.version)
-}
-
-/// A schema, and where its `$ref`s lead.
-type Schema<'s> = (&'s Json<'s>, Option<&'s Json<'s>>);
-
-/// The schema of the change's kind in an OpenAPI v3 document.
-fn published<'s>(document: &'s Json<'s>, change: &Change) -> Option<Schema<'s>> {
-    let definitions = document.map()?.get("components")?.map()?.get("schemas")?;
-    let is_kind = |schema: &Json<'_>| {
-        let kinds = schema.map().and_then(|schema| schema.get("x-kubernetes-group-version-kind")).and_then(Json::list);
-        let text = |kind: &Map<'_>, key: &str| kind.get(key).and_then(Json::text).unwrap_or_default().to_owned();
-        kinds.into_iter().flatten().filter_map(Json::map).any(|kind| {
-            let resource = &change.resource;
-            text(kind, "kind") == resource.kind
-                && text(kind, "group") == resource.group
-                && text(kind, "version") == resource.version
-        })
-    };
-    let (_, schema) = definitions.map()?.iter().find(|(_, schema)| is_kind(schema))?;
-    Some((schema, Some(definitions)))
 }
 
 /// The live object; empty if there is none.
@@ -134,7 +107,7 @@ impl ConflictFinder<'_> {
         }
         // A folder or a commit merges without schemas. In a CRD only lists are atomic, including `versions`.
         if !target.is_server() || change.desired.object.is_crd() {
-            return Look::Sure(conflicts(change, &records, None));
+            return Look::Sure(conflicts(change, &records, Schema::Deduced));
         }
         if !kinds::is_built_in(&change.resource.group) {
             // The deploy writes this CRD first, so it determines how the object is merged.
@@ -142,8 +115,8 @@ impl ConflictFinder<'_> {
             let of_plan = self.plan.changes.iter().find(|c| c.desired.object.is_crd() && c.desired.object.name == name);
             if let Some(crd) = of_plan {
                 let schema = crd.crd().and_then(|sides| kinds::schema_of(sides.defined()?, &change.resource));
-                let schema = schema.and_then(|schema| Json::parse(schema).ok());
-                let conflicts = schema.map(|schema| conflicts(change, &records, Some((&schema, None))));
+                let schema = schema.and_then(|schema| serde_json::from_str(schema).ok());
+                let conflicts = schema.map(|schema| conflicts(change, &records, merge::of_kind(&schema, None)));
                 return Look::Sure(conflicts.unwrap_or_default());
             }
         }
@@ -207,11 +180,7 @@ impl ConflictFinder<'_> {
 }
 
 /// The fields that applying the change would take from the managers of these entries.
-fn conflicts(change: &Change, records: &[Record<'_>], schema: Option<Schema<'_>>) -> Vec<FieldConflict> {
-    let object_meta = Json::parse(OBJECT_META).unwrap_or(Json::Null);
-    let schema = schema.map_or(merge::Schema::Deduced, |(schema, definitions)| {
-        merge::Schema::of_object(schema, definitions, &object_meta)
-    });
+fn conflicts(change: &Change, records: &[Record<'_>], schema: Schema<'_, Value>) -> Vec<FieldConflict> {
     let is_built_in = kinds::is_built_in(&change.resource.group);
     let lost = each(change, records, |desired, live, owned| {
         let mut lost = merge::lost(desired, live, owned, schema);

@@ -16,6 +16,7 @@ pub mod owner;
 pub mod pin;
 pub mod predicted;
 mod prefetch;
+mod published;
 pub mod rebase;
 pub mod rebase_rules;
 pub mod records;
@@ -41,6 +42,7 @@ pub use change::{Change, Crds};
 pub use going::notices as going;
 pub(crate) use kinds::is_built_in;
 pub use prefetch::Prefetch;
+pub(crate) use published::Published;
 
 /// The live CRDs that would change, with the index of the change.
 pub fn upgraded_crds(changes: &[Change]) -> impl Iterator<Item = (usize, &Change, &Arc<Sides>)> {

@@ -1,16 +1,16 @@
 //! The state of objects after a deploy of the plan: from the server's dry run of the request that writes, or else computed from
 //! the manifest and the live object's managedFields.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
+use super::published::Published;
 use super::{Action, Change, Plan, kinds};
 use crate::cluster::kube::KubeTarget;
-use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
+use crate::cluster::{Described, DryRunError, IN_FLIGHT, Refuser, Target};
 use crate::merge::{self, Schema};
 use crate::resource::{RawObject, Resource};
 use crate::secret;
@@ -152,8 +152,7 @@ struct Schemas<'p> {
     crds: BTreeMap<&'p str, &'p Change>,
     /// For custom kinds, from their CRD after the deploy.
     custom: BTreeMap<&'p Resource, Value>,
-    /// OpenAPI documents, by group and version.
-    published: BTreeMap<(&'p str, &'p str), Value>,
+    published: Published<'p>,
 }
 
 impl<'p> Schemas<'p> {
@@ -171,41 +170,21 @@ impl<'p> Schemas<'p> {
             let schema = of_plan.or_else(|| plan.schemas.get(resource).cloned());
             custom.extend(schema.map(|schema| (resource, schema.value())));
         }
-        Schemas { crds, custom, published: BTreeMap::new() }
+        Schemas { crds, custom, published: Published::default() }
     }
 
     /// Requests the schemas of built-in kinds, which determine how the server merges them.
     async fn learn(&mut self, changes: impl Iterator<Item = &'p Change>, target: &Target) {
-        let is_published = |change: &&Change| {
-            change.live.is_some() && !change.desired.object.is_crd() && kinds::is_built_in(&change.resource.group)
-        };
-        let version = |change: &'p Change| (change.resource.group.as_str(), change.resource.version.as_str());
-        let versions: BTreeSet<(&str, &str)> = changes.filter(is_published).map(version).collect();
-        let texts = join_all(versions.iter().map(|(group, version)| target.openapi(group, version))).await;
-        let documents = versions.into_iter().zip(texts);
-        self.published.extend(documents.filter_map(|(key, text)| Some((key, serde_json::from_str(&text?).ok()?))));
+        let is_merged = |change: &&Change| change.live.is_some() && !change.desired.object.is_crd();
+        self.published = Published::of(changes.filter(is_merged), target).await;
     }
 
     fn schema<'a>(&'a self, resource: &Resource) -> Schema<'a, Value> {
         if let Some(schema) = self.custom.get(resource) {
             return merge::of_kind(schema, None);
         }
-        let published = || {
-            let of_kind = |(group, version): &(&str, &str)| *group == resource.group && *version == resource.version;
-            let (_, document) = self.published.iter().find(|(key, _)| of_kind(key))?;
-            let definitions = document.pointer("/components/schemas")?;
-            let is_kind = |schema: &&Value| {
-                let kinds = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
-                kinds.into_iter().flatten().any(|kind| {
-                    kind["kind"] == *resource.kind
-                        && kind["group"] == *resource.group
-                        && kind["version"] == *resource.version
-                })
-            };
-            let schema = definitions.as_object()?.values().find(is_kind)?;
-            Some(merge::of_kind(schema, Some(definitions)))
-        };
-        published().unwrap_or(Schema::Deduced)
+        let of_kind = |found: Described<'a>| merge::of_kind(found.schema, Some(found.definitions));
+        self.published.schema(resource).map_or(Schema::Deduced, of_kind)
     }
 
     /// Whether the deploy writes the kind's CRD first.

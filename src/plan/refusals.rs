@@ -1,34 +1,78 @@
-//! Predicts refusals of the server: a namespace that is missing or being deleted, a change of an immutable field, and a
-//! version that the CRD of the same plan stops serving or that does not fit.
+//! Predicts refusals of the server: a namespace that is missing or being deleted, a change of an immutable field, a field
+//! of a built-in kind that the server does not know, and a version that the CRD of the same plan stops serving or that
+//! does not fit.
 //!
 //! A deploy that fails at its fortieth object is half done. The live objects show which requests the server may refuse, and
-//! only these are sent as a dry run. So most deploys only read which namespaces exist.
+//! only these are sent as a dry run. So most deploys only read which namespaces exist, and the schemas of the kinds that
+//! they write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
-use super::{Action, Change, Plan, managed, strategy};
+use super::predicted::Writing;
+use super::published::Published;
+use super::{Action, Change, Plan, kinds, managed, strategy};
 use crate::cluster::kube::KubeTarget;
-use crate::cluster::{self, DryRunError, Refuser, Target, Wanted, immutable_help};
+use crate::cluster::{self, Described, DryRunError, Refuser, Target, Wanted, immutable_help};
+use crate::manifest::Spans;
+use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use crate::text;
-use gantry_schema::typed::{self, Duplicates};
+use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
 
 /// The maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
 /// The maximum number of objects that one problem names.
 const OBJECTS_SHOWN: usize = 5;
+/// The maximum number of problems that are named for one object.
+const FIELDS_SHOWN: usize = 10;
 
-/// Why a deploy of this plan would fail at its first object, or half way. Only reads.
-pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str, force_conflicts: bool) -> Vec<Problem> {
+/// Why a deploy of this plan would fail at its first object, or half way. Only reads. `with_crds` is whether no check has
+/// validated the CRDs.
+pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, with_crds: bool) -> Vec<Problem> {
     let Target::Kube(server) = target else { return Vec::new() };
-    let asking = Asking { plan, server, field_manager, force_conflicts };
-    let (mut problems, immutable) = tokio::join!(asking.namespaces(target), asking.immutable_fields());
+    let asking = Asking { plan, server, writing };
+    let (mut problems, immutable, unreadable) =
+        tokio::join!(asking.namespaces(target), asking.immutable_fields(), unreadable(plan, target, with_crds));
     problems.extend(immutable);
+    problems.extend(unreadable);
     problems
+}
+
+/// Values in objects of built-in kinds that server-side apply cannot parse, such as fields that the server does not know.
+/// Custom resources are the subject of a check.
+async fn unreadable(plan: &Plan, target: &Target, with_crds: bool) -> Vec<Problem> {
+    let is_asked = |change: &&Change| {
+        let is_built_in = kinds::is_built_in(&change.resource.group);
+        change.is_written() && is_built_in && (with_crds || !change.desired.object.is_crd())
+    };
+    let written: Vec<&Change> = plan.changes.iter().filter(is_asked).collect();
+    let published = Published::of(written.iter().copied(), target).await;
+    let found = in_parallel(&written, |change| {
+        let desired = change.desired.raw.value();
+        let unreadable = match published.schema(&change.resource) {
+            Some(Described { schema, definitions }) => {
+                typed::unreadable_by(schema, definitions, &desired, Duplicates::Refused)
+            }
+            None => Vec::new(),
+        };
+        let problem = |found: Unreadable| {
+            // The server's text can quote a value, which may be secret.
+            let message =
+                format!("{}: the API server would refuse it: {}: {}", change.desired.object, found.path, found.words());
+            let help = match found.kind {
+                UnreadableKind::Undeclared => "this server does not know the field: correct its name, or remove it",
+                _ => "fix the manifest here",
+            };
+            let at = Spans::of(&change.desired.origin).locate(&found.steps()).location;
+            Problem::new(text::cut_quote(&message).into_owned()).at(at).help(help)
+        };
+        unreadable.into_iter().take(FIELDS_SHOWN).map(problem).collect::<Vec<_>>()
+    });
+    found.into_iter().flatten().collect()
 }
 
 /// Objects at versions that a CRD of the same plan does not serve any more: they cannot be written after the CRD, which
@@ -147,8 +191,7 @@ fn deployed_crds(plan: &Plan) -> BTreeMap<&str, &Change> {
 struct Asking<'a> {
     plan: &'a Plan,
     server: &'a KubeTarget,
-    field_manager: &'a str,
-    force_conflicts: bool,
+    writing: Writing<'a>,
 }
 
 impl Asking<'_> {
@@ -224,7 +267,8 @@ impl Asking<'_> {
             return answer.clone();
         }
         let pin = change.pin();
-        let answer = self.server.dry_run(&change.request(&pin, self.field_manager, self.force_conflicts)).await;
+        let answer =
+            self.server.dry_run(&change.request(&pin, self.writing.field_manager, self.writing.force_conflicts)).await;
         if self.plan.keeps_answers {
             change.answer.keep(&answer);
         }

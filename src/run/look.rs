@@ -14,6 +14,7 @@ use crate::finding::{Baseline, CheckStatus, Source};
 use crate::manifest::Manifest;
 use crate::options::Wait;
 use crate::plan::filter::{self, Filter};
+use crate::plan::predicted::Writing;
 use crate::plan::removal::Removal;
 use crate::plan::{
     self, Change, Desired, Plan, PlanOptions, Prefetch, bundles, conflicts, graph, only_defaults, owner, rebase,
@@ -142,7 +143,9 @@ pub async fn look(
     };
     // If the deploy is blocked, what would have stopped it later does not matter.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
-        foreseen.refusals = refusals::foresee(&plan, target, &settings.field_manager, settings.force_conflicts).await;
+        let writing = Writing { field_manager: &settings.field_manager, force_conflicts: settings.force_conflicts };
+        let with_crds = !enabled.iter().any(|enabled| enabled.name == "CRDUpgradeSafety");
+        foreseen.refusals = refusals::foresee(&plan, target, writing, with_crds).await;
         foreseen.refusals.extend(refusals::unfit_for_managed_fields(&plan));
     }
     foreseen.refusals.extend(refusals::no_longer_served(&plan));

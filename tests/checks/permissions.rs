@@ -276,7 +276,7 @@ fn what_each_finding_says_to_grant_adds_up() {
     let ns = &bed.names.namespace;
     cp.apply_yaml(&[bed.namespace(), bed.config_map("old", "x")].join("---\n"));
     let manifests =
-        |names: &[&str]| names.iter().map(|name| bed.config_map(name, "y")).collect::<Vec<_>>().join("---\n");
+        |names: &[&str]| names.iter().map(|name| bed.config_map(name, "z")).collect::<Vec<_>>().join("---\n");
     let user = cp.user(&json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]));
     let check = || {
         let arguments = ["check", "-f", "manifests.yaml", "--preflight", "PermissionValidation", "-o", "json"];

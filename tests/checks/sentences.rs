@@ -31,8 +31,8 @@ fn of_permission_validation() {
     let matches = "matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], \
         resources: [configmaps]}]}";
     let manifests = [
-        bed.config_map("live", "y"),
-        bed.config_map("new", "y"),
+        bed.config_map("live", "z"),
+        bed.config_map("new", "z"),
         format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: unread, namespace: {ns}}}\n"),
         format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: web, namespace: {ns}}}\n\

@@ -112,6 +112,84 @@ fn a_namespace_that_is_missing_or_goes_ends_both() {
     alike(&bed, &[namespace, objects[1].clone()], &[], 3).stdout_contains("is being deleted");
 }
 
+/// Every object would be refused when it is written; the ConfigMap before it would be written.
+#[test]
+fn a_value_that_cannot_be_parsed_ends_both() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let of_pod = |container: Value| json!({"spec": {"containers": [container]}});
+    let crd = |spec: Value| {
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("samples.{}", bed.names.group)}, "spec": spec})
+    };
+    let spec = json!({"group": bed.names.group, "scope": "Namespaced", "names": {"plural": "samples", "kind": "Sample"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]});
+    let with = |pointer: &str, key: &str, value: Value| {
+        let mut spec = spec.clone();
+        spec.pointer_mut(pointer).expect("a place in the spec")[key] = value;
+        crd(spec)
+    };
+    let pod = |container: Value| object(&bed, "v1", "Pod", &of_pod(container));
+    let port = json!({"containerPort": 80});
+    for (refused, message) in [
+        (
+            object(&bed, "v1", "Service", &json!({"spec": {"prts": [{"port": 80}]}})),
+            ".spec.prts: field not declared in schema",
+        ),
+        (
+            pod(json!({"name": "c", "image": "i", "env": [{"name": "a", "value": 1}]})),
+            r#".spec.containers[name="c"].env[name="a"].value: expected string"#,
+        ),
+        (
+            pod(json!({"name": "c", "image": "i", "ports": [port, port]})),
+            r#".spec.containers[name="c"].ports: duplicate entries"#,
+        ),
+        (object(&bed, "v1", "Secret", &json!({"data": []})), ".data: expected map"),
+        (
+            object(&bed, "rbac.authorization.k8s.io/v1", "Role", &json!({"rules": [{"verb": ["get"]}]})),
+            ".rules[0].verb: field not declared in schema",
+        ),
+        (with("", "version", json!("v1")), ".spec.version: field not declared in schema"),
+        (
+            with("/versions/0/schema/openAPIV3Schema", "x-list-type", json!("map")),
+            ".spec.versions[0].schema.openAPIV3Schema.x-list-type: field not declared in schema",
+        ),
+        (
+            with(
+                "/versions/0/schema/openAPIV3Schema",
+                "x-kubernetes-validations",
+                json!([{"rule": "true"}, {"rule": "true"}]),
+            ),
+            ".spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations: duplicate entries",
+        ),
+        (
+            object(
+                &bed,
+                "v1",
+                "ConfigMap",
+                &json!({"metadata": {"name": "labelled", "namespace": bed.names.namespace,
+                "labels": {"a": true}}}),
+            ),
+            ".metadata.labels.a: expected string",
+        ),
+    ] {
+        let objects = [config_map(&bed, "x"), refused];
+        // Without the check that reports it in CRDs.
+        let run = alike(&bed, &objects, &["--preflight", "APIAvailability"], 3);
+        run.stdout_contains(&format!("the API server would refuse it: {message}"));
+        if objects[1]["kind"] == "CustomResourceDefinition" {
+            let run = alike(&bed, &objects, &["--preflight", "CRDUpgradeSafety"], 3);
+            run.stdout_contains(&format!("the API server cannot parse this CRD: {message}"));
+        }
+    }
+    // Values of these types can be several scalars, and these fields anything.
+    let fine = pod(json!({"name": "c", "image": "i", "resources": {"limits": {"cpu": 1, "memory": "1Gi"}},
+        "livenessProbe": {"httpGet": {"port": 80}}, "ports": [port, {"containerPort": 80, "protocol": "UDP"}]}));
+    bed.write("manifests.yaml", &fine.to_string());
+    bed.gantry(cp.kubeconfig("admin"), &["check", "-f", "manifests.yaml"]).run().code(0);
+}
+
 /// The server's messages for immutable fields, for each kind that has some.
 #[test]
 fn an_immutable_field_ends_both() {

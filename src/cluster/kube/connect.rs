@@ -98,6 +98,7 @@ pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result
         transport: Arc::new(Transport::new(client, peer, credentials, timeout)),
         default_namespace,
         fresh: Default::default(),
+        openapi: Default::default(),
     })
 }
 

@@ -104,7 +104,12 @@ pub fn target(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (KubeT
     let transport =
         Transport::new(Client::new(service, "default"), peer(), Credentials::default(), Duration::from_secs(60));
     (
-        KubeTarget { transport: Arc::new(transport), default_namespace: "default".into(), fresh: Default::default() },
+        KubeTarget {
+            transport: Arc::new(transport),
+            default_namespace: "default".into(),
+            fresh: Default::default(),
+            openapi: Default::default(),
+        },
         requests,
     )
 }

@@ -52,6 +52,7 @@ use super::{
     Apply, ApplyError, Connection, Delete, DeleteError, Discovered, DryRunError, Established, Gvk, ListRequest, OnRead,
     Read, Relabel, Release, RewriteError, RulesReview, Unmark, Wanted,
 };
+use crate::cluster::openapi::{Documents, OpenApi};
 use crate::cluster::service::ServiceUrl;
 use crate::cluster::watch::{Follow, FollowRequest, WatchEvent};
 use crate::problem::{Problem, Result};
@@ -79,6 +80,7 @@ pub struct KubeTarget {
     transport: Arc<Transport>,
     default_namespace: String,
     fresh: apply::FreshSchemas,
+    openapi: Documents,
 }
 
 impl KubeTarget {
@@ -186,8 +188,8 @@ impl KubeTarget {
         rewrite::rewritten(&self.transport, &self.default_namespace, resource, object, field_manager).await
     }
 
-    pub async fn openapi(&self, group: &str, version: &str) -> Option<String> {
-        discover::openapi(&self.transport, group, version).await
+    pub async fn openapi(&self, group: &str, version: &str) -> Option<Arc<OpenApi>> {
+        self.openapi.get(group, version, async || discover::openapi(&self.transport, group, version).await).await
     }
 
     /// Streams content from a Service of the cluster.

@@ -3,11 +3,17 @@
 
 use serde_json::Value;
 
-use super::shape::FieldError;
 use crate::cluster::Gvk;
 use crate::rbac;
 use crate::resource::Step;
 use gantry_schema::names;
+
+/// An invalid name, label or annotation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    pub at: Vec<Step>,
+    pub message: String,
+}
 
 /// The errors that the server's validation of metadata would report.
 pub fn errors(kind: &Gvk, object: &Value) -> Vec<FieldError> {

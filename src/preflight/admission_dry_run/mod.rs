@@ -17,7 +17,6 @@ mod quota;
 mod refusal;
 mod resolved;
 pub(in crate::preflight) mod rules;
-mod shape;
 #[cfg(test)]
 mod tests;
 

@@ -4,17 +4,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::future::join_all;
-
 use super::depend::{self, Dependence};
-use super::shape::Document;
-use super::{Found, metadata, rules};
-use crate::cluster::Gvk;
-use crate::plan::{Action, Change, Plan, is_built_in};
+use super::metadata::{self, FieldError};
+use super::{Found, rules};
+use crate::cluster::{Described, Gvk};
+use crate::plan::{Action, Change, Plan, Published, is_built_in};
 use crate::preflight::objects::manifests::{self, Fault};
 use crate::preflight::{Context, Lookup, Violation};
 use crate::resource::Step;
 use crate::text;
+use gantry_schema::typed::{self, Duplicates};
 
 /// The objects that are validated here, each with the change that it waits for.
 fn waiting_for(changes: &[Change], dependence: &[Dependence]) -> BTreeMap<usize, usize> {
@@ -61,11 +60,7 @@ async fn built_in(
 ) -> BTreeSet<usize> {
     let changes = &context.plan.changes;
     let indices: Vec<usize> = indices.filter(|index| is_built_in(&changes[*index].resource.group)).collect();
-    let version = |index: usize| (changes[index].resource.group.as_str(), changes[index].resource.version.as_str());
-    let versions: BTreeSet<(&str, &str)> = indices.iter().map(|index| version(*index)).collect();
-    let texts = join_all(versions.iter().map(|(group, version)| context.target.openapi(group, version))).await;
-    let parsed = versions.into_iter().zip(texts).filter_map(|(key, text)| Some((key, Document::parse(&text?)?)));
-    let documents: BTreeMap<(&str, &str), Document> = parsed.collect();
+    let published = Published::of(indices.iter().map(|index| &changes[*index]), context.target).await;
     let mut described = BTreeSet::new();
     for index in indices {
         let resource = &changes[index].resource;
@@ -73,18 +68,19 @@ async fn built_in(
             Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
         let object = changes[index].desired.raw.value();
         let mut errors = metadata::errors(&kind, &object);
-        if let Some(shape) = documents.get(&version(index)).and_then(|document| document.validate(&kind, &object)) {
+        // Neither values nor `required` are checked by it: what the server really requires differs from the document in
+        // both directions.
+        if let Some(Described { schema, definitions }) = published.schema(resource) {
             described.insert(index);
-            errors.extend(shape);
+            let unreadable = typed::unreadable_by(schema, definitions, &object, Duplicates::Refused);
+            errors.extend(unreadable.into_iter().map(|found| FieldError { at: found.steps(), message: found.message }));
         }
-        violations.extend(errors.into_iter().map(|error| {
-            let path = text::field(&error.at);
-            let message = format!(
-                "found by gantry's own validator, because the server cannot be asked yet: {path}: {}",
-                error.message
-            );
+        violations.extend(errors.into_iter().map(|FieldError { at, message }| {
+            let path = text::field(&at);
+            let message =
+                format!("found by gantry's own validator, because the server cannot be asked yet: {path}: {message}");
             let help = "fix the manifest here".to_owned();
-            let violation = Violation::of(&rules::INVALID, index, None, message, help, error.at);
+            let violation = Violation::of(&rules::INVALID, index, None, message, help, at);
             Violation { path: Some(path), ..violation }
         }));
     }

@@ -399,7 +399,8 @@ async fn the_check_answers_with_what_was_compared() {
         .await
         .unwrap();
     let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
-    assert_eq!(found.iter().map(|v| (&*v.rule, v.severity)).collect::<Vec<_>>(), [("UnknownChange", Severity::Info)]);
+    let found: Vec<_> = found.iter().map(|v| (&*v.rule, v.severity)).collect();
+    assert_eq!(found, [("UnknownChange", Severity::Info), ("CRDInvalid", Severity::Error)]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::resource::Step;
 use crate::text;
 use gantry_schema::FieldError;
 use gantry_schema::crd;
+use gantry_schema::typed::{self, UnreadableKind};
 
 /// The maximum number of refusals reported for one CRD; the rest are counted.
 const MOST: usize = 50;
@@ -44,10 +45,12 @@ pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Ve
         && let (Some(live), Some((_, desired))) = (&mut live, &without_versions)
         && let Some(desired) = read(desired).filter(|crd| crd["apiVersion"] == API_VERSION)
     {
+        let unreadable = unreadable(&desired);
         let stored = stored(live, desired, manager);
         // A live CRD with a uid was accepted by a server; one in a folder (`dir:`) need not have been.
         if stored["spec"] == live["spec"] && live["metadata"]["uid"].is_string() {
-            return refused(crd::validate_same_spec(&stored, live), &stored);
+            let validated = || refused(crd::validate_same_spec(&stored, live), &stored);
+            return unreadable.before(validated);
         }
     }
     let Some(desired) = read(&crd.desired_object.json()) else { return Vec::new() };
@@ -56,6 +59,7 @@ pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Ve
         let is_new = crd.live_object.is_none();
         return desired["apiVersion"].as_str().filter(|_| is_new).map(not_served).into_iter().collect();
     }
+    let unreadable = unreadable(&desired);
     // Versions that are not a list are merged with those of the live CRD.
     let lacks_versions = without_versions.is_some() && desired["spec"]["versions"].is_array();
     if without_versions.is_some() && !lacks_versions {
@@ -75,13 +79,48 @@ pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Ve
         },
         live => refused(crd::validate(&desired, live.as_ref()), &desired),
     };
-    match known {
+    unreadable.before(|| match known {
         Some(known) => {
             let live_versions = if lacks_versions { crd.live_versions() } else { None };
             known.refused(&desired, live.as_ref(), live_versions.as_deref(), validated)
         }
         None => validated(),
+    })
+}
+
+/// The values of a manifest that server-side apply cannot parse.
+struct NotParsed {
+    refused: Vec<Refused>,
+    /// Whether they are only fields that are unknown, which does not affect the validation of the others.
+    only_unknown: bool,
+}
+
+fn unreadable(desired: &Value) -> NotParsed {
+    let found = typed::unreadable_crd(desired);
+    let only_unknown = found.iter().all(|found| found.kind == UnreadableKind::Undeclared);
+    let refused = found.into_iter().take(MOST).map(|found| {
+        let at = found.steps();
+        let message = format!("the API server cannot parse this CRD: {}", text::cut_quote(&found.to_string()));
+        Refused { version: version_at(&at, desired), path: steps::below_schema(&at).map(node_path), at, message }
+    });
+    NotParsed { refused: refused.collect(), only_unknown }
+}
+
+impl NotParsed {
+    /// These refusals, and those of the validation, if it makes sense.
+    fn before(self, validate: impl FnOnce() -> Vec<Refused>) -> Vec<Refused> {
+        let mut refused = self.refused;
+        if self.only_unknown {
+            refused.extend(validate());
+        }
+        refused
     }
+}
+
+/// The name of the version that these steps lead to.
+fn version_at(at: &[Step], desired: &Value) -> Option<String> {
+    let Some(Step::Index(index)) = at.get(2).filter(|_| at.starts_with(&steps::versions())) else { return None };
+    desired["spec"]["versions"][*index]["name"].as_str().map(str::to_owned)
 }
 
 /// The refusal of a CRD at a version of the API that no server has.
@@ -231,12 +270,7 @@ impl Place {
             }
         }
         let count = desired["spec"]["versions"].as_array().map_or(0, Vec::len);
-        let version = match at.get(2) {
-            Some(Step::Index(index)) if of_all.is_none() || count == 1 => {
-                desired["spec"]["versions"][*index]["name"].as_str().map(str::to_owned)
-            }
-            _ => None,
-        };
+        let version = if of_all.is_none() || count == 1 { version_at(&at, desired) } else { None };
         let path = steps::below_schema(&at).map(node_path);
         Place { version, path, at }
     }

@@ -1,0 +1,72 @@
+//! OpenAPI v3 documents of the server, which describe the built-in kinds. One describes one version of an API group, and
+//! is read at most once in a run.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use super::Gvk;
+use crate::resource::Resource;
+
+const DEFINITIONS: &str = "/components/schemas";
+
+/// The document of one version of an API group.
+#[derive(Debug)]
+pub struct OpenApi {
+    document: Value,
+    /// The names of the definitions of kinds.
+    kinds: BTreeMap<Gvk, String>,
+}
+
+/// The schema of a kind, and the definitions that its `$ref`s lead to.
+#[derive(Debug, Clone, Copy)]
+pub struct Described<'s> {
+    pub schema: &'s Value,
+    pub definitions: &'s Value,
+}
+
+impl OpenApi {
+    pub fn parse(text: &str) -> Option<Self> {
+        let document: Value = serde_json::from_str(text).ok()?;
+        let definitions = document.pointer(DEFINITIONS)?.as_object()?;
+        let mut kinds = BTreeMap::new();
+        for (name, schema) in definitions {
+            for kind in schema["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
+                let text = |key: &str| kind[key].as_str().unwrap_or_default().to_owned();
+                kinds.insert(Gvk { group: text("group"), version: text("version"), kind: text("kind") }, name.clone());
+            }
+        }
+        Some(OpenApi { document, kinds })
+    }
+
+    /// `None` if the document does not describe the kind.
+    pub fn of_kind(&self, resource: &Resource) -> Option<Described<'_>> {
+        let Resource { group, version, kind, .. } = resource.clone();
+        let definitions = self.document.pointer(DEFINITIONS)?;
+        let schema = definitions.get(self.kinds.get(&Gvk { group, version, kind })?)?;
+        Some(Described { schema, definitions })
+    }
+}
+
+/// A document; `None` if the server has none or does not return it.
+type Document = Option<Arc<OpenApi>>;
+
+/// The documents requested so far, by group and version.
+#[derive(Debug, Default)]
+pub struct Documents(Mutex<BTreeMap<(String, String), Requested>>);
+
+type Requested = Arc<OnceCell<Document>>;
+
+impl Documents {
+    /// The document of a group version. `read` requests it, the first time.
+    pub async fn get(&self, group: &str, version: &str, read: impl AsyncFnOnce() -> Option<String>) -> Document {
+        let cell = {
+            let mut documents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(documents.entry((group.to_owned(), version.to_owned())).or_default())
+        };
+        let parsed = async || read().await.and_then(|text| OpenApi::parse(&text)).map(Arc::new);
+        cell.get_or_init(parsed).await.clone()
+    }
+}
