@@ -86,6 +86,51 @@ fn rules_that_only_an_update_comes_to_are_told_beside_what_it_is_forgiven() {
     }
 }
 
+/// Items of a list stay as they are, or a rule stays and only what is around it changes.
+#[test]
+fn rules_on_lists_of_unchanged_items_and_rules_that_begin_to_count_are_evaluated() {
+    let cp = control_plane();
+    let text = json!({"type": "string", "maxLength": 9});
+    let with_rule = |mut schema: Value| {
+        schema["x-kubernetes-validations"] = json!([{"rule": "self.size() < 2"}]);
+        schema
+    };
+    let list = json!({"type": "array", "maxItems": 9, "items": text});
+    let map = json!({"type": "object", "maxProperties": 9, "additionalProperties": text});
+    let around = |kind: Option<&str>, schema: &Value| {
+        let mut around = json!({"x-kubernetes-preserve-unknown-fields": true, "properties": {"a": schema}});
+        if let Some(kind) = kind {
+            around["type"] = kind.into();
+        }
+        around
+    };
+    let ruled = with_rule(text.clone());
+    // The live schema of `x`, the desired one, and a value.
+    for (live, desired, value, path) in [
+        (list.clone(), with_rule(list), json!(["a", "b"]), "spec.x"),
+        (map.clone(), with_rule(map), json!({"a": "a", "b": "b"}), "spec.x"),
+        (around(None, &ruled), around(Some("object"), &ruled), json!({"a": "aa"}), "spec.x.a"),
+        (
+            json!({"type": "array", "maxItems": 9, "items": around(None, &ruled)}),
+            json!({"type": "array", "maxItems": 9, "items": around(Some("object"), &ruled)}),
+            json!([{"a": "aa"}]),
+            "spec.x[*].a",
+        ),
+    ] {
+        let names = isolated();
+        let of = |x: Value| crd(&names, &[("v1", true, json!({"type": "object", "properties": {"x": x}}))]);
+        cp.apply_yaml(&of(live).to_string());
+        assert_eq!(create(&names, "v1", "one", &json!({"x": value})), 201);
+        let desired = of(desired);
+        let expected = BTreeSet::from([finding_id("ExistingObjectRefusedWhenTouched", "v1", path)]);
+        assert_eq!(found(&desired), expected, "{desired}");
+        cp.apply_yaml(&desired.to_string());
+        eventually("the new schema is in force", || {
+            (create(&names, "v1", "two", &json!({"x": value})) == 422).then_some(())
+        });
+    }
+}
+
 /// Outside of `spec`, an object can hold its content in several fields. An update of one leaves an invalid other one
 /// unchanged, and the server tolerates it.
 #[test]
