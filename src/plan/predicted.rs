@@ -175,7 +175,9 @@ impl<'p> Schemas<'p> {
 
     /// Requests the schemas of built-in kinds, which determine how the server merges them.
     async fn learn(&mut self, changes: impl Iterator<Item = &'p Change>, target: &Target) {
-        let is_merged = |change: &&Change| change.live.is_some() && !change.desired.object.is_crd();
+        let is_merged = |change: &&Change| {
+            change.live.is_some() && !change.desired.object.is_crd() && kinds::is_built_in(&change.resource.group)
+        };
         self.published = Published::of(changes.filter(is_merged), target).await;
     }
 

@@ -1,15 +1,15 @@
-//! The schemas of built-in kinds, as the server publishes them.
+//! The schemas of kinds, as the server publishes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::{Change, kinds};
+use super::Change;
 use crate::cluster::{Described, OpenApi, Target};
 use crate::resource::Resource;
 
-/// The schemas of the built-in kinds of some objects.
+/// The schemas of the kinds of some objects.
 #[derive(Debug, Default)]
 pub(crate) struct Published<'p>(BTreeMap<(&'p str, &'p str), Arc<OpenApi>>);
 
@@ -17,8 +17,7 @@ impl<'p> Published<'p> {
     /// Requests the schemas of the kinds of these objects, where they are not known yet.
     pub async fn of(changes: impl Iterator<Item = &'p Change>, target: &Target) -> Self {
         let version = |change: &'p Change| (change.resource.group.as_str(), change.resource.version.as_str());
-        let versions: BTreeSet<(&str, &str)> =
-            changes.map(version).filter(|(group, _)| kinds::is_built_in(group)).collect();
+        let versions: BTreeSet<(&str, &str)> = changes.map(version).collect();
         let documents = join_all(versions.iter().map(|(group, version)| target.openapi(group, version))).await;
         Published(versions.into_iter().zip(documents).filter_map(|(version, found)| Some((version, found?))).collect())
     }

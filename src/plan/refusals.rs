@@ -30,13 +30,21 @@ const OBJECTS_SHOWN: usize = 5;
 /// The maximum number of problems that are named for one object.
 const FIELDS_SHOWN: usize = 10;
 
-/// Why a deploy of this plan would fail at its first object, or half way. Only reads. `with_crds` is whether no check has
-/// validated the CRDs.
-pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, with_crds: bool) -> Vec<Problem> {
+/// What the checks that are enabled report anyway, each with its own severity.
+#[derive(Debug, Clone, Copy)]
+pub struct Reported {
+    /// What the server refuses in a dry run.
+    pub dry_runs: bool,
+    /// Invalid CRDs.
+    pub crds: bool,
+}
+
+/// Why a deploy of this plan would fail at its first object, or half way. Only reads.
+pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reported: Reported) -> Vec<Problem> {
     let Target::Kube(server) = target else { return Vec::new() };
     let asking = Asking { plan, server, writing };
     let (mut problems, immutable, unreadable) =
-        tokio::join!(asking.namespaces(target), asking.immutable_fields(), unreadable(plan, target, with_crds));
+        tokio::join!(asking.namespaces(target), asking.immutable_fields(), unreadable(plan, target, reported));
     problems.extend(immutable);
     problems.extend(unreadable);
     problems
@@ -44,10 +52,11 @@ pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, with_cr
 
 /// Values in objects of built-in kinds that server-side apply cannot parse, such as fields that the server does not know.
 /// Custom resources are the subject of a check.
-async fn unreadable(plan: &Plan, target: &Target, with_crds: bool) -> Vec<Problem> {
+async fn unreadable(plan: &Plan, target: &Target, reported: Reported) -> Vec<Problem> {
     let is_asked = |change: &&Change| {
         let is_built_in = kinds::is_built_in(&change.resource.group);
-        change.is_written() && is_built_in && (with_crds || !change.desired.object.is_crd())
+        let is_reported = reported.dry_runs || reported.crds && change.desired.object.is_crd();
+        change.is_written() && is_built_in && !is_reported
     };
     let written: Vec<&Change> = plan.changes.iter().filter(is_asked).collect();
     let published = Published::of(written.iter().copied(), target).await;

@@ -15,6 +15,7 @@ use crate::manifest::Manifest;
 use crate::options::Wait;
 use crate::plan::filter::{self, Filter};
 use crate::plan::predicted::Writing;
+use crate::plan::refusals::Reported;
 use crate::plan::removal::Removal;
 use crate::plan::{
     self, Change, Desired, Plan, PlanOptions, Prefetch, bundles, conflicts, graph, only_defaults, owner, rebase,
@@ -141,19 +142,19 @@ pub async fn look(
         unread_members: of_app.hindrances,
         ..Foreseen::default()
     };
+    let is_enabled = |name: &str| enabled.iter().any(|enabled| enabled.name == name);
+    let reported = Reported { dry_runs: is_enabled("AdmissionDryRun"), crds: is_enabled("CRDUpgradeSafety") };
     // If the deploy is blocked, what would have stopped it later does not matter.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
         let writing = Writing { field_manager: &settings.field_manager, force_conflicts: settings.force_conflicts };
-        let with_crds = !enabled.iter().any(|enabled| enabled.name == "CRDUpgradeSafety");
-        foreseen.refusals = refusals::foresee(&plan, target, writing, with_crds).await;
+        foreseen.refusals = refusals::foresee(&plan, target, writing, reported).await;
         foreseen.refusals.extend(refusals::unfit_for_managed_fields(&plan));
     }
     foreseen.refusals.extend(refusals::no_longer_served(&plan));
     foreseen.refusals.extend(bundles::served_too_late(&plan));
     if let Some(wanted) = showing.diff {
         Box::pin(diffs::fill(&plan, target, settings, wanted, report)).await;
-        let is_reported = enabled.iter().any(|enabled| enabled.name == "AdmissionDryRun");
-        if !is_reported && foreseen.refusals.is_empty() {
+        if !reported.dry_runs && foreseen.refusals.is_empty() {
             foreseen.refusals = refusals::known(&plan);
         }
     }

@@ -348,11 +348,11 @@ fn what_the_server_refuses_while_it_is_compared_blocks_the_deploy() {
     let (first, second) = (bed.config_map("a", "\"1\""), bed.config_map("b", "\"1\""));
     deploy(&[bed.namespace(), first.clone(), second.clone()], &[]).code(0);
     let changed = |text: &str, value: &str| text.replace("\"1\"", value);
-    let manifests = [changed(&first, "\"2\""), changed(&second, "5")];
+    let manifests = [changed(&first, "\"2\""), second.replace("key:", "a/b:")];
     let refused = "configmap/b -n ";
     for flags in [&["--diff"][..], &["--diff", "--dry-run"]] {
         let output = deploy(&manifests, flags);
-        output.code(3).stdout_contains(refused).stdout_contains("expected string, got 5");
+        output.code(3).stdout_contains(refused).stdout_contains("a valid config key must consist of");
         output.stdout_contains("1 error. Nothing was written.");
     }
     let live = control_plane().get(&bed.config_map_path("a")).1;
