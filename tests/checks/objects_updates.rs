@@ -131,6 +131,107 @@ fn rules_on_lists_of_unchanged_items_and_rules_that_begin_to_count_are_evaluated
     }
 }
 
+/// What a change does to objects although the schema of what they contain stays as it is.
+#[test]
+fn what_changes_around_a_value_counts_as_on_the_server() {
+    let cp = control_plane();
+    let (on_update, touched, created) =
+        ("ExistingObjectRefusedOnUpdate", "ExistingObjectRefusedWhenTouched", "ExistingObjectRefused");
+    let text = json!({"type": "string"});
+    let root = |keyword: &str, value: Value, spec: Value| {
+        let status = json!({"type": "object", "properties": {"b": text}});
+        let mut root = json!({"type": "object", "properties": {"spec": spec, "status": status}});
+        root[keyword] = value;
+        root
+    };
+    let plain = |spec: Value| root("description", json!("d"), spec);
+    let spec = json!({"type": "object", "properties": {"a": text}});
+    let ruled = |rule: Value| root("x-kubernetes-validations", json!([rule]), spec.clone());
+    let fixed = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]});
+    let keyed = |keys: Value| {
+        json!({"type": "object", "properties": {"l": {"type": "array", "maxItems": 5, "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": keys, "items": {"type": "object", "required": ["a", "b"],
+            "properties": {"a": text, "b": text, "v": fixed}}}}})
+    };
+    let set = |least: u64| {
+        json!({"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": "set", "items": {
+            "type": "object", "x-kubernetes-map-type": "atomic", "minProperties": least, "properties": {"a": text, "b": text}}}}})
+    };
+    let pairs = json!({"l": [{"a": "x", "b": "1", "v": "q"}, {"a": "x", "b": "2", "v": "r"}]});
+    // The root schemas, whether the status becomes a subresource, the spec of the object, the findings, and whether a
+    // label can then be set.
+    let cases = [
+        (
+            plain(spec.clone()),
+            ruled(json!({"rule": "size(self.metadata.name) <= 8"})),
+            false,
+            json!({"a": "x"}),
+            vec![(on_update, "")],
+            false,
+        ),
+        (
+            plain(spec.clone()),
+            ruled(json!({"rule": "self == oldSelf"})),
+            false,
+            json!({"a": "x"}),
+            vec![(on_update, "")],
+            false,
+        ),
+        (
+            plain(keyed(json!(["a", "b"]))),
+            plain(keyed(json!(["a"]))),
+            false,
+            pairs,
+            vec![(on_update, "spec.l[*].v"), (created, "spec.l[*]")],
+            false,
+        ),
+        (plain(set(1)), plain(set(2)), false, json!({"l": [{"a": "x"}]}), vec![(touched, "spec.l[*]")], true),
+        (
+            root("required", json!(["status"]), spec.clone()),
+            root("required", json!(["status"]), spec.clone()),
+            true,
+            json!({"a": "x"}),
+            vec![(created, "status")],
+            true,
+        ),
+    ];
+    for (live, desired, status, spec, expected, is_labelled) in cases {
+        let names = isolated();
+        let of = |root: &Value, status: bool| {
+            let mut crd = crd(&names, &[("v1", true, json!({}))]);
+            crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = root.clone();
+            crd["spec"]["versions"][0]["subresources"] = if status { json!({"status": {}}) } else { json!({}) };
+            // Shows when the new definition is effective.
+            crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["effective"] =
+                json!({"type": if root == &live && !status { "string" } else { "integer" }});
+            crd
+        };
+        let object = |name: &str| {
+            let mut object = sample(&names, "v1", name, &spec);
+            object["status"] = json!({"b": "y"});
+            object
+        };
+        cp.apply_yaml(&of(&live, false).to_string());
+        let collection = collection(&names, "v1");
+        assert_eq!(cp.post(&collection, &object("a-long-name")).0, 201);
+        let desired = of(&desired, status);
+        let expected = expected.into_iter().map(|(rule, path)| finding_id(rule, "v1", path));
+        assert_eq!(found(&desired), BTreeSet::from_iter(expected), "{desired}");
+        cp.apply_yaml(&desired.to_string());
+        let probe = |value: Value| {
+            let mut probe = object("probe");
+            probe["effective"] = value;
+            cp.post(&format!("{collection}?dryRun=All"), &probe).1.to_string()
+        };
+        eventually("the new definition is effective", || probe(json!("x")).contains("effective").then_some(()));
+        let label = json!({"metadata": {"labels": {"a": "b"}}});
+        assert_eq!(cp.patch(&format!("{collection}/a-long-name"), &label).0 == 200, is_labelled, "{desired}");
+        if status {
+            assert_eq!(cp.post(&collection, &object("other")).0, 422, "{desired}");
+        }
+    }
+}
+
 /// Outside of `spec`, an object can hold its content in several fields. An update of one leaves an invalid other one
 /// unchanged, and the server tolerates it.
 #[test]

@@ -232,6 +232,11 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
         target: Side::new(live, live_schema),
         repairs: Repairs::new(&patterns),
     };
+    let created = without_status_default(live, desired);
+    let (live, desired) = match &created {
+        Some([old, new]) => (&Version { schema: old, ..*live }, &Version { schema: new, ..*desired }),
+        None => (live, desired),
+    };
     // Finding breaks matters more than finding out whether desired also accepts more.
     let forward_steps = limits.steps / 3 * 2;
     let solver = Solver::new(forward_steps, &patterns);
@@ -253,6 +258,24 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     nodes.add_backward(&backward, &solver, walked);
     nodes.steps = limits.steps - solver.left();
     nodes.finish()
+}
+
+/// The schemas without the default of the status, if it is the same in both and the status is a subresource: a create
+/// drops the default with the status, and validates the object without it.
+fn without_status_default(live: &Version, desired: &Version) -> Option<[Value; 2]> {
+    const DEFAULT: &str = "/properties/status/default";
+    let [before, after] = [live, desired].map(|version| version.schema.pointer(DEFAULT));
+    if !(live.status_subresource && desired.status_subresource && before.is_some() && before == after) {
+        return None;
+    }
+    let without = |version: &Version| {
+        let mut schema = version.schema.clone();
+        if let Some(status) = schema.pointer_mut("/properties/status").and_then(Value::as_object_mut) {
+            status.shift_remove("default");
+        }
+        schema
+    };
+    Some([live, desired].map(without))
 }
 
 /// Adds the obligation for a status that any write could set and that only its subresource can set now.

@@ -18,10 +18,12 @@ pub fn narrow(node: &mut Node, schema: &Value, other: &Value) {
     if node.combined.is_some() {
         return;
     }
-    // Rules below begin to count, even if they do not change.
+    // Rules below begin to count, even if they do not change. Items of a list that has other keys are paired with other
+    // old items, so updates tolerate other errors in them.
     let is_revealed = node.is_declared && !is_declared(other);
+    let is_paired_anew = is_paired_anew(schema, other);
     let below = |child: &mut Node, schema: Option<&Value>, other: Option<&Value>| match (schema, other) {
-        _ if is_revealed && child.has_rules => {}
+        _ if is_paired_anew || is_revealed && child.has_rules => {}
         (Some(schema), Some(other)) if same_for_objects(schema, other) => *child = only_defaults(std::mem::take(child)),
         (Some(schema), Some(other)) => narrow(child, schema, other),
         _ => {}
@@ -36,6 +38,15 @@ pub fn narrow(node: &mut Node, schema: &Value, other: &Value) {
         below(child, at(schema, &["additionalProperties"]), at(other, &["additionalProperties"]));
     }
     update_summary(node);
+}
+
+/// Whether an update pairs the items of a list with others of the old list than under the other schema.
+fn is_paired_anew(schema: &Value, other: &Value) -> bool {
+    let keys = |schema: &Value| {
+        let is_map = schema.get("x-kubernetes-list-type").and_then(Value::as_str) == Some("map");
+        schema.get("x-kubernetes-list-map-keys").filter(|_| is_map).cloned()
+    };
+    keys(schema) != keys(other)
 }
 
 fn at<'s>(schema: &'s Value, path: &[&str]) -> Option<&'s Value> {
@@ -154,8 +165,8 @@ pub fn looks_back(schema: &Value, other: Option<&Value>) -> bool {
         return false;
     }
     let Value::Object(map) = schema else { return false };
-    let is_revealed = is_declared(schema) && other.is_some_and(|other| !is_declared(other));
-    let other = other.filter(|_| !is_revealed);
+    let counts_anew = |other: &Value| is_declared(schema) && !is_declared(other) || is_paired_anew(schema, other);
+    let other = other.filter(|other| !counts_anew(other));
     map.iter().any(|(keyword, value)| {
         let there = other.and_then(|other| other.get(keyword));
         match (keyword.as_str(), value) {

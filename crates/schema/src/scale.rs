@@ -73,8 +73,10 @@ impl Scale {
     pub fn tighten(&self, schema: &mut Value) {
         for (path, wanted) in self.wanted() {
             let node = steps(path).try_fold(&mut *schema, |node, step| node.get_mut("properties")?.get_mut(step));
-            if let Some(node) = node.and_then(Value::as_object_mut) {
-                restrict(node, wanted);
+            if let Some(node) = node.and_then(Value::as_object_mut)
+                && !restrict(node, wanted)
+            {
+                refuse_all(node, wanted);
             }
         }
     }
@@ -174,6 +176,20 @@ fn restrict(node: &mut Map<String, Value>, wanted: &str) -> bool {
         bound(node);
     }
     true
+}
+
+/// Makes a node of another type than the scale subresource accepts refuse every value, where bounds can say it.
+fn refuse_all(node: &mut Map<String, Value>, wanted: &str) {
+    let [least, most] = match type_of(node) {
+        Some("object") => ["minProperties", "maxProperties"],
+        Some("array") => ["minItems", "maxItems"],
+        Some("string") => ["minLength", "maxLength"],
+        Some("integer" | "number") if wanted != "integer" => ["minimum", "maximum"],
+        _ => return,
+    };
+    node.insert(least.to_owned(), 1.into());
+    node.insert(most.to_owned(), 0.into());
+    node.shift_remove("nullable");
 }
 
 /// Adds the bounds that the scale subresource imposes on an integer.
@@ -408,7 +424,10 @@ mod tests {
                 json!({"type": "integer", "nullable": true, "maximum": 3}),
                 json!({"type": "integer", "minimum": 0, "maximum": 3}),
             ),
-            (json!({"type": "string"}), json!({"type": "string"})),
+            (
+                json!({"type": "string", "nullable": true, "maxLength": 9}),
+                json!({"type": "string", "maxLength": 0, "minLength": 1}),
+            ),
         ] {
             let mut schema_of_given = schema(given);
             scale().tighten(&mut schema_of_given);

@@ -15,6 +15,10 @@ pub struct Compiled {
     /// `openAPIV3Schema` as it is written.
     pub raw: Arc<Value>,
     pub status_subresource: bool,
+    /// Whether a create, which drops the status, can be refused because of it.
+    pub drops_needed_status: bool,
+    /// Whether rules compare the whole object, with its metadata, to the old one.
+    pub compares_objects: bool,
     /// Whether there is a list that server-side apply may be unable to parse although its items are valid.
     pub has_set_of_structures: bool,
     /// The index in `spec.versions`.
@@ -48,6 +52,8 @@ impl Compiled {
             name: Arc::clone(&version.name),
             schema,
             has_set_of_structures: typed::has_set_of_structures(&raw),
+            drops_needed_status: version.status_subresource && looks_at_status(&raw),
+            compares_objects: compares_objects(&raw),
             raw: Arc::new(raw),
             status_subresource: version.status_subresource,
             index: version.index,
@@ -58,4 +64,17 @@ impl Compiled {
     pub fn steps(&self) -> Vec<Step> {
         steps::schema(self.index)
     }
+}
+
+/// Whether the root of a schema can refuse an object because its status is missing.
+pub fn looks_at_status(schema: &Value) -> bool {
+    const OF_WHOLE: [&str; 6] = ["allOf", "anyOf", "minProperties", "not", "oneOf", "x-kubernetes-validations"];
+    let names = schema["required"].as_array();
+    names.into_iter().flatten().any(|name| name == "status")
+        || OF_WHOLE.iter().any(|keyword| schema.get(keyword).is_some_and(|value| !value.is_null()))
+}
+
+fn compares_objects(schema: &Value) -> bool {
+    let rules = schema["x-kubernetes-validations"].as_array();
+    rules.into_iter().flatten().any(|rule| rule["rule"].as_str().is_some_and(|rule| rule.contains("oldSelf")))
 }

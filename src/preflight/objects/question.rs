@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::compiled::looks_at_status;
 use super::unproven;
 use crate::crd::{Crd, Strategy, Version};
 
@@ -56,7 +57,7 @@ pub fn can_break(live: &Crd, desired: &Crd, prove: Prove<'_>) -> Questions {
         .iter()
         .map(|version| match live.version(&version.name) {
             None => Change::Open,
-            Some(before) if reads_more(version, before) => Change::Open,
+            Some(before) if reads_more(version, before) || drops_needed_status(version, before) => Change::Open,
             Some(before) if !prunes_anew && before.same_schema(version) => Change::None,
             // If unknown fields are kept, the content of objects is unknown. A list is needed anyway if the conversion
             // changes or the version is newly served.
@@ -115,7 +116,7 @@ enum Change {
 fn proven(live: &Crd, before: &Version, after: &Version, prove: Prove<'_>) -> Change {
     let schema = |version: &Version| version.schema().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let (Some(old), Some(new)) = (schema(before), schema(after)) else { return Change::Open };
-    if unproven::accepts_fewer_lists(&old, &new) || !prove(before, after) {
+    if unproven::accepts_fewer_lists(&old, &new) || unproven::pairs_less(&old, &new) || !prove(before, after) {
         return Change::Open;
     }
     let mut others = live.stored_versions().into_iter().filter(|name| **name != *before.name);
@@ -134,6 +135,13 @@ pub fn conversion(crd: &Crd, live: &Crd) -> Strategy {
 /// Whether the scale subresource of a version reads fields that that of `before` does not read.
 fn reads_more(version: &Version, before: &Version) -> bool {
     !version.scale_paths().beside(&before.scale_paths()).is_empty()
+}
+
+/// Whether a create newly drops the status and can be refused because of it.
+fn drops_needed_status(version: &Version, before: &Version) -> bool {
+    version.status_subresource
+        && !before.status_subresource
+        && version.schema_value().is_ok_and(|schema| looks_at_status(&schema))
 }
 
 #[cfg(test)]
@@ -199,6 +207,30 @@ mod tests {
         }
         let date = one(fields(json!({"a": {"type": "string", "format": "date"}})));
         assert_eq!(asked(&date, &one(large())), ask(["Fits v1"], []), "lists passed");
+        // Updates pair the items of a list by its keys, and tolerate what was invalid.
+        let list = |keys: Value| {
+            let mut list = json!({"type": "array", "items": {"type": "object"}, "x-kubernetes-list-map-keys": keys});
+            if !keys.is_null() {
+                list["x-kubernetes-list-type"] = "map".into();
+            }
+            one(fields(json!({"l": list})))
+        };
+        assert_eq!(asked(&list(json!(["a"])), &list(Value::Null)), ask(["Fits v1"], []));
+        assert_eq!(asked(&list(json!(["a", "b"])), &list(json!(["a"]))), ask(["Fits v1"], []));
+        assert_eq!(asked(&list(Value::Null), &list(json!(["a"]))), ask([], ["v1"]));
+        // A create drops the status, so a schema that requires it refuses every create.
+        let needs = |status: bool| {
+            let schema =
+                json!({"type": "object", "required": ["status"], "properties": {"status": {"type": "object"}}});
+            let mut version =
+                json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+            if status {
+                version["subresources"] = json!({"status": {}});
+            }
+            crd(&[], json!({"versions": [version]}))
+        };
+        assert_eq!(asked(&needs(false), &needs(true)), ask(["Fits v1"], []));
+        assert_eq!(asked(&needs(true), &needs(true)), ask([], []));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::compiled::Compiled;
 use super::place::{self, Place};
 use crate::resource::Step;
 use gantry_schema::FieldError;
-use gantry_schema::typed::{self, Duplicates, UnreadableKind};
+use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
 
 /// The refused writes, from most to fewest. In each case, creating such an object is refused too.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,8 +32,15 @@ pub enum Refusal {
 /// A field that no schema describes. It makes two objects differ without any other effect.
 const MARK: &str = "gantry.dev/differs";
 
-/// Which updates the server refuses of an object whose `new` form has `error`.
-pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Value, old: &Value) -> Refusal {
+/// Which updates the server refuses of an object whose `new` form has `error`. `today` is what server-side apply cannot
+/// parse of the object with the live CRD.
+pub fn refusal(
+    version: &Compiled,
+    error: &FieldError,
+    place: &Place,
+    (new, old): (&Value, &Value),
+    today: &[Unreadable],
+) -> Refusal {
     let remains = |old: &Value| {
         let found = version.schema.validate_all(new, Some(old)).errors;
         let is_it = |found: &FieldError| {
@@ -41,8 +48,7 @@ pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Valu
         };
         found.iter().any(is_it)
     };
-    let mut before = old.clone();
-    before["metadata"]["labels"][MARK] = json!("");
+    let mut before = labelled(old);
     if remains(&before) {
         return Refusal::AnyUpdate;
     }
@@ -55,7 +61,9 @@ pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Valu
         }
     }
     let found = typed::unreadable(&version.raw, new, Duplicates::Allowed);
-    if found.iter().any(|found| found.kind != UnreadableKind::Undeclared && place.steps.starts_with(&found.at)) {
+    let is_new = |found: &&Unreadable| !today.iter().any(|known| known.at == found.at && known.kind == found.kind);
+    let is_above = |found: &Unreadable| found.kind != UnreadableKind::Undeclared && place.steps.starts_with(&found.at);
+    if found.iter().filter(is_new).any(is_above) {
         return Refusal::AnyApply;
     }
     for depth in 1..place.steps.len() {
@@ -65,6 +73,13 @@ pub fn refusal(version: &Compiled, error: &FieldError, place: &Place, new: &Valu
         *value = other(value);
     }
     if remains(&before) { Refusal::Touched } else { Refusal::CreateOnly }
+}
+
+/// The object with another label.
+pub fn labelled(object: &Value) -> Value {
+    let mut labelled = object.clone();
+    labelled["metadata"]["labels"][MARK] = json!("");
+    labelled
 }
 
 /// Whether a field of the object itself holds all that its owner or its controller changes: `spec`, `status`, or the

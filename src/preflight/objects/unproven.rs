@@ -73,6 +73,27 @@ fn keeps_all(node: &Value) -> bool {
     node.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true))
 }
 
+/// Whether an update pairs the items of a list with fewer old items than before, because it is no longer a list of type
+/// map or has other keys. Then updates no longer tolerate what was already invalid in an item, which a proof about valid
+/// objects does not cover.
+pub fn pairs_less(before: &Value, after: &Value) -> bool {
+    if before == after {
+        return false;
+    }
+    let keys = |node: &Value| {
+        let is_map = node.get("x-kubernetes-list-type").is_some_and(|kind| kind == "map");
+        node.get("x-kubernetes-list-map-keys").filter(|_| is_map).cloned()
+    };
+    if keys(before).is_some_and(|keys_before| keys(after) != Some(keys_before)) {
+        return true;
+    }
+    let below = |keyword: &str| before.get(keyword).zip(after.get(keyword));
+    let fields = properties(before).into_iter().flatten();
+    let of_field = |(name, before)| Some((before, properties(after)?.get(name)?));
+    let mut pairs = fields.filter_map(of_field).chain(below("items")).chain(below("additionalProperties"));
+    pairs.any(|(before, after)| pairs_less(before, after))
+}
+
 /// Whether `before` accepts lists in place of a string somewhere, because of its format, and `after` does not. The
 /// server accepts a list for a string with a format that it enforces, whatever the type is. Nobody intends that, and
 /// proofs do not cover it.

@@ -25,7 +25,7 @@ use super::question::Ask;
 use super::ratchet::{self, Refusal};
 use crate::resource::Step;
 use crate::text;
-use gantry_schema::typed::{self, Duplicates, UnreadableKind};
+use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
 use gantry_schema::{Defaulted, FieldError, Outcome, Pruned, RefusedBy, Undecided};
 
 /// Validates the objects of one list.
@@ -106,6 +106,7 @@ impl Validator {
             return false;
         };
         !desired.has_set_of_structures
+            && !desired.drops_needed_status
             && desired.schema.is_settled(&item.value)
             && desired.schema.validate(&item.value, None).is_accepted()
     }
@@ -262,7 +263,8 @@ impl Validator {
         if version.has_set_of_structures {
             self.unapplied(item, version, &new, converted, effects);
         }
-        if outcome.is_accepted() {
+        let created = refused_when_created(version, &new, &outcome);
+        if outcome.is_accepted() && created.is_empty() {
             return;
         }
         let today = self.live_today(version).map(|live| {
@@ -270,14 +272,30 @@ impl Validator {
             let outcome = validate(live, &new, &old);
             Today { live, old, new, outcome }
         });
+        let unreadable = today.as_ref().map(Today::unreadable).unwrap_or_default();
         for error in &outcome.errors {
             let place = place::at(&error.at, &version.raw);
             let keyword = cause::of(error, &place, &version.raw);
-            let refusal = ratchet::refusal(version, error, &place, &new, &old);
+            let refusal = ratchet::refusal(version, error, &place, (&new, &old), &unreadable);
             if today.as_ref().is_some_and(|today| today.refuses_as_much(error, &keyword, &refusal)) {
                 continue;
             }
             effects.push(self.effect(Impact::Refused(refusal), version, &place, &error.path, keyword, &new));
+        }
+        for error in &created {
+            if today.as_ref().is_some_and(|today| today.refuses_to_create(error)) {
+                continue;
+            }
+            let place = place::at(&error.at, &version.raw);
+            let keyword = cause::of(error, &place, &version.raw);
+            effects.push(self.effect(
+                Impact::Refused(Refusal::CreateOnly),
+                version,
+                &place,
+                &error.path,
+                keyword,
+                &new,
+            ));
         }
         for Undecided { path, at, rule, reason } in &outcome.undecided {
             let known = |known: &Undecided| known.at == *at && known.rule == *rule;
@@ -452,6 +470,17 @@ struct Today<'v> {
 }
 
 impl Today<'_> {
+    /// What server-side apply cannot parse.
+    fn unreadable(&self) -> Vec<Unreadable> {
+        typed::unreadable(&self.live.raw, &self.new, Duplicates::Allowed)
+    }
+
+    /// Whether the object is not created today either, because its status is dropped.
+    fn refuses_to_create(&self, error: &FieldError) -> bool {
+        let known = refused_when_created(self.live, &self.new, &self.outcome);
+        known.iter().any(|known| known.at == error.at && known.kind == error.kind)
+    }
+
     /// Whether the object has the same error today, which refuses at least the same writes.
     fn refuses_as_much(&self, error: &FieldError, keyword: &Keyword, refusal: &Refusal) -> bool {
         self.outcome
@@ -463,15 +492,30 @@ impl Today<'_> {
                 let cause = cause::of(known, &place, &self.live.raw);
                 let same_words = is_rule(keyword) && cause.words == keyword.words;
                 let is_same = same_words || !is_rule(keyword) && cause.at.last() == keyword.at.last();
-                is_same && ratchet::refusal(self.live, known, &place, &self.new, &self.old) <= *refusal
+                is_same && ratchet::refusal(self.live, known, &place, (&self.new, &self.old), &[]) <= *refusal
             })
     }
 }
 
-/// The errors of the object when it is created, and, if transition rules exist, those that only an update has.
+/// The errors of the object when it is created again without its status, beside those that it has with it.
+fn refused_when_created(version: &Compiled, new: &Value, outcome: &Outcome) -> Vec<FieldError> {
+    if !version.drops_needed_status {
+        return Vec::new();
+    }
+    let mut created = new.clone();
+    if let Some(object) = created.as_object_mut() {
+        object.shift_remove("status");
+    }
+    let errors = version.schema.validate_all(&created, None).errors;
+    errors.into_iter().filter(|error| !outcome.errors.contains(error)).collect()
+}
+
+/// The errors of the object when it is created, and, if transition rules exist, those that only an update has: of
+/// nothing, or, if rules compare whole objects, of a label.
 fn validate(version: &Compiled, new: &Value, old: &Value) -> Outcome {
     let mut outcome = version.schema.validate_all(new, None);
-    if version.schema.looks_back() {
+    let labelled = version.compares_objects.then(|| ratchet::labelled(old));
+    for old in version.schema.looks_back().then_some(old).into_iter().chain(&labelled) {
         let update = version.schema.validate_all(new, Some(old));
         let more: Vec<FieldError> = update.errors.into_iter().filter(|error| !outcome.errors.contains(error)).collect();
         outcome.errors.extend(more);

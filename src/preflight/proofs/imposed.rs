@@ -16,10 +16,10 @@ use gantry_schema::{FieldError, RefusedBy, Schema, can_be_bound};
 pub fn impose(question: &Question<'_>, live: &mut Value, desired: &mut Value) -> bool {
     let [before, after] = question.scale;
     let both = before.common(after);
-    both.tighten(live);
+    before.tighten(live);
     both.tighten(desired);
     let added = after.beside(before);
-    let mut is_more = !both.is_empty() || !added.is_empty();
+    let mut is_more = !before.is_empty() || !added.is_empty();
     both_sides(live, desired, &mut is_more);
     added.require(desired);
     is_more

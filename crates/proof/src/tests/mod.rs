@@ -238,6 +238,46 @@ fn rules() {
     ]);
 }
 
+#[test]
+fn rules_about_names_are_never_proven() {
+    let plain = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+    for rule in [
+        "size(self.metadata.name) <= 8",
+        "self.metadata.name.startsWith('x')",
+        "!has(self.metadata.generateName)",
+        "has(self.metadata.name) ? size(self.metadata.name) < 5 : true",
+    ] {
+        let mut ruled = plain.clone();
+        ruled["x-kubernetes-validations"] = json!([{"rule": rule}]);
+        let proof = proof_of(&plain, &ruled);
+        assert_eq!(proof.verdict, Undecided, "{rule}: {proof:#?}");
+    }
+    let mut ruled = plain.clone();
+    ruled["x-kubernetes-validations"] = json!([{"rule": "self.metadata.name == 'default'"}]);
+    assert_eq!(proof_of(&plain, &ruled).verdict, Narrowing);
+}
+
+/// A create drops the status, and with it the default, before it validates.
+#[test]
+fn the_default_of_a_status_does_not_make_it_present() {
+    let status = json!({"type": "object", "properties": {"b": {"type": "string"}}, "default": {"b": "d"}});
+    let plain = json!({"type": "object", "properties": {"spec": {"type": "object"}, "status": status}});
+    let with = |keyword: &str, value: Value| {
+        let mut schema = plain.clone();
+        schema[keyword] = value;
+        schema
+    };
+    for desired in
+        [with("required", json!(["status"])), with("x-kubernetes-validations", json!([{"rule": "has(self.status)"}]))]
+    {
+        for (status_subresource, expected) in [(true, Narrowing), (false, Equal)] {
+            let of = |schema| Version { status_subresource, ..version(schema) };
+            let proof = prove(&of(&plain), &of(&desired), Limits::default());
+            assert_eq!(proof.verdict, expected, "{desired}: {proof:#?}");
+        }
+    }
+}
+
 /// The server cannot convert some strings whose format it accepts: a rule that looks at one ends in an error.
 #[test]
 fn a_rule_cannot_read_every_text_that_its_format_accepts() {

@@ -72,6 +72,8 @@ impl<'a> FootprintReader<'a, '_> {
     fn field(&mut self, place: Place<'a>, name: &str) -> Option<Place<'a>> {
         let is_resource = place.path.is_empty() && self.is_root || kw::embedded(place.schema);
         if place.path.is_empty() && self.is_root && name == "metadata" {
+            // Rules are run on objects of one name only.
+            self.gap("the name of the object");
             return Some(Place {
                 path: vec![Key::Field(name.to_owned())],
                 schema: metadata(),
