@@ -104,6 +104,7 @@ fn controllers_of_replicas_and_volumes_are_awaited() {
     }
     stage.write(&[&controller, &volume]);
     let running = stage.deploy(&["-o", "json"]).spawn();
+    eventually("the deploy to start", || (stage.last()["outcome"] == "started").then_some(()));
     status(&controller, of_controller(1));
     status(&volume, json!({"phase": "Available"}));
     let inspect = ["inspect", "-a", "shop", "-n", stage.namespace(), "-o", "json"];
