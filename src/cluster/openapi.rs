@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::Gvk;
 use crate::resource::Resource;
 
-const DEFINITIONS: &str = "/components/schemas";
-
 /// The document of one version of an API group.
 #[derive(Debug)]
 pub struct OpenApi {
-    document: Value,
+    /// `components.schemas`
+    definitions: Value,
     /// The names of the definitions of kinds.
     kinds: BTreeMap<Gvk, String>,
 }
@@ -29,24 +29,31 @@ pub struct Described<'s> {
 
 impl OpenApi {
     pub fn parse(text: &str) -> Option<Self> {
-        let document: Value = serde_json::from_str(text).ok()?;
-        let definitions = document.pointer(DEFINITIONS)?.as_object()?;
+        /// Most of a document are its paths, which are skipped.
+        #[derive(Deserialize)]
+        struct Document {
+            components: Components,
+        }
+        #[derive(Deserialize)]
+        struct Components {
+            schemas: Value,
+        }
+        let definitions = serde_json::from_str::<Document>(text).ok()?.components.schemas;
         let mut kinds = BTreeMap::new();
-        for (name, schema) in definitions {
+        for (name, schema) in definitions.as_object()? {
             for kind in schema["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
                 let text = |key: &str| kind[key].as_str().unwrap_or_default().to_owned();
                 kinds.insert(Gvk { group: text("group"), version: text("version"), kind: text("kind") }, name.clone());
             }
         }
-        Some(OpenApi { document, kinds })
+        Some(OpenApi { definitions, kinds })
     }
 
     /// `None` if the document does not describe the kind.
     pub fn of_kind(&self, resource: &Resource) -> Option<Described<'_>> {
         let Resource { group, version, kind, .. } = resource.clone();
-        let definitions = self.document.pointer(DEFINITIONS)?;
-        let schema = definitions.get(self.kinds.get(&Gvk { group, version, kind })?)?;
-        Some(Described { schema, definitions })
+        let schema = self.definitions.get(self.kinds.get(&Gvk { group, version, kind })?)?;
+        Some(Described { schema, definitions: &self.definitions })
     }
 }
 
