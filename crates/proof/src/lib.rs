@@ -24,6 +24,7 @@ mod numbers;
 mod product;
 mod rules;
 mod solve;
+mod status;
 pub mod strings;
 #[cfg(test)]
 mod tests;
@@ -232,7 +233,7 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
         target: Side::new(live, live_schema),
         repairs: Repairs::new(&patterns),
     };
-    let created = without_status_default(live, desired);
+    let created = status::without_default(live, desired);
     let (live, desired) = match &created {
         Some([old, new]) => (&Version { schema: old, ..*live }, &Version { schema: new, ..*desired }),
         None => (live, desired),
@@ -241,7 +242,7 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     let forward_steps = limits.steps / 3 * 2;
     let solver = Solver::new(forward_steps, &patterns);
     let mut walked = product::walk(&solver, live.schema, desired.schema);
-    add_status_obligation(&solver, live, desired, &mut walked);
+    status::add_obligation(&solver, live, desired, &mut walked);
     product::add_cost_obligation(&solver, live.schema, desired.schema, &mut walked);
     let mut nodes = Nodes::default();
     let mut unwalked = nodes.add_forward(&forward, &solver, walked);
@@ -253,36 +254,11 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     let spent = forward_steps - solver.left();
     let solver = Solver::new(limits.steps - spent, &patterns);
     let mut walked = product::walk_except(&solver, desired.schema, live.schema, &nodes.summed_up);
-    add_status_obligation(&solver, desired, live, &mut walked);
+    status::add_obligation(&solver, desired, live, &mut walked);
     product::add_cost_obligation(&solver, desired.schema, live.schema, &mut walked);
     nodes.add_backward(&backward, &solver, walked);
     nodes.steps = limits.steps - solver.left();
     nodes.finish()
-}
-
-/// The schemas without the default of the status, if it is the same in both and the status is a subresource: a create
-/// drops the default with the status, and validates the object without it.
-fn without_status_default(live: &Version, desired: &Version) -> Option<[Value; 2]> {
-    const DEFAULT: &str = "/properties/status/default";
-    let [before, after] = [live, desired].map(|version| version.schema.pointer(DEFAULT));
-    if !(live.status_subresource && desired.status_subresource && before.is_some() && before == after) {
-        return None;
-    }
-    let without = |version: &Version| {
-        let mut schema = version.schema.clone();
-        if let Some(status) = schema.pointer_mut("/properties/status").and_then(Value::as_object_mut) {
-            status.shift_remove("default");
-        }
-        schema
-    };
-    Some([live, desired].map(without))
-}
-
-/// Adds the obligation for a status that any write could set and that only its subresource can set now.
-fn add_status_obligation<'s>(solver: &Solver<'s>, source: &Version<'s>, target: &Version<'s>, walked: &mut Walked<'s>) {
-    if !source.status_subresource && target.status_subresource {
-        walked.obligations.extend(product::status_obligation(solver, source.schema, target.schema));
-    }
 }
 
 /// What was found out about one node.

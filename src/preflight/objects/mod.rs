@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! question ─► pass ─► survey (list, validate on all cores) ─► group, tally
-//!             which lists       object ─► validator ─► ratchet
+//!             which lists       object ─► validator ─► today, ratchet
 //! ```
 //!
 //! [`gantry_schema`] validates each object against the desired CRD as the API server would. Existing problems are left
@@ -24,6 +24,7 @@ pub mod question;
 pub mod ratchet;
 pub mod survey;
 pub mod tally;
+mod today;
 mod unproven;
 pub mod validator;
 
