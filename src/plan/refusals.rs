@@ -18,8 +18,8 @@ use crate::cluster::kube::KubeTarget;
 use crate::cluster::{self, Described, DryRunError, Refuser, Target, Wanted, immutable_help};
 use crate::manifest::Spans;
 use crate::parallel::in_parallel;
-use crate::problem::Problem;
-use crate::resource::{Live, ObjectRef, RawObject, Resource};
+use crate::problem::{Problem, did_you_mean};
+use crate::resource::{Live, ObjectRef, RawObject, Resource, Step};
 use crate::text;
 use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
 
@@ -72,9 +72,15 @@ async fn unreadable(plan: &Plan, target: &Target, reported: Reported) -> Vec<Pro
             // The server's text can quote a value, which may be secret.
             let message =
                 format!("{}: the API server would refuse it: {}: {}", change.desired.object, found.path, found.words());
-            let help = match found.kind {
-                UnreadableKind::Undeclared => "this server does not know the field: correct its name, or remove it",
-                _ => "fix the manifest here",
+            let help = match (found.kind, published.schema(&change.resource), found.at.last()) {
+                (UnreadableKind::Undeclared, Some(Described { schema, definitions }), Some(Step::Key(name))) => {
+                    let known = typed::declared_beside(schema, definitions, &found.at);
+                    match did_you_mean(name, known) {
+                        Some(near) => format!("did you mean {near:?}?"),
+                        None => "this server does not know the field: correct its name, or remove it".to_owned(),
+                    }
+                }
+                _ => "fix the manifest here".to_owned(),
             };
             let at = Spans::of(&change.desired.origin).locate(&found.steps()).location;
             Problem::new(text::cut_quote(&message).into_owned()).at(at).help(help)

@@ -178,6 +178,9 @@ fn a_value_that_cannot_be_parsed_ends_both() {
         // Without the check that reports it in CRDs.
         let run = alike(&bed, &objects, &["--preflight", "APIAvailability"], 3);
         run.stdout_contains(&format!("the API server would refuse it: {message}"));
+        if message.starts_with(".spec.prts") {
+            run.stdout_contains("did you mean \"ports\"?");
+        }
         if objects[1]["kind"] == "CustomResourceDefinition" {
             let run = alike(&bed, &objects, &["--preflight", "CRDUpgradeSafety"], 3);
             run.stdout_contains(&format!("the API server cannot parse this CRD: {message}"));

@@ -89,6 +89,18 @@ pub fn unreadable_by(schema: &Value, definitions: &Value, object: &Value, duplic
     Walk::of(schema, Some(definitions), object, duplicates, inherited)
 }
 
+/// The fields that the schema declares beside the one at `at`, which it does not declare: see [`unreadable_by`].
+pub fn declared_beside<'s>(schema: &'s Value, definitions: &'s Value, at: &[Step]) -> Vec<&'s str> {
+    let Some((_, above)) = at.split_last() else { return Vec::new() };
+    let below = |schema: &'s Value, step: &Step| match step {
+        Step::Index(_) => &schema["items"],
+        Step::Key(name) => schema["properties"].get(name).unwrap_or(&schema["additionalProperties"]),
+    };
+    let start = resolve(Some(definitions), schema);
+    let map = above.iter().fold(start, |schema, step| resolve(Some(definitions), below(schema, step)));
+    map["properties"].as_object().into_iter().flat_map(|fields| fields.keys().map(String::as_str)).collect()
+}
+
 /// The values of a CustomResourceDefinition (`apiextensions.k8s.io/v1`) in a manifest that cannot be parsed, in the order
 /// of the manifest. The fields are those of the newest API server that is known here.
 pub fn unreadable_crd(crd: &Value) -> Vec<Unreadable> {
@@ -155,21 +167,8 @@ impl<'o> Walk<'o> {
         walk.found
     }
 
-    /// Follows `$ref`s to a schema. The result allows every value if the schema does, or if it is missing.
-    fn resolve(&self, mut schema: &'o Value) -> &'o Value {
-        let Some(definitions) = self.definitions else { return schema };
-        for _ in 0..MOST_REFERENCES {
-            // OpenAPI v3 allows no other keyword beside `$ref`, such as a default.
-            let wrapped = schema["allOf"].as_array().filter(|all| all.len() == 1).map(|all| &all[0]["$ref"]);
-            let Some(reference) = schema["$ref"].as_str().or(wrapped.and_then(Value::as_str)) else { return schema };
-            let name = reference.rsplit('/').next().unwrap_or_default();
-            schema = if tables::ANY_SCALAR.contains(&name) { &Value::Null } else { &definitions[name] };
-        }
-        &Value::Null
-    }
-
     fn value(&mut self, schema: &'o Value, value: &'o Value, inherited: Inherited) {
-        let schema = self.resolve(schema);
+        let schema = resolve(self.definitions, schema);
         let flag = |name: &str| schema.get(name) == Some(&Value::Bool(true));
         let inherited = Inherited {
             is_resource: inherited.is_resource || flag("x-kubernetes-embedded-resource"),
@@ -244,7 +243,7 @@ impl<'o> Walk<'o> {
         let mut seen = HashSet::new();
         for (index, item) in items.iter().enumerate() {
             let element = match list_type {
-                Some("map") => keys_of(schema, self.resolve(&schema["items"]), item).map(Element::Keys),
+                Some("map") => keys_of(schema, resolve(self.definitions, &schema["items"]), item).map(Element::Keys),
                 Some("set") => match item {
                     Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
                     Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
@@ -278,6 +277,19 @@ impl<'o> Walk<'o> {
         let at = self.place.iter().map(|(_, step)| step.clone()).collect();
         self.found.push(Unreadable { at, element, kind, path, message });
     }
+}
+
+/// Follows `$ref`s to a schema. The result allows every value if the schema does, or if it is missing.
+fn resolve<'s>(definitions: Option<&'s Value>, mut schema: &'s Value) -> &'s Value {
+    let Some(definitions) = definitions else { return schema };
+    for _ in 0..MOST_REFERENCES {
+        // OpenAPI v3 allows no other keyword beside `$ref`, such as a default.
+        let wrapped = schema["allOf"].as_array().filter(|all| all.len() == 1).map(|all| &all[0]["$ref"]);
+        let Some(reference) = schema["$ref"].as_str().or(wrapped.and_then(Value::as_str)) else { return schema };
+        let name = reference.rsplit('/').next().unwrap_or_default();
+        schema = if tables::ANY_SCALAR.contains(&name) { &Value::Null } else { &definitions[name] };
+    }
+    &Value::Null
 }
 
 /// The keys of an item, sorted by name, with defaults for the missing ones.
@@ -416,6 +428,9 @@ mod tests {
             "free": {"x": {}}, "loop": {"x": 1}}"#;
         assert_eq!(parsed(json(fine)), [""; 0]);
         assert_eq!(parsed(json(r#"{"prts": []}"#)), [".spec.prts: field not declared in schema"]);
+        let beside = |at: &[Step]| declared_beside(&definitions["Kind"], &definitions, at);
+        assert_eq!(beside(&["spec".into(), "ports".into(), 0.into(), "prt".into()]), ["port", "protocol"]);
+        assert_eq!(beside(&["spec".into(), "free".into(), "x".into()]), [""; 0]);
         assert_eq!(
             parsed(json(r#"{"ports": [{"port": "1"}, {"port": 1}, {"port": 1, "protocol": "TCP"}], "free": []}"#)),
             [
