@@ -99,6 +99,15 @@ pub struct Error {
     pub message: String,
 }
 
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Error { line, column, message } = self;
+        write!(f, "{line}:{column}: {message}")
+    }
+}
+
+impl std::error::Error for Error {}
+
 /// A key that occurs twice in a mapping. As in kubectl, the last value wins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicate {
