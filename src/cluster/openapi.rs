@@ -1,5 +1,5 @@
-//! OpenAPI v3 documents of the server, which describe the built-in kinds. One describes one version of an API group, and
-//! is read at most once in a run.
+//! OpenAPI v3 documents of the server, which describe kinds. One describes one version of an API group, and is read at
+//! most once in a run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -61,19 +61,14 @@ async fn unreadable(plan: &Plan, target: &Target, reported: Reported) -> Vec<Pro
     let written: Vec<&Change> = plan.changes.iter().filter(is_asked).collect();
     let published = Published::of(written.iter().copied(), target).await;
     let found = in_parallel(&written, |change| {
-        let desired = change.desired.raw.value();
-        let unreadable = match published.schema(&change.resource) {
-            Some(Described { schema, definitions }) => {
-                typed::unreadable_by(schema, definitions, &desired, Duplicates::Refused)
-            }
-            None => Vec::new(),
-        };
+        let Some(Described { schema, definitions }) = published.schema(&change.resource) else { return Vec::new() };
+        let unreadable = typed::unreadable_by(schema, definitions, &change.desired.raw.value(), Duplicates::Refused);
         let problem = |found: Unreadable| {
             // The server's text can quote a value, which may be secret.
             let message =
                 format!("{}: the API server would refuse it: {}: {}", change.desired.object, found.path, found.words());
-            let help = match (found.kind, published.schema(&change.resource), found.at.last()) {
-                (UnreadableKind::Undeclared, Some(Described { schema, definitions }), Some(Step::Key(name))) => {
+            let help = match (found.kind, found.at.last()) {
+                (UnreadableKind::Undeclared, Some(Step::Key(name))) => {
                     let known = typed::declared_beside(schema, definitions, &found.at);
                     match did_you_mean(name, known) {
                         Some(near) => format!("did you mean {near:?}?"),

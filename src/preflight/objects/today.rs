@@ -25,10 +25,9 @@ impl Today<'_> {
         typed::unreadable(&self.live.raw, &self.new, Duplicates::Allowed)
     }
 
-    /// Whether the object is not created today either, because its status is dropped.
-    pub fn refuses_to_create(&self, error: &FieldError) -> bool {
-        let known = refused_when_created(self.live, &self.new, &self.outcome);
-        known.iter().any(|known| known.at == error.at && known.kind == error.kind)
+    /// Why the object cannot be created again today: see [`refused_when_created`].
+    pub fn refused_when_created(&self) -> Vec<FieldError> {
+        refused_when_created(self.live, &self.new, &self.outcome)
     }
 
     /// Whether the object has the same error today, which refuses at least the same writes.
