@@ -110,4 +110,72 @@ mod tests {
             assert_eq!(kubeconfig.file, Some("z".into()));
         }
     }
+
+    /// The Markdown files of the repository's documentation.
+    fn pages(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+            if entry.is_dir() {
+                pages(&entry, found);
+            } else if entry.extension().is_some_and(|extension| extension == "md") {
+                found.push(entry);
+            }
+        }
+    }
+
+    /// The gantry commands in the `sh` and `console` blocks of a page, as words. A comment, and what follows a pipe, a
+    /// redirection or `&&`, belongs to the shell.
+    fn commands(page: &str) -> Vec<(usize, Vec<String>)> {
+        let mut found = Vec::new();
+        let mut block = None;
+        let mut unfinished = String::new();
+        for (at, line) in page.lines().enumerate() {
+            if let Some(language) = line.trim_start().strip_prefix("```") {
+                block = block.is_none().then(|| language.to_owned());
+                continue;
+            }
+            if !matches!(block.as_deref(), Some("sh" | "console" | "")) {
+                continue;
+            }
+            let line = line.trim_start();
+            if unfinished.is_empty() && !line.trim_start_matches("$ ").starts_with("gantry ") {
+                continue;
+            }
+            unfinished.push_str(line.trim_start_matches("$ "));
+            if unfinished.ends_with('\\') {
+                unfinished.pop();
+                continue;
+            }
+            let words = shlex::split(&std::mem::take(&mut unfinished)).expect("quotes that are closed");
+            let ends = |word: &String| word.starts_with(['|', '>', ';', '&', '#']) || word.starts_with("2>");
+            let end = words.iter().position(ends).unwrap_or(words.len());
+            found.push((at + 1, words[..end].to_vec()));
+        }
+        found
+    }
+
+    #[test]
+    fn every_command_in_the_documentation_is_accepted() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut files = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
+        pages(&root.join("docs"), &mut files);
+        pages(&root.join("config-examples"), &mut files);
+        let mut checked = 0;
+        let mut wrong = Vec::new();
+        for file in files {
+            let page = std::fs::read_to_string(&file).expect("a page");
+            for (line, words) in commands(&page) {
+                checked += 1;
+                if let Err(error) = Cli::try_parse_from(&words)
+                    && !matches!(
+                        error.kind(),
+                        clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion
+                    )
+                {
+                    wrong.push(format!("{}:{line}: {}\n{error}", file.display(), words.join(" ")));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(checked > 40, "{checked} commands");
+    }
 }
