@@ -29,6 +29,36 @@ pub struct Mask {
     lengths: BTreeSet<usize>,
     /// The letters and digits of each text, and the minimum length of a piece.
     pieces: BTreeMap<Vec<u8>, usize>,
+    sequences: Sequences,
+}
+
+/// The sequences of [`SHORTEST_PIECE`] letters and digits of the pieces that are searched. Most sequences of a message
+/// are not among them, and this costs less than looking them up.
+#[derive(Debug, Default)]
+struct Sequences {
+    /// One bit for each hash; empty until the first sequence is added.
+    hashes: Vec<u64>,
+}
+
+impl Sequences {
+    const BITS: u32 = 18;
+
+    fn add(&mut self, sequence: &[u8]) {
+        self.hashes.resize(1 << (Self::BITS - 6), 0);
+        let hash = Self::hash(sequence);
+        self.hashes[hash >> 6] |= 1 << (hash & 63);
+    }
+
+    /// May be true for a sequence that was not added.
+    fn may_contain(&self, sequence: &[u8]) -> bool {
+        let hash = Self::hash(sequence);
+        self.hashes.get(hash >> 6).is_some_and(|hashes| hashes & (1 << (hash & 63)) != 0)
+    }
+
+    fn hash(sequence: &[u8]) -> usize {
+        let first = sequence.first_chunk().map_or(0, |first| u64::from_le_bytes(*first));
+        (first.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - Self::BITS)) as usize
+    }
 }
 
 impl Mask {
@@ -62,6 +92,9 @@ impl Mask {
             let scheme = text.windows(3).position(|three| three == b"://");
             let scheme = scheme.map_or(0, |end| text[..end].iter().filter(|byte| is_kept(byte)).count());
             let least = if scheme < SHORTEST_PIECE { SHORTEST_PIECE.max(scheme + 4) } else { SHORTEST_PIECE };
+            let searched = if piece.len() <= LONGEST { &piece[..] } else { &piece[..SHORTEST_PIECE] };
+            searched.windows(SHORTEST_PIECE).for_each(|sequence| self.sequences.add(sequence));
+            self.sequences.add(&piece[piece.len() - SHORTEST_PIECE..]);
             self.pieces.insert(piece, least);
         }
     }
@@ -105,11 +138,13 @@ impl Mask {
         }
         let kept = reading.kept();
         let mut found = vec![false; kept.bytes.len()];
-        // The positions of all sequences of letters and digits of this length.
+        // The positions of all sequences of letters and digits of this length that may be in a piece.
         let index = |length: usize| {
             let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
             for (at, part) in kept.bytes.windows(length).enumerate() {
-                places.entry(part).or_default().push(at);
+                if self.sequences.may_contain(part) {
+                    places.entry(part).or_default().push(at);
+                }
             }
             places
         };
@@ -195,11 +230,9 @@ impl Reading {
 
     /// Only the letters and digits.
     fn kept(&self) -> Self {
-        let mut kept = Self::empty();
-        for (byte, place) in self.bytes.iter().zip(&self.places).filter(|(byte, _)| is_kept(byte)) {
-            kept.push(&[*byte], *place);
-        }
-        kept
+        let kept = self.bytes.iter().copied().zip(self.places.iter().copied()).filter(|(byte, _)| is_kept(byte));
+        let (bytes, places) = kept.unzip();
+        Reading { bytes, places }
     }
 
     /// The message with each encoded character decoded once.
@@ -208,8 +241,16 @@ impl Reading {
         let mut at = 0;
         while at < self.bytes.len() {
             let rest = &self.bytes[at..];
-            let (bytes, length) = decode(rest).unwrap_or_else(|| (vec![rest[0]], 1));
-            decoded.push(&bytes, (self.places[at].0, self.places[at + length - 1].1));
+            let length = match decode(rest) {
+                Some((bytes, length)) => {
+                    decoded.push(&bytes, (self.places[at].0, self.places[at + length - 1].1));
+                    length
+                }
+                None => {
+                    decoded.push(&rest[..1], self.places[at]);
+                    1
+                }
+            };
             at += length;
         }
         decoded
