@@ -147,23 +147,36 @@ fn pair(text: &str) -> Option<char> {
 
 /// Whether JSON nests deeper than any object that a server accepts. Its parsers recurse once per level.
 pub fn is_too_deep(json: &str) -> bool {
-    let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
-    for byte in json.bytes() {
+    let json = json.as_bytes();
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(byte) = json.get(at) {
+        at += 1;
         match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            b'{' | b'[' if !is_text => {
+            b'"' => at += text_length(&json[at..]),
+            b'{' | b'[' => {
                 depth += 1;
                 if depth > MAX_DEPTH {
                     return true;
                 }
             }
-            b'}' | b']' if !is_text => depth = depth.saturating_sub(1),
+            b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
     false
+}
+
+/// The length of the rest of a JSON string, with its closing quote.
+fn text_length(rest: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(found) = rest.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found + 1;
+        match rest[at - 1] {
+            b'"' => return at,
+            _ => at += 1,
+        }
+    }
+    rest.len()
 }
 
 /// Whether every part of a text is valid. serde_json does not check numbers and escapes in a value that it keeps as
@@ -249,6 +262,25 @@ pub fn push_member(object: &mut String, key: &str, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_brackets_outside_of_strings_nest() {
+        let nested = |depth: usize| "[".repeat(depth);
+        assert!(!is_too_deep(&nested(MAX_DEPTH)));
+        assert!(is_too_deep(&nested(MAX_DEPTH + 1)));
+        assert!(is_too_deep(&"{\"a\":".repeat(MAX_DEPTH + 1)));
+        assert!(!is_too_deep(&"[]".repeat(MAX_DEPTH + 1)));
+        let texts = [r#""a""#, r#""\\""#, r#""\"""#, r#""\\\"""#, r#""ä\u0022""#];
+        for text in texts {
+            assert!(is_too_deep(&format!("[{text},{}", nested(MAX_DEPTH))), "{text}");
+            let within = format!("{}{}\"", &text[..text.len() - 1], nested(MAX_DEPTH + 1));
+            assert!(!is_too_deep(&within), "{within}");
+        }
+        // What ends in a string or after a backslash ends there.
+        for text in ["\"", "\"a", "\"\\", ""] {
+            assert!(!is_too_deep(text), "{text:?}");
+        }
+    }
 
     #[test]
     fn a_list_item_becomes_a_whole_object() {
