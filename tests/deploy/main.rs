@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod addresses;
 mod apply;
 mod apply_conflicts;
 mod apps;
@@ -30,7 +31,6 @@ mod kube_list;
 mod kube_target;
 mod list_order;
 mod live_catalogs;
-mod load_balancer;
 mod logs;
 mod manifests_config;
 mod operators;

@@ -1,4 +1,6 @@
-//! Services of type LoadBalancer: what waits for their address, and what does not. The tests act as the controller.
+//! Addresses of load balancers: what waits for them, and what does not. The tests act as the controller.
+//!
+//! Tests start in the order of their names, and one of these lasts a minute: it must not be among the last.
 
 use crate::support::{control_plane, eventually};
 use crate::waiting::{Stage, available, status};
