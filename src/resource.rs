@@ -29,6 +29,14 @@ pub struct ObjectRef {
     pub name: String,
 }
 
+/// Whether this is a valid name of a namespace or Service: a DNS label
+/// (<https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names>).
+pub fn is_dns_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let within = (1..=63).contains(&text.len()) && text.bytes().all(inner);
+    within && !text.starts_with('-') && !text.ends_with('-')
+}
+
 impl ObjectRef {
     /// The API group; empty for the core group.
     pub fn group(&self) -> &str {

@@ -4,7 +4,7 @@
 
 use http::Uri;
 
-use crate::resource::Resource;
+use crate::resource::{Resource, is_dns_label};
 
 /// A URL of a Service: `https://catalogd-service.olmv1-system.svc/catalogs/operatorhubio/api/v1/all`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl ServiceUrl {
             let part = part.to_ascii_lowercase().replace("%2e", ".");
             part == "." || part == ".." || part.contains("%2f") || part.contains("%5c")
         });
-        let is_named = [name, namespace].iter().all(|label| is_label(label));
+        let is_named = [name, namespace].iter().all(|label| is_dns_label(label));
         (is_named && !climbs).then(|| ServiceUrl {
             is_https,
             namespace: namespace.to_owned(),
@@ -76,12 +76,6 @@ impl ServiceUrl {
         let ServiceUrl { namespace, path, .. } = self;
         format!("/api/v1/namespaces/{namespace}/services/{}/proxy{path}", self.resource_name())
     }
-}
-
-/// Whether this is a valid name of a Service or namespace: a DNS label.
-fn is_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !text.is_empty() && text.len() <= 63 && text.bytes().all(inner)
 }
 
 #[cfg(test)]

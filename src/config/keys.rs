@@ -10,6 +10,7 @@ use crate::app;
 use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
 use crate::problem::not_one_of;
 use crate::render::Render;
+use crate::resource::is_dns_label;
 
 use super::catalogs::CATALOGS;
 use super::duration;
@@ -336,18 +337,13 @@ pub(super) const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
 /// Checks that `text` is a valid name for a namespace. The error says why it is not.
 pub(super) fn namespace(text: &str) -> Result<(), String> {
-    if is_dns_label(text) && !text.is_empty() {
+    if is_dns_label(text) {
         return Ok(());
     }
     Err(format!(
         "{text:?} is not a namespace: at most 63 lower case letters, digits and -, starting and ending with a letter \
          or digit"
     ))
-}
-
-fn is_dns_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    text.len() <= 63 && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 /// The text form of a target; `None` if its path is not UTF-8.

@@ -268,11 +268,19 @@ pub fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, Problem> {
     })
 }
 
-/// Decodes the content of a file and removes the byte order mark that some editors add.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Decodes the content of a file and removes the byte order marks that some editors add.
 fn text(bytes: Vec<u8>) -> Result<String, NotText> {
-    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+    // The mark of little-endian UTF-32 begins with that of UTF-16.
+    let wide = match bytes.as_slice() {
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => Some("UTF-32"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
+        _ => None,
+    };
+    if let Some(encoding) = wide {
         let help = "save it as UTF-8 (Windows PowerShell's > writes UTF-16)";
-        return Err(NotText { line: 1, column: 1, message: "the file is UTF-16, not UTF-8".into(), help });
+        return Err(NotText { line: 1, column: 1, message: format!("the file is {encoding}, not UTF-8"), help });
     }
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -285,10 +293,22 @@ fn text(bytes: Vec<u8>) -> Result<String, NotText> {
             help: "save it as UTF-8; binary data of a Secret belongs in `data` as base64",
         }
     })?;
-    if text.starts_with('\u{feff}') {
-        text.drain(..'\u{feff}'.len_utf8());
+    if text.contains(BYTE_ORDER_MARK) {
+        remove_byte_order_marks(&mut text);
     }
     Ok(text)
+}
+
+/// Removes the byte order mark at the start of the text and of each document: files can be joined with `---` between
+/// them.
+fn remove_byte_order_marks(text: &mut String) {
+    let mut starts = true;
+    let lines = text.split_inclusive('\n').map(|line| {
+        let line = if starts { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line) } else { line };
+        starts = line.trim_end() == "---";
+        line
+    });
+    *text = lines.collect();
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problem {
@@ -342,10 +362,13 @@ mod tests {
     #[test]
     fn text_is_utf8_and_nothing_else() {
         assert_eq!(text(b"\xef\xbb\xbfa: 1".to_vec()).unwrap(), "a: 1");
+        let joined = "\u{feff}a: \u{feff}1\n---\r\n\u{feff}b: 1\n\u{feff}c: 1\n";
+        assert_eq!(text(joined.into()).unwrap(), "a: \u{feff}1\n---\r\nb: 1\n\u{feff}c: 1\n");
         let latin = text(b"a: 1\nb: \xe9t\xe9\n".to_vec()).unwrap_err();
         assert_eq!((latin.line, latin.column), (2, 4));
         assert!(latin.message.contains("byte 8 is 0xE9"), "{}", latin.message);
         assert!(text(b"\xff\xfea\0".to_vec()).unwrap_err().message.contains("UTF-16"));
+        assert!(text(b"\xff\xfe\0\0a\0\0\0".to_vec()).unwrap_err().message.contains("UTF-32"));
         assert!(text(b"cut \xc3".to_vec()).is_err());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::documents::{self, Piece};
 use super::files::{self, Gathered};
 use super::objects::{self, Reading};
-use super::{Loaded, MAX_SOURCE_BYTES, Manifest, Origin, Source, foresight, shown, twice};
+use super::{Loaded, MAX_SOURCE_BYTES, Manifest, Origin, Source, foresight, shown};
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Location, Problem};
 
@@ -145,8 +145,8 @@ impl Input {
     pub fn read(mut self) -> Result<Loaded, Unreadable> {
         let arguments = std::mem::take(&mut self.arguments);
         let empty = std::mem::take(&mut self.gathered.empty);
-        let (loaded, mut problems) = self.read_all();
-        problems.extend(twice(loaded.all()));
+        let (mut loaded, mut problems) = self.read_all();
+        problems.extend(loaded.unite());
         let is_empty = problems.is_empty() && loaded.is_empty();
         problems.extend(empty);
         if problems.is_empty() && is_empty {

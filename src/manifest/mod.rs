@@ -16,8 +16,8 @@ mod spans;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ use memchr::memmem;
 
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
+use crate::text::count;
 
 pub use bundles::{ANNOTATIONS, Bundle, MANIFESTS, says_bundle};
 pub use files::{MAX_SOURCE_BYTES, is_manifest_file, text_of as text};
@@ -69,6 +70,11 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Whether this is the same object at the same version with the same content.
+    pub fn is_repetition_of(&self, other: &Manifest) -> bool {
+        self.object == other.object && self.raw.value() == other.raw.value()
+    }
+
     /// Whether one of these words may be in the object, as a key or in a value. This is fast: it builds no JSON and no
     /// tree. The words must consist of plain letters, digits, dots and dashes.
     pub fn may_contain(&self, words: &[&str]) -> bool {
@@ -108,6 +114,46 @@ impl Loaded {
         self.manifests.iter().chain(self.bundles.iter().flat_map(|bundle| &bundle.manifests))
     }
 
+    /// Keeps one of several equal manifests of an object, with a notice: kubectl and kapp accept such repetitions, which
+    /// are common where one file of a release contains another. Returns a problem for each object that occurs more than
+    /// once, at any version, with different content.
+    fn unite(&mut self) -> Vec<Problem> {
+        let mut first = BTreeMap::new();
+        let mut repeated = BTreeSet::new();
+        let (mut notice, mut problems) = (None, Vec::new());
+        for (number, manifest) in self.all().enumerate() {
+            let known: &Manifest = match first.entry(manifest.object.identity()) {
+                Entry::Vacant(entry) => {
+                    entry.insert(manifest);
+                    continue;
+                }
+                Entry::Occupied(entry) => entry.into_mut(),
+            };
+            let object = shown(&manifest.object.to_string());
+            let (here, there) = (Spans::of(&manifest.origin).locate(&[]).location, known.origin.location());
+            if manifest.bundle.is_none() && manifest.is_repetition_of(known) {
+                notice.get_or_insert((object, here, there));
+                repeated.insert(number);
+            } else {
+                let help = format!("remove one of them; the first is at {there}");
+                problems.push(Problem::new(format!("{object} is defined twice")).at(here).help(help));
+            }
+        }
+        if let Some((object, here, there)) = notice {
+            let subject = match repeated.len() - 1 {
+                0 => format!("{object} is"),
+                more => format!("{object} and {} are", count(more, "other object")),
+            };
+            let message = format!("{subject} defined more than once, with the same content");
+            self.notices.push(Problem::new(message).at(here).help(format!("{object} is also at {there}; remove one")));
+            self.notices.sort();
+            // Manifests of bundles come after all others, and none of them is in the set.
+            let mut number = 0..;
+            self.manifests.retain(|_| number.next().is_none_or(|number| !repeated.contains(&number)));
+        }
+        problems
+    }
+
     /// Whether there is neither an object nor configuration.
     fn is_empty(&self) -> bool {
         self.manifests.is_empty() && self.bundles.is_empty() && self.configs.is_empty()
@@ -135,21 +181,4 @@ pub fn read(source: &Arc<Source>) -> Result<Loaded, Vec<Problem>> {
 /// Text from a manifest as part of a message: safe for a terminal, on one line, and not too long.
 pub fn shown(text: &str) -> String {
     crate::text::sanitize(&crate::text::cut(text, 120)).into_owned()
-}
-
-/// A problem for each object that occurs more than once, at any version.
-fn twice<'m>(manifests: impl Iterator<Item = &'m Manifest>) -> Vec<Problem> {
-    let mut first = BTreeMap::new();
-    let mut problems = Vec::new();
-    for manifest in manifests {
-        match first.entry(manifest.object.identity()) {
-            Entry::Vacant(entry) => drop(entry.insert(manifest)),
-            Entry::Occupied(entry) => {
-                let message = format!("{} is defined twice", shown(&manifest.object.to_string()));
-                let help = format!("remove one of them; the first is at {}", entry.get().origin.location());
-                problems.push(Problem::new(message).at(Spans::of(&manifest.origin).locate(&[]).location).help(help));
-            }
-        }
-    }
-    problems
 }

@@ -311,6 +311,22 @@ fn the_same_object_twice_names_both_places() {
 }
 
 #[test]
+fn of_equal_manifests_one_is_kept() {
+    let [a, b, c] = ["a", "b", "c"].map(|name| format!("apiVersion: v1\nkind: A\nmetadata: {{name: {name}}}\n"));
+    let as_json = r#"{"metadata": {"name": "b"}, "kind": "A", "apiVersion": "v1"}"#;
+    let loaded = from_text(&format!("{a}---\n{b}---\n{a}---\n{c}---\n{as_json}\n---\n{a}")).unwrap();
+    let names: Vec<&str> = loaded.manifests.iter().map(|manifest| manifest.object.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    let [notice] = &loaded.notices[..] else { panic!("{:?}", loaded.notices) };
+    let expected = "<stdin>:9:1: a/a and 2 other objects are defined more than once, with the same content";
+    assert_eq!(notice.to_string(), expected);
+    assert_eq!(notice.help.as_deref(), Some("a/a is also at <stdin>:1; remove one"));
+    // Any difference counts.
+    let error = from_text(&format!("{a}---\n{a}data: {{}}\n")).unwrap_err();
+    assert_eq!(error[0].to_string(), "<stdin>:5:1: a/a is defined twice");
+}
+
+#[test]
 fn a_key_that_is_there_twice_is_a_notice() {
     let loaded = from_text("apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec:\n  x: 1\n  x: 2\n").unwrap();
     let [notice] = &loaded.notices[..] else { panic!("{:?}", loaded.notices) };

@@ -338,6 +338,8 @@ fn what_cannot_be_read_is_named_with_its_commit() {
     repository.write("broken/list.yaml", "- 1\n");
     repository.write("twice/a.yaml", crd(&["a"]));
     repository.write("twice/b.yaml", crd(&["b"]));
+    repository.write("repeated/a.yaml", crd(&["a"]));
+    repository.write("repeated/b.yaml", crd(&["a"]));
     repository.write("deploy/crd.yaml", crd(&["a"]));
     repository.commit();
     let check = |path: &str| repository.check(&["-f", "deploy", "--target", &format!("git:main:{path}")]);
@@ -345,6 +347,7 @@ fn what_cannot_be_read_is_named_with_its_commit() {
     check("latin").code(1).says("the file is not UTF-8: byte 8 is 0xE9").says("main:latin/crd.yaml:2");
     check("broken").code(1).says("main:broken/crd.yaml").says("main:broken/list.yaml");
     check("twice").code(1).says("is defined twice in this commit").says("main:twice/b.yaml");
+    check("repeated").code(0);
 }
 
 #[cfg(target_os = "linux")]

@@ -25,11 +25,14 @@ impl Index {
         for (path, (_, file)) in files {
             for (number, manifest) in file.manifests.iter().enumerate() {
                 let identity = identity(manifest, |key| index.custom.get(key));
-                if let Some(first) = first.get(&identity) {
-                    problems.push(defined_twice(manifest, first, holder));
-                } else {
-                    first.insert(identity.clone(), manifest);
-                    index.places.insert(identity, (path.clone(), number));
+                match first.get(&identity) {
+                    // In a folder, the next write would leave one of them as it is.
+                    Some(first) if holder == Holder::Commit && manifest.is_repetition_of(first) => {}
+                    Some(first) => problems.push(defined_twice(manifest, first, holder)),
+                    None => {
+                        first.insert(identity.clone(), manifest);
+                        index.places.insert(identity, (path.clone(), number));
+                    }
                 }
             }
         }

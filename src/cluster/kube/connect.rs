@@ -24,6 +24,7 @@ use super::{Connection, KubeTarget, client, proxy};
 use crate::bounded;
 use crate::cluster::Impersonate;
 use crate::problem::{Error, Problem, Result, did_you_mean};
+use crate::resource::is_dns_label;
 
 /// A server that does not accept a connection in this time is considered unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -178,6 +179,13 @@ fn from_kubeconfig(kubeconfig: &Kubeconfig, connection: &Connection, surrounding
     let mut prepared =
         prepare(&context.cluster, cluster, auth, peer, connection, surroundings).map_err(Error::failed)?;
     if let Some(namespace) = context.namespace.filter(|namespace| !namespace.is_empty()) {
+        if !is_dns_label(&namespace) {
+            let context = words(&prepared.peer.context);
+            let message =
+                format!("context {context:?} names namespace {:?}, which is not a valid name", words(&namespace));
+            let help = "a namespace is at most 63 lower case letters, digits and -, starting and ending with a letter or digit";
+            return Err(Error::failed(Problem::new(message).help(help)));
+        }
         prepared.config.default_namespace = namespace;
     }
     Ok(prepared)
@@ -350,6 +358,7 @@ users:
 - {name: half, user: {client-certificate-data: "Z2VoZWlt"}}
 contexts:
 - {name: staging, context: {cluster: c, user: u, namespace: team}}
+- {name: bad-namespace, context: {cluster: c, user: u, namespace: ../x}}
 - {name: bad-url, context: {cluster: bad-url, user: u}}
 - {name: bad-port, context: {cluster: bad-port, user: u}}
 - {name: bad-ca, context: {cluster: bad-ca, user: u}}
@@ -423,7 +432,9 @@ contexts:
         assert_eq!(problem.message, "the kubeconfig has no context \"stagging\", did you mean \"staging\"?");
         assert_eq!(
             problem.help.as_deref(),
-            Some("known: asks, bad-ca, bad-port, bad-url, fails, half, no-ca, no-cluster, no-plugin, no-user, staging")
+            Some(
+                "known: asks, bad-ca, bad-namespace, bad-port, bad-url, fails, half, no-ca, no-cluster, no-plugin, no-user, staging"
+            )
         );
         let error = home.open(Connection { context: Some("x".into()), ..Connection::default() }).await.err();
         assert!(matches!(error, Some(Error::Usage(_))), "{error:?}");
@@ -440,6 +451,7 @@ contexts:
             ("no-plugin", r#"the credential plugin "~/.kube/./no-such-plugin" of user "no-plugin" is not installed"#),
             ("asks", r#"the credential plugin "login" of user "asks" needs a terminal"#),
             ("half", r#"the kubeconfig has no client key for user "half""#),
+            ("bad-namespace", r#"context "bad-namespace" names namespace "../x", which is not a valid name"#),
             ("no-user", r#"context "no-user" names user "nobody", which the kubeconfig does not have"#),
             ("no-cluster", r#"context "no-cluster" names cluster "nothing", which the kubeconfig does not have"#),
         ] {
