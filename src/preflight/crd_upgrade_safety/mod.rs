@@ -21,6 +21,7 @@ pub mod presets;
 pub mod rule;
 pub mod rules;
 pub mod server;
+mod stored;
 mod words;
 
 use std::collections::BTreeMap;
@@ -390,7 +391,7 @@ fn proofs(
             versions,
         };
         if let Some(proof) = prove(&question) {
-            proofs.insert(version.name.to_string(), proof);
+            proofs.insert(version.name.to_string(), stored::settle(pair, [version, successor], proof));
         }
     }
     proofs

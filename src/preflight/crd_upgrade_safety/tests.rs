@@ -488,3 +488,33 @@ fn a_pattern_that_the_server_refuses_is_one_finding() {
     }
     assert!(rules(Preset::Kapp).len() == 2, "{:?}", rules(Preset::Kapp));
 }
+
+/// The storage version drops the field today already: an object that has it proves nothing.
+#[test]
+fn what_the_storage_version_drops_today_is_no_witness() {
+    let crd = |beta: &Value, conversion: &str| {
+        let schema = |fields: &Value| json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}});
+        let mut crd = base();
+        crd["spec"]["conversion"] = json!({"strategy": conversion});
+        if conversion == "Webhook" {
+            let client = json!({"url": "https://example.com"});
+            crd["spec"]["conversion"]["webhook"] = json!({"clientConfig": client, "conversionReviewVersions": ["v1"]});
+        }
+        crd["spec"]["versions"] = json!([
+            {"name": "v1", "served": true, "storage": true, "schema": schema(&json!({"a": {"type": "string"}}))},
+            {"name": "v1beta1", "served": true, "storage": false, "schema": schema(beta)},
+        ]);
+        crd.to_string()
+    };
+    let text = json!({"type": "string"});
+    let witnesses = |before: Value, after: Value, conversion| {
+        let check = CrdUpgradeSafety::new(Options::default());
+        let found = check.judge(&crd(&before, conversion), &crd(&after, conversion)).expect("two CRDs");
+        let removed = found.into_iter().find(|violation| violation.rule == "NoExistingFieldRemoved");
+        removed.expect("a finding").witnesses.len()
+    };
+    let (both, only_a, none) = (json!({"a": text, "b": text}), json!({"a": text}), json!({}));
+    assert_eq!(witnesses(both.clone(), only_a.clone(), "None"), 0);
+    assert!(witnesses(both, only_a.clone(), "Webhook") > 0);
+    assert!(witnesses(only_a, none, "None") > 0);
+}
