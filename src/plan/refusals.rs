@@ -43,9 +43,14 @@ pub struct Reported {
 pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reported: Reported) -> Vec<Problem> {
     let Target::Kube(server) = target else { return Vec::new() };
     let asking = Asking { plan, server, writing };
-    let (mut problems, immutable, unreadable) =
-        tokio::join!(asking.namespaces(target), asking.immutable_fields(), unreadable(plan, target, reported));
+    let (mut problems, immutable, replaced, unreadable) = tokio::join!(
+        asking.namespaces(target),
+        asking.immutable_fields(),
+        asking.replacements(reported),
+        unreadable(plan, target, reported)
+    );
     problems.extend(immutable);
+    problems.extend(replaced);
     problems.extend(unreadable);
     problems
 }
@@ -268,6 +273,39 @@ impl Asking<'_> {
                 let problem = Problem::new(format!("{object}: {}", refusal.problem.message));
                 problems.push(problem.at(change.desired.origin.location()).help(immutable_help(object)));
             }
+        }
+        problems
+    }
+
+    /// Objects that would be deleted, and not created again because the server refuses the new ones.
+    async fn replacements(&self, reported: Reported) -> Vec<Problem> {
+        let crds = deployed_crds(self.plan);
+        // An object whose CRD changes is judged by the old schema.
+        let has_new_schema = |change: &Change| {
+            let Resource { plural, group, .. } = &*change.resource;
+            crds.get(format!("{plural}.{group}").as_str()).is_some_and(|crd| crd.is_written())
+        };
+        let replaced = self.plan.changes.iter().filter(|change| change.action == Action::Replace);
+        let replaced: Vec<&Change> =
+            replaced.filter(|change| !reported.dry_runs && change.is_written() && !has_new_schema(change)).collect();
+        let asked = replaced.into_iter().map(|change| async move {
+            let pin = change.pin();
+            let request = change.request(&pin, self.writing.field_manager, self.writing.force_conflicts);
+            (change, self.server.dry_run_create(&request).await)
+        });
+        let mut answers = stream::iter(asked).buffered(AT_ONCE);
+        let mut problems = Vec::new();
+        while let Some((change, answer)) = answers.next().await {
+            let Err(DryRunError::Refused(refusal)) = answer else { continue };
+            if !matches!(refusal.by, Refuser::Validation | Refuser::Admission | Refuser::Policy) {
+                continue;
+            }
+            let object = &change.desired.object;
+            let message =
+                format!("{object} would be deleted, and could not be created again: {}", refusal.problem.message);
+            let help = refusal.problem.help.clone();
+            let help = help.unwrap_or_else(|| "fix the manifest and run the same command again".to_owned());
+            problems.push(Problem::new(message).at(change.desired.origin.location()).help(help));
         }
         problems
     }

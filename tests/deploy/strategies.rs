@@ -155,7 +155,7 @@ fn objects_are_deleted_and_created_again_where_their_annotation_says_so() {
     let proxy = Proxy::start(cp);
     let output =
         bed.deploy(proxy.kubeconfig("admin"), &["-v", "--preflight", "AdmissionDryRun,CRDUpgradeSafety"]).run();
-    output.code(0).stdout_contains("2 updated, 2 replaced").stdout_contains("before the live object is deleted");
+    output.code(0).stdout_contains("2 updated, 2 replaced").stdout_contains("AdmissionDryRun   passed");
     let after = names.map(|name| uid(&bed, name));
     let is_same: Vec<bool> = before.iter().zip(&after).map(|(before, after)| before == after).collect();
     assert_eq!(is_same, [false, true, false, true]);
@@ -163,6 +163,50 @@ fn objects_are_deleted_and_created_again_where_their_annotation_says_so() {
     let deleted: Vec<String> =
         proxy.requests().into_iter().filter(|request| request.method == "DELETE").map(|request| request.path).collect();
     assert_eq!(deleted.len(), 2, "{deleted:?}");
+}
+
+#[test]
+fn what_the_server_would_not_create_again_is_not_deleted() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let service = |name: &str, strategy: &str, port: u32, target: &str| {
+        let metadata = json!({"name": name, "namespace": bed.names.namespace,
+            "annotations": {"kapp.k14s.io/update-strategy": strategy}});
+        let ports = json!([{"port": port, "targetPort": target}]);
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": ports}}).to_string()
+    };
+    let uid = |name: &str| {
+        cp.get(&format!("/api/v1/namespaces/{}/services/{name}", bed.names.namespace)).1["metadata"]["uid"].clone()
+    };
+    let write = |port: u32, target: &str| {
+        let strategies = ["always-replace", "fallback-on-replace"];
+        bed.write("manifests.yaml", &strategies.map(|name| service(name, name, port, target)).join("\n---\n"));
+    };
+    let names = ["always-replace", "fallback-on-replace"];
+    write(80, "http");
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0);
+    let before = names.map(uid);
+    write(80, "NOT-A-PORT");
+    for preflight in ["CRDUpgradeSafety", "AdmissionDryRun"] {
+        for command in ["check", "deploy"] {
+            let arguments = [command, "-f", "manifests.yaml", "--preflight", preflight];
+            let output = bed.gantry(cp.kubeconfig("admin"), &arguments).run();
+            output.code(3).stdout_contains("spec.ports[0].targetPort: Invalid value: \"NOT-A-PORT\"");
+            for name in names.iter().filter(|_| preflight == "CRDUpgradeSafety") {
+                let expected = format!(
+                    "service/{name} -n {} would be deleted, and could not be created again",
+                    bed.names.namespace
+                );
+                output.stdout_contains(&expected);
+            }
+        }
+    }
+    assert_eq!(names.map(uid), before);
+    // Its own ports are no reason.
+    write(81, "http");
+    let output = bed.deploy(cp.kubeconfig("admin"), &["--preflight", "AdmissionDryRun"]).run();
+    output.code(0).stdout_contains("1 updated, 1 replaced");
 }
 
 #[test]

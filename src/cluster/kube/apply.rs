@@ -108,8 +108,7 @@ impl<'a> Request<'a> {
     pub fn of(apply: &Apply<'a>, default_namespace: &'a str) -> Result<Self, Problem> {
         let Apply { resource, object, pin, .. } = apply;
         let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
-        let body = body(apply.raw, namespace, pin)
-            .ok_or_else(|| Problem::new(format!("{object} is not an object with metadata")))?;
+        let body = body(apply, namespace, Some(pin))?;
         let uri = format!(
             "{}?fieldManager={}&force={}&fieldValidation=Strict",
             object_path(resource, namespace, &object.name),
@@ -133,8 +132,13 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The manifest as written, without the fields that the server sets, and with the pin in its metadata.
-fn body(raw: &RawObject, namespace: Option<&str>, pin: &Pin) -> Option<String> {
+/// The manifest as written, without the fields that the server sets, and with the pin, if any, in its metadata.
+pub(super) fn body(apply: &Apply<'_>, namespace: Option<&str>, pin: Option<&Pin>) -> Result<String, Problem> {
+    body_of(apply.raw, namespace, pin)
+        .ok_or_else(|| Problem::new(format!("{} is not an object with metadata", apply.object)))
+}
+
+fn body_of(raw: &RawObject, namespace: Option<&str>, pin: Option<&Pin>) -> Option<String> {
     let json = raw.json();
     let members: Members<'_> = serde_json::from_str(&json).ok()?;
     let mut body = String::with_capacity(json.len() + 128);
@@ -152,7 +156,7 @@ fn body(raw: &RawObject, namespace: Option<&str>, pin: &Pin) -> Option<String> {
     has_metadata.then_some(body)
 }
 
-fn metadata(written: &RawValue, namespace: Option<&str>, pin: &Pin) -> Option<String> {
+fn metadata(written: &RawValue, namespace: Option<&str>, pin: Option<&Pin>) -> Option<String> {
     let members: Members<'_> = serde_json::from_str(written.get()).ok()?;
     let mut metadata = String::from("{");
     for (key, value) in &members.0 {
@@ -166,8 +170,9 @@ fn metadata(written: &RawValue, namespace: Option<&str>, pin: &Pin) -> Option<St
         push_member(&mut metadata, "namespace", &quote(namespace));
     }
     match pin {
-        Pin::Absent => push_member(&mut metadata, "resourceVersion", &quote(NO_RESOURCE_VERSION)),
-        Pin::At { uid, resource_version } => {
+        None => {}
+        Some(Pin::Absent) => push_member(&mut metadata, "resourceVersion", &quote(NO_RESOURCE_VERSION)),
+        Some(Pin::At { uid, resource_version }) => {
             push_member(&mut metadata, "uid", &quote(uid));
             push_member(&mut metadata, "resourceVersion", &quote(resource_version));
         }

@@ -11,7 +11,7 @@ use super::apply::{self, Request};
 use super::errors::{self, words, words_of_field};
 use super::json;
 use super::refusals::{self, Denied, Denier, denied_by};
-use super::request::{Call, Failure};
+use super::request::{Call, Failure, Format, Payload, encode};
 use super::transport::Transport;
 use crate::cluster::{Apply, Cause, DryRunError, Pin, Refusal, Refuser};
 use crate::problem::Problem;
@@ -35,6 +35,46 @@ pub async fn dry_run(
             Err(DryRunError::Unanswered { problem, everything: true })
         }
         Err(failure) => Err(error_of(failure, &call, apply, transport)),
+    }
+}
+
+/// Whether the server would accept the object if it did not exist yet: the object is sent as a create. The server validates
+/// it and runs admission before it finds that the name is taken, so this can be asked while the object still exists.
+/// What the live object itself uses up (its quota, its ports) is no refusal.
+pub async fn dry_run_create(
+    transport: &Transport,
+    default_namespace: &str,
+    apply: &Apply<'_>,
+) -> Result<(), DryRunError> {
+    let Apply { resource, object, field_manager, .. } = apply;
+    let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
+    let body = apply::body(apply, namespace, None)
+        .map_err(|problem| DryRunError::Unanswered { problem, everything: false })?;
+    let uri = format!(
+        "{}?fieldManager={}&fieldValidation=Ignore&dryRun=All",
+        resource.path(namespace.map(encode).as_deref(), None),
+        encode(field_manager)
+    );
+    let call = Call {
+        verb: "create",
+        resource: Some(resource),
+        namespace,
+        name: Some(&object.name),
+        uri,
+        body: Some(Payload::Create(&body)),
+        live: None,
+        format: Format::Json,
+    };
+    let Err(failure) = transport.send(&call).await else { return Ok(()) };
+    match error_of(failure, &call, apply, transport) {
+        // It exists: nothing else is wrong.
+        DryRunError::Changed => Ok(()),
+        DryRunError::Refused(refusal)
+            if refusal.by == Refuser::Quota || refusal.problem.message.contains("already allocated") =>
+        {
+            Ok(())
+        }
+        error => Err(error),
     }
 }
 

@@ -179,6 +179,11 @@ impl KubeTarget {
         dry_run::dry_run(&self.transport, &self.default_namespace, apply).await
     }
 
+    /// Whether the server would accept the object of the request if it did not exist yet. Writes nothing.
+    pub async fn dry_run_create(&self, apply: &Apply<'_>) -> std::result::Result<(), DryRunError> {
+        dry_run::dry_run_create(&self.transport, &self.default_namespace, apply).await
+    }
+
     pub async fn rewritten(
         &self,
         resource: &Resource,

@@ -91,6 +91,11 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
 
 async fn dry_run(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Result<RawObject, DryRunError> {
     let mut pin = change.pin();
+    if change.action == Action::Replace {
+        // What the server adds matters only for quotas, and the live object counts there already.
+        let request = change.request(&pin, context.field_manager, context.force_conflicts);
+        return server.dry_run_create(&request).await.map(|()| change.desired.raw.clone());
+    }
     let mut tries = TRIES;
     loop {
         let answer = server.dry_run(&change.request(&pin, context.field_manager, context.force_conflicts)).await;

@@ -10,8 +10,8 @@ use crate::plan::{Action, Change, Plan, strategy};
 pub enum Dependence {
     /// Nothing: the server's verdict holds.
     Nothing,
-    /// The change of the plan (by its index) that creates the object's namespace, or waits for it, or makes the server serve its kind; or
-    /// the object's own change, if it replaces a live object. The server cannot validate the object at all.
+    /// The change of the plan (by its index) that creates the object's namespace, or waits for it, or makes the server
+    /// serve its kind. The server cannot validate the object at all.
     Created(usize),
     /// The change of the plan (by its index) that updates the kind's CRD. The server still validates against the old
     /// schema; everything else it says holds.
@@ -52,10 +52,7 @@ pub fn dependence(plan: &Plan) -> Vec<Dependence> {
     };
     changes
         .iter()
-        .enumerate()
-        .map(|(index, change)| match depends(change) {
-            // An object that must be deleted first cannot be created in a dry run.
-            Dependence::Nothing if change.action == Action::Replace => Dependence::Created(index),
+        .map(|change| match depends(change) {
             changed @ Dependence::Changed(_) => in_new_namespace(change).unwrap_or(changed),
             other => other,
         })

@@ -8,7 +8,7 @@ use super::depend::{self, Dependence};
 use super::metadata::{self, FieldError};
 use super::{Found, rules};
 use crate::cluster::{Described, Gvk};
-use crate::plan::{Action, Change, Plan, Published, is_built_in};
+use crate::plan::{Change, Plan, Published, is_built_in};
 use crate::preflight::objects::manifests::{self, Fault};
 use crate::preflight::{Context, Lookup, Violation};
 use crate::resource::Step;
@@ -105,17 +105,9 @@ fn notes(changes: &[Change], waiting: &BTreeMap<usize, usize>, described: &BTree
         ];
         let said: Vec<String> =
             said.iter().filter(|(number, _)| *number > 0).map(|(number, how)| format!("{number} {how}")).collect();
-        let (what, help) = match changes[by].action {
-            Action::Replace => (
-                "the server cannot validate this before the live object is deleted".to_owned(),
-                "to be sure, create it under another name first",
-            ),
-            _ => (
-                format!("the server cannot validate {} before this is written", text::count(indices.len(), "object")),
-                "deploy this first, then the server can validate the rest",
-            ),
-        };
-        let (message, help) = (format!("{what}: {}", said.join(", ")), help.to_owned());
+        let waiting = text::count(indices.len(), "object");
+        let message = format!("the server cannot validate {waiting} before this is written: {}", said.join(", "));
+        let help = "deploy this first, then the server can validate the rest".to_owned();
         let at = vec![Step::from("metadata"), Step::from("name")];
         Violation::of(&rules::NOT_DRY_RUN, by, None, message, help, at)
     };
