@@ -81,14 +81,13 @@ pub async fn run(
     removed
 }
 
-/// Deletes an object that is then created again, and waits until it is gone.
-pub async fn to_replace(
+/// Waits until an object that is then created again is gone.
+pub async fn gone_to_replace(
     removal: &Removal,
     target: &Target,
     options: &ApplyOptions,
     stop: &watch::Receiver<bool>,
 ) -> Result<(), Problem> {
-    remove(removal, target, &options.field_manager).await?;
     let deadline = Instant::now() + options.delete_timeout;
     match gone(vec![(0, removal)], target, deadline, stop).await.pop() {
         Some((_, problem)) => Err(problem),
@@ -96,7 +95,8 @@ pub async fn to_replace(
     }
 }
 
-async fn remove(removal: &Removal, target: &Target, field_manager: &str) -> Result<(), Problem> {
+/// Deletes an object, or removes the label of the app from it.
+pub async fn remove(removal: &Removal, target: &Target, field_manager: &str) -> Result<(), Problem> {
     let Removal { object, resource, facts, action, is_done } = removal;
     if *is_done {
         return Ok(());

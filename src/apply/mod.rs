@@ -362,10 +362,16 @@ impl<'a> Run<'a> {
                         false => ready.push_front((step, Task::Retry(index, pause))),
                     }
                 }
-                Answer::Written(index, Err(NotWritten::For(problem))) => {
+                Answer::Written(index, Err(error)) => {
                     hindered.remove(&index);
                     self.outcome.results[index] = ApplyResult::Failed;
-                    self.fail([problem]);
+                    match error {
+                        NotWritten::Stuck(problem) => {
+                            self.outcome.unready.push(problem);
+                            self.halt();
+                        }
+                        other => self.fail([other.problem()]),
+                    }
                     stopped.lose(step, index);
                     left[step] -= 1;
                 }

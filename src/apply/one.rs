@@ -21,6 +21,8 @@ const REPINS: u32 = 5;
 pub enum NotWritten {
     /// The server lacks this for now.
     NotYet(Lacking, Problem),
+    /// The object that it replaces was not gone in time.
+    Stuck(Problem),
     For(Problem),
 }
 
@@ -33,7 +35,7 @@ impl From<Problem> for NotWritten {
 impl NotWritten {
     pub fn problem(self) -> Problem {
         match self {
-            NotWritten::NotYet(_, problem) | NotWritten::For(problem) => problem,
+            NotWritten::NotYet(_, problem) | NotWritten::Stuck(problem) | NotWritten::For(problem) => problem,
         }
     }
 }
@@ -62,9 +64,10 @@ pub async fn apply_one(
     let object = &change.desired.object;
     let at = || change.desired.origin.location();
     if let Some(removal) = &change.replaces {
-        delete::to_replace(removal, target, options, stop)
-            .await
-            .map_err(|problem| NotWritten::For(problem.at(at())))?;
+        let removed = delete::remove(removal, target, &options.field_manager).await;
+        removed.map_err(|problem| NotWritten::For(problem.at(at())))?;
+        let gone = delete::gone_to_replace(removal, target, options, stop).await;
+        gone.map_err(|problem| NotWritten::Stuck(problem.at(at())))?;
     }
     let refused = |problem: Problem| {
         let how = if change.replaces.is_some() { " was deleted and could not be created again" } else { "" };

@@ -210,6 +210,26 @@ fn what_the_server_would_not_create_again_is_not_deleted() {
 }
 
 #[test]
+fn a_replaced_object_that_is_not_gone_in_time_is_not_ready() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let object = |value: &str| {
+        let metadata = json!({"name": "held", "namespace": bed.names.namespace, "finalizers": ["example.com/hold"],
+            "annotations": {"kapp.k14s.io/update-strategy": "always-replace"}});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": value}}).to_string()
+    };
+    bed.write("manifests.yaml", &object("1"));
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0);
+    bed.write("manifests.yaml", &object("2"));
+    let output = bed.deploy(cp.kubeconfig("admin"), &[]).env("GANTRY_TIMEOUTS__DELETE", "1s").run();
+    output.code(5).stdout_contains("it waits for example.com/hold");
+    let freed = json!({"metadata": {"finalizers": null}});
+    cp.patch(&bed.config_map_path("held"), &freed);
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0).stdout_contains("1 created");
+}
+
+#[test]
 fn an_object_that_cannot_be_created_again_is_named_as_deleted_and_the_next_run_goes_on() {
     let cp = control_plane();
     let bed = Bed::new();

@@ -9,8 +9,10 @@ use crate::report::{ChangeEntry, Report};
 use crate::text;
 use crate::ui::color::Role;
 
-/// The maximum number of changed objects that are listed; with more, only the summary is shown (unless `verbose`).
+/// The maximum number of changed objects that are listed; with more, only those that are deleted (unless `verbose`).
 const LISTED: usize = 5;
+/// The maximum number of deleted objects that are listed (unless `verbose`).
+const DELETED_LISTED: usize = 50;
 /// The column of the values of the header.
 const INDENT: usize = 9;
 /// The column of the numbers of the summary.
@@ -64,17 +66,23 @@ fn extensions(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// The changed objects, if they are few.
+/// The changed objects if they are few; otherwise those that are deleted, also if they are created again.
 fn changes(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     let listed = |change: &&ChangeEntry| options.verbose || change.action != Action::Unchanged;
-    let listed: Vec<&ChangeEntry> = report.changes.iter().filter(listed).collect();
+    let mut listed: Vec<&ChangeEntry> = report.changes.iter().filter(listed).collect();
+    let mut left_out = 0;
     if listed.len() > LISTED && !options.verbose {
-        return Ok(());
+        listed.retain(|change| matches!(change.action, Action::Delete | Action::Replace));
+        left_out = listed.len().saturating_sub(DELETED_LISTED);
+        listed.truncate(DELETED_LISTED);
     }
     for change in listed {
         let object = change.object.to_string();
         let action = paint_action(change.action, pen);
         pen.line(&format!("{}{action}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&object), 300)))?;
+    }
+    if left_out > 0 {
+        pen.line(&format!("{}… and {left_out} more (-v lists all)", " ".repeat(INDENT)))?;
     }
     Ok(())
 }

@@ -124,6 +124,22 @@ fn the_plan_names_every_kind_and_lists_few_objects() {
 }
 
 #[test]
+fn the_plan_names_what_is_deleted_however_much_else_there_is() {
+    let of = |action, kind: &str, numbers: std::ops::Range<usize>| {
+        let object = |number| samples::object("a/v1", kind, None, &format!("x{number}"));
+        numbers.map(|number| samples::change(action, object(number), 1)).collect::<Vec<_>>()
+    };
+    let text = |parts: &[Vec<_>]| plain(&samples::report(Outcome::Planned, parts.concat(), Vec::new()));
+    let few =
+        text(&[of(Action::Create, "New", 0..8), of(Action::Replace, "Old", 0..1), of(Action::Delete, "Old", 1..2)]);
+    assert!(few.contains("replace   old.a/x0\n") && few.contains("delete    old.a/x1\n"), "{few}");
+    assert!(!few.contains("new.a/"), "{few}");
+    let many = text(&[of(Action::Delete, "Old", 0..60)]);
+    assert!(many.contains("delete    old.a/x49\n         … and 10 more (-v lists all)\n"), "{many}");
+    assert!(!many.contains("old.a/x50"), "{many}");
+}
+
+#[test]
 fn every_error_is_shown_before_any_warning() {
     let text = plain(&samples::upgrade());
     let last_error = text.rfind("error[").expect("errors");
