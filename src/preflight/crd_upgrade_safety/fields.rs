@@ -5,48 +5,141 @@ use gantry_schema::keywords;
 
 /// The maximum number of fields returned.
 const NAMED: usize = 1000;
+/// How far values of unknown fields are followed.
+const DEPTH: usize = 64;
 
-/// The topmost fields that `from` has and `to` would prune, as `spec.pollInterval`.
+/// The topmost values that `from` keeps and `to` would prune, as `spec.pollInterval`; `spec.*` for fields of any name.
+///
+/// Source: the pruning algorithm of the API server (`k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning`)
 pub fn lost(from: &Json, to: &Json) -> Vec<String> {
     let mut found = Vec::new();
     if let (Some(from), Some(to)) = (from.map(), to.map()) {
-        walk(from, to, "", &mut found);
+        let pruned = Pruned { to: Some(to), keeps: is_preserving(to), is_resource: true };
+        pruned.compare(Values::Of(from), "", DEPTH, &mut found);
     }
     found
 }
 
-fn walk(from: &Map, to: &Map, path: &str, found: &mut Vec<String>) {
-    if keywords::get(to, "x-kubernetes-preserve-unknown-fields").is_some() || found.len() >= NAMED {
-        return;
+/// The values that can be at a place today.
+#[derive(Clone, Copy)]
+enum Values<'a> {
+    /// Any: below a node that preserves unknown fields.
+    Any,
+    /// Those that this node keeps.
+    Of(&'a Map<'a>),
+    /// No fields: everything inside is pruned today already.
+    Bare,
+}
+
+/// A place in the schema that prunes.
+#[derive(Clone, Copy)]
+struct Pruned<'a> {
+    /// Its node, if the schema describes the place.
+    to: Option<&'a Map<'a>>,
+    /// Whether unknown fields are kept.
+    keeps: bool,
+    /// Whether it is a whole object, of which the server keeps its kind and metadata.
+    is_resource: bool,
+}
+
+impl<'a> Pruned<'a> {
+    fn at(to: Option<&'a Map<'a>>) -> Self {
+        let has = |keyword| to.is_some_and(|to| keywords::get(to, keyword).is_some());
+        Pruned { to, keeps: to.is_some_and(is_preserving), is_resource: has("x-kubernetes-embedded-resource") }
     }
-    let values = |map: &'_ Map| keywords::get(map, "additionalProperties").is_some();
-    if let Some(properties) = keywords::get(from, "properties").and_then(Json::map) {
-        let others = keywords::get(to, "properties").and_then(Json::map);
-        for (name, child) in properties.iter() {
-            let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-            // The server knows these fields of every object.
-            if matches!(path.as_str(), "apiVersion" | "kind" | "metadata") {
-                continue;
+
+    fn compare(self, values: Values<'_>, path: &str, depth: usize, found: &mut Vec<String>) {
+        if found.len() >= NAMED || depth == 0 || matches!(values, Values::Bare) {
+            return;
+        }
+        if self.may_hold("object") {
+            self.fields(values, path, depth, found);
+        }
+        if !self.may_hold("array") {
+            return;
+        }
+        let items = match values {
+            Values::Of(from) => match child(from, "items") {
+                Some(items) => Values::Of(items),
+                None => return,
+            },
+            any => any,
+        };
+        let to = self.to.and_then(|to| child(to, "items"));
+        let below = Pruned::at(to);
+        match (self.keeps, to) {
+            // Items stay as they are unless the schema describes them, and even then with their unknown fields.
+            (true, None) => {}
+            (true, Some(_)) => Pruned { keeps: true, ..below }.compare(items, &format!("{path}[*]"), depth - 1, found),
+            (false, _) => below.compare(items, &format!("{path}[*]"), depth - 1, found),
+        }
+    }
+
+    fn fields(self, values: Values<'_>, path: &str, depth: usize, found: &mut Vec<String>) {
+        let described = |of: Option<&'a Map<'a>>, name: &str| {
+            of.and_then(|of| child(of, "properties")).and_then(|fields| fields.get(name)).map(Json::map)
+        };
+        let of_others = self.to.and_then(|to| keywords::get(to, "additionalProperties"));
+        let follow = |name: &str, values: Values<'_>, found: &mut Vec<String>| {
+            if self.is_resource && matches!(name, "apiVersion" | "kind" | "metadata") {
+                return;
             }
-            match others.and_then(|others| others.get(name)) {
-                Some(other) => below(child, other, &path, found),
-                None if values(to) => {}
+            let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            let place = described(self.to, name).or_else(|| of_others.map(Json::map));
+            match place {
+                Some(Some(to)) if drops_null(values, to) => found.push(format!("{path}: null")),
+                Some(to) => Pruned::at(to).compare(values, &path, depth - 1, found),
+                None if self.keeps => {}
                 None => found.push(path),
             }
+        };
+        let (named, others) = match values {
+            Values::Of(from) => (child(from, "properties"), others_of(from)),
+            Values::Any => (None, Some(Values::Any)),
+            Values::Bare => return,
+        };
+        for (name, field) in named.into_iter().flat_map(Map::iter) {
+            follow(name, field.map().map_or(Values::Bare, Values::Of), found);
+        }
+        let Some(others) = others else { return };
+        follow("*", others, found);
+        // A field of any name can have a name that is described.
+        let of_to = self.to.and_then(|to| child(to, "properties"));
+        for (name, _) in of_to.into_iter().flat_map(Map::iter) {
+            if named.is_none_or(|named| named.get(name).is_none()) && (self.keeps || of_others.is_some()) {
+                follow(name, others, found);
+            }
         }
     }
-    for keyword in ["items", "additionalProperties"] {
-        let child = |map| keywords::get(map, keyword);
-        if let (Some(one), Some(other)) = (child(from), child(to)) {
-            below(one, other, &format!("{path}[*]"), found);
-        }
+
+    /// Whether valid values of the type can be here.
+    fn may_hold(self, kind: &str) -> bool {
+        let named = self.to.and_then(|to| keywords::get(to, "type")).and_then(Json::text);
+        named.is_none_or(|named| named == kind)
     }
 }
 
-fn below(from: &Json, to: &Json, path: &str, found: &mut Vec<String>) {
-    if let (Some(from), Some(to)) = (from.map(), to.map()) {
-        walk(from, to, path, found);
+/// Whether a null that is stored today is dropped. With an `enum` the server accepts none.
+fn drops_null(values: Values<'_>, to: &Map<'_>) -> bool {
+    let Values::Of(from) = values else { return false };
+    let has = |node, keyword| keywords::get(node, keyword).is_some();
+    has(from, "nullable") && !has(from, "enum") && !has(to, "nullable")
+}
+
+/// The values of fields that `node` does not name, if it keeps any.
+fn others_of<'a>(node: &'a Map<'a>) -> Option<Values<'a>> {
+    match keywords::get(node, "additionalProperties") {
+        Some(values) => Some(values.map().map_or(Values::Bare, Values::Of)),
+        None => is_preserving(node).then_some(Values::Any),
     }
+}
+
+fn is_preserving(node: &Map<'_>) -> bool {
+    keywords::get(node, "x-kubernetes-preserve-unknown-fields").is_some()
+}
+
+fn child<'a>(node: &'a Map<'a>, keyword: &str) -> Option<&'a Map<'a>> {
+    keywords::get(node, keyword)?.map()
 }
 
 #[cfg(test)]
@@ -65,7 +158,43 @@ mod tests {
             "map": {"additionalProperties": {"properties": {}}}
         }}"#;
         let (from, to) = (Json::parse(from).unwrap(), Json::parse(to).unwrap());
-        assert_eq!(lost(&from, &to), ["map[*].e", "spec.a", "spec.list[*].d"]);
+        assert_eq!(lost(&from, &to), ["map.*.e", "spec.a", "spec.list[*].d"]);
         assert!(lost(&from, &from).is_empty());
+    }
+
+    #[test]
+    fn unknown_fields_entries_and_nulls_are_lost_as_on_the_server() {
+        let keep =
+            |fields: &str| format!(r#"{{"x-kubernetes-preserve-unknown-fields": true, "properties": {{{fields}}}}}"#);
+        let typed = r#"{"type": "object", "properties": {"k": {"type": "string"}}}"#;
+        let entries = r#"{"type": "object", "additionalProperties": {"type": "object", "properties": {"k": {}}}}"#;
+        let list = |items: &str| format!(r#"{{"type": "array", "items": {items}}}"#);
+        let (any, none) = (keep(""), r#"{"type": "object"}"#);
+        for (from, to, expected) in [
+            (any.as_str(), typed, &["x.*"][..]),
+            (entries, typed, &["x.*"]),
+            (typed, entries, &[]),
+            (&keep(r#""k": {"type": "object", "properties": {"a": {}}}"#), &any, &[]),
+            // What is described is pruned, although its neighbours are kept.
+            (&any, &keep(&format!(r#""k": {typed}"#)), &["x.k.*"]),
+            (&any, &keep(r#""k": {"type": "string"}"#), &[]),
+            (&list(&any), &list(typed), &["x[*].*"]),
+            (&list(typed), &list(&any), &[]),
+            (r#"{"additionalProperties": {"x-kubernetes-preserve-unknown-fields": true}}"#, entries, &["x.*.*"]),
+            (entries, r#"{"additionalProperties": true}"#, &["x.*.k"]),
+            (none, typed, &[]),
+            (r#"{"type": "string", "nullable": true}"#, r#"{"type": "string"}"#, &["x: null"]),
+            (r#"{"type": "string", "nullable": true, "enum": ["a"]}"#, r#"{"type": "string"}"#, &[]),
+            (
+                r#"{"x-kubernetes-embedded-resource": true, "properties": {"metadata": {}}}"#,
+                r#"{"x-kubernetes-embedded-resource": true}"#,
+                &[],
+            ),
+        ] {
+            let whole = |node: &str| format!(r#"{{"properties": {{"x": {node}}}}}"#);
+            let (from, to) = (whole(from), whole(to));
+            assert_eq!(lost(&Json::parse(&from).unwrap(), &Json::parse(&to).unwrap()), expected, "{from} {to}");
+            assert!(lost(&Json::parse(&from).unwrap(), &Json::parse(&from).unwrap()).is_empty(), "{from}");
+        }
     }
 }

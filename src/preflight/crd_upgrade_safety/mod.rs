@@ -41,7 +41,7 @@ use super::proofs::{Proof, Proofs, Proven, Prover, Question, VersionProof};
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Violation};
 use crate::config::ConfigReader;
-use crate::crd::{CrdPair, Malformed, Sides};
+use crate::crd::{CrdPair, Malformed, Sides, Version};
 use crate::finding::{Evidence, Suppressed};
 use crate::olm::cluster_extension::SafetyOff;
 use crate::parallel::{apart, in_parallel};
@@ -376,6 +376,10 @@ fn proofs(
         if !found.iter().any(is_named) && !additions.contains(&version.name) {
             continue;
         }
+        if is_unreachable(pair, version, successor) {
+            proofs.insert(version.name.to_string(), Arc::new(VersionProof::harmless()));
+            continue;
+        }
         let scale = [version.scale_paths(), successor.scale_paths()];
         let question = Question {
             group: &pair.desired.group,
@@ -395,6 +399,14 @@ fn proofs(
         }
     }
     proofs
+}
+
+/// Whether no request reads or writes an object at the version, and none is stored at it.
+fn is_unreachable(pair: &CrdPair, version: &Version, successor: &Version) -> bool {
+    // A manifest does not say at which versions a cluster stores objects.
+    let is_known = !pair.live.status_stored_versions.is_empty();
+    let is_used = |version: &Version| version.served || version.storage;
+    is_known && !is_used(version) && !is_used(successor) && !pair.live.is_stored(&version.name)
 }
 
 #[cfg(test)]

@@ -518,3 +518,29 @@ fn what_the_storage_version_drops_today_is_no_witness() {
     assert!(witnesses(both, only_a.clone(), "Webhook") > 0);
     assert!(witnesses(only_a, none, "None") > 0);
 }
+
+#[test]
+fn a_version_that_is_neither_served_nor_stored_breaks_nobody() {
+    let crd = |of_x: &str, served: bool, stored: &[&str]| {
+        let schema = |of_x: &str| {
+            let spec = json!({"type": "object", "properties": {"x": {"type": of_x}}});
+            json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}})
+        };
+        let mut crd = base();
+        crd["status"] = json!({"storedVersions": stored});
+        crd["spec"]["versions"] = json!([
+            {"name": "v1", "served": served, "storage": false, "schema": schema(of_x)},
+            {"name": "v2", "served": true, "storage": true, "schema": schema("string")},
+        ]);
+        crd.to_string()
+    };
+    let severity = |served: bool, stored: &[&str]| {
+        let check = CrdUpgradeSafety::new(Options { preset: Preset::Semantic, ..Options::default() });
+        let found = check.judge(&crd("string", served, stored), &crd("integer", served, stored)).expect("two CRDs");
+        found.into_iter().find(|violation| violation.rule == "NoTypeChange").expect("a finding").severity
+    };
+    assert_eq!(severity(false, &["v2"]), Severity::Info);
+    for (served, stored) in [(true, &["v2"][..]), (false, &["v1", "v2"]), (false, &[])] {
+        assert_eq!(severity(served, stored), Severity::Error, "{served} {stored:?}");
+    }
+}

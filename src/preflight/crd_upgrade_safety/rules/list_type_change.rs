@@ -27,8 +27,9 @@ const OF_STRUCTURES: Effect = Effect {
 const ATOMIC: Effect = Effect {
     breaks: &[Breaks::Behaviour],
     verdict: Some(Verdict::Widening),
-    so: "nothing is refused; under server-side apply the list has one owner instead of one for each item",
-    help: "check managedFields: if several managers apply items of this list, they will overwrite each other",
+    so: "no value is refused; under server-side apply the list has one owner instead of one for each item",
+    help: "check managedFields: if several managers apply items of this list, they will conflict, or overwrite each \
+        other",
 };
 
 pub const RULE: Rule = Rule {

@@ -10,21 +10,21 @@ const EFFECTS: Effects = Effects {
     added: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: Some(Verdict::Equal),
-        so: "nothing is refused; under server-side apply the owners of the fields change",
+        so: "no value is refused; under server-side apply the owners of the fields change",
         help: "check managedFields: if several managers apply this object, they will conflict or overwrite \
             each other",
     },
     changed: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: Some(Verdict::Equal),
-        so: "nothing is refused; under server-side apply the owners of the fields change",
+        so: "no value is refused; under server-side apply the owners of the fields change",
         help: "check managedFields: if several managers apply this object, they will conflict or overwrite \
             each other",
     },
     removed: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: Some(Verdict::Equal),
-        so: "nothing is refused; under server-side apply the owners of the fields change",
+        so: "no value is refused; under server-side apply the owners of the fields change",
         help: "check managedFields: if several managers apply this object, they will conflict or overwrite \
             each other",
     },
@@ -35,8 +35,9 @@ pub const RULE: Rule = Rule {
         name: "MapTypeChange",
         summary: "the owners of an object's fields under server-side apply change",
         reports: "Any change of `x-kubernetes-map-type`. The documentation of kapp and OLM calls it an unknown change.",
-        why: "Nothing is refused and nothing is lost. But under server-side apply an `atomic` object has one owner, \
-            which replaces it as a whole, while each field of a `granular` object (the default) has its own.",
+        why: "No value is refused. But under server-side apply an `atomic` object has one owner, which replaces it as a \
+            whole, while each field of a `granular` object (the default) has its own. Managers that share an object that \
+            becomes atomic conflict; if they apply with force, each drops the fields of the others.",
         example: Example::Fields {
             live: "\
 selector:

@@ -12,8 +12,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "StorageVersionLosesFields",
         summary: "the new storage version lacks fields that objects of another version have (warning)",
-        reports: "A storage version that changes to one whose schema lacks fields of another served or stored version, \
-            where no webhook converts. Under `preset: semantic` it is an error.",
+        reports: "A storage version that changes to one whose schema drops values of another served or stored version, \
+            where no webhook converts: fields that it does not have, unknown fields that the other version keeps, \
+            entries of maps, and nulls. Also a conversion webhook that is removed, if the storage version drops such \
+            values. Under `preset: semantic` it is an error.",
         why: "Without a webhook the server only changes the version's name when it stores an object, and drops the \
             fields that the schema of the storage version does not have. An object still reads as before until it is \
             next written; then the fields are gone.",
@@ -94,7 +96,9 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
     let (Some(was), Some(now)) = (pair.live.storage(), pair.desired.storage()) else {
         return Vec::new();
     };
-    if was.name == now.name || pair.desired.converts_by_webhook() {
+    // Without its webhook, the storage version prunes what the webhook converted until now.
+    let is_storage_new = was.name != now.name || pair.live.converts_by_webhook();
+    if !is_storage_new || pair.desired.converts_by_webhook() {
         return Vec::new();
     }
     let stored = pair.live.stored_versions();
