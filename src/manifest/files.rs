@@ -190,6 +190,11 @@ impl Gathered {
                 // Without a size hint, the buffer can grow to twice the size of the file.
                 let size = metadata.as_ref().map_or(0, Metadata::len);
                 let taken = taken(name(path), read(file, size, most), most)?;
+                if metadata.is_some() && taken.text.is_empty() {
+                    // What is left of a copy that broke off. With --prune, its objects would be deleted.
+                    let help = "restore it; if it has no objects on purpose, remove it or write a comment into it";
+                    return Err(Problem::new("the file is empty").at(whole(&name(path))).help(help));
+                }
                 Ok(Taken { file: metadata.map(|_| path.clone()), ..taken })
             }
             Err(error) => Err(unreadable(path, &error)),

@@ -431,3 +431,16 @@ fn a_sum_of_the_texts_is_about_documents_and_not_about_files() {
     assert_eq!(sum(&["kind: Secret\na: 1"]), sum(&["kind: Secret\na: 2"]));
     assert_ne!(sum(&["kind: Secret\na: 1"]), sum(&["kind: Secret\na: 10"]));
 }
+
+#[test]
+fn an_empty_file_is_a_problem_and_one_with_a_comment_is_not() {
+    let folder = TempDir::new().unwrap();
+    let object = "apiVersion: v1\nkind: A\nmetadata: {name: a}\n";
+    for (name, text) in [("a.yaml", object), ("b.yaml", ""), ("c.yaml", "# nothing yet\n"), ("d.json", "")] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let problems = load(&[folder.path().to_str().unwrap().to_owned()], &mut Some(empty())).unwrap_err();
+    let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages[0].ends_with("b.yaml: the file is empty") && messages[1].ends_with("d.json: the file is empty"));
+}

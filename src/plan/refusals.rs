@@ -39,9 +39,18 @@ pub struct Reported {
     pub crds: bool,
 }
 
-/// Why a deploy of this plan would fail at its first object, or half way. Only reads.
-pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reported: Reported) -> Vec<Problem> {
-    let Target::Kube(server) = target else { return Vec::new() };
+/// What is known in advance about a deploy.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    /// Why it would fail at its first object, or half way.
+    pub problems: Vec<Problem>,
+    /// What could not be found out.
+    pub notices: Vec<Problem>,
+}
+
+/// Why a deploy of this plan would fail. Only reads.
+pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reported: Reported) -> Refusals {
+    let Target::Kube(server) = target else { return Refusals::default() };
     let asking = Asking { plan, server, writing };
     let (mut problems, immutable, replaced, unreadable) = tokio::join!(
         asking.namespaces(target),
@@ -51,13 +60,13 @@ pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reporte
     );
     problems.extend(immutable);
     problems.extend(replaced);
-    problems.extend(unreadable);
-    problems
+    problems.extend(unreadable.problems);
+    Refusals { problems, notices: unreadable.notices }
 }
 
 /// Values in objects of built-in kinds that server-side apply cannot parse, such as fields that the server does not know.
 /// Custom resources are the subject of a check.
-async fn unreadable(plan: &Plan, target: &Target, reported: Reported) -> Vec<Problem> {
+async fn unreadable(plan: &Plan, target: &Target, reported: Reported) -> Refusals {
     let is_asked = |change: &&Change| {
         let is_built_in = kinds::is_built_in(&change.resource.group);
         let is_reported = reported.dry_runs || reported.crds && change.desired.object.is_crd();
@@ -65,6 +74,15 @@ async fn unreadable(plan: &Plan, target: &Target, reported: Reported) -> Vec<Pro
     };
     let written: Vec<&Change> = plan.changes.iter().filter(is_asked).collect();
     let published = Published::of(written.iter().copied(), target).await;
+    let missing: Vec<String> = published.missing().collect();
+    let notice = (!missing.is_empty()).then(|| {
+        let message = format!(
+            "the server does not return the schemas of {}: whether it knows every field of these objects is found only \
+             when they are written",
+            missing.join(", ")
+        );
+        Problem::new(message).help("by default every user can read /openapi/v3; AdmissionDryRun asks in another way")
+    });
     let found = in_parallel(&written, |change| {
         let Some(Described { schema, definitions }) = published.schema(&change.resource) else { return Vec::new() };
         let unreadable = typed::unreadable_by(schema, definitions, &change.desired.raw.value(), Duplicates::Refused);
@@ -87,7 +105,7 @@ async fn unreadable(plan: &Plan, target: &Target, reported: Reported) -> Vec<Pro
         };
         unreadable.into_iter().take(FIELDS_SHOWN).map(problem).collect::<Vec<_>>()
     });
-    found.into_iter().flatten().collect()
+    Refusals { problems: found.into_iter().flatten().collect(), notices: notice.into_iter().collect() }
 }
 
 /// Objects at versions that a CRD of the same plan does not serve any more: they cannot be written after the CRD, which

@@ -147,7 +147,9 @@ pub async fn look(
     // If the deploy is blocked, what would have stopped it later does not matter.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
         let writing = Writing { field_manager: &settings.field_manager, force_conflicts: settings.force_conflicts };
-        foreseen.refusals = refusals::foresee(&plan, target, writing, reported).await;
+        let known = refusals::foresee(&plan, target, writing, reported).await;
+        foreseen.refusals = known.problems;
+        notices.extend(known.notices);
         foreseen.refusals.extend(refusals::unfit_for_managed_fields(&plan));
     }
     foreseen.refusals.extend(refusals::no_longer_served(&plan));

@@ -1,6 +1,6 @@
 //! `check` ends like `deploy` before its first write: with the same exit code, and neither writes anything.
 
-use crate::support::{Bed, Output, Proxy, control_plane};
+use crate::support::{Bed, Output, Proxy, When, control_plane};
 use serde_json::{Value, json};
 
 /// Runs `check`, `deploy --dry-run` and `deploy` on these objects; all of them end in the same way and write nothing.
@@ -191,6 +191,21 @@ fn a_value_that_cannot_be_parsed_ends_both() {
         "livenessProbe": {"httpGet": {"port": 80}}, "ports": [port, {"containerPort": 80, "protocol": "UDP"}]}));
     bed.write("manifests.yaml", &fine.to_string());
     bed.gantry(cp.kubeconfig("admin"), &["check", "-f", "manifests.yaml"]).run().code(0);
+}
+
+#[test]
+fn that_nothing_is_known_about_the_fields_of_a_kind_is_said() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    cp.apply_yaml(&bed.namespace());
+    bed.write("manifests.yaml", &config_map(&bed, "1").to_string());
+    let check = |kubeconfig| bed.gantry(kubeconfig, &["check", "-f", "manifests.yaml"]).run();
+    let notice = "notice: the server does not return the schemas of v1: ";
+    check(cp.kubeconfig("admin")).code(0).contains_nowhere(notice);
+    let proxy = Proxy::start(cp);
+    let refusal =
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403});
+    proxy.answer(When::new("GET", "/openapi/v3/api/v1"), 403, refusal);
+    check(proxy.kubeconfig("admin")).code(0).stderr_contains(notice);
 }
 
 /// The server's messages for immutable fields, for each kind that has some.

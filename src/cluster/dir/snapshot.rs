@@ -195,31 +195,57 @@ fn remove_leftovers(parent: &Path) {
     }
 }
 
+/// The files of the snapshot in the folder; `None` if it is none.
+fn listed(folder: &Path) -> std::result::Result<Option<BTreeSet<String>>, Problem> {
+    let marker = match fs::read_to_string(folder.join(MARKER)) {
+        Ok(marker) => marker,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Problem::new(format!("cannot read {}/{MARKER}: {error}", folder.display()))),
+    };
+    // It can come from a repository, so only names that a snapshot could have created are trusted.
+    Ok(Some(marker.lines().filter(|line| is_ours(line)).map(str::to_owned).collect()))
+}
+
+/// What is missing from the snapshot in the folder. Without it, a check would take an object that exists for a new one.
+/// `has_object` tells whether a file has been read and contains an object.
+pub fn missing(folder: &Path, has_object: impl Fn(&Path) -> bool) -> Vec<Problem> {
+    let listed = match listed(folder) {
+        Ok(listed) => listed.unwrap_or_default(),
+        Err(problem) => return vec![problem],
+    };
+    let problem = |name: &String| {
+        let path = folder.join(name);
+        if has_object(&path) {
+            return None;
+        }
+        let what = if path.exists() { "contains no object" } else { "is missing" };
+        let message = format!("{} {what}, but {MARKER} lists it as part of the snapshot", path.display());
+        let help = format!("take the snapshot again, restore the file, or remove its line from {MARKER}");
+        Some(Problem::new(message).help(help))
+    };
+    listed.iter().filter_map(problem).collect()
+}
+
 /// The files of the existing snapshot in the folder.
 fn before(folder: &Path, entries: fs::ReadDir) -> Result<BTreeSet<String>> {
     let shown = folder.display();
-    let marker = match fs::read_to_string(folder.join(MARKER)) {
-        Ok(marker) => Some(marker),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(Error::usage(Problem::new(format!("cannot read {shown}/{MARKER}: {error}")))),
-    };
-    // The marker can come from a repository, so only names that a snapshot could have created are trusted.
-    let listed: BTreeSet<String> =
-        marker.iter().flat_map(|marker| marker.lines()).filter(|line| is_ours(line)).map(str::to_owned).collect();
+    let marked = listed(folder).map_err(Error::usage)?;
+    let is_snapshot = marked.is_some();
+    let listed = marked.unwrap_or_default();
     for entry in entries {
         let entry = entry.map_err(|error| Error::usage(Problem::new(format!("cannot read {shown}: {error}"))))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let is_manifest = is_manifest_file(&entry.path());
-        let message = match &marker {
-            None => {
+        let message = match is_snapshot {
+            false => {
                 format!("{shown} is not empty and is not a snapshot: it contains {}", crate::manifest::shown(&name))
             }
             // It would be part of the cluster that the folder represents.
-            Some(_) if (is_folder || is_manifest) && !listed.contains(&name) => {
+            true if (is_folder || is_manifest) && !listed.contains(&name) => {
                 format!("{shown} contains {}, which is not part of its snapshot", crate::manifest::shown(&name))
             }
-            Some(_) => continue,
+            true => continue,
         };
         return Err(Error::usage(Problem::new(message).help("move it away, or name another folder: -o DIR")));
     }

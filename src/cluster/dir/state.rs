@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::index::Index;
 use super::read::{CommitFile, CustomKind, Files, Holder, Identity, ReadFile, Stamp};
-use super::{files, kinds};
+use super::{files, kinds, snapshot};
 use crate::cluster::Gvk;
 use crate::manifest::{self, MAX_SOURCE_BYTES, Manifest, Source};
 use crate::parallel::in_parallel;
@@ -69,6 +69,11 @@ impl State {
     pub fn open(root: &Path) -> Result<Self> {
         let mut state = State::default();
         state.refresh(root, None)?;
+        let has_object = |path: &Path| state.files.get(path).is_some_and(|(_, file)| !file.manifests.is_empty());
+        let missing = snapshot::missing(root, has_object);
+        if !missing.is_empty() {
+            return Err(Error::Failed(missing));
+        }
         // The first apply scans again: a person may have looked at the plan for an hour.
         state.applies_until_scan = 0;
         Ok(state)

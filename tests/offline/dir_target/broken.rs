@@ -36,6 +36,29 @@ fn a_live_crd_that_no_server_could_hold_is_an_error_and_not_an_empty_comparison(
 }
 
 #[test]
+fn a_damaged_snapshot_is_an_error_and_not_a_cluster_with_fewer_objects() {
+    let folder = folder(&[("live/crd.yaml", CRD), ("new/crd.yaml", CRD)]);
+    let snapshot = ["snapshot", "--objects", "--target", "dir:live", "-o", "copy"];
+    assert_eq!(gantry(folder.path(), &snapshot).0, Some(0));
+    let check = || gantry(folder.path(), &["check", "-f", "new", "--target", "dir:copy"]);
+    let (code, said) = check();
+    assert!(code == Some(0) && said.contains("Nothing to do"), "{code:?} {said}");
+    let file =
+        file_names(&folder.path().join("copy")).into_iter().find(|name| name.ends_with(".yaml")).expect("a file");
+    let path = folder.path().join("copy").join(&file);
+    let text = fs::read_to_string(&path).unwrap();
+    for (left, what) in
+        [(Some(""), "contains no object"), (Some("# a comment\n"), "contains no object"), (None, "is missing")]
+    {
+        left.map_or_else(|| fs::remove_file(&path), |left| fs::write(&path, left)).unwrap();
+        let (code, said) = check();
+        assert!(code == Some(1) && said.contains(&format!("{file} {what}, but .gantry-snapshot lists it")), "{said}");
+    }
+    fs::write(&path, &text[..text.len() / 2]).unwrap();
+    assert_eq!(check().0, Some(1));
+}
+
+#[test]
 fn a_missing_folder_is_an_error_with_a_next_step_and_an_empty_one_is_not() {
     let folder = folder(&[]);
     open(&folder);
