@@ -8,6 +8,7 @@ pub mod conflicts;
 pub mod filter;
 mod going;
 pub mod graph;
+mod invalid;
 pub(crate) mod kinds;
 pub mod managed;
 pub mod only_defaults;

@@ -1,5 +1,6 @@
-//! Predicts refusals of the server: a namespace that is missing or being deleted, a change of an immutable field, a field
-//! of a built-in kind that the server does not know, and a version that the CRD of the same plan stops serving or that
+//! Predicts refusals of the server: a namespace that is missing or being deleted, a change of an immutable field, a
+//! replaced object that could not be created again, a field of a built-in kind that the server does not know, an invalid
+//! name or label, and a version that the CRD of the same plan stops serving or that
 //! does not fit.
 //!
 //! A deploy that fails at its fortieth object is half done. The live objects show which requests the server may refuse, and
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use super::predicted::Writing;
 use super::published::Published;
-use super::{Action, Change, Plan, kinds, managed, strategy};
+use super::{Action, Change, Plan, invalid, kinds, managed, strategy};
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{self, Described, DryRunError, Refuser, Target, Wanted, immutable_help};
 use crate::manifest::Spans;
@@ -61,6 +62,7 @@ pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reporte
     problems.extend(immutable);
     problems.extend(replaced);
     problems.extend(unreadable.problems);
+    problems.extend(invalid::problems(plan));
     Refusals { problems, notices: unreadable.notices }
 }
 

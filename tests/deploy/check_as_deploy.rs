@@ -194,6 +194,40 @@ fn a_value_that_cannot_be_parsed_ends_both() {
 }
 
 #[test]
+fn names_labels_and_data_that_no_server_takes_end_both() {
+    let bed = Bed::new();
+    control_plane().apply_yaml(&bed.namespace());
+    let map = |name: &str, rest: Value| {
+        let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": bed.names.namespace}});
+        for (key, value) in rest.as_object().expect("fields") {
+            match key.as_str() {
+                "metadata" => map["metadata"].as_object_mut().unwrap().extend(value.as_object().unwrap().clone()),
+                _ => map[key] = value.clone(),
+            }
+        }
+        map
+    };
+    for (refused, said) in [
+        (map("Bad_Name", json!({})), "metadata.name: a lowercase RFC 1123 subdomain must"),
+        (map("a", json!({"metadata": {"labels": {"a b": "c"}}})), "metadata.labels.a b: name part must consist"),
+        (map("a", json!({"metadata": {"labels": {"a": "x y"}}})), "metadata.labels.a: a valid label must be"),
+        (map("a", json!({"metadata": {"annotations": {"/a": "x"}}})), "metadata.annotations./a: prefix part must"),
+        (map("a", json!({"data": {"a key": "x"}})), "data.a key: a key consists of"),
+        (map("a", json!({"kind": "Secret", "data": {"k": "geheim!"}})), "data.k: it is not base64"),
+    ] {
+        let run = alike(&bed, &[config_map(&bed, "x"), refused], &["--preflight", "APIAvailability"], 3);
+        run.stdout_contains("the API server would refuse it: ").stdout_contains(said).contains_nowhere("geheim");
+    }
+    // What the server takes.
+    let fine = json!({"metadata": {"labels": {"example.com/a_B": "", "b": "x.y-Z"}, "annotations": {"a.b/C": "x y"}},
+        "data": {"a.b-C_d": "x"}, "binaryData": {"b": "AA==\n"}});
+    let objects = [map("a.b", fine), map("b", json!({"kind": "Secret", "data": {"k": "", "l": "aGk="}}))];
+    bed.write("manifests.yaml", &objects.map(|object| object.to_string()).join("\n---\n"));
+    bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0).stdout_contains("2 created");
+}
+
+#[test]
 fn that_nothing_is_known_about_the_fields_of_a_kind_is_said() {
     let (cp, bed) = (control_plane(), Bed::new());
     cp.apply_yaml(&bed.namespace());
