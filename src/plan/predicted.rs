@@ -88,6 +88,27 @@ pub(crate) async fn predict(
     }
 }
 
+/// The object of a change after the deploy, without asking the server: what the manifest does not mention and other field
+/// managers own stays as it is.
+pub(crate) fn after(plan: &Plan, change: &Change, field_manager: &str) -> Value {
+    let live = live(change);
+    let schema = custom_schema(plan, change).map(|schema| schema.value());
+    let schema = schema.as_ref().map_or(Schema::Deduced, |schema| merge::of_kind(schema, None));
+    match change.action {
+        Action::Skip => live.unwrap_or_else(|| change.desired_value()),
+        _ => merged(change, live.as_ref(), schema, field_manager),
+    }
+}
+
+/// The schema of a custom resource after the deploy, if the plan knows it.
+fn custom_schema(plan: &Plan, change: &Change) -> Option<RawObject> {
+    let Resource { plural, group, .. } = &*change.resource;
+    let name = format!("{plural}.{group}");
+    let crd = plan.changes.iter().find(|crd| crd.desired.object.is_crd() && crd.desired.object.name == name);
+    let of_plan = crd.and_then(Change::crd).and_then(|sides| kinds::schema_of(sides.defined()?, &change.resource));
+    of_plan.map(RawObject::new).or_else(|| plan.schemas.get(&change.resource).cloned())
+}
+
 fn live(change: &Change) -> Option<Value> {
     change.live.as_ref().map(|live| live.raw.value())
 }

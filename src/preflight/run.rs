@@ -86,7 +86,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let objects = Arc::new(Objects::new(checks.iter().map(|enabled| enabled.check.wants())));
     let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
     let looks_at_all = checks.iter().any(|enabled| enabled.check.looks_at_all_packages());
-    let olm = &Olm::new(plan, target, catalogs.sources, looks_at_all);
+    let olm = &Olm::new(plan, target, field_manager, catalogs.sources, looks_at_all);
     let live_lookups = || checks.iter().map(|enabled| enabled.check.live_lookups(plan, olm)).collect();
     let deletion_lookups = || checks.iter().flat_map(|enabled| enabled.check.deletion_lookups(plan)).collect();
     let unread = unread(plan);

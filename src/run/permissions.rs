@@ -148,7 +148,7 @@ async fn print(
     let checks: Vec<Box<dyn Check>> = checks.collect();
     let mut lookups = lookups(&checks, plan).await;
     let mut unknown = Vec::new();
-    let olm = Olm::new(plan, target, &settings.catalogs, false);
+    let olm = Olm::new(plan, target, &settings.field_manager, &settings.catalogs, false);
     for check in &checks {
         match check.live_lookups(plan, &olm).await {
             Ok(found) => lookups.extend(found),

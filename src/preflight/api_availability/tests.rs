@@ -60,7 +60,7 @@ fn run<T>(
         let plan = plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()).await.expect("a plan");
         let context = Context {
             catalogs: crate::catalog::Catalogs::none(),
-            olm: &crate::preflight::olm::Olm::new(&plan, &target, &[], false),
+            olm: &crate::preflight::olm::Olm::new(&plan, &target, "gantry", &[], false),
             plan: &plan,
             target: &target,
             field_manager: "gantry",

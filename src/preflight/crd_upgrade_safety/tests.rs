@@ -381,7 +381,7 @@ async fn the_check_answers_with_what_was_compared() {
     let answer = check
         .run(Context {
             catalogs: crate::catalog::Catalogs::none(),
-            olm: &crate::preflight::olm::Olm::new(&plan, &target, &[], false),
+            olm: &crate::preflight::olm::Olm::new(&plan, &target, "gantry", &[], false),
             plan: &plan,
             target: &target,
             field_manager: "gantry",

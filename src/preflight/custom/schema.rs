@@ -154,7 +154,7 @@ async fn written(function_config: Option<&Value>) -> Value {
     let stage = Progress::none().stage("checking", None);
     let context = Context {
         catalogs: crate::catalog::Catalogs::none(),
-        olm: &crate::preflight::olm::Olm::new(&plan, &target, &[], false),
+        olm: &crate::preflight::olm::Olm::new(&plan, &target, "gantry", &[], false),
         plan: &plan,
         target: &target,
         field_manager: "gantry",

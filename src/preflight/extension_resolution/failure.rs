@@ -26,6 +26,7 @@ pub fn report(
     asked: &Asked,
     failure: &Failure<'_>,
     selected: &[Selected<'_>],
+    has_catalog: bool,
     context: &Context<'_>,
     found: &mut Found,
 ) {
@@ -38,7 +39,7 @@ pub fn report(
                 .unchecked
                 .push(CouldNotCheck { message: sanitize(&failure.text).into_owned(), help: Some(help.into()) });
         }
-        Reason::NoPackage if selected.is_empty() && asked.installed.is_some() && failing.is_the_installed_version() => {
+        Reason::NoPackage if !has_catalog && asked.installed.is_some() && failing.is_the_installed_version() => {
             // OLM keeps what is installed, without an error.
             let name = &asked.extension.name;
             context.notices.add(format!("ClusterExtension {name} selects no catalog, so OLM keeps what is installed"));

@@ -23,7 +23,7 @@ use gantry_catalog::{Package, crd_rule};
 use self::owners::BundleContent;
 use super::entry::CheckEntry;
 use super::olm::catalogs::{self, Content};
-use super::olm::{self, Asked, OfPlan, Selected, contents_of, has_catalogs, selected};
+use super::olm::{self, Asked, OfPlan, Selected, contents_of, has_catalogs, matching, selected};
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
 use super::{
@@ -34,7 +34,7 @@ use crate::config::ConfigReader;
 use crate::finding::ExtensionEntry;
 use crate::olm::cluster_catalog;
 use crate::olm::cluster_extension;
-use crate::plan::Plan;
+use crate::plan::{Change, Plan};
 use crate::problem::Problem;
 use crate::resource::{Resource, Step};
 use crate::text::sanitize;
@@ -111,7 +111,7 @@ impl Check for ExtensionResolution {
 /// The lookups that do not depend on the catalogs.
 fn lookups(plan: &Plan) -> Vec<Lookup> {
     let mut found = Vec::new();
-    for asked in OfPlan::read(plan).asked {
+    for asked in OfPlan::read(plan, Change::desired_value).asked {
         if found.is_empty() {
             let version = plan.changes[asked.change].resource.version.as_str();
             let catalogs = Resource { version: version.into(), ..cluster_catalogs() };
@@ -205,7 +205,9 @@ async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNo
             found.unchecked.push(CouldNotCheck { message, help: Some(help.into()) });
             continue;
         }
-        bundle_contents.extend(resolve_one(asked, &selected, options, &context, &mut found));
+        // Available or not: see `CheckCatalogsExist` in OLM's clusterextension_reconcile_steps.go.
+        let has_catalog = matching(asked, known).is_ok_and(|matching| !matching.is_empty());
+        bundle_contents.extend(resolve_one(asked, &selected, has_catalog, options, &context, &mut found));
         for selected in &selected {
             if let Some(package) = selected.package
                 && reported.insert((&selected.known.name, &package.name))
@@ -281,6 +283,7 @@ fn catalog_mistakes(asked: &Asked, catalog: &str, package: &Package) -> Vec<Viol
 fn resolve_one(
     asked: &Asked,
     selected: &[Selected<'_>],
+    has_catalog: bool,
     options: Options,
     context: &Context<'_>,
     found: &mut Found,
@@ -304,7 +307,7 @@ fn resolve_one(
     match resolve(wanted, installed, &sources) {
         Ok(resolved) => Some(resolved::report(asked, &resolved, &sources, options, context, found)),
         Err(failure) => {
-            failure::report(asked, &failure, selected, context, found);
+            failure::report(asked, &failure, selected, has_catalog, context, found);
             None
         }
     }

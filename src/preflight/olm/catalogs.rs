@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use gantry_catalog::{Blob, Catalog, Keep};
+use serde_json::Value;
 
 use crate::catalog::{self, Catalogs};
 use crate::cluster::Target;
 use crate::config::CatalogSource;
 use crate::finding::Action;
 use crate::olm::cluster_catalog::{self, ClusterCatalog, NAME_LABEL, Serving};
-use crate::plan::Plan;
+use crate::plan::{Change, Plan};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
 use crate::resource::ObjectRef;
@@ -50,7 +51,12 @@ pub(super) struct AllKnown {
 }
 
 /// Finds every catalog. A ClusterCatalog defines its properties, the configuration the place of its content.
-pub(super) async fn known(plan: &Plan, target: &Target, configured: &[CatalogSource]) -> Result<AllKnown, Problem> {
+pub(super) async fn known(
+    plan: &Plan,
+    target: &Target,
+    configured: &[CatalogSource],
+    after: impl Fn(&Change) -> Value,
+) -> Result<AllKnown, Problem> {
     let live = cluster_catalog::list(target).await.map_err(|error| {
         let problem = error.problems().first().cloned().unwrap_or_else(|| Problem::new("no reason given"));
         Problem { message: format!("the ClusterCatalogs cannot be listed: {}", problem.message), ..problem }
@@ -62,7 +68,7 @@ pub(super) async fn known(plan: &Plan, target: &Target, configured: &[CatalogSou
     for removal in deleted.filter(|removal| is_catalog(&removal.object)) {
         of_objects.remove(&removal.object.name);
     }
-    for (desired, is_other) in of_manifests(plan) {
+    for (desired, is_other) in of_manifests(plan, after) {
         let found = match of_objects.remove(&desired.name) {
             Some((live, _)) => {
                 // Labels that the manifest does not name are kept.
@@ -128,13 +134,13 @@ pub fn is_catalog(object: &ObjectRef) -> bool {
 }
 
 /// The ClusterCatalogs of the manifests, and whether the source of each differs from the live one.
-fn of_manifests(plan: &Plan) -> Vec<(ClusterCatalog, bool)> {
+fn of_manifests(plan: &Plan, after: impl Fn(&Change) -> Value) -> Vec<(ClusterCatalog, bool)> {
     let catalogs = plan.changes.iter().filter(|change| is_catalog(&change.desired.object));
     let read = catalogs.filter_map(|change| {
-        let desired = change.desired.raw.value();
+        let desired = after(change);
         let live = change.live.as_ref().map(|live| live.raw.value());
         let is_other = live.is_some_and(|live| {
-            let image = |object: &serde_json::Value| object.pointer("/spec/source/image/ref").cloned();
+            let image = |object: &Value| object.pointer("/spec/source/image/ref").cloned();
             image(&live) != image(&desired)
         });
         Some((ClusterCatalog::of(&desired.to_string())?, is_other))

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use gantry_catalog::resolve::{InstalledBundle, Source};
 use gantry_catalog::{Csvs, Keep, Package};
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use self::catalogs::{AllKnown, Contents, Known};
@@ -16,7 +17,7 @@ use crate::cluster::Target;
 use crate::cluster::selector::Selector;
 use crate::config::CatalogSource;
 use crate::olm::cluster_extension::{self, Extension, LiveExtension, installed};
-use crate::plan::Plan;
+use crate::plan::{Change, Plan, predicted};
 use crate::problem::Problem;
 use crate::resource::Step;
 
@@ -38,8 +39,8 @@ pub struct OfPlan {
 }
 
 impl OfPlan {
-    /// Reads the manifests.
-    pub fn read(plan: &Plan) -> OfPlan {
+    /// Reads the manifests. `after` returns an object as it is after the deploy, which is what OLM resolves.
+    pub fn read(plan: &Plan, after: impl Fn(&Change) -> Value) -> OfPlan {
         let mut of_plan = OfPlan::default();
         for (index, change) in plan.changes.iter().enumerate() {
             let object = &change.desired.object;
@@ -49,7 +50,7 @@ impl OfPlan {
             let value = change.desired.raw.value();
             let wrong = cluster_extension::wrong(object, &value).into_iter();
             of_plan.wrong.extend(wrong.map(|(at, message)| (index, at, message)));
-            if let Some(extension) = Extension::of(object, &value) {
+            if let Some(extension) = Extension::of(object, &after(change)) {
                 let installed = change.live.as_ref().and_then(|live| installed(&live.raw.value()));
                 of_plan.asked.push(Asked { change: index, extension, installed });
             }
@@ -77,6 +78,7 @@ impl Selected<'_> {
 pub struct Olm<'a> {
     plan: &'a Plan,
     target: &'a Target,
+    field_manager: &'a str,
     /// The catalogs of the configuration.
     configured: &'a [CatalogSource],
     /// Whether a check needs all packages, not only the requested ones.
@@ -88,9 +90,15 @@ pub struct Olm<'a> {
 }
 
 impl<'a> Olm<'a> {
-    pub fn new(plan: &'a Plan, target: &'a Target, configured: &'a [CatalogSource], looks_at_all: bool) -> Olm<'a> {
+    pub fn new(
+        plan: &'a Plan,
+        target: &'a Target,
+        field_manager: &'a str,
+        configured: &'a [CatalogSource],
+        looks_at_all: bool,
+    ) -> Olm<'a> {
         let (of_plan, known, live, contents) = Default::default();
-        Olm { plan, target, configured, looks_at_all, of_plan, known, live, contents }
+        Olm { plan, target, field_manager, configured, looks_at_all, of_plan, known, live, contents }
     }
 
     /// Whether the target is a server, which has catalogd.
@@ -98,9 +106,18 @@ impl<'a> Olm<'a> {
         self.target.is_server()
     }
 
+    /// The object of a change after the deploy, in which fields of other field managers stay. The objects of a git commit
+    /// are manifests: what a manifest no longer has is gone.
+    pub fn after(&self, change: &Change) -> Value {
+        match self.target {
+            Target::Git(_) => change.desired_value(),
+            _ => predicted::after(self.plan, change, self.field_manager),
+        }
+    }
+
     /// The ClusterExtensions of the plan.
     pub fn of_plan(&self) -> &OfPlan {
-        self.of_plan.get_or_init(|| OfPlan::read(self.plan))
+        self.of_plan.get_or_init(|| OfPlan::read(self.plan, |change| self.after(change)))
     }
 
     /// The live ClusterExtensions.
@@ -122,7 +139,7 @@ impl<'a> Olm<'a> {
     /// # Errors
     /// The ClusterCatalogs cannot be listed.
     pub async fn known(&self) -> Result<&[Known], Problem> {
-        let list = || catalogs::known(self.plan, self.target, self.configured);
+        let list = || catalogs::known(self.plan, self.target, self.configured, |change| self.after(change));
         self.known.get_or_init(list).await.as_ref().map(|all| all.catalogs.as_slice()).map_err(Clone::clone)
     }
 
@@ -160,10 +177,15 @@ pub fn has_catalogs(context: &Context<'_>) -> bool {
 
 /// The available catalogs that an extension selects. The error is OLM's message.
 pub fn selected<'a>(asked: &Asked, known: &'a [Known]) -> Result<Vec<&'a Known>, String> {
+    let matching = matching(asked, known)?;
+    Ok(matching.into_iter().filter(|known| known.available).collect())
+}
+
+/// The catalogs that an extension selects, available or not. The error is OLM's message.
+pub fn matching<'a>(asked: &Asked, known: &'a [Known]) -> Result<Vec<&'a Known>, String> {
     let selector = Selector::of_object(&asked.extension.selector)
         .map_err(|why| format!("desired catalog selector is invalid: {why}"))?;
-    let is_selected =
-        |known: &&Known| known.available && selector.selects(|key| known.labels.get(key).map(String::as_str));
+    let is_selected = |known: &&Known| selector.selects(|key| known.labels.get(key).map(String::as_str));
     Ok(known.iter().filter(is_selected).collect())
 }
 

@@ -181,7 +181,8 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
             deployed.extend(node.map(|node| Node { subject: Some(index.into()), ..node }));
         }
         if object.group() == CLASSIC && object.kind == SUBSCRIPTION {
-            match live.subscription(object, &change.desired.raw.value(), &nodes.before, &mut problems) {
+            let after = context.olm.after(change);
+            match live.subscription(object, &after, &nodes.before, &mut problems) {
                 Ok(node) => deployed.extend(node.map(|node| Node { subject: Some(index.into()), ..node })),
                 Err(error) => nodes.unchecked.push(error),
             }

@@ -252,6 +252,11 @@ fn catalogs_are_selected_and_the_highest_priority_wins() {
     assert_eq!(outcome(&changing.check().code(0)), "1.0.0");
     changing.write("b/catalog.yaml", &chained(&["1.0.0", "2.0.0"]));
     assert_eq!(changing.check().code(3).rules(), ["AmbiguousCatalogs"]);
+    // If OLM finds a catalog, but none that is available, it keeps nothing that is installed: it tries again.
+    let pinned = extension(json!({"packageName": "p", "version": "1.0.0"}));
+    let off = Stage::new().catalog("a", &chained(&["1.0.0"])).installed("1.0.0").desired(pinned);
+    off.write("live/catalogs.yaml", &cluster_catalog("a", json!({"availabilityMode": "Unavailable"}), json!({})));
+    assert_eq!(off.check().code(3).rules(), ["NoBundleFound"]);
     // A catalog that is not available is ignored; a catalog that is not served blocks everything.
     let stage = stage(&same, Value::Null);
     let unavailable = cluster_catalog("a", json!({"availabilityMode": "Unavailable"}), json!({}));
@@ -269,6 +274,35 @@ fn catalogs_are_selected_and_the_highest_priority_wins() {
         "{}",
         ran.stdout
     );
+}
+
+/// OLM resolves the object that the deploy leaves behind, not the manifest.
+#[test]
+fn fields_that_others_have_set_count() {
+    let all = ["1.0.0", "1.1.0", "2.0.0"];
+    let channels = json!({"a": entries(&["1.0.0", "1.1.0 replaces=1.0.0"]), "b": entries(&["1.0.0", "2.0.0"])});
+    let stage = |of_others: Value, manager: &str| {
+        let mut source = json!({"packageName": "p"});
+        source.as_object_mut().unwrap().extend(of_others.as_object().unwrap().clone());
+        let fields: serde_json::Map<String, Value> =
+            of_others.as_object().unwrap().keys().map(|key| (format!("f:{key}"), json!({}))).collect();
+        let mut live = extension(source);
+        live["status"] = json!({"install": {"bundle": {"name": "p.v1.0.0", "version": "1.0.0"}}});
+        live["metadata"]["managedFields"] = json!([{"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1",
+            "apiVersion": live["apiVersion"], "fieldsV1": {"f:spec": {"f:source": {"f:catalog": fields}}}}]);
+        let stage = Stage::new().catalog("c", &catalog(channels.clone(), &all, &[]));
+        stage.write("live/extension.yaml", &live.to_string());
+        stage
+    };
+    let wanted = |version: &str| extension(json!({"packageName": "p", "version": version}));
+    for (of_others, manager, version, code) in [
+        (json!({"channels": ["b"]}), "somebody", "1.1.0", 3),
+        (json!({"channels": ["b"]}), "gantry", "1.1.0", 0),
+        (json!({"upgradeConstraintPolicy": "SelfCertified"}), "somebody", "2.0.0", 0),
+        (json!({"upgradeConstraintPolicy": "SelfCertified"}), "gantry", "2.0.0", 3),
+    ] {
+        stage(of_others, manager).desired(wanted(version)).check().code(code);
+    }
 }
 
 #[test]

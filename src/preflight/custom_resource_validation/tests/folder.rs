@@ -46,7 +46,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
         let proofs = Arc::new(Proofs::new(Unproven, 1));
         let context = Context {
             catalogs: crate::catalog::Catalogs::none(),
-            olm: &crate::preflight::olm::Olm::new(&plan, &target, &[], false),
+            olm: &crate::preflight::olm::Olm::new(&plan, &target, "gantry", &[], false),
             plan: &plan,
             target: &target,
             field_manager: "gantry",
