@@ -45,8 +45,14 @@ pub struct ConditionMatcher {
     pub unblocks: bool,
     /// The condition has an `observedGeneration` and is ignored unless that is the latest generation.
     pub observes_generation: bool,
-    /// A failure is ignored until it has lasted this long.
+    /// A failure is ignored until it has lasted this long. As in kapp, a condition with a limit is a failure.
     pub timeout: Option<Duration>,
+}
+
+impl ConditionMatcher {
+    fn is_failure(&self) -> bool {
+        self.failure || self.timeout.is_some()
+    }
 }
 
 /// CEL expressions over `object`. An expression that cannot be evaluated counts as false.
@@ -117,7 +123,7 @@ fn by_conditions(matchers: &[ConditionMatcher], view: View<'_>) -> Verdict {
         }
     }
     let said = |condition: Condition<'_>| condition.with_name();
-    if let Some((matcher, condition)) = holding.iter().find(|(matcher, _)| matcher.failure) {
+    if let Some((matcher, condition)) = holding.iter().find(|(matcher, _)| matcher.is_failure()) {
         let text = said(*condition);
         return match matcher.timeout {
             None => State::failed(&text).into(),
@@ -223,11 +229,13 @@ mod tests {
     #[test]
     fn a_failure_with_a_timeout_has_to_last() {
         let timeout = Some(Duration::from_secs(30));
-        let failure = ConditionMatcher { failure: true, timeout, ..matcher("Ready", "False") };
-        let rule = rule(Test::Conditions(vec![failure]));
-        let verdict = rule.evaluate(&object(&[("Ready", "False")]));
-        assert_eq!(verdict.state.word(), "no");
-        assert_eq!(verdict.fails_after, Some(("Ready=False".into(), Duration::from_secs(30))));
+        for failure in [true, false] {
+            let failure = ConditionMatcher { failure, timeout, ..matcher("Ready", "False") };
+            let rule = rule(Test::Conditions(vec![failure]));
+            let verdict = rule.evaluate(&object(&[("Ready", "False")]));
+            assert_eq!(verdict.state.word(), "no");
+            assert_eq!(verdict.fails_after, Some(("Ready=False".into(), Duration::from_secs(30))));
+        }
     }
 
     #[test]

@@ -42,7 +42,12 @@ pub const ENTRY: CheckEntry = CheckEntry {
     docs: "docs/checks/PermissionValidation.md",
     rules: rules::docs,
     names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
-    configure: |_| {},
+    configure: |reader| {
+        // The same rights are found with either, and which requests are cheaper depends on the deploy.
+        let about = "as in kapp, and without effect: gantry itself chooses which of the two it sends";
+        let known = [("SelfSubjectAccessReview", ()), ("SelfSubjectRulesReview", ())];
+        reader.choice("permissionValidatorResource", about, &known, ());
+    },
     build: |_| Box::new(PermissionValidation),
     supersedes: &[],
     field_conflicts: None,
