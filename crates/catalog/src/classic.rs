@@ -1,8 +1,8 @@
 //! Finds the bundle that classic OLM installs for a Subscription.
 //!
-//! Unlike OLM v1 it looks at a single channel, and only at the entries on the `replaces` chain from its head
-//! (`sortChannel` in `pkg/controller/registry/resolver` of operator-lifecycle-manager). Of the entries that an edge leads
-//! to, it takes the one nearest to the head.
+//! Unlike OLM v1 it looks at a single channel, and only at the entries on the `replaces` chain from its head that no other
+//! entry skips (`sortChannel` in `pkg/controller/registry/resolver/resolver.go` of operator-lifecycle-manager). Of the
+//! entries that an edge leads to, it takes the one nearest to the head.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,10 @@ use crate::package::{Channel, Entry, Package};
 use crate::skip_range::SkipRange;
 use crate::version::Version;
 
-/// The entries on the `replaces` chain, from the head down.
+/// The entries on the `replaces` chain, from the head down, without those that another entry skips.
 pub fn chain(channel: &Channel) -> Vec<&Entry> {
+    let skipped: BTreeSet<&str> =
+        channel.entries.iter().flat_map(|entry| entry.skips.iter().map(String::as_str)).collect();
     let mut found: Vec<&Entry> = Vec::new();
     let mut seen = BTreeSet::new();
     let heads = heads(channel);
@@ -21,7 +23,9 @@ pub fn chain(channel: &Channel) -> Vec<&Entry> {
         let Some(entry) = channel.entries.iter().find(|entry| entry.name == name).filter(|_| seen.insert(name)) else {
             break;
         };
-        found.push(entry);
+        if !skipped.contains(name) {
+            found.push(entry);
+        }
         next = Some(entry.replaces.as_str()).filter(|name| !name.is_empty());
     }
     found
