@@ -1,34 +1,35 @@
 //! Finds the bundle that classic OLM installs for a Subscription.
 //!
 //! Unlike OLM v1 it looks at a single channel, and only at the entries on the `replaces` chain from its head that no other
-//! entry skips (`sortChannel` in `pkg/controller/registry/resolver/resolver.go` of operator-lifecycle-manager). Of the
-//! entries that an edge leads to, it takes the one nearest to the head.
+//! entry skips. Of the entries that an edge leads to, it takes the one nearest to the head.
+//!
+//! Source of the rules and the texts: `getSubscriptionVariables` and `sortChannel` in
+//! `pkg/controller/registry/resolver/resolver.go` of operator-lifecycle-manager.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::graph::heads;
+use gantry_schema::gotext::quote;
+
+use crate::index::Catalog;
 use crate::package::{Channel, Entry, Package};
 use crate::skip_range::SkipRange;
 use crate::version::Version;
 
-/// The entries on the `replaces` chain, from the head down, without those that another entry skips.
-pub fn chain(channel: &Channel) -> Vec<&Entry> {
-    let skipped: BTreeSet<&str> =
-        channel.entries.iter().flat_map(|entry| entry.skips.iter().map(String::as_str)).collect();
-    let mut found: Vec<&Entry> = Vec::new();
-    let mut seen = BTreeSet::new();
-    let heads = heads(channel);
-    let mut next = heads.first().copied();
-    while let Some(name) = next {
-        let Some(entry) = channel.entries.iter().find(|entry| entry.name == name).filter(|_| seen.insert(name)) else {
-            break;
-        };
-        if !skipped.contains(name) {
-            found.push(entry);
-        }
-        next = Some(entry.replaces.as_str()).filter(|name| !name.is_empty());
-    }
-    found
+/// The parts of a Subscription that determine what OLM installs; a part that is not set is empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Subscription<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The package: `spec.name`.
+    pub package: &'a str,
+    /// The channel.
+    pub channel: &'a str,
+    /// The bundle to install first.
+    pub starting_csv: &'a str,
+    /// The name of the catalog.
+    pub source: &'a str,
+    /// The namespace of the catalog.
+    pub source_namespace: &'a str,
 }
 
 /// The ClusterServiceVersion that a Subscription has installed.
@@ -41,14 +42,50 @@ pub struct Current<'a> {
     pub version: Option<&'a Version>,
 }
 
-/// The bundle that a Subscription to a channel installs next: an update of the installed bundle, or the head if none is
-/// installed. `None` if there is no update or nothing to install.
-pub fn next<'a>(package: &'a Package, channel: &'a Channel, installed: Option<Current<'_>>) -> Option<&'a str> {
-    let chain = chain(channel);
-    let Some(Current { name: installed, version }) = installed else {
-        return chain.first().map(|head| head.name.as_str());
+/// The bundle that a Subscription installs next: an update of the installed bundle, or its `startingCSV` or the head of
+/// the channel if none is installed. `None` if there is no update.
+///
+/// # Errors
+/// OLM's text: it cannot resolve the Subscription, and installs nothing in its namespace.
+pub fn next<'c>(
+    catalog: &'c Catalog,
+    subscription: &Subscription<'_>,
+    current: Option<Current<'_>>,
+) -> Result<Option<&'c str>, String> {
+    let Subscription { name, package, channel, starting_csv, source, source_namespace } = subscription;
+    if !catalog.packages.values().any(has_operators) {
+        return Err(format!(
+            "no operators found from catalog {source} in namespace {source_namespace} referenced by subscription {name}"
+        ));
+    }
+    let Some(of) = catalog.packages.get(*package).filter(|package| has_operators(package)) else {
+        return Err(format!(
+            "no operators found in package {package} in the catalog referenced by subscription {name}"
+        ));
     };
-    let of_catalog = || package.bundles.get(installed).and_then(|bundle| bundle.version().ok());
+    let channel = if channel.is_empty() { &of.default_channel } else { *channel };
+    let in_channel = of.channels.get(channel).map(|channel| (channel, operators(of, channel)));
+    let Some((channel, mut entries)) = in_channel.filter(|(_, entries)| !entries.is_empty()) else {
+        return Err(format!(
+            "no operators found in channel {channel} of package {package} in the catalog referenced by subscription \
+             {name}"
+        ));
+    };
+    if current.is_none() && !starting_csv.is_empty() {
+        entries.retain(|entry| entry.name == *starting_csv);
+        if entries.is_empty() {
+            return Err(format!(
+                "no operators found with name {starting_csv} in channel {} of package {package} in the catalog \
+                 referenced by subscription {name}",
+                channel.name
+            ));
+        }
+    }
+    let chain = chain(of, channel, &entries)?;
+    let Some(Current { name: installed, version }) = current else {
+        return Ok(chain.first().map(|head| head.name.as_str()));
+    };
+    let of_catalog = || of.bundles.get(installed).and_then(|bundle| bundle.version().ok());
     let version = version.cloned().or_else(|| of_catalog().map(|found| found.version));
     let is_edge = |entry: &&&Entry| {
         entry.replaces == installed
@@ -58,5 +95,60 @@ pub fn next<'a>(package: &'a Package, channel: &'a Channel, installed: Option<Cu
                     .is_ok_and(|range| !entry.skip_range.is_empty() && range.contains(version))
             })
     };
-    chain.iter().find(is_edge).map(|entry| entry.name.as_str()).filter(|name| *name != installed)
+    Ok(chain.iter().find(is_edge).map(|entry| entry.name.as_str()).filter(|name| *name != installed))
+}
+
+/// The entries of a channel that have a bundle. OLM does not see the others: it asks the catalog for bundles.
+fn operators<'a>(package: &Package, channel: &'a Channel) -> Vec<&'a Entry> {
+    channel.entries.iter().filter(|entry| package.bundles.contains_key(&entry.name)).collect()
+}
+
+fn has_operators(package: &Package) -> bool {
+    package.channels.values().any(|channel| !operators(package, channel).is_empty())
+}
+
+/// The entries on the `replaces` chain, from the head down, without those that another entry skips.
+fn chain<'a>(package: &Package, channel: &Channel, entries: &[&'a Entry]) -> Result<Vec<&'a Entry>, String> {
+    let by_name: BTreeMap<&str, &Entry> = entries.iter().map(|entry| (entry.name.as_str(), *entry)).collect();
+    let replaced: BTreeSet<&str> = entries.iter().map(|entry| entry.replaces.as_str()).collect();
+    let skipped: BTreeSet<&str> = entries.iter().flat_map(|entry| entry.skips.iter().map(String::as_str)).collect();
+    let place = format!("channel {} of package {}", quote(&channel.name), quote(&package.name));
+    let is_head = |entry: &&&Entry| !replaced.contains(&*entry.name) && !skipped.contains(&*entry.name);
+    let mut chains = Vec::new();
+    for head in entries.iter().filter(is_head) {
+        let (mut chain, mut visited) = (Vec::new(), BTreeSet::new());
+        let mut next = Some(*head);
+        while let Some(entry) = next {
+            if !visited.insert(&entry.name) {
+                let head = quote(&head.name);
+                return Err(format!("a cycle exists in the chain of replacement beginning with {head} in {place}"));
+            }
+            if !skipped.contains(&*entry.name) {
+                chain.push(entry);
+            }
+            next = by_name.get(&*entry.replaces).copied();
+        }
+        chains.push(chain);
+    }
+    match chains.len() {
+        0 => Err(format!("no channel heads (entries not replaced by another entry) found in {place}")),
+        1 => Ok(chains.remove(0)),
+        count => {
+            let shown: Vec<String> = chains.iter().map(|chain| ends(chain)).collect();
+            Err(format!(
+                "a unique replacement chain within a channel is required to determine the relative order between \
+                 channel entries, but {count} replacement chains were found in {place}: {}",
+                shown.join(", ")
+            ))
+        }
+    }
+}
+
+/// The names at both ends of a chain: `p.v2.0.0...p.v1.0.0`.
+fn ends(chain: &[&Entry]) -> String {
+    match chain {
+        [] => String::new(),
+        [one] => one.name.clone(),
+        [first, .., last] => format!("{}...{}", first.name, last.name),
+    }
 }

@@ -94,7 +94,8 @@ fn lookups(plan: &Plan) -> Vec<Lookup> {
 async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     let contents = context.olm.contents(&context).await?;
     let mut nodes = nodes::collect(&context, contents).await?;
-    let mut found = Found { unchecked: std::mem::take(&mut nodes.unchecked), ..Found::default() };
+    let mut found =
+        Found { violations: std::mem::take(&mut nodes.unresolved), unchecked: std::mem::take(&mut nodes.unchecked) };
     if nodes.after.is_empty() {
         return Ok(found.into());
     }

@@ -10,13 +10,15 @@ use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::rules::SUBSCRIPTION_NOT_RESOLVED;
+use super::violation;
 use crate::finding::Action;
 use crate::olm;
 use crate::olm::cluster_extension::{self, LiveExtension};
 use crate::plan::bundles;
 use crate::preflight::olm::catalogs::Contents;
 use crate::preflight::olm::{Selected, contents_of, selected};
-use crate::preflight::{Context, CouldNotCheck, Subject};
+use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
 use crate::problem::Problem;
 use crate::resource::ObjectRef;
 use crate::text::sanitize;
@@ -154,6 +156,8 @@ pub struct Nodes {
     pub after: Vec<Node>,
     /// The operators that the deploy removes, each with the deleted object.
     pub removed: Vec<(Node, ObjectRef)>,
+    /// The Subscriptions that OLM cannot resolve.
+    pub unresolved: Vec<Violation>,
     /// What could not be determined about some operators.
     pub unchecked: Vec<CouldNotCheck>,
 }
@@ -184,7 +188,13 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
             let after = context.olm.after(change);
             match live.subscription(object, &after, &nodes.before, &mut problems) {
                 Ok(node) => deployed.extend(node.map(|node| Node { subject: Some(index.into()), ..node })),
-                Err(error) => nodes.unchecked.push(error),
+                Err(Failure::Unknown(error)) => nodes.unchecked.push(error),
+                Err(Failure::Unresolved(why)) => {
+                    let help = "until this is fixed, OLM installs and updates no operator in the namespace; gantry \
+                                catalog PACKAGE shows what the catalog has";
+                    let message = sanitize(&why).into_owned();
+                    nodes.unresolved.push(violation(&SUBSCRIPTION_NOT_RESOLVED, index, message, help.to_owned()));
+                }
             }
         }
     }
@@ -255,6 +265,14 @@ async fn extensions(
 
 fn of_extension(name: &str) -> (String, Option<String>, String) {
     (cluster_extension::KIND.to_owned(), None, name.to_owned())
+}
+
+/// Why it is unknown what OLM would install for a Subscription.
+enum Failure {
+    /// OLM cannot resolve it, with OLM's text.
+    Unresolved(String),
+    /// Something is missing here that OLM has.
+    Unknown(CouldNotCheck),
 }
 
 /// The data that describes live operators.
@@ -340,62 +358,54 @@ impl Live<'_> {
         desired: &Value,
         before: &[Node],
         problems: &mut Vec<String>,
-    ) -> Result<Option<Node>, CouldNotCheck> {
+    ) -> Result<Option<Node>, Failure> {
         let spec = &desired["spec"];
         let text = |key: &str| spec[key].as_str().unwrap_or_default();
         let (package, source) = (text("name"), text("source"));
         let shown = format!("Subscription {}", sanitize(&object.name));
         if package.is_empty() || source.is_empty() {
             let message = format!("{shown} has no spec.name or no spec.source: these name the package and its catalog");
-            return Err(CouldNotCheck { message, help: None });
+            return Err(Failure::Unknown(CouldNotCheck { message, help: None }));
         }
         let catalog = match self.contents.get(source) {
             Some(Ok(catalog)) => catalog,
             _ => {
                 let message = format!("{shown}: the content of its catalog {} is unknown", sanitize(source));
                 let help = format!("provide it: --catalog {}=PATH", sanitize(source));
-                return Err(CouldNotCheck { message, help: Some(help) });
+                return Err(Failure::Unknown(CouldNotCheck { message, help: Some(help) }));
             }
         };
-        let channel = |of: &Package| {
-            if text("channel").is_empty() { of.default_channel.clone() } else { text("channel").to_owned() }
-        };
-        let found = catalog.packages.get(package).and_then(|of| Some((of, of.channels.get(&channel(of))?)));
-        let Some((of, channel)) = found else {
+        if let Some(why) = catalog.packages.get(package).and_then(|of| of.broken.as_deref()) {
             let message = format!(
-                "{shown}: no operators found in channel {} of package {} in the catalog referenced by subscription {}",
-                sanitize(text("channel")),
+                "{shown}: package {} of catalog {} cannot be read: {}",
                 sanitize(package),
-                sanitize(&object.name)
+                sanitize(source),
+                sanitize(why)
             );
-            let help = format!("see gantry catalog {}", sanitize(package));
-            return Err(CouldNotCheck { message, help: Some(help) });
-        };
+            return Err(Failure::Unknown(CouldNotCheck { message, help: None }));
+        }
         let live = self.subscriptions.iter().find(|live| {
             live["metadata"]["name"] == object.name.as_str()
                 && live["metadata"]["namespace"].as_str() == object.namespace.as_deref()
         });
         let installed = live.and_then(|live| live["status"]["installedCSV"].as_str());
-        let starting = Some(text("startingCSV")).filter(|name| !name.is_empty() && installed.is_none());
-        if let Some(starting) = starting.filter(|name| channel.entries.iter().all(|entry| entry.name != **name)) {
-            let message = format!(
-                "{shown}: no operators found with name {} in channel {} of package {} in the catalog referenced by \
-                 subscription {}",
-                sanitize(starting),
-                sanitize(&channel.name),
-                sanitize(package),
-                sanitize(&object.name)
-            );
-            let help = "spec.startingCSV must be an entry of the channel: OLM installs nothing otherwise".to_owned();
-            return Err(CouldNotCheck { message, help: Some(help) });
-        }
         let current = installed.map(|name| {
             let mut csvs = before.iter().filter(|node| node.object.0 == CSV && node.object.1 == object.namespace);
             let csv = csvs.find(|node| node.name == name);
             classic::Current { name, version: csv.and_then(|node| node.version.as_ref()) }
         });
-        let next = starting.or_else(|| classic::next(of, channel, current)).or(installed);
-        let Some(bundle) = next.and_then(|name| of.bundles.get(name)) else { return Ok(None) };
+        let subscription = classic::Subscription {
+            name: &object.name,
+            package,
+            channel: text("channel"),
+            starting_csv: text("startingCSV"),
+            source,
+            source_namespace: text("sourceNamespace"),
+        };
+        let next = classic::next(catalog, &subscription, current).map_err(Failure::Unresolved)?.or(installed);
+        let Some((of, bundle)) = catalog.packages.get(package).and_then(|of| Some((of, of.bundles.get(next?)?))) else {
+            return Ok(None);
+        };
         let node = Node::of_bundle(of, bundle, problems);
         let object = (SUBSCRIPTION.to_owned(), object.namespace.clone(), object.name.clone());
         Ok(Some(Node { object, ..node }))

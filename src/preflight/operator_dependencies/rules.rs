@@ -11,6 +11,7 @@ pub fn docs() -> Vec<&'static RuleDoc> {
         &REQUIRED_API_MISSING,
         &REQUIRED_PACKAGE_MISSING,
         &SHARED_CRD_NOT_COMPATIBLE,
+        &SUBSCRIPTION_NOT_RESOLVED,
         &UPDATE_TOGETHER,
     ]
 }
@@ -208,6 +209,49 @@ spec:
     },
     what_to_do: "Keep serving all versions, and keep a schema that accepts all existing objects.",
     breaks: &[Breaks::StoredObjects, Breaks::Writers],
+    severity: Severity::Error,
+};
+
+pub static SUBSCRIPTION_NOT_RESOLVED: RuleDoc = RuleDoc {
+    name: "SubscriptionNotResolved",
+    summary: "classic OLM cannot resolve a Subscription",
+    reports: "A Subscription of the manifests whose catalog has no bundle for its package, its channel or its \
+        `startingCSV`, or whose channel has several heads, none, or a cycle of `replaces`.",
+    why: "OLM resolves all Subscriptions of a namespace together: it installs and updates no operator there until this \
+        is fixed.",
+    example: Example::Extension {
+        live: "",
+        desired: "\
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: sample, namespace: operators}
+spec: {name: sample, channel: stable, source: one, sourceNamespace: olm}
+",
+        catalogs: &["\
+schema: olm.package
+name: sample
+defaultChannel: stable
+---
+schema: olm.channel
+package: sample
+name: stable
+entries: [{name: sample.v1.0.0}, {name: sample.v2.0.0}]
+---
+schema: olm.bundle
+package: sample
+name: sample.v1.0.0
+properties: [{type: olm.package, value: {packageName: sample, version: 1.0.0}}]
+---
+schema: olm.bundle
+package: sample
+name: sample.v2.0.0
+properties: [{type: olm.package, value: {packageName: sample, version: 2.0.0}}]
+"],
+    },
+    what_to_do: "Correct `spec.name`, `spec.channel` or `spec.startingCSV`; `gantry catalog PACKAGE` shows what the \
+        catalog has. If the channel is wrong, its publisher must fix it: exactly one entry may be neither replaced nor \
+        skipped by another.",
+    breaks: &[],
     severity: Severity::Error,
 };
 

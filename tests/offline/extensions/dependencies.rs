@@ -232,23 +232,41 @@ fn a_version_that_a_live_operator_requires_is_not_taken_away() {
 
 #[test]
 fn a_subscription_is_resolved_as_classic_olm_does() {
-    let subscription = |channel: &str, source: &str| {
-        json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-            "metadata": {"name": "p", "namespace": "operators"}, "spec": {"name": "p", "channel": channel, "source": source}})
-    };
+    let subscription = |channel: &str, source: &str| subscription(json!({"channel": channel, "source": source}));
     let text = package("p", &[("1.0.0", &["P"], &[requires("Missing")])]);
     let ran = |desired: Value| check(&Stage::new().catalog("c", &text).desired(desired));
     assert_eq!(ran(subscription("a", "c")).code(3).rules(), ["RequiredApiMissing"]);
     let text = "no operators found in channel z of package p in the catalog referenced by subscription p";
-    assert!(ran(subscription("z", "c")).code(1).unchecked().ends_with(text));
+    let not_resolved = |text: &str| [("SubscriptionNotResolved".to_owned(), text.to_owned())];
+    assert_eq!(ran(subscription("z", "c")).code(3).found(), not_resolved(text));
     let mut starting = subscription("a", "c");
     starting["spec"]["startingCSV"] = "p.v9.9.9".into();
     let text =
         "no operators found with name p.v9.9.9 in channel a of package p in the catalog referenced by subscription p";
-    assert!(ran(starting.clone()).code(1).unchecked().ends_with(text));
+    assert_eq!(ran(starting.clone()).code(3).found(), not_resolved(text));
     starting["spec"]["startingCSV"] = "p.v1.0.0".into();
     assert_eq!(ran(starting).code(3).rules(), ["RequiredApiMissing"]);
     assert!(ran(subscription("a", "x")).code(1).unchecked().ends_with("the content of its catalog x is unknown"));
+}
+
+/// A Subscription to the package p.
+fn subscription(spec: Value) -> Value {
+    let mut object = json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": "p", "namespace": "operators"}, "spec": {"name": "p", "source": "c"}});
+    object["spec"].as_object_mut().expect("a spec").extend(spec.as_object().expect("a spec").clone());
+    object
+}
+
+#[test]
+fn a_channel_of_a_subscription_has_one_head() {
+    let two = package("p", &[("1.0.0", &[], &[]), ("2.0.0", &[], &[])]);
+    let ran = check(&Stage::new().catalog("c", &two).desired(subscription(json!({"channel": "a"})))).code(3);
+    assert_eq!(ran.rules(), ["SubscriptionNotResolved"]);
+    let said = &ran.found()[0].1;
+    assert!(
+        said.ends_with("2 replacement chains were found in channel \"a\" of package \"p\": p.v1.0.0, p.v2.0.0"),
+        "{said}"
+    );
 }
 
 #[test]

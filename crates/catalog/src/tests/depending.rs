@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::classic::{Current, chain, next};
+use crate::classic::{Current, Subscription, next};
 use crate::dependency::{Api, Operators, Requirement, provided};
 use crate::{Catalog, Keep, Property, Version, read};
 
@@ -91,6 +91,30 @@ fn constraints_that_are_deep_in_each_other_are_an_error() {
     assert!(Requirement::of_property(&property("olm.constraint", &value)).is_err());
 }
 
+/// A catalog with the package p, whose default channel is a; every entry has a bundle, except those without a version in
+/// their name.
+fn catalog(channels: &[(&str, Value)]) -> Catalog {
+    let mut blobs = vec![json!({"schema": "olm.package", "name": "p", "defaultChannel": "a"})];
+    let mut bundles = BTreeSet::new();
+    for (name, entries) in channels {
+        bundles
+            .extend(entries.as_array().expect("entries").iter().map(|entry| entry["name"].as_str().expect("a name")));
+        blobs.push(json!({"schema": "olm.channel", "package": "p", "name": name, "entries": entries}));
+    }
+    for name in bundles {
+        let Some((_, version)) = name.split_once(".v") else { continue };
+        let properties = json!([{"type": "olm.package", "value": {"packageName": "p", "version": version}}]);
+        blobs.push(json!({"schema": "olm.bundle", "package": "p", "name": name, "properties": properties}));
+    }
+    let text: String = blobs.iter().map(Value::to_string).collect();
+    let mut catalog = Catalog::default();
+    read(text.as_bytes(), &mut |blob| catalog.add(blob, &Keep::default())).expect("a catalog");
+    catalog
+}
+
+const SUBSCRIPTION: Subscription<'static> =
+    Subscription { name: "s", package: "p", channel: "a", starting_csv: "", source: "c", source_namespace: "olm" };
+
 #[test]
 fn a_subscription_goes_along_the_chain_of_its_channel() {
     let entries = json!([
@@ -101,35 +125,70 @@ fn a_subscription_goes_along_the_chain_of_its_channel() {
         // Not on the chain.
         {"name": "p.v2.1.0", "replaces": "p.v2.0.0"},
         {"name": "p.v3.0.0", "replaces": "p.v2.0.0", "skips": ["p.v2.1.0"]},
+        // OLM does not see an entry without a bundle.
+        {"name": "p", "replaces": "p.v3.0.0", "skips": ["p.v2.0.0"]},
     ]);
-    let mut blobs = vec![
-        json!({"schema": "olm.package", "name": "p"}),
-        json!({"schema": "olm.channel", "package": "p", "name": "a", "entries": entries}),
-    ];
-    for version in ["0.7.0", "1.0.0", "1.1.0", "1.2.0", "2.0.0", "2.1.0", "3.0.0"] {
-        let properties = json!([{"type": "olm.package", "value": {"packageName": "p", "version": version}}]);
-        blobs.push(
-            json!({"schema": "olm.bundle", "package": "p", "name": format!("p.v{version}"), "properties": properties}),
-        );
-    }
-    let text: String = blobs.iter().map(Value::to_string).collect();
-    let mut catalog = Catalog::default();
-    read(text.as_bytes(), &mut |blob| catalog.add(blob, &Keep::default())).expect("a catalog");
-    let package = &catalog.packages["p"];
-    let channel = &package.channels["a"];
-    let names: BTreeSet<&str> = chain(channel).iter().map(|entry| entry.name.as_str()).collect();
-    assert_eq!(names, BTreeSet::from(["p.v1.0.0", "p.v1.2.0", "p.v2.0.0", "p.v3.0.0"]));
+    let catalog = catalog(&[("a", entries)]);
+    let version = Version::parse("0.7.0").expect("a version");
     for (installed, expected) in [
         (None, Some("p.v3.0.0")),
         // Its only edge leads to an entry that 2.0.0 skips.
         (Some("p.v1.0.0"), None),
         (Some("p.v1.1.0"), Some("p.v2.0.0")),
+        (Some("p.v1.2.0"), Some("p.v2.0.0")),
         (Some("p.v2.1.0"), Some("p.v3.0.0")),
         (Some("p.v0.7.0"), Some("p.v2.0.0")),
         (Some("p.v3.0.0"), None),
         (Some("unknown"), None),
     ] {
-        let current = installed.map(|name| Current { name, version: None });
-        assert_eq!(next(package, channel, current), expected, "{installed:?}");
+        let version = Some(&version).filter(|_| installed == Some("p.v0.7.0"));
+        let current = installed.map(|name| Current { name, version });
+        assert_eq!(next(&catalog, &SUBSCRIPTION, current), Ok(expected), "{installed:?}");
     }
+}
+
+#[test]
+fn a_subscription_that_olm_cannot_resolve_is_an_error_in_its_words() {
+    let two = json!([{"name": "p.v1.0.0"}, {"name": "p.v2.0.0", "replaces": "p.v1.0.0"}, {"name": "p.v3.0.0"}]);
+    let none = json!([{"name": "p.v1.0.0", "replaces": "p.v2.0.0"}, {"name": "p.v2.0.0", "replaces": "p.v1.0.0"}]);
+    let cycle = json!([{"name": "p.v1.0.0", "replaces": "p.v2.0.0"}, {"name": "p.v2.0.0", "replaces": "p.v1.0.0"},
+        {"name": "p.v3.0.0", "replaces": "p.v2.0.0"}]);
+    let catalog = catalog(&[("a", two), ("none", none), ("cycle", cycle), ("empty", json!([{"name": "p"}]))]);
+    let wanted = |change: fn(&mut Subscription<'static>)| {
+        let mut subscription = SUBSCRIPTION;
+        change(&mut subscription);
+        subscription
+    };
+    for (subscription, expected) in [
+        (
+            SUBSCRIPTION,
+            "a unique replacement chain within a channel is required to determine the relative order between channel \
+             entries, but 2 replacement chains were found in channel \"a\" of package \"p\": p.v2.0.0...p.v1.0.0, \
+             p.v3.0.0",
+        ),
+        (
+            wanted(|of| of.channel = "none"),
+            "no channel heads (entries not replaced by another entry) found in channel \"none\" of package \"p\"",
+        ),
+        (
+            wanted(|of| of.channel = "cycle"),
+            "a cycle exists in the chain of replacement beginning with \"p.v3.0.0\" in channel \"cycle\" of package \
+             \"p\"",
+        ),
+        (
+            wanted(|of| of.channel = "empty"),
+            "no operators found in channel empty of package p in the catalog referenced by subscription s",
+        ),
+        (wanted(|of| of.package = "q"), "no operators found in package q in the catalog referenced by subscription s"),
+        (
+            wanted(|of| of.starting_csv = "p"),
+            "no operators found with name p in channel a of package p in the catalog referenced by subscription s",
+        ),
+    ] {
+        assert_eq!(next(&catalog, &subscription, None), Err(expected.to_owned()));
+    }
+    // OLM looks at no other entry then.
+    assert_eq!(next(&catalog, &wanted(|of| of.starting_csv = "p.v1.0.0"), None), Ok(Some("p.v1.0.0")));
+    let expected = "no operators found from catalog c in namespace olm referenced by subscription s";
+    assert_eq!(next(&Catalog::default(), &SUBSCRIPTION, None), Err(expected.to_owned()));
 }
