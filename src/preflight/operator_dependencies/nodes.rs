@@ -389,11 +389,11 @@ impl Live<'_> {
                 && live["metadata"]["namespace"].as_str() == object.namespace.as_deref()
         });
         let installed = live.and_then(|live| live["status"]["installedCSV"].as_str());
-        let current = installed.map(|name| {
-            let mut csvs = before.iter().filter(|node| node.object.0 == CSV && node.object.1 == object.namespace);
-            let csv = csvs.find(|node| node.name == name);
-            classic::Current { name, version: csv.and_then(|node| node.version.as_ref()) }
-        });
+        // OLM ignores the status if there is no such ClusterServiceVersion (`Resolve` in
+        // `pkg/controller/registry/resolver/resolver.go`).
+        let mut csvs = before.iter().filter(|node| node.object.0 == CSV && node.object.1 == object.namespace);
+        let csv = installed.and_then(|name| csvs.find(|node| node.name == name));
+        let current = csv.map(|csv| classic::Current { name: &csv.name, version: csv.version.as_ref() });
         let subscription = classic::Subscription {
             name: &object.name,
             package,
@@ -402,7 +402,8 @@ impl Live<'_> {
             source,
             source_namespace: text("sourceNamespace"),
         };
-        let next = classic::next(catalog, &subscription, current).map_err(Failure::Unresolved)?.or(installed);
+        let next = classic::next(catalog, &subscription, current).map_err(Failure::Unresolved)?;
+        let next = next.or(current.map(|current| current.name));
         let Some((of, bundle)) = catalog.packages.get(package).and_then(|of| Some((of, of.bundles.get(next?)?))) else {
             return Ok(None);
         };

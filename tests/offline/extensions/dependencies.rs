@@ -1,5 +1,7 @@
 //! `OperatorDependencies`: what operators require of each other, and which of them lose something.
 
+use std::collections::BTreeSet;
+
 use gantry::preflight::operator_dependencies::ENTRY;
 use serde_json::{Value, json};
 
@@ -257,6 +259,38 @@ fn subscription(spec: Value) -> Value {
     object
 }
 
+/// The package p with these channels. Each bundle requires a kind of its own name, which does not exist, so that the check
+/// reports which bundle is installed.
+fn versions(channels: &Value) -> String {
+    let mut blobs = vec![json!({"schema": "olm.package", "name": "p", "defaultChannel": "a"})];
+    let mut names = BTreeSet::new();
+    for (name, entries) in channels.as_object().expect("channels") {
+        names.extend(entries.as_array().expect("entries").iter().map(|entry| entry["name"].as_str().expect("a name")));
+        blobs.push(json!({"schema": "olm.channel", "package": "p", "name": name, "entries": entries}));
+    }
+    for name in names {
+        let version = name.strip_prefix("p.v").expect("a version");
+        let of = json!({"type": "olm.package", "value": {"packageName": "p", "version": version}});
+        blobs.push(json!({"schema": "olm.bundle", "package": "p", "name": name, "properties": [of, requires(name)]}));
+    }
+    blobs.iter().map(Value::to_string).collect()
+}
+
+/// The bundle that a live Subscription with this `installedCSV` is updated to.
+fn installs(catalog: &str, spec: Value, installed: &str, live: &[Value]) -> Option<String> {
+    let mut desired = subscription(spec);
+    let mut subscription = desired.clone();
+    subscription["status"] = json!({"installedCSV": installed});
+    desired["metadata"]["labels"] = json!({"a": "b"});
+    let stage = Stage::new().catalog("c", catalog);
+    stage.write("live/all.yaml", &documents(&[live, &[subscription]].concat()));
+    let ran = check(&stage.desired(desired));
+    let found = ran.found();
+    let (rule, said) = found.first()?;
+    assert_eq!((rule.as_str(), found.len()), ("RequiredApiMissing", 1), "{said}");
+    said.strip_prefix("bundle ")?.split(' ').next().map(str::to_owned)
+}
+
 #[test]
 fn a_channel_of_a_subscription_has_one_head() {
     let two = package("p", &[("1.0.0", &[], &[]), ("2.0.0", &[], &[])]);
@@ -271,45 +305,33 @@ fn a_channel_of_a_subscription_has_one_head() {
 
 #[test]
 fn a_skip_range_holds_for_the_installed_version_although_the_catalog_lacks_it() {
-    let subscription = |status: Value| {
-        json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-            "metadata": {"name": "p", "namespace": "operators"}, "status": status,
-            "spec": {"name": "p", "channel": "a", "source": "c"}})
+    let catalog = |[two, three]: [&str; 2]| {
+        versions(&json!({"a": [{"name": "p.v1.0.0"},
+            {"name": "p.v2.0.0", "replaces": "p.v1.0.0", "skipRange": two},
+            {"name": "p.v3.0.0", "replaces": "p.v2.0.0", "skipRange": three}]}))
     };
-    let of = |version: &str| json!({"type": "olm.package", "value": {"packageName": "p", "version": version}});
-    let catalog = |ranges: [&str; 2]| {
-        let entries = json!([{"name": "p.v1.0.0"},
-            {"name": "p.v2.0.0", "replaces": "p.v1.0.0", "skipRange": ranges[0]},
-            {"name": "p.v3.0.0", "replaces": "p.v2.0.0", "skipRange": ranges[1]}]);
-        let bundle = |version: &str, kind: &str| {
-            json!({"schema": "olm.bundle", "package": "p", "name": format!("p.v{version}"),
-                "properties": [of(version), requires(kind)]})
-        };
-        let blobs = [
-            json!({"schema": "olm.package", "name": "p", "defaultChannel": "a"}),
-            json!({"schema": "olm.channel", "package": "p", "name": "a", "entries": entries}),
-            bundle("1.0.0", "One"),
-            bundle("2.0.0", "Two"),
-            bundle("3.0.0", "Three"),
-        ];
-        blobs.iter().map(Value::to_string).collect::<String>()
-    };
-    for (ranges, missing) in
-        [(["", "<3.0.0"], Some("Three")), (["<2.0.0", ""], Some("Two")), (["", ">0.6.0 <3.0.0"], None)]
+    for (ranges, expected) in
+        [(["", "<3.0.0"], Some("p.v3.0.0")), (["<2.0.0", ""], Some("p.v2.0.0")), (["", ">0.6.0 <3.0.0"], None)]
     {
-        let stage = Stage::new().catalog("c", &catalog(ranges));
-        let live = subscription(json!({"installedCSV": "p.v0.5.0"}));
-        stage.write("live/csvs.yaml", &documents(&[csv("p.v0.5.0", &[], &[]), live]));
-        let mut desired = subscription(Value::Null);
-        desired["metadata"]["labels"] = json!({"a": "b"});
-        let ran = check(&stage.desired(desired)).code(if missing.is_some() { 3 } else { 0 });
-        match missing {
-            Some(kind) => {
-                assert_eq!(ran.rules(), ["RequiredApiMissing"], "{ranges:?}");
-                assert!(ran.found()[0].1.contains(kind), "{}", ran.stdout);
-            }
-            None => assert_eq!(ran.rules(), [""; 0], "{ranges:?}"),
-        }
+        let live = [csv("p.v0.5.0", &[], &[])];
+        let installed = installs(&catalog(ranges), json!({"channel": "a"}), "p.v0.5.0", &live);
+        assert_eq!(installed.as_deref(), expected, "{ranges:?}");
+    }
+}
+
+#[test]
+fn a_status_without_its_cluster_service_version_counts_for_nothing() {
+    let catalog = versions(&json!({"a": [{"name": "p.v1.0.0"}, {"name": "p.v2.0.0", "replaces": "p.v1.0.0"},
+        {"name": "p.v3.0.0", "replaces": "p.v2.0.0"}]}));
+    let mut elsewhere = csv("p.v1.0.0", &[], &[]);
+    elsewhere["metadata"]["namespace"] = "elsewhere".into();
+    for (live, starting, expected) in [
+        (csv("p.v1.0.0", &[], &[]), "p.v1.0.0", "p.v2.0.0"),
+        (elsewhere.clone(), "", "p.v3.0.0"),
+        (elsewhere, "p.v1.0.0", "p.v1.0.0"),
+    ] {
+        let spec = json!({"channel": "a", "startingCSV": starting});
+        assert_eq!(installs(&catalog, spec, "p.v1.0.0", &[live]).as_deref(), Some(expected));
     }
 }
 
