@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use gantry_schema::gotext::quote;
 use gantry_yaml::explain_json;
 use serde::Deserialize;
 
@@ -69,11 +70,11 @@ impl Requirement {
     pub fn of_property(property: &Property) -> Result<Option<Requirement>, String> {
         match property.kind.as_str() {
             "olm.gvk.required" => parse(&property.value).map(|api| Some(Requirement::Api(api))),
-            "olm.package.required" => parse::<PackageRange>(&property.value)?.read().map(Some),
-            "olm.constraint" => parse::<Constraint>(&property.value)?.read(0).map(Some),
+            "olm.package.required" => parse::<PackageRange>(&property.value).and_then(PackageRange::read).map(Some),
+            "olm.constraint" => return Constraint::parse(&property.value)?.read(0).map(Some),
             _ => Ok(None),
         }
-        .map_err(|why: String| format!("{}: {why}", property.kind))
+        .map_err(|why| format!("{}: {why}", property.kind))
     }
 
     /// Reads a dependency in `metadata/dependencies.yaml`, where requirements have the type names of provided properties.
@@ -192,10 +193,15 @@ impl PackageRange {
     }
 }
 
+/// The value of an `olm.constraint`. OLM refuses unknown fields in it, at every level (`pkg/constraints/constraint.go` of
+/// operator-framework/api), but not in other properties.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Constraint {
-    gvk: Option<Api>,
-    package: Option<PackageRange>,
+    #[serde(rename = "failureMessage")]
+    _failure_message: Option<String>,
+    gvk: Option<RequiredApi>,
+    package: Option<RequiredPackage>,
     all: Option<Constraints>,
     any: Option<Constraints>,
     not: Option<Constraints>,
@@ -203,33 +209,66 @@ struct Constraint {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RequiredApi {
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct RequiredPackage {
+    package_name: String,
+    version_range: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Constraints {
     #[serde(default)]
     constraints: Vec<Constraint>,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Cel {
     #[serde(default)]
     rule: String,
 }
 
 impl Constraint {
+    fn parse(text: &str) -> Result<Constraint, String> {
+        parse(text).map_err(|why| match why.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
+            // In Go's words.
+            Some((field, _)) => format!("parse olm.constraint: json: unknown field {}", quote(field)),
+            None => format!("parse olm.constraint: {why}"),
+        })
+    }
+
     fn read(self, depth: usize) -> Result<Requirement, String> {
+        let failed = |why: String| format!("convert olm.constraint to resolver predicate: {why}");
         if depth > MOST_DEPTH {
-            return Err(format!("constraints are nested more than {MOST_DEPTH} levels deep"));
+            return Err(failed(format!("constraints are nested more than {MOST_DEPTH} levels deep")));
         }
         let list = |parts: Constraints| -> Result<Vec<Requirement>, String> {
             parts.constraints.into_iter().map(|part| part.read(depth + 1)).collect()
         };
         match self {
-            Constraint { gvk: Some(api), .. } => Ok(Requirement::Api(api)),
-            Constraint { package: Some(package), .. } => package.read(),
+            Constraint { gvk: Some(RequiredApi { group, version, kind }), .. } => {
+                Ok(Requirement::Api(Api { group, version, kind }))
+            }
+            Constraint { package: Some(RequiredPackage { package_name, version_range }), .. } => {
+                PackageRange { package_name, version_range }.read().map_err(failed)
+            }
             Constraint { all: Some(parts), .. } => list(parts).map(Requirement::All),
             Constraint { any: Some(parts), .. } => list(parts).map(Requirement::Any),
             Constraint { not: Some(parts), .. } => list(parts).map(Requirement::Not),
             Constraint { cel: Some(Cel { rule }), .. } => Ok(Requirement::Cel(rule)),
-            _ => Err("a constraint without any of gvk, package, all, any, not, cel".to_owned()),
+            _ => Err(failed("constraint is empty".to_owned())),
         }
     }
 }

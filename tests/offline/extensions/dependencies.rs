@@ -339,8 +339,12 @@ fn a_status_without_its_cluster_service_version_counts_for_nothing() {
 fn what_olm_evaluates_and_gantry_does_not_is_no_pass() {
     let rule = json!({"type": "olm.constraint", "value": {"failureMessage": "x", "cel": {"rule": "properties.exists(p, true)"}}});
     let broken = json!({"type": "olm.package.required", "value": {"packageName": "q", "versionRange": "^1"}});
-    for (property, expected) in [(rule, "which is not evaluated"), (broken, "bundle p.v1.0.0: olm.package.required: ")]
-    {
+    let unknown = json!({"type": "olm.constraint", "value": {"gvk": gvk("K"), "unknownthing": {}}});
+    for (property, expected) in [
+        (rule, "which is not evaluated"),
+        (broken, "bundle p.v1.0.0: olm.package.required: "),
+        (unknown, "bundle p.v1.0.0: parse olm.constraint: json: unknown field \"unknownthing\""),
+    ] {
         let stage = Stage::new().catalog("c", &package("p", &[("1.0.0", &[], std::slice::from_ref(&property))]));
         let ran = check(&stage.desired(extension(json!({"packageName": "p"})))).code(1);
         assert!(ran.unchecked().contains(expected), "{}", ran.stdout);

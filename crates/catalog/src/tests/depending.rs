@@ -71,15 +71,31 @@ fn requirements_are_said_in_the_words_of_olm() {
     assert_eq!(said(gvk), "providing an API with group: g, version: v1, kind: K");
     assert_eq!(said(package), "with package: p and with version in range: >1.0.0");
     assert_eq!(Requirement::of_property(&property("olm.gvk", &json!({}))), Ok(None));
-    for (kind, value) in [
-        ("olm.package.required", json!({"packageName": "p", "versionRange": "^1"})),
-        ("olm.constraint", json!({})),
-        ("olm.gvk.required", json!("x")),
-        ("olm.constraint", json!({"all": {"constraints": [{"failureMessage": "x"}]}})),
+    let gvk = json!({"group": "g", "version": "v1", "kind": "K"});
+    let nested =
+        json!({"all": {"constraints": [{"gvk": {"group": "g", "version": "v1", "kind": "K", "plural": "ks"}}]}});
+    for (kind, value, expected) in [
+        ("olm.package.required", json!({"packageName": "p", "versionRange": "^1"}), "olm.package.required: \"^1\": "),
+        ("olm.gvk.required", json!("x"), "olm.gvk.required: "),
+        ("olm.constraint", json!({}), "convert olm.constraint to resolver predicate: constraint is empty"),
+        (
+            "olm.constraint",
+            json!({"all": {"constraints": [{"failureMessage": "x"}]}}),
+            "convert olm.constraint to resolver predicate: constraint is empty",
+        ),
+        (
+            "olm.constraint",
+            json!({"gvk": gvk, "unknownthing": {}}),
+            "parse olm.constraint: json: unknown field \"unknownthing\"",
+        ),
+        ("olm.constraint", nested, "parse olm.constraint: json: unknown field \"plural\""),
     ] {
         let error = Requirement::of_property(&property(kind, &value)).expect_err("an error");
-        assert!(error.starts_with(kind), "{error}");
+        assert!(error.starts_with(expected), "{error}");
     }
+    // Only in constraints.
+    let value = json!({"group": "g", "version": "v1", "kind": "K", "plural": "ks"});
+    assert!(Requirement::of_property(&property("olm.gvk.required", &value)).is_ok());
 }
 
 #[test]
