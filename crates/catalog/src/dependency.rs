@@ -44,22 +44,22 @@ pub enum Requirement {
         /// The range.
         versions: SkipRange,
     },
-    /// All of these, satisfied by any number of operators.
+    /// An operator that meets all of these.
     All(Vec<Requirement>),
-    /// One of these.
+    /// An operator that meets one of these.
     Any(Vec<Requirement>),
-    /// None of these.
+    /// An operator that meets none of these.
     Not(Vec<Requirement>),
     /// A CEL expression over properties, which is not evaluated here.
     Cel(String),
 }
 
-/// A set of operators that can satisfy requirements.
-pub trait Operators {
-    /// Whether one of them provides the API.
+/// An operator that can meet requirements.
+pub trait Operator {
+    /// Whether it provides the API.
     fn provides(&self, api: &Api) -> bool;
-    /// Whether one of them is of the package, in a version for which `is_taken` returns true.
-    fn has_package(&self, name: &str, is_taken: &dyn Fn(&Version) -> bool) -> bool;
+    /// Whether it is of the package, in a version for which `is_taken` returns true.
+    fn is_of_package(&self, name: &str, is_taken: &dyn Fn(&Version) -> bool) -> bool;
 }
 
 impl Requirement {
@@ -89,30 +89,33 @@ impl Requirement {
         }
     }
 
-    /// Whether these operators satisfy the requirement; `None` if an expression would have to be evaluated.
-    pub fn holds(&self, operators: &dyn Operators) -> Option<bool> {
+    /// Whether one of these operators meets the requirement; `None` if an expression would have to be evaluated.
+    pub fn holds<'o>(&self, operators: impl IntoIterator<Item = &'o dyn Operator>) -> Option<bool> {
+        any(operators.into_iter().map(|operator| self.is_met_by(operator)))
+    }
+
+    /// As in OLM, a single operator must meet a whole constraint.
+    fn is_met_by(&self, operator: &dyn Operator) -> Option<bool> {
+        let not = |holds: Option<bool>| holds.map(|holds| !holds);
+        let one_of = |parts: &[Requirement]| any(parts.iter().map(|part| part.is_met_by(operator)));
         match self {
-            Requirement::Api(api) => Some(operators.provides(api)),
+            Requirement::Api(api) => Some(operator.provides(api)),
             Requirement::Package { name, versions, .. } => {
-                Some(operators.has_package(name, &|version| versions.contains(version)))
+                Some(operator.is_of_package(name, &|version| versions.contains(version)))
             }
-            Requirement::All(parts) => all(parts.iter().map(|part| part.holds(operators))),
-            Requirement::Any(parts) => {
-                all(parts.iter().map(|part| part.holds(operators).map(|holds| !holds))).map(|none| !none)
-            }
-            Requirement::Not(parts) => all(parts.iter().map(|part| part.holds(operators).map(|holds| !holds))),
+            Requirement::All(parts) => not(any(parts.iter().map(|part| not(part.is_met_by(operator))))),
+            Requirement::Any(parts) => one_of(parts),
+            Requirement::Not(parts) => not(one_of(parts)),
             Requirement::Cel(_) => None,
         }
     }
 
-    /// Every API that it names, at any level.
+    /// Every API that it asks for, at any level; not those of a `not`.
     pub fn apis(&self) -> Vec<&Api> {
         match self {
             Requirement::Api(api) => vec![api],
-            Requirement::All(parts) | Requirement::Any(parts) | Requirement::Not(parts) => {
-                parts.iter().flat_map(Requirement::apis).collect()
-            }
-            Requirement::Package { .. } | Requirement::Cel(_) => Vec::new(),
+            Requirement::All(parts) | Requirement::Any(parts) => parts.iter().flat_map(Requirement::apis).collect(),
+            Requirement::Package { .. } | Requirement::Not(_) | Requirement::Cel(_) => Vec::new(),
         }
     }
 
@@ -122,13 +125,13 @@ impl Requirement {
     }
 }
 
-/// Whether all hold; `None` if none fails but at least one is unknown.
-fn all(parts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    let mut known = Some(true);
+/// Whether one holds; `None` if none does, but at least one is unknown.
+fn any(parts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut known = Some(false);
     for part in parts {
         match part {
-            Some(false) => return Some(false),
-            Some(true) => {}
+            Some(true) => return Some(true),
+            Some(false) => {}
             None => known = None,
         }
     }

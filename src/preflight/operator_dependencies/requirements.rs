@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gantry_catalog::Version;
-use gantry_catalog::dependency::{self, Api, Operators, Requirement};
+use gantry_catalog::dependency::{self, Api, Operator, Requirement};
 use gantry_catalog::{Bundle, Package};
 
 use super::nodes::{Node, Nodes};
@@ -28,7 +28,6 @@ enum Removal<'a> {
 
 /// The operators at one time, for evaluating requirements.
 struct Installed<'a> {
-    apis: BTreeSet<&'a Api>,
     nodes: Vec<&'a Node>,
     /// APIs that no operator has to provide: those of the target and of the CRDs of the manifests.
     served: Option<&'a Served>,
@@ -36,18 +35,41 @@ struct Installed<'a> {
 
 impl<'a> Installed<'a> {
     fn new(nodes: impl Iterator<Item = &'a Node>, served: Option<&'a Served>) -> Self {
-        let nodes: Vec<&Node> = nodes.collect();
-        Installed { apis: nodes.iter().flat_map(|node| &node.provides).collect(), nodes, served }
+        Installed { nodes: nodes.collect(), served }
+    }
+
+    /// Whether the requirement is met; `None` if that is unknown.
+    fn evaluate(&self, requirement: &Requirement) -> Option<bool> {
+        let apis = requirement.apis();
+        let served = self.served.filter(|served| apis.iter().any(|api| served.has(api)));
+        let operators = self.nodes.iter().map(|node| *node as &dyn Operator);
+        requirement.holds(operators.chain(served.map(|served| served as &dyn Operator)))
+    }
+
+    /// Whether the requirement is met; false if that is unknown.
+    fn holds(&self, requirement: &Requirement) -> bool {
+        self.evaluate(requirement) == Some(true)
     }
 }
 
-impl Operators for Installed<'_> {
+impl Operator for Node {
     fn provides(&self, api: &Api) -> bool {
-        self.apis.contains(api) || self.served.is_some_and(|served| served.has(api))
+        self.provides.contains(api)
     }
 
-    fn has_package(&self, name: &str, matches: &dyn Fn(&Version) -> bool) -> bool {
-        self.nodes.iter().any(|node| node.package == name && node.version.as_ref().is_some_and(matches))
+    fn is_of_package(&self, name: &str, matches: &dyn Fn(&Version) -> bool) -> bool {
+        self.package == name && self.version.as_ref().is_some_and(matches)
+    }
+}
+
+/// The unknown operators whose APIs the target serves count as one.
+impl Operator for Served {
+    fn provides(&self, api: &Api) -> bool {
+        self.has(api)
+    }
+
+    fn is_of_package(&self, _: &str, _: &dyn Fn(&Version) -> bool) -> bool {
+        false
     }
 }
 
@@ -147,7 +169,7 @@ impl<'a> Comparison<'a> {
                 }
                 let others = self.after().filter(|after| after.object != node.object);
                 let installed = Installed::new(others.chain([&other]), Some(self.served));
-                other.requires.iter().all(|requirement| requirement.holds(&installed) == Some(true))
+                other.requires.iter().all(|requirement| installed.holds(requirement))
             });
             Some((package, bundle?))
         })
@@ -161,7 +183,7 @@ impl<'a> Comparison<'a> {
         let with_them = (!updated.is_empty()).then(|| Installed::new(self.after().chain(&updated), Some(self.served)));
         for (node, subject) in self.after().filter_map(|node| Some((node, node.subject.as_ref()?))) {
             for requirement in &node.requires {
-                match requirement.holds(&after) {
+                match after.evaluate(requirement) {
                     Some(true) => continue,
                     None => {
                         let message = format!(
@@ -202,10 +224,21 @@ impl<'a> Comparison<'a> {
                 });
                 packages.collect()
             }
-            // For several APIs, it is enough to name the bundles for one of them.
-            other => {
+            Requirement::Api(api) => {
                 let known = self.known.get_or_init(|| provided(self.contents));
-                other.apis().into_iter().find_map(|api| known.get(api)).cloned().unwrap_or_default()
+                known.get(api).cloned().unwrap_or_default()
+            }
+            compound => {
+                let read = self.contents.iter().filter_map(|(catalog, read)| Some((catalog, read.as_ref().ok()?)));
+                let packages = read.flat_map(|(catalog, read)| read.packages.values().map(move |of| (catalog, of)));
+                let fitting = packages.filter_map(|(catalog, package)| {
+                    let meets = |bundle: &&Bundle| {
+                        let node = Node::of_bundle(package, bundle, &mut Vec::new());
+                        compound.holds([&node as &dyn Operator]) == Some(true)
+                    };
+                    Some(shown(catalog, package, package.by_version().into_iter().find(meets)?))
+                });
+                fitting.collect()
             }
         };
         match fitting.len() {
@@ -245,13 +278,6 @@ impl<'a> Comparison<'a> {
             let help = "keep one of them; if one is an update of the other, say so with replaces or skips".to_owned();
             found.violations.push(violation(&API_OWNED_TWICE, subject, message, help));
         }
-    }
-}
-
-impl Installed<'_> {
-    /// Whether the requirement is met; false if that is unknown.
-    fn holds(&self, requirement: &Requirement) -> bool {
-        requirement.holds(self) == Some(true)
     }
 }
 

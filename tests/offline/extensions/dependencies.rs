@@ -336,6 +336,33 @@ fn a_status_without_its_cluster_service_version_counts_for_nothing() {
 }
 
 #[test]
+fn a_constraint_is_met_by_a_single_operator() {
+    let (a, q) = (json!({"gvk": gvk("A")}), json!({"package": {"packageName": "q", "versionRange": ">=1.0.0"}}));
+    let all = |parts: Value| json!({"all": {"constraints": parts}});
+    let not = json!({"not": {"constraints": [a]}});
+    let ran = |constraint: &Value, q: Value| {
+        let property = json!({"type": "olm.constraint", "value": constraint});
+        let text = package("p", &[("1.0.0", &[], &[property])]) + &package("r", &[("1.0.0", &["A"], &[])]);
+        let stage = Stage::new().catalog("c", &text);
+        stage.write("live/all.yaml", &documents(&[csv("a.v1.0.0", &["A"], &[]), q]));
+        check(&stage.desired(subscription(json!({"channel": "a"}))))
+    };
+    // A provides the API, and another operator is q.
+    let of_q = csv("q.v1.0.0", &[], &[]);
+    let missing = ran(&all(json!([a, q])), of_q.clone()).code(3);
+    assert_eq!(missing.rules(), ["RequiredApiMissing"]);
+    let expected = "bundle p.v1.0.0 requires an operator providing an API with group: g.example.com, version: v1, kind: A \
+        and with package: q and with version in range: >=1.0.0";
+    assert_eq!(missing.found()[0].1, expected);
+    // The catalog has a bundle with the API, but that is not of the package.
+    assert!(missing.help().starts_with("no bundle of the available catalogs provides it"), "{}", missing.help());
+    for constraint in [not.clone(), all(json!([q, not]))] {
+        assert_eq!(ran(&constraint, of_q.clone()).code(0).rules(), [""; 0], "{constraint}");
+    }
+    assert_eq!(ran(&all(json!([a, q])), csv("q.v1.0.0", &["A"], &[])).code(0).rules(), [""; 0]);
+}
+
+#[test]
 fn what_olm_evaluates_and_gantry_does_not_is_no_pass() {
     let rule = json!({"type": "olm.constraint", "value": {"failureMessage": "x", "cel": {"rule": "properties.exists(p, true)"}}});
     let broken = json!({"type": "olm.package.required", "value": {"packageName": "q", "versionRange": "^1"}});

@@ -5,20 +5,21 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::classic::{Current, Subscription, next};
-use crate::dependency::{Api, Operators, Requirement, provided};
+use crate::dependency::{Api, Operator, Requirement, provided};
 use crate::{Catalog, Keep, Property, Version, read};
 
+#[derive(Default)]
 struct There {
     apis: Vec<Api>,
     packages: Vec<(&'static str, Version)>,
 }
 
-impl Operators for There {
+impl Operator for There {
     fn provides(&self, api: &Api) -> bool {
         self.apis.contains(api)
     }
 
-    fn has_package(&self, name: &str, is_taken: &dyn Fn(&Version) -> bool) -> bool {
+    fn is_of_package(&self, name: &str, is_taken: &dyn Fn(&Version) -> bool) -> bool {
         self.packages.iter().any(|(known, version)| *known == name && is_taken(version))
     }
 }
@@ -57,8 +58,28 @@ fn a_requirement_holds_where_an_operator_fits_in_all_parts() {
         (json!({"not": {"constraints": [gvk("v1"), gvk("v2")]}}), Some(false)),
         (cel.clone(), None),
     ] {
-        assert_eq!(constraint(value.clone()).holds(&there), expected, "{value}");
+        assert_eq!(constraint(value.clone()).holds([&there as &dyn Operator]), expected, "{value}");
     }
+}
+
+#[test]
+fn a_single_operator_meets_a_whole_constraint() {
+    let api = json!({"group": "g", "version": "v1", "kind": "K"});
+    let provider = There { apis: provided(&[property("olm.gvk", &api)]).collect(), ..There::default() };
+    let package = There { packages: vec![("p", Version::parse("1.0.0").unwrap())], ..There::default() };
+    let (gvk, of_package) = (json!({"gvk": api}), json!({"package": {"packageName": "p", "versionRange": ">=1.0.0"}}));
+    let not = json!({"not": {"constraints": [gvk]}});
+    for (value, expected) in [
+        (json!({"all": {"constraints": [gvk, of_package]}}), false),
+        (json!({"any": {"constraints": [gvk, of_package]}}), true),
+        (not.clone(), true),
+        (json!({"all": {"constraints": [of_package, not]}}), true),
+        (json!({"all": {"constraints": [gvk, not]}}), false),
+    ] {
+        let operators: [&dyn Operator; 2] = [&provider, &package];
+        assert_eq!(constraint(value.clone()).holds(operators), Some(expected), "{value}");
+    }
+    assert_eq!(constraint(not).holds([&provider as &dyn Operator]), Some(false));
 }
 
 #[test]
