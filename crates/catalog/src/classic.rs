@@ -1,7 +1,8 @@
 //! Finds the bundle that classic OLM installs for a Subscription.
 //!
-//! Unlike OLM v1 it looks at a single channel, and only at the entries on the `replaces` chain from its head that no other
-//! entry skips. Of the entries that an edge leads to, it takes the one nearest to the head.
+//! Unlike OLM v1 it looks only at the entries on the `replaces` chain from the head of a channel that no other entry skips.
+//! Of the entries that an edge leads to, it takes the one nearest to the head. A Subscription without a channel considers
+//! all channels, the default channel first.
 //!
 //! Source of the rules and the texts: `getSubscriptionVariables` and `sortChannel` in
 //! `pkg/controller/registry/resolver/resolver.go` of operator-lifecycle-manager.
@@ -22,7 +23,7 @@ pub struct Subscription<'a> {
     pub name: &'a str,
     /// The package: `spec.name`.
     pub package: &'a str,
-    /// The channel.
+    /// The channel; empty for all.
     pub channel: &'a str,
     /// The bundle to install first.
     pub starting_csv: &'a str,
@@ -63,27 +64,36 @@ pub fn next<'c>(
             "no operators found in package {package} in the catalog referenced by subscription {name}"
         ));
     };
-    let channel = if channel.is_empty() { &of.default_channel } else { *channel };
-    let in_channel = of.channels.get(channel).map(|channel| (channel, operators(of, channel)));
-    let Some((channel, mut entries)) = in_channel.filter(|(_, entries)| !entries.is_empty()) else {
+    let mut channels: Vec<(&Channel, Vec<&Entry>)> = of
+        .channels
+        .values()
+        .filter(|known| channel.is_empty() || known.name == *channel)
+        .map(|known| (known, operators(of, known)))
+        .filter(|(_, entries)| !entries.is_empty())
+        .collect();
+    if channels.is_empty() {
         return Err(format!(
             "no operators found in channel {channel} of package {package} in the catalog referenced by subscription \
              {name}"
         ));
-    };
+    }
     if current.is_none() && !starting_csv.is_empty() {
-        entries.retain(|entry| entry.name == *starting_csv);
-        if entries.is_empty() {
+        channels.iter_mut().for_each(|(_, entries)| entries.retain(|entry| entry.name == *starting_csv));
+        channels.retain(|(_, entries)| !entries.is_empty());
+        if channels.is_empty() {
             return Err(format!(
-                "no operators found with name {starting_csv} in channel {} of package {package} in the catalog \
-                 referenced by subscription {name}",
-                channel.name
+                "no operators found with name {starting_csv} in channel {channel} of package {package} in the catalog \
+                 referenced by subscription {name}"
             ));
         }
     }
-    let chain = chain(of, channel, &entries)?;
+    channels.sort_by_key(|(known, _)| known.name != of.default_channel);
+    let mut candidates = Vec::new();
+    for (channel, entries) in channels {
+        candidates.extend(chain(of, channel, &entries)?);
+    }
     let Some(Current { name: installed, version }) = current else {
-        return Ok(chain.first().map(|head| head.name.as_str()));
+        return Ok(candidates.first().map(|head| head.name.as_str()));
     };
     let of_catalog = || of.bundles.get(installed).and_then(|bundle| bundle.version().ok());
     let version = version.cloned().or_else(|| of_catalog().map(|found| found.version));
@@ -95,7 +105,7 @@ pub fn next<'c>(
                     .is_ok_and(|range| !entry.skip_range.is_empty() && range.contains(version))
             })
     };
-    Ok(chain.iter().find(is_edge).map(|entry| entry.name.as_str()).filter(|name| *name != installed))
+    Ok(candidates.iter().find(is_edge).map(|entry| entry.name.as_str()).filter(|name| *name != installed))
 }
 
 /// The entries of a channel that have a bundle. OLM does not see the others: it asks the catalog for bundles.

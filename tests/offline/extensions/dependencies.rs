@@ -259,6 +259,16 @@ fn subscription(spec: Value) -> Value {
     object
 }
 
+#[test]
+fn a_subscription_without_a_channel_is_updated_in_any() {
+    let catalog = versions(&json!({"a": [{"name": "p.v2.0.0"}, {"name": "p.v3.0.0", "replaces": "p.v2.0.0"}],
+        "b": [{"name": "p.v1.5.0"}, {"name": "p.v1.6.0", "replaces": "p.v1.5.0"}]}));
+    for (installed, expected) in [("p.v1.5.0", "p.v1.6.0"), ("p.v2.0.0", "p.v3.0.0")] {
+        let live = [csv(installed, &[], &[])];
+        assert_eq!(installs(&catalog, json!({}), installed, &live).as_deref(), Some(expected));
+    }
+}
+
 /// The package p with these channels. Each bundle requires a kind of its own name, which does not exist, so that the check
 /// reports which bundle is installed.
 fn versions(channels: &Value) -> String {

@@ -229,3 +229,39 @@ fn a_subscription_that_olm_cannot_resolve_is_an_error_in_its_words() {
     let expected = "no operators found from catalog c in namespace olm referenced by subscription s";
     assert_eq!(next(&Catalog::default(), &SUBSCRIPTION, None), Err(expected.to_owned()));
 }
+
+#[test]
+fn a_subscription_without_a_channel_considers_all_of_them() {
+    let entries = |versions: &[&str]| -> Value {
+        let previous = [""].iter().chain(versions);
+        let entry = |(version, previous): (&&str, &&str)| {
+            let replaces = if previous.is_empty() { String::new() } else { format!("p.v{previous}") };
+            json!({"name": format!("p.v{version}"), "replaces": replaces})
+        };
+        versions.iter().zip(previous).map(entry).collect()
+    };
+    let any = Subscription { channel: "", ..SUBSCRIPTION };
+    let of_all = catalog(&[
+        ("0", entries(&["1.0.0", "1.2.0"])),
+        ("a", entries(&["1.0.0", "2.0.0", "3.0.0"])),
+        ("b", entries(&["1.0.0", "1.5.0", "1.6.0"])),
+    ]);
+    for (installed, expected) in [
+        (None, Some("p.v3.0.0")),
+        (Some("p.v1.0.0"), Some("p.v2.0.0")),
+        (Some("p.v1.5.0"), Some("p.v1.6.0")),
+        (Some("p.v1.6.0"), None),
+    ] {
+        let current = installed.map(|name| Current { name, version: None });
+        assert_eq!(next(&of_all, &any, current), Ok(expected), "{installed:?}");
+    }
+    let starting = |starting_csv| Subscription { starting_csv, ..any };
+    assert_eq!(next(&of_all, &starting("p.v1.5.0"), None), Ok(Some("p.v1.5.0")));
+    let expected =
+        "no operators found with name p.v9 in channel  of package p in the catalog referenced by subscription s";
+    assert_eq!(next(&of_all, &starting("p.v9"), None), Err(expected.to_owned()));
+    // OLM needs one chain in every channel.
+    let mut broken = of_all;
+    broken.packages.get_mut("p").unwrap().channels.get_mut("b").unwrap().entries[2].replaces.clear();
+    assert!(next(&broken, &any, None).unwrap_err().contains("in channel \"b\" of package \"p\""));
+}
