@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gantry_catalog::bundle::{ApiDescription, ClusterServiceVersion};
 use gantry_catalog::dependency::{Api, Requirement, provided};
 use gantry_catalog::resolve::{InstalledBundle, Source, resolve};
-use gantry_catalog::{Bundle, Package, Property, Version, VersionRelease, classic};
+use gantry_catalog::{Bundle, PACKAGE, Package, Property, Version, VersionRelease, classic};
 use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,6 +40,9 @@ pub struct Node {
     /// Empty if unknown.
     pub package: String,
     pub version: Option<Version>,
+    /// The version in its property `olm.package`. It counts, too, where a package in a range of versions is required
+    /// (`versionInRangePredicate` in `pkg/controller/registry/resolver/cache/predicates.go`).
+    pub package_version: Option<Version>,
     /// The object that represents it: kind, namespace and name.
     pub object: (String, Option<String>, String),
     /// The part of the plan that installs it; `None` for a live operator.
@@ -92,6 +95,7 @@ impl Node {
         Node {
             name: csv.name.clone(),
             version: Version::parse(&csv.version).ok(),
+            package_version: package_property(properties, "version").and_then(|text| Version::parse(&text).ok()),
             provides,
             crds: csv.owned_crds.iter().map(|owned| owned.name.clone()).collect(),
             requires: required.map(|described| Requirement::Api(api(described))).collect(),
@@ -315,11 +319,6 @@ impl Live<'_> {
     /// The package of a ClusterServiceVersion: from its properties, from the Subscription that installed it, or from
     /// the label that OLM sets.
     fn package_of(&self, csv: &str, namespace: Option<&str>, properties: &[Property], metadata: &Value) -> String {
-        let of_property = |property: &Property| {
-            let value: Value = serde_json::from_str(&property.value).ok()?;
-            value["packageName"].as_str().map(str::to_owned)
-        };
-        let of_properties = properties.iter().filter(|property| property.kind == "olm.package").find_map(of_property);
         let of_subscription = || {
             let installed = self.subscriptions.iter().find(|subscription| {
                 subscription["status"]["installedCSV"] == csv
@@ -333,7 +332,7 @@ impl Live<'_> {
             let key = labels.keys().find_map(|key| key.strip_prefix("operators.coreos.com/"))?;
             key.strip_suffix(&suffix).map(str::to_owned)
         };
-        of_properties.or_else(of_subscription).or_else(of_label).unwrap_or_default()
+        package_property(properties, "packageName").or_else(of_subscription).or_else(of_label).unwrap_or_default()
     }
 
     fn extension(&self, live: &LiveExtension, problems: &mut Vec<String>) -> Option<Node> {
@@ -411,6 +410,14 @@ impl Live<'_> {
         let object = (SUBSCRIPTION.to_owned(), object.namespace.clone(), object.name.clone());
         Ok(Some(Node { object, ..node }))
     }
+}
+
+/// A field of the property `olm.package`.
+fn package_property(properties: &[Property], field: &str) -> Option<String> {
+    properties.iter().filter(|property| property.kind == PACKAGE).find_map(|property| {
+        let value: Value = serde_json::from_str(&property.value).ok()?;
+        value[field].as_str().map(str::to_owned)
+    })
 }
 
 /// Reads the annotation that OLM writes: `{"properties":[{"type":…,"value":…}]}`.

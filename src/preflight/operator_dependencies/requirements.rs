@@ -58,7 +58,7 @@ impl Operator for Node {
     }
 
     fn is_of_package(&self, name: &str, matches: &dyn Fn(&Version) -> bool) -> bool {
-        self.package == name && self.version.as_ref().is_some_and(matches)
+        self.package == name && [&self.version, &self.package_version].into_iter().flatten().any(matches)
     }
 }
 

@@ -346,6 +346,24 @@ fn a_status_without_its_cluster_service_version_counts_for_nothing() {
 }
 
 #[test]
+fn a_live_operator_has_the_version_of_its_package_property() {
+    let required = json!({"type": "olm.package.required", "value": {"packageName": "q", "versionRange": ">=1.0.0"}});
+    for (property, own, rules) in [
+        ("1.0.0", None, &[][..]),
+        ("1.0.0", Some("0.1.0"), &[]),
+        ("0.1.0", Some("1.0.0"), &[]),
+        ("0.1.0", None, &["RequiredPackageMissing"]),
+    ] {
+        let mut live = csv(&format!("q.v{property}"), &[], &[]);
+        live["spec"]["version"] = own.into();
+        let stage = Stage::new().catalog("c", &package("p", &[("1.0.0", &[], std::slice::from_ref(&required))]));
+        stage.write("live/all.yaml", &documents(&[live]));
+        let ran = check(&stage.desired(subscription(json!({"channel": "a"}))));
+        assert_eq!(ran.rules(), rules, "{property} {own:?}: {}", ran.stdout);
+    }
+}
+
+#[test]
 fn a_constraint_is_met_by_a_single_operator() {
     let (a, q) = (json!({"gvk": gvk("A")}), json!({"package": {"packageName": "q", "versionRange": ">=1.0.0"}}));
     let all = |parts: Value| json!({"all": {"constraints": parts}});
