@@ -193,11 +193,13 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
             match live.subscription(object, &after, &nodes.before, &mut problems) {
                 Ok(node) => deployed.extend(node.map(|node| Node { subject: Some(index.into()), ..node })),
                 Err(Failure::Unknown(error)) => nodes.unchecked.push(error),
-                Err(Failure::Unresolved(why)) => {
-                    let help = "until this is fixed, OLM installs and updates no operator in the namespace; gantry \
-                                catalog PACKAGE shows what the catalog has";
+                Err(Failure::Unresolved { package, why }) => {
+                    let help = format!(
+                        "until this is fixed, OLM installs and updates no operator in the namespace; see gantry catalog {}",
+                        sanitize(&package)
+                    );
                     let message = sanitize(&why).into_owned();
-                    nodes.unresolved.push(violation(&SUBSCRIPTION_NOT_RESOLVED, index, message, help.to_owned()));
+                    nodes.unresolved.push(violation(&SUBSCRIPTION_NOT_RESOLVED, index, message, help));
                 }
             }
         }
@@ -274,7 +276,7 @@ fn of_extension(name: &str) -> (String, Option<String>, String) {
 /// Why it is unknown what OLM would install for a Subscription.
 enum Failure {
     /// OLM cannot resolve it, with OLM's text.
-    Unresolved(String),
+    Unresolved { package: String, why: String },
     /// Something is missing here that OLM has.
     Unknown(CouldNotCheck),
 }
@@ -401,7 +403,8 @@ impl Live<'_> {
             source,
             source_namespace: text("sourceNamespace"),
         };
-        let next = classic::next(catalog, &subscription, current).map_err(Failure::Unresolved)?;
+        let next = classic::next(catalog, &subscription, current)
+            .map_err(|why| Failure::Unresolved { package: package.to_owned(), why })?;
         let next = next.or(current.map(|current| current.name));
         let Some((of, bundle)) = catalog.packages.get(package).and_then(|of| Some((of, of.bundles.get(next?)?))) else {
             return Ok(None);
