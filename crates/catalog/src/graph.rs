@@ -137,9 +137,9 @@ impl<'a> Graph<'a> {
     pub fn ways(&self, from: &Installed<'a>) -> Result<Ways<'a>, TooLarge> {
         let mut last: BTreeMap<&str, (Option<&str>, Edge)> = BTreeMap::new();
         let mut order = Vec::new();
-        let mut next = VecDeque::from([(None, from.clone())]);
+        let mut next = VecDeque::from([(None, from.clone(), 0)]);
         let mut looks = 0;
-        while let Some((here, installed)) = next.pop_front() {
+        while let Some((here, installed, steps)) = next.pop_front() {
             looks += self.ranges.len();
             if looks > MOST_LOOKS {
                 return Err(TooLarge);
@@ -148,8 +148,8 @@ impl<'a> Graph<'a> {
                 if Some(edge.to) == from.name || last.contains_key(edge.to) {
                     continue;
                 }
-                next.push_back((Some(edge.to), self.installed(edge.to)));
-                order.push(edge.to);
+                next.push_back((Some(edge.to), self.installed(edge.to), steps + 1));
+                order.push((edge.to, steps + 1));
                 last.insert(edge.to, (here, edge));
             }
         }
@@ -161,7 +161,7 @@ impl<'a> Graph<'a> {
 pub struct Ways<'a> {
     /// For each bundle, the last edge of its path and the bundle where that edge starts; `None` is the beginning.
     last: BTreeMap<&'a str, (Option<&'a str>, Edge<'a>)>,
-    order: Vec<&'a str>,
+    order: Vec<(&'a str, usize)>,
 }
 
 impl<'a> Ways<'a> {
@@ -178,8 +178,8 @@ impl<'a> Ways<'a> {
         Some(edges)
     }
 
-    /// Every reachable bundle, nearest first.
-    pub fn reached(&self) -> &[&'a str] {
+    /// Every reachable bundle and the length of its path in edges, nearest first.
+    pub fn reached(&self) -> &[(&'a str, usize)] {
         &self.order
     }
 }

@@ -27,9 +27,8 @@ pub struct Way<'a> {
 pub fn ways(way: &Way<'_>, as_json: bool) -> Result<Option<String>, TooLarge> {
     let found = way.graph.ways(&way.from)?;
     let Some(to) = way.to else {
-        let reached = found.reached().iter().map(|name| (*name, found.to(name).map_or(0, |edges| edges.len())));
-        let reached: Vec<(&str, usize)> = reached.collect();
-        return Ok(Some(if as_json { everywhere_json(way, &reached) } else { everywhere(way, &reached) }));
+        let reached = found.reached();
+        return Ok(Some(if as_json { everywhere_json(way, reached) } else { everywhere(way, reached) }));
     };
     let edges = if Some(to.name.as_str()) == way.from.name { Some(Vec::new()) } else { found.to(&to.name) };
     Ok(edges.map(|edges| if as_json { one_json(way, to, &edges) } else { one(way, to, &edges) }))

@@ -331,7 +331,7 @@ fn the_shortest_way_is_found_and_needs_no_chain() {
     let ways = graph.ways(&from).unwrap();
     let way: Vec<(&str, graph::By)> = ways.to("p.v3").unwrap().iter().map(|edge| (edge.to, edge.by)).collect();
     assert_eq!(way, [("p.v2", graph::By::SkipRange), ("p.v3", graph::By::Skips)]);
-    assert_eq!(ways.reached(), ["p.v2", "p.v3"]);
+    assert_eq!(ways.reached(), [("p.v2", 1), ("p.v3", 2)]);
     assert!(ways.to("alone").is_none() && ways.to("gone").is_none());
     // For a version that the catalog does not contain, only ranges make edges.
     let unknown = graph::Installed { name: None, version: Version::parse("1.5.0").ok() };
