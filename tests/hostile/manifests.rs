@@ -11,6 +11,8 @@ use gantry::manifest::{Spans, load};
 use gantry::problem::Problem;
 use gantry::resource::Step;
 
+use crate::support::Gantry;
+
 fn from_stdin(stdin: impl Read) -> Result<gantry::manifest::Loaded, Vec<Problem>> {
     load(&["-".to_owned()], &mut Some(stdin))
 }
@@ -255,4 +257,19 @@ fn very_many_objects_cost_little_more_than_their_text() {
     });
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("Planned: 42000 create"), "{said}");
+}
+
+/// kubectl writes `data` before `kind`, so a download that was cut off does not say that it is a Secret.
+#[test]
+fn a_secret_that_is_cut_off_is_not_quoted() {
+    for text in [
+        "apiVersion: v1\ndata:\n  password: Z2VoZWlt\n  passwo",
+        r#"{"apiVersion":"v1","data":{"password":"Z2VoZWlt","passwo"#,
+        "{\n    \"apiVersion\": \"v1\",\n    \"data\": {\n        \"password\": \"Z2VoZWlt\",\n        \"passwo",
+    ] {
+        for format in ["human", "json", "sarif", "github", "html"] {
+            let run = Gantry::new().args(["check", "-f", "-", "--target", "dir:.", "-o", format]).stdin(text).run();
+            run.code(1).contains_nowhere("Z2VoZWlt").contains_nowhere("passwo");
+        }
+    }
 }

@@ -204,6 +204,46 @@ pub fn names_secret(line: &str) -> bool {
     })
 }
 
+/// Whether an object on these lines of one document may be a Secret. A file may be cut off, and kubectl writes `data`
+/// before `kind`: so an object with `data` may be a Secret unless its kind is known.
+pub fn may_hold_secret(lines: &[&str]) -> bool {
+    let last = lines.iter().rposition(|line| !line.trim().is_empty());
+    let (mut has_version, mut has_data, mut has_kind) = (false, false, false);
+    for (number, line) in lines.iter().enumerate() {
+        if line.contains("stringData") || names_secret(line) {
+            return true;
+        }
+        for (key, value) in keys(line) {
+            match key {
+                // The next object of a list.
+                "apiVersion" if has_version || has_data => {
+                    if has_data && !has_kind {
+                        return true;
+                    }
+                    (has_version, has_data, has_kind) = (true, false, false);
+                }
+                "apiVersion" => has_version = true,
+                "data" => has_data = true,
+                // The kind itself may be cut off.
+                "kind" => has_kind |= last != Some(number) || !"Secret".starts_with(value),
+                _ => {}
+            }
+        }
+    }
+    has_data && !has_kind
+}
+
+/// The words before a colon on a line of YAML or JSON, and the rest of the line after it.
+fn keys(line: &str) -> impl Iterator<Item = (&str, &str)> {
+    const QUOTES: [char; 2] = ['"', '\''];
+    line.match_indices(':').map(|(at, _)| {
+        let before = line[..at].trim_end().trim_end_matches(QUOTES);
+        let is_of_key = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+        let key = before.rsplit(|c| !is_of_key(c)).next().unwrap_or_default();
+        (key, line[at + 1..].trim().trim_start_matches(QUOTES))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,6 +319,34 @@ mod tests {
         }
         for no in ["kind: SecretStore", "kind: ConfigMap", "secret: kind", "", "kind"] {
             assert!(!names_secret(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn data_without_a_known_kind_may_be_of_a_secret() {
+        let may = |text: &str| may_hold_secret(&text.lines().collect::<Vec<_>>());
+        for yes in [
+            "apiVersion: v1\ndata:\n  password: aA==\n  passwo",
+            "data:\n  password: aA==",
+            "apiVersion: v1\ndata:\n  password: aA==\nkind: Sec\n",
+            "apiVersion: v1\ndata:\n  password: aA==\nkind:",
+            r#"{"apiVersion":"v1","data":{"password":"aA==","pass"#,
+            r#"{"apiVersion":"v1","data":{"password":"aA=="},"kind":"Se"#,
+            "{\n  \"apiVersion\": \"v1\",\n  \"data\": {\n    \"pass",
+            "apiVersion: v1\nitems:\n- apiVersion: v1\n  data:\n    a: b\n  kind: ConfigMap\n- apiVersion: v1\n  data:\n    pas",
+            r#"{"items":[{"apiVersion":"v1","data":{},"kind":"ConfigMap"},{"apiVersion":"v1","data":{"pas"#,
+            "apiVersion: v1\nitems:\n- apiVersion: v1\n  data:\n    a: b\n- apiVersion: v1\n  kind: Pod",
+        ] {
+            assert!(may(yes), "{yes}");
+        }
+        for no in [
+            "kind: ConfigMap\napiVersion: v1\ndata:\n  a: b\n  c",
+            "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: b\n  c",
+            "apiVersion: v1\ndata:\n  a: b\nkind: ConfigMap\nmetadata",
+            "apiVersion: v1\nbinaryData:\n  meta.data: 1\n  c",
+            "apiVersion: a/v1\nkind: CustomResourceDefinition\nspec:\n  properties:\n    apiVersion:\n      type: string\n    kind:\n      type: string\n    spec:\n      data: {}",
+        ] {
+            assert!(!may(no), "{no}");
         }
     }
 }

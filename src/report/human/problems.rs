@@ -89,12 +89,9 @@ pub fn write(
 /// Whether the document around a place may be a Secret. It may be malformed, so only its lines are examined.
 fn may_be_secret(at: &Source, excerpts: &dyn Excerpts) -> bool {
     let line = |number: usize| excerpts.line(&at.file, number);
-    let in_document = |(_, line): &(usize, &str)| !line.starts_with("---");
-    let above = (1..=at.line).rev().map_while(|n| line(n).map(|line| (n, line))).take_while(in_document);
-    let below = (at.line + 1..).map_while(|n| line(n).map(|line| (n, line))).take_while(in_document);
-    let mut seen = 0;
-    above.chain(below).any(|(_, line)| {
-        seen += 1;
-        seen > LONGEST_DOCUMENT || line.contains("stringData") || excerpt::names_secret(line)
-    })
+    let starts = |number: &usize| line(*number).is_none_or(|line| line.starts_with("---"));
+    let first = (1..=at.line).rev().take(LONGEST_DOCUMENT).find(starts).unwrap_or(1);
+    let later = (first + 1..).take_while(|number| *number <= at.line || !starts(number));
+    let lines: Vec<&str> = std::iter::once(first).chain(later).take(LONGEST_DOCUMENT + 1).map_while(line).collect();
+    lines.len() > LONGEST_DOCUMENT || excerpt::may_hold_secret(&lines)
 }
