@@ -15,6 +15,7 @@ use figment::value::{Dict, Value};
 use crate::app::PART_OF;
 use crate::problem::{Location, Problem, did_you_mean};
 use crate::resource::Step;
+use gantry_schema::names;
 use gantry_yaml::{self as yaml, Data, Duplicate, Entry, Node, Span};
 
 use super::catalogs;
@@ -354,8 +355,22 @@ impl Reader<'_> {
             if key == PART_OF {
                 let help = Some("it records which app an object belongs to; use --app".to_owned());
                 self.problem(key_span, format!("{path}: the label {key} is set by gantry"), help);
-            } else if text_of(value).is_none() {
-                self.problem(&value.span, format!("{path}.{key}: {}", located::not_a_string(&value.to_value())), None);
+                continue;
+            }
+            if let Some(why) = names::qualified(key).first() {
+                self.problem(key_span, format!("{path}: {key:?} is not a valid label key: {why}"), None);
+            }
+            match text_of(value) {
+                None => {
+                    let why = located::not_a_string(&value.to_value());
+                    self.problem(&value.span, format!("{path}.{key}: {why}"), None);
+                }
+                Some(text) => {
+                    if let Some(why) = names::label_value(text).first() {
+                        let message = format!("{path}.{key}: {text:?} is not a valid label value: {why}");
+                        self.problem(&value.span, message, None);
+                    }
+                }
             }
         }
         let value = self.free(&[path.to_owned()], &entry.value);

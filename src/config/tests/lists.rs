@@ -192,12 +192,24 @@ fn what_cannot_be_read_is_named_with_its_line() {
             "additionalLabels:\n  applyset.kubernetes.io/part-of: x",
             "kapp.yaml:4:3: additionalLabels: the label applyset.kubernetes.io/part-of is set by gantry",
         ),
+        (
+            "additionalLabels:\n  ok: ''\n  a b: x",
+            "kapp.yaml:5:3: additionalLabels: \"a b\" is not a valid label key: name part must consist of alphanumeric",
+        ),
+        (
+            "additionalLabels:\n  a: x y",
+            "kapp.yaml:4:6: additionalLabels.a: \"x y\" is not a valid label value: a valid label must be an empty string",
+        ),
+        ("additionalLabels:\n  a: {LONG}", "kapp.yaml:4:6: additionalLabels.a: \"xxxxxxxxxx"),
     ];
     let others = others.map(|(body, expected)| (body.to_owned(), expected));
     let wait_rules = wait_rules.into_iter().chain(rebase_rules).chain(others);
     let wrong = wrong.map(|(body, expected)| (body.to_owned(), expected)).into_iter().chain(wait_rules);
     for (body, expected) in wrong {
-        let mut bed = Bed::new().raw_file("kapp.yaml", &kapp(&format!("{}\n", body.replace("{ALL}", ALL))));
+        let mut bed = Bed::new().raw_file(
+            "kapp.yaml",
+            &kapp(&format!("{}\n", body.replace("{ALL}", ALL).replace("{LONG}", &"x".repeat(64)))),
+        );
         bed.loader.files.push("kapp.yaml".into());
         let problems = bed.problems();
         assert!(problems.len() == 1 && problems[0].starts_with(expected), "{body}\n{problems:#?}");
