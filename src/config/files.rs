@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -39,12 +40,13 @@ pub(super) fn user_file(
 }
 
 /// The nearest project file: its name relative to the working directory (`gantry.yaml`, `../gantry.yaml`), and its
-/// path.
+/// path. An entry that cannot be read, such as a broken link, is not skipped: the file of a parent folder could allow
+/// what this one forbids.
 pub(super) fn project_file(working_directory: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut name = PathBuf::from(PROJECT_FILE);
     for folder in working_directory.ancestors() {
         let path = folder.join(PROJECT_FILE);
-        if path.is_file() {
+        if !is_absent(&path) {
             return Some((name, path));
         }
         name = Path::new("..").join(name);
@@ -60,9 +62,16 @@ pub(super) fn read(layer: Layer, name: &Path, path: &Path, confined_to: Option<&
     let shown = name.display().to_string();
     let text = match read_text(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && layer != Layer::File => return reading,
+        Err(_) if layer != Layer::File && is_absent(path) => return reading,
         Err(error) => {
-            let problem = Problem::new(format!("cannot read the config file {shown}: {}", reason(&error)));
+            let why = match path.read_link() {
+                // `ls` shows a broken link, so "no such file" would be confusing.
+                Ok(to) if error.kind() == ErrorKind::NotFound => {
+                    format!("broken symbolic link: {} does not exist", to.display())
+                }
+                _ => reason(&error),
+            };
+            let problem = Problem::new(format!("cannot read the config file {shown}: {why}"));
             reading.problems.push(problem);
             return reading;
         }
@@ -85,19 +94,25 @@ pub(super) fn read(layer: Layer, name: &Path, path: &Path, confined_to: Option<&
     reading
 }
 
+/// Whether the folder has no entry with that name.
+fn is_absent(path: &Path) -> bool {
+    let error = path.symlink_metadata().err();
+    error.is_some_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+}
+
 fn read_text(path: &Path) -> std::io::Result<String> {
     let text = String::from_utf8(bounded::read(path)?).map_err(|error| {
         let line = count_lines(&String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()])) + 1;
-        std::io::Error::new(std::io::ErrorKind::InvalidData, format!("it is not UTF-8 (line {line})"))
+        std::io::Error::new(ErrorKind::InvalidData, format!("it is not UTF-8 (line {line})"))
     })?;
     Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
 }
 
 fn reason(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file".into(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".into(),
-        std::io::ErrorKind::IsADirectory => "it is a directory".into(),
+        ErrorKind::NotFound => "no such file".into(),
+        ErrorKind::PermissionDenied => "permission denied".into(),
+        ErrorKind::IsADirectory => "it is a directory".into(),
         _ => error.to_string(),
     }
 }
@@ -172,5 +187,35 @@ mod tests {
         assert_eq!(project_file(&deep), Some(("../../gantry.yaml".into(), root.path().join("gantry.yaml"))));
         std::fs::write(root.path().join("a/gantry.yaml"), "").unwrap();
         assert_eq!(project_file(&deep), Some(("../gantry.yaml".into(), root.path().join("a/gantry.yaml"))));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_config_file_that_cannot_be_read_is_not_skipped() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let [folder, entry] = ["a", "a/gantry.yaml"].map(|name| root.path().join(name));
+        std::fs::write(root.path().join("gantry.yaml"), "").unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        let problems = |layer| -> Vec<String> {
+            assert_eq!(project_file(&folder), Some(("gantry.yaml".into(), entry.clone())));
+            read(layer, Path::new("c.yaml"), &entry, None).problems.into_iter().map(|found| found.message).collect()
+        };
+        let gone = "cannot read the config file c.yaml: broken symbolic link: gone.yaml does not exist";
+        for layer in [Layer::User, Layer::Project, Layer::File] {
+            symlink("gone.yaml", &entry).unwrap();
+            assert_eq!(problems(layer), [gone]);
+            std::fs::remove_file(&entry).unwrap();
+            symlink("gantry.yaml", &entry).unwrap();
+            let message = problems(layer).concat();
+            assert!(message.contains("Too many levels of symbolic links"), "{message}");
+            std::fs::remove_file(&entry).unwrap();
+            std::fs::create_dir(&entry).unwrap();
+            assert_eq!(problems(layer), ["cannot read the config file c.yaml: it is a directory"]);
+            std::fs::remove_dir(&entry).unwrap();
+        }
+        // HOME may be /dev/null.
+        let below_a_file = root.path().join("gantry.yaml").join("config.yaml");
+        assert!(read(Layer::User, &below_a_file, &below_a_file, None).problems.is_empty());
     }
 }

@@ -273,3 +273,31 @@ fn an_interrupt_in_the_midst_of_a_long_proof_ends_the_run() {
     run.code(1).stderr_contains("error: interrupted; nothing was written");
     assert_eq!(fs::read_to_string(bed.folder.path().join("live/crds.yaml")).expect("the CRDs"), live);
 }
+
+/// The files `gantry.yaml` of a parent folder, and of the folder itself.
+#[test]
+fn a_project_file_that_cannot_be_read_is_an_error() {
+    let bed = bed(CONFIG_MAP);
+    let folder = bed.folder.path();
+    let inner = folder.join("inner");
+    fs::create_dir(&inner).expect("a folder");
+    fs::create_dir(folder.join("live")).expect("a folder");
+    bed.write("gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\ntarget: dir:live\n");
+    let gantry = || Gantry::new().cwd(&inner).args(["check", "-f", "../manifests.yaml"]);
+    gantry().run().code(0);
+    let entry = inner.join("gantry.yaml");
+    symlink("gone.yaml", &entry).expect("a link");
+    let gone = "error: cannot read the config file gantry.yaml: broken symbolic link: gone.yaml does not exist\n";
+    gantry().run().code(2).stderr_contains(gone);
+    fs::remove_file(&entry).expect("remove it");
+    fs::create_dir(&entry).expect("a folder");
+    gantry().run().code(2).stderr_contains("error: cannot read the config file gantry.yaml: it is a directory\n");
+    fs::remove_dir(&entry).expect("remove it");
+
+    let home = folder.join("home");
+    fs::create_dir_all(home.join("gantry")).expect("a folder");
+    symlink("gone.yaml", home.join("gantry/config.yaml")).expect("a link");
+    let run = gantry().env("XDG_CONFIG_HOME", &home).run();
+    run.code(2).stderr_contains("config.yaml: broken symbolic link: gone.yaml does not exist\n");
+    gantry().env("HOME", "/dev/null").run().code(0);
+}
