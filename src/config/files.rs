@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::bounded;
 use crate::problem::Problem;
@@ -100,8 +101,26 @@ fn is_absent(path: &Path) -> bool {
     error.is_some_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
+/// What was read from pipes.
+static PIPES: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
+
+/// Reads a file. Configuration is read more than once: before the manifests are rendered, and with those among them. A
+/// pipe, such as a shell's `<(…)`, can be read only once, so its content is kept.
+fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    if path.metadata()?.is_file() {
+        return bounded::read(path);
+    }
+    let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(bytes) = pipes.get(path) {
+        return Ok(bytes.clone());
+    }
+    let bytes = bounded::read(path)?;
+    pipes.insert(path.to_owned(), bytes.clone());
+    Ok(bytes)
+}
+
 fn read_text(path: &Path) -> std::io::Result<String> {
-    let text = String::from_utf8(bounded::read(path)?).map_err(|error| {
+    let text = String::from_utf8(read_bytes(path)?).map_err(|error| {
         let line = count_lines(&String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()])) + 1;
         std::io::Error::new(ErrorKind::InvalidData, format!("it is not UTF-8 (line {line})"))
     })?;

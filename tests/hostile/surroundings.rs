@@ -301,3 +301,22 @@ fn a_project_file_that_cannot_be_read_is_an_error() {
     run.code(2).stderr_contains("config.yaml: broken symbolic link: gone.yaml does not exist\n");
     gantry().env("HOME", "/dev/null").run().code(0);
 }
+
+fn pipe(bed: &Bed) -> std::path::PathBuf {
+    let path = bed.folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status().expect("run mkfifo");
+    assert!(made.success());
+    path
+}
+
+/// `-c <(…)` of a shell is a pipe that another process writes to.
+#[test]
+fn a_config_file_from_a_pipe_is_read() {
+    let bed = bed(CONFIG_MAP);
+    let path = pipe(&bed);
+    std::thread::scope(|scope| {
+        let run = to_folder(&bed, &["-c", "pipe"]).spawn();
+        scope.spawn(|| fs::write(&path, "apiVersion: gantry.dev/v1alpha1\nkind: Config\nzzz: 1\n"));
+        run.wait().code(2).stderr_contains("error: unknown key \"zzz\"");
+    });
+}
