@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
@@ -51,6 +51,25 @@ pub fn append(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> 
         let _ = file.set_len(before.len());
     }
     written
+}
+
+/// The file that a report with this path replaces. Links are followed, also those to a file that does not exist yet.
+/// `None` for a pipe or a device, which holds several reports.
+pub fn replaced(path: &Path) -> Option<PathBuf> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return None;
+    }
+    let mut path = path.to_owned();
+    // The system follows no more links than this.
+    for _ in 0..40 {
+        let Ok(to) = path.read_link() else { break };
+        path = path.parent().map(|folder| folder.join(&to)).unwrap_or(to);
+    }
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    Some(match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path,
+    })
 }
 
 /// A temporary file in the same folder, which is removed unless it is renamed.
@@ -121,5 +140,28 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         assert!(replace(Path::new("/dev/full"), |out| out.write_all(b"x")).is_err());
         assert!(Path::new("/dev/full").exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_file_has_one_name() {
+        use std::os::unix::fs::symlink;
+        let folder = TempDir::new().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        symlink(".", path("here")).unwrap();
+        symlink("here/new", path("link")).unwrap();
+        symlink("loop", path("loop")).unwrap();
+        let new = Some(path("new").parent().unwrap().canonicalize().unwrap().join("new"));
+        for exists in [false, true] {
+            if exists {
+                fs::write(path("new"), "").unwrap();
+            }
+            for name in ["new", "here/new", "here/here/./new", "link", "here/link"] {
+                assert_eq!(replaced(&path(name)), new, "{name}");
+            }
+        }
+        assert_ne!(replaced(&path("other")), new);
+        assert!(replaced(&path("loop")).is_some());
+        assert_eq!(replaced(Path::new("/dev/null")), None);
     }
 }

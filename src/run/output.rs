@@ -117,9 +117,23 @@ impl Output {
                 unwritten.push(path);
             }
         }
+        let mut replaced = Vec::new();
         // Reported once; the other outputs still get their report.
         self.specs.retain(|spec| {
-            !spec.file.as_ref().is_some_and(|path| unwritten.contains(&host.working_directory.join(path)))
+            let Some(path) = &spec.file else { return true };
+            let whole = host.working_directory.join(path);
+            if unwritten.contains(&whole) {
+                return false;
+            }
+            let Some(file) = file::replaced(&whole) else { return true };
+            let is_first = !replaced.contains(&file);
+            if is_first {
+                replaced.push(file);
+            } else {
+                let problem = Problem::new(format!("two reports to one file: {}", path.display()));
+                problems.push(problem.help("name a different file for each: -o json=FILE"));
+            }
+            is_first
         });
         if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
     }

@@ -302,6 +302,27 @@ fn a_project_file_that_cannot_be_read_is_an_error() {
     gantry().env("HOME", "/dev/null").run().code(0);
 }
 
+#[test]
+fn two_reports_to_one_file_are_refused() {
+    let bed = bed(CONFIG_MAP);
+    let folder = bed.folder.path();
+    symlink("a.json", folder.join("link")).expect("a link");
+    for other in ["a.json", "./a.json", "link"] {
+        for exists in [false, true] {
+            let _ = fs::remove_file(folder.join("a.json"));
+            if exists {
+                bed.write("a.json", "before");
+            }
+            let run = to_folder(&bed, &["-o", "json=a.json", "-o", &format!("sarif={other}")]).run();
+            run.code(2).stderr_contains(&format!("error: two reports to one file: {other}\n"));
+            let report = fs::read_to_string(folder.join("a.json")).expect("the first report");
+            assert!(report.contains("two reports to one file"), "{report}");
+        }
+    }
+    assert_eq!(fs::read_dir(folder.join("live")).expect("the folder").count(), 0);
+    to_folder(&bed, &["-o", "json=/dev/null", "-o", "sarif=/dev/null", "-o", "junit=b.xml"]).run().code(0);
+}
+
 fn pipe(bed: &Bed) -> std::path::PathBuf {
     let path = bed.folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&path).status().expect("run mkfifo");
