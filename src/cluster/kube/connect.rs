@@ -426,6 +426,34 @@ contexts:
     }
 
     #[tokio::test]
+    async fn two_entries_of_one_name_are_refused_in_one_file_only() {
+        let entry = |list: &str| match list {
+            "contexts" => "{name: x, context: {cluster: x, user: x}}",
+            "clusters" => "{name: x, cluster: {server: 'https://10.0.0.2'}}",
+            _ => "{name: x, user: {}}",
+        };
+        let write = |home: &Home, twice: &str| {
+            let of = |list: &str| vec![entry(list); if list == twice { 2 } else { 1 }].join(", ");
+            let lists = ["contexts", "clusters", "users"].map(|list| format!("{list}: [{}]", of(list))).join(", ");
+            fs::write(home.path(), format!("{{apiVersion: v1, kind: Config, current-context: x, {lists}}}")).unwrap();
+        };
+        let home = Home::with("");
+        for list in ["contexts", "clusters", "users"] {
+            write(&home, list);
+            let error = home.open(Connection::default()).await.err().expect("an error");
+            assert!(matches!(error, Error::Failed(_)), "{error:?}");
+            assert!(error.to_string().ends_with(&format!("has two {list} with the name \"x\"")), "{error}");
+        }
+        write(&home, "");
+        let other = Home::with(KUBECONFIG);
+        fs::copy(home.path(), other.path()).unwrap();
+        let paths = std::env::join_paths([home.path(), other.path()]).unwrap();
+        let surroundings = Surroundings::for_test(&[("KUBECONFIG", paths.to_str().unwrap())]);
+        let target = open(&Connection::default(), surroundings).await.unwrap();
+        assert_eq!(target.describe(), "kube: x (https://10.0.0.2)");
+    }
+
+    #[tokio::test]
     async fn a_wrong_context_is_a_usage_error_that_lists_the_known_ones() {
         let home = Home::with(KUBECONFIG);
         let problem = home.problem("stagging").await;

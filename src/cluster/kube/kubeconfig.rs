@@ -3,6 +3,7 @@
 //! kube parses the files. This module decides which files to read, in the same way as kubectl. Error messages never
 //! quote a file, because every line of it can be a token.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use kube::config::{Kubeconfig, KubeconfigError};
 
 use super::Connection;
-use super::errors::io_words;
+use super::errors::{io_words, words};
 use crate::bounded;
 use crate::problem::{Error, Location, Problem, Result};
 
@@ -99,6 +100,7 @@ fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
     };
     let problem = match Kubeconfig::from_yaml(&text) {
         Ok(mut kubeconfig) => {
+            unique_names(&kubeconfig, path)?;
             resolve(&mut kubeconfig, path.parent().unwrap_or(Path::new("")));
             return Ok(Some(kubeconfig));
         }
@@ -112,6 +114,22 @@ fn read_file(path: &Path) -> Result<Option<Kubeconfig>> {
         Err(_) => Problem::new(format!("{} is not a valid kubeconfig", path.display())),
     };
     Err(Error::failed(problem))
+}
+
+/// Refuses a file with two entries of one name, like kubectl: which of them is meant is unknown. Several files may
+/// contain a name each; the first counts.
+fn unique_names(kubeconfig: &Kubeconfig, path: &Path) -> Result<()> {
+    let clusters = kubeconfig.clusters.iter().map(|named| ("clusters", &named.name));
+    let users = kubeconfig.auth_infos.iter().map(|named| ("users", &named.name));
+    let contexts = kubeconfig.contexts.iter().map(|named| ("contexts", &named.name));
+    let mut seen = BTreeSet::new();
+    match clusters.chain(users).chain(contexts).find(|entry| !seen.insert(*entry)) {
+        None => Ok(()),
+        Some((list, name)) => {
+            let message = format!("kubeconfig {} has two {list} with the name {:?}", path.display(), words(name));
+            Err(Error::failed(Problem::new(message).help("rename or remove one of them")))
+        }
+    }
 }
 
 /// Decodes UTF-8, or what editors on Windows write instead.
