@@ -152,6 +152,19 @@ fn objects_that_no_reader_can_read() {
     }
 }
 
+/// A proxy that asks for a login answers with JSON, too.
+#[test]
+fn json_that_is_not_discovery() {
+    for body in ["{}", "[]", r#"{"error": "login required"}"#, r#"{"kind": "Status", "status": "Success"}"#] {
+        let run = Run::of(CONFIG_MAP, move |asked| {
+            (asked.path == "/api/v1").then(|| Reply::Answer(200, "application/json", body.into()))
+        });
+        let url = run.server.url().to_owned();
+        let message = format!("{url} does not answer like a Kubernetes API server (200, not a resource list)");
+        run.fails(run.gantry(), &message);
+    }
+}
+
 /// The answer to a dry run is the object as it would be stored, and gantry reads it, too.
 #[test]
 fn a_dry_run_that_answers_nonsense() {

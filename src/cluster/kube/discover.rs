@@ -11,6 +11,7 @@ use super::transport::Transport;
 use crate::cluster::{Discovered, Established, Gvk};
 use crate::crd::Crd;
 use crate::problem::{Error, Problem, Result};
+use crate::rbac::or_default;
 use crate::resource::{ObjectRef, Resource};
 
 /// The number of concurrent discovery requests.
@@ -19,7 +20,8 @@ const CONCURRENCY: usize = 8;
 /// The discovery document of one group version.
 #[derive(Deserialize)]
 struct ResourceList {
-    #[serde(default)]
+    /// An answer without it is not from an API server. Go writes null for an empty list.
+    #[serde(deserialize_with = "or_default")]
     resources: Vec<Served>,
 }
 
@@ -290,6 +292,19 @@ mod tests {
         let [(unanswered, problem)] = &found.unanswered.iter().collect::<Vec<_>>()[..] else { panic!("{found:?}") };
         assert_eq!(**unanswered, kind("metrics.k8s.io/v1", "X"));
         assert_eq!(problem.message, "/apis/metrics.k8s.io/v1 is not available (503): service unavailable");
+    }
+
+    #[tokio::test]
+    async fn json_that_is_not_a_list_of_resources_is_not_an_empty_one() {
+        for body in [json!({}), json!([]), json!({"error": "login required"}), json!({"kind": "Status", "code": 200})] {
+            let answer = body.clone();
+            let (target, _) = fake_server::target(move |_| fake_server::json(200, answer.clone()));
+            let error = target.discover(&BTreeSet::from([kind("v1", "Pod")])).await.expect_err("an error");
+            let message = "does not answer like a Kubernetes API server (200, not a resource list)";
+            assert!(matches!(error, Error::Failed(_)) && error.to_string().contains(message), "{body}: {error}");
+        }
+        let (target, _) = fake_server::target(|_| fake_server::json(200, json!({"resources": null})));
+        assert!(target.discover(&BTreeSet::from([kind("v1", "Pod")])).await.unwrap().served.is_empty());
     }
 
     fn crd(conditions: Value) -> Value {
