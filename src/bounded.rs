@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The default size limit in bytes. No configuration or credential that a person wrote is larger.
 pub const MOST_BYTES: u64 = 4 << 20;
 
-/// The time limit for reading a pipe. A shell's `<(…)` is a pipe, and the command in it may have to log in first.
+/// The time limit for reading a pipe, and for the other end of a pipe to be opened. A shell's `<(…)` is a pipe, and the command in it may have to log in first.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Reads a file or a pipe of up to [`MOST_BYTES`] bytes.
@@ -26,21 +26,23 @@ pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if kind.is_file() {
         return read_here(path, most);
     }
-    let (send, receive) = mpsc::channel();
     let file = path.to_owned();
+    within_limit("its writer did not close it", move || read_here(&file, most))
+}
+
+/// Opens or reads a pipe, unless that takes too long; `why` says who has to act.
+pub fn within_limit<T: Send + 'static>(
+    why: &str,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (send, receive) = mpsc::channel();
     // A thread that blocks forever in `open` or `read` ends with the process.
     thread::Builder::new().spawn(move || {
-        let _ = send.send(read_here(&file, most));
+        let _ = send.send(work());
     })?;
     receive.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         let seconds = PATIENCE.as_secs();
-        Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            format!(
-                "it is a pipe, and its writer did not close it within \
-            {seconds} s"
-            ),
-        ))
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("it is a pipe, and {why} within {seconds} s")))
     })
 }
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use crate::bounded;
+
 /// Checks whether a report can be written there. Writes nothing: an earlier report stays until the new one replaces it.
 pub fn check(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
@@ -23,7 +25,7 @@ pub fn replace(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let before = fs::metadata(path).ok();
     if before.as_ref().is_some_and(|before| !before.is_file()) {
-        return buffered(&OpenOptions::new().write(true).open(path)?, write);
+        return buffered(&open(path, OpenOptions::new().write(true))?, write);
     }
     let new = match temporary(path) {
         Ok(new) => new,
@@ -44,13 +46,22 @@ pub fn replace(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) ->
 
 /// Appends to a file: everything or nothing.
 pub fn append(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let file = open(path, OpenOptions::new().create(true).append(true))?;
     let before = file.metadata()?;
     let written = buffered(&file, write);
     if written.is_err() && before.is_file() {
         let _ = file.set_len(before.len());
     }
     written
+}
+
+/// Opens a file, a pipe or a device. A pipe may have no reader, and then the system waits for one.
+fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    if fs::metadata(path).map_or(true, |found| found.is_file()) {
+        return options.open(path);
+    }
+    let (path, options) = (path.to_owned(), options.clone());
+    bounded::within_limit("no program opened it to read the report", move || options.open(path))
 }
 
 /// The file that a report with this path replaces. Links are followed, also those to a file that does not exist yet.

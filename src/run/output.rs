@@ -148,13 +148,15 @@ impl Output {
         self.specs.retain(|spec| {
             let Some(path) = &spec.file else { return true };
             let whole = host.working_directory.join(path);
+            // Nothing is lost in a pipe or a device, and to open a pipe could take forever.
+            if !whole.is_file() {
+                return true;
+            }
             let is_within = |folder: &Path| {
-                whole
-                    .canonicalize()
-                    .is_ok_and(|file| file.is_file() && is_manifest_file(&file) && file.starts_with(folder))
+                whole.canonicalize().is_ok_and(|file| is_manifest_file(&file) && file.starts_with(folder))
             };
             let is_read = |file: &&PathBuf| {
-                same_file::is_same_file(file, &whole).unwrap_or(false)
+                file.is_file() && same_file::is_same_file(file, &whole).unwrap_or(false)
                     || file.is_dir() && file.canonicalize().is_ok_and(|folder| is_within(&folder))
             };
             let over = read.iter().find(is_read);

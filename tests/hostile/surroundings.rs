@@ -330,6 +330,22 @@ fn pipe(bed: &Bed) -> std::path::PathBuf {
     path
 }
 
+#[test]
+fn a_pipe_that_no_program_reads_gets_no_report() {
+    let bed = bed(CONFIG_MAP);
+    let path = pipe(&bed);
+    let why = "error: cannot write the report to ";
+    let late = "pipe: it is a pipe, and no program opened it to read the report within 10 s\n";
+    to_folder(&bed, &["-o", "json=pipe"]).run().code(1).stderr_contains(why).stderr_contains(late);
+
+    std::thread::scope(|scope| {
+        let run = to_folder(&bed, &["-o", "json=pipe"]).spawn();
+        let report = scope.spawn(|| fs::read_to_string(&path).expect("a report"));
+        run.wait().code(0);
+        assert!(report.join().expect("the reader").contains("\"outcome\""));
+    });
+}
+
 /// `-c <(…)` of a shell is a pipe that another process writes to.
 #[test]
 fn a_config_file_from_a_pipe_is_read() {
