@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
 
+use gantry_schema::names;
+
 use super::host::Host;
 use super::interrupt::until;
 use super::prepare::{complete, connection, loader, overrides, read_input};
@@ -37,6 +39,7 @@ use crate::text;
 
 /// The manifests, as text.
 pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
+    check_name(name_of(args))?;
     if args.purpose == Some(Purpose::Snapshot) {
         return of_snapshot::run(args, host).await;
     }
@@ -60,6 +63,8 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     let loaded = loader.load(input.configs(), &registry::known())?;
     host.notices(&loaded.notices);
     let settings = loaded.settings;
+    // Before any request.
+    named_user(&settings)?;
     let configs = input.configs().count();
     let manifests = complete(input.read()?, configs)?;
 
@@ -115,17 +120,39 @@ fn name_of(args: &PermissionsArgs) -> &str {
     args.name.as_deref().unwrap_or(default)
 }
 
+/// Refuses a name that the API server would refuse for a role.
+fn check_name(name: &str) -> Result<()> {
+    let why = match name {
+        "" => Some("it is empty".to_owned()),
+        name if name.chars().any(char::is_control) => Some("it contains a control character".to_owned()),
+        name => names::path_segment(name, false).into_iter().next(),
+    };
+    match why {
+        None => Ok(()),
+        Some(why) => Err(Error::usage(Problem::new(format!("--name: {name:?} is not the name of a role: {why}")))),
+    }
+}
+
+/// The user or service account that `--as` or the configuration names.
+fn named_user(settings: &Settings) -> Result<Option<Subject>> {
+    let named = settings.user.as_deref().map(Subject::user).transpose();
+    named.map_err(|why| Error::usage(Problem::new(why).help("correct --as")))
+}
+
 /// The subject of the bindings.
 async fn subjects(settings: &Settings, target: &Target) -> Result<Vec<Subject>> {
-    if let Some(user) = &settings.user {
-        return Ok(vec![Subject::user(user)]);
+    if let Some(subject) = named_user(settings)? {
+        return Ok(vec![subject]);
     }
     if !settings.groups.is_empty() {
         return Ok(settings.groups.iter().cloned().map(Subject::Group).collect());
     }
     let nobody = "name the identity that needs the rights with --as or --as-group";
     match target.user().await {
-        Some(Ok(user)) => Ok(vec![Subject::user(&user)]),
+        Some(Ok(user)) => match Subject::user(&user) {
+            Ok(subject) => Ok(vec![subject]),
+            Err(why) => Err(Error::failed(Problem::new(why).help(nobody))),
+        },
         Some(Err(problem)) => Err(Error::failed(problem.help(nobody))),
         None => {
             Err(Error::usage(Problem::new(format!("a {} does not know your identity", target.noun())).help(nobody)))

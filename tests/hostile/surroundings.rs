@@ -357,3 +357,32 @@ fn a_config_file_from_a_pipe_is_read() {
         run.wait().code(2).stderr_contains("error: unknown key \"zzz\"");
     });
 }
+
+#[test]
+fn permissions_that_no_server_accepts_are_not_printed() {
+    let server = Mock::start(|_| None);
+    let bed = bed(CONFIG_MAP);
+    let kubeconfig = server.kubeconfig(bed.folder.path(), "unused");
+    for (flags, why) in [
+        (["--name", "a/b"], "error: --name: \"a/b\" is not the name of a role: may not contain '/'\n"),
+        (["--name", ""], "error: --name: \"\" is not the name of a role: it is empty\n"),
+        (
+            ["--as", "system:serviceaccount:A B:c"],
+            "error: \"system:serviceaccount:A B:c\" is not the name of a service account: \
+             system:serviceaccount:NAMESPACE:NAME\n",
+        ),
+        (
+            ["--as", "system:serviceaccount:a"],
+            "error: \"system:serviceaccount:a\" is not the name of a service account: \
+             system:serviceaccount:NAMESPACE:NAME\n",
+        ),
+    ] {
+        for of in [&["-f", "manifests.yaml"], &["--for", "snapshot"]] {
+            let gantry = bed.gantry(kubeconfig.clone(), &["permissions"]).args(of).args(flags);
+            let run = gantry.run();
+            run.code(2).stderr_contains(why);
+            assert_eq!(run.stdout, "");
+        }
+    }
+    assert!(server.requests().is_empty());
+}

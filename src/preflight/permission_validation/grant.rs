@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use gantry_schema::names;
+
 use super::needs::{Need, Right, is_about_namespaces};
 use super::roles::RoleRef;
 use crate::plan::Plan;
 use crate::rbac::{self, Atom, PolicyRule, rules_for};
+use crate::resource::is_dns_label;
 use crate::text;
 
 /// The maximum line width; longer lists are wrapped.
@@ -21,14 +24,17 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The subject with this user name.
-    pub fn user(name: &str) -> Subject {
-        let account = name.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
-        match account {
-            Some((namespace, name)) => {
-                Subject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() }
+    /// The subject with this user name. The error says why no binding can name it.
+    pub fn user(name: &str) -> Result<Subject, String> {
+        let Some(account) = name.strip_prefix("system:serviceaccount:") else {
+            return Ok(Subject::User(name.to_owned()));
+        };
+        let (namespace, account) = account.split_once(':').unwrap_or((account, ""));
+        match is_dns_label(namespace) && names::subdomain(account).is_empty() {
+            true => Ok(Subject::ServiceAccount { namespace: namespace.to_owned(), name: account.to_owned() }),
+            false => {
+                Err(format!("{name:?} is not the name of a service account: system:serviceaccount:NAMESPACE:NAME"))
             }
-            None => Subject::User(name.to_owned()),
         }
     }
 
@@ -239,8 +245,8 @@ mod tests {
         for name in &names {
             grants.add(Some("team"), atom("", "configmaps", Some(name), "get"));
         }
-        let text =
-            grants.yaml("deploy", &[Subject::user("system:serviceaccount:ci:bot"), Subject::Group("ops".into())]);
+        let text = grants
+            .yaml("deploy", &[Subject::user("system:serviceaccount:ci:bot").unwrap(), Subject::Group("ops".into())]);
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
         let (role, binding) = text.split_once("---\n").unwrap();
         let role: serde_json::Value = serde_yaml::from_str(role).unwrap();
@@ -253,5 +259,21 @@ mod tests {
                 {"kind": "Group", "apiGroup": rbac::GROUP, "name": "ops"},
             ])
         );
+    }
+
+    #[test]
+    fn a_service_account_has_a_namespace_and_a_name() {
+        for (user, is_one) in [
+            ("jane", true),
+            ("system:admin", true),
+            ("system:serviceaccount:a:b.c", true),
+            ("system:serviceaccount:a", false),
+            ("system:serviceaccount::b", false),
+            ("system:serviceaccount:a:", false),
+            ("system:serviceaccount:A B:c", false),
+            ("system:serviceaccount:a:b:c", false),
+        ] {
+            assert_eq!(Subject::user(user).is_ok(), is_one, "{user}");
+        }
     }
 }

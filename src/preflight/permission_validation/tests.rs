@@ -293,7 +293,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 ";
     plan(VIEW, manifests, |plan, _| {
         let needs = needs::of(plan, &[], Occasion::Always);
-        let text = Grants::for_all(plan, &needs).yaml("deploy", &[Subject::user("jane")]);
+        let text = Grants::for_all(plan, &needs).yaml("deploy", &[Subject::User("jane".into())]);
         let expected = r#"apiVersion: v1
 kind: Namespace
 metadata: {name: team}

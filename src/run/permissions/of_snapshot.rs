@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{name_of, need, subjects};
+use super::{name_of, named_user, need, subjects};
 use crate::cli::PermissionsArgs;
 use crate::cluster::{Desired, ListError, ListRequest, Target};
 use crate::config::{Loader, Overrides};
@@ -35,6 +35,8 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     let loaded = loader.load(&configs, &registry::known())?;
     host.notices(&loaded.notices);
     let settings = loaded.settings;
+    // Before any request.
+    named_user(&settings)?;
     let manifests = match input {
         Some(input) => Some(complete(input.read()?, configs.len())?),
         None => None,
