@@ -61,6 +61,8 @@ pub enum Kind {
     Wait,
     /// A non-empty string.
     Text,
+    /// The name of a user, which is sent as a header.
+    User,
     FieldManager,
     /// A program and its arguments, in the syntax of [`Render`].
     Command,
@@ -74,6 +76,8 @@ pub enum Kind {
     Outputs,
     /// A list of non-empty strings.
     Texts,
+    /// A list of names of groups, each of which is sent as a header.
+    Groups,
     Duration,
     /// The name of an app.
     App,
@@ -135,8 +139,8 @@ pub const KEYS: &[Key] = &[
     Key { path: "render", kind: Kind::Command, reach: Reach::OwnFiles, default: None, flag: Some("--render") },
     Key { path: "kubeconfig", kind: Kind::File, reach: Reach::OwnFiles, default: None, flag: Some("--kubeconfig") },
     Key { path: "context", kind: Kind::Text, reach: Reach::Files, default: None, flag: Some("--context") },
-    Key { path: "as", kind: Kind::Text, reach: Reach::OwnFiles, default: None, flag: Some("--as") },
-    Key { path: "asGroups", kind: Kind::Texts, reach: Reach::OwnFiles, default: None, flag: Some("--as-group") },
+    Key { path: "as", kind: Kind::User, reach: Reach::OwnFiles, default: None, flag: Some("--as") },
+    Key { path: "asGroups", kind: Kind::Groups, reach: Reach::OwnFiles, default: None, flag: Some("--as-group") },
     Key { path: "namespace", kind: Kind::Namespace, reach: Reach::Files, default: None, flag: Some("--namespace") },
     Key { path: "fieldManager", kind: Kind::FieldManager, reach: Reach::Files, default: Some("gantry"), flag: Some("--field-manager") },
     Key { path: "forceConflicts", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--force-conflicts") },
@@ -218,7 +222,7 @@ impl Key {
                 _ => return Err(format!("{text:?} is not true or false")),
             },
             Kind::Wait => wait_value(text.parse()?),
-            Kind::Outputs | Kind::Texts => {
+            Kind::Outputs | Kind::Texts | Kind::Groups => {
                 text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>().into()
             }
             _ => text.into(),
@@ -241,11 +245,13 @@ impl Key {
                 }
                 items.iter().try_for_each(|item| item.as_str().ok_or_else(wrong)?.parse::<OutputSpec>().map(drop))
             }
-            Kind::Texts => {
+            Kind::Texts | Kind::Groups => {
                 let wrong = || format!("{value} is not a list of names");
                 let items = value.as_array().filter(|items| !items.is_empty()).ok_or_else(wrong)?;
-                let named = |item: &serde_json::Value| item.as_str().is_some_and(|text| !text.is_empty());
-                if items.iter().all(named) { Ok(()) } else { Err(wrong()) }
+                items.iter().try_for_each(|item| {
+                    let text = item.as_str().filter(|text| !text.is_empty()).ok_or_else(wrong)?;
+                    if self.kind == Kind::Groups { identity(text) } else { Ok(()) }
+                })
             }
             kind => kind.check_text(value.as_str().ok_or_else(|| located::not_a_string(value))?),
         }
@@ -261,6 +267,7 @@ impl Kind {
             Kind::Duration => duration(text).map(drop),
             Kind::Color => color(text).map(drop),
             Kind::Target => text.parse::<TargetSpec>().map(drop),
+            Kind::User => identity(text),
             Kind::Command => text.parse::<Render>().map(drop),
             Kind::Namespace => namespace(text),
             Kind::App => app::check_name(text),
@@ -329,6 +336,17 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         Some(duration) if duration.is_zero() => Err(format!("{text:?} must be longer than zero")),
         Some(duration) => Ok(duration),
         None => Err(format!("{text:?} is not a duration such as 30s, 2m or 1h30m")),
+    }
+}
+
+/// Checks that `text` can be sent as the name of a user or group.
+fn identity(text: &str) -> Result<(), String> {
+    match text.chars().find(|c| c.is_control()) {
+        None => Ok(()),
+        Some(character) => {
+            let character = character.escape_default();
+            Err(format!("the name contains the control character {character}, which cannot be sent"))
+        }
     }
 }
 

@@ -14,6 +14,24 @@ fn the_project_file_cannot_say_who_deploys() {
 }
 
 #[test]
+fn an_identity_that_cannot_be_sent_is_refused_where_it_is_named() {
+    let why = "the name contains the control character \\u{1}, which cannot be sent";
+    let problems = Bed::new().with("mine.yaml", "as: \"a\\x01\"\nasGroups: [g, \"b\\x01\"]\n").problems();
+    let [user, groups] = &problems[..] else { panic!("{problems:?}") };
+    assert!(user.starts_with(&format!("mine.yaml:3:5: as: {why}")), "{user}");
+    assert!(groups.starts_with(&format!("mine.yaml:4:11: asGroups: {why}")), "{groups}");
+    let mut bed = Bed::new();
+    bed.loader.environment.insert("GANTRY_AS".into(), "a\u{1}".into());
+    assert!(bed.problems()[0].starts_with(&format!("GANTRY_AS: {why}")), "{:?}", bed.problems());
+    let mut bed = Bed::new();
+    bed.loader.overrides.groups = vec!["a\u{1}".into()];
+    assert!(bed.problems()[0].starts_with(&format!("--as-group: {why}")), "{:?}", bed.problems());
+    let mut bed = Bed::new();
+    bed.loader.overrides.user = Some("a\u{1}".into());
+    assert!(bed.problems()[0].starts_with(&format!("--as: {why}")), "{:?}", bed.problems());
+}
+
+#[test]
 fn the_project_file_cannot_name_a_kubeconfig() {
     let problems = Bed::new().file("gantry.yaml", "kubeconfig: evil\n").problems();
     assert!(problems[0].starts_with("gantry.yaml:3:1: the project file cannot set \"kubeconfig\""), "{problems:?}");
