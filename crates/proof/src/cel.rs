@@ -227,7 +227,8 @@ fn different_defaults<'s>(a: &'s Value, b: &'s Value, path: &mut Vec<&'s str>, f
     }
 }
 
-fn same_default(a: Option<&Value>, b: Option<&Value>) -> bool {
+/// Whether both nodes have the same default, or neither has one.
+pub fn same_default(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (a.and_then(kw::default_of), b.and_then(kw::default_of)) {
         (None, None) => true,
         (Some(a), Some(b)) => kw::same_value(a, b),
@@ -248,7 +249,7 @@ fn mentions_none(rule: &Value, names: &[&str]) -> bool {
 }
 
 /// Whether rules see a value with the same type under both nodes, ignoring the nodes below.
-fn same_type(a: &Value, b: &Value) -> bool {
+pub fn same_type(a: &Value, b: &Value) -> bool {
     const TYPING: [&str; 7] = [
         "type",
         "format",

@@ -6,11 +6,14 @@
 //! ([`values`]), and both sides' rules are run on all combinations. If no combination passes live and fails desired,
 //! that is a proof. If one does, it is completed to a whole value and becomes a counterexample.
 //!
-//! A rule that looks at more than a view can express is never proven, but counterexamples are searched in the same way.
+//! A rule that looks at more than a view can express is proven only if it follows from live's rules by logic alone
+//! ([`logic`]). Counterexamples are searched in the same way.
 
+mod alike;
 pub mod cost;
 mod fill;
 mod footprint;
+mod logic;
 mod ranges;
 pub mod repair;
 mod values;
@@ -30,6 +33,7 @@ pub use fill::fill;
 pub use footprint::footprint;
 use gantry_schema::cel::{Answer, Budget, Rule, compile_rules_sharing};
 use gantry_schema::{Patterns, Schema};
+use logic::LiveLogic;
 use repair::{Kept, Repairs};
 use values::Representatives;
 use view::Footprint;
@@ -101,6 +105,8 @@ pub struct Node<'a> {
     /// Live's rules whose footprints are fully supported, and all of desired's rules, compiled when they are needed.
     known: OnceCell<Vec<Known>>,
     asked: OnceCell<Vec<Rule>>,
+    /// All of live's rules as formulas.
+    logic: LiveLogic<'a>,
     patterns: &'a Patterns,
     repairs: Repairs<'a>,
 }
@@ -159,6 +165,7 @@ impl<'a> Node<'a> {
             takes: OnceCell::new(),
             known: OnceCell::new(),
             asked: OnceCell::new(),
+            logic: LiveLogic::default(),
             patterns,
             repairs: Repairs::new(patterns),
         })
@@ -225,8 +232,12 @@ impl<'a> Node<'a> {
             Implied::Unknown(_) if !self.known().is_empty() => ask(self.known(), Which::Covered, VALUES),
             answer => answer,
         };
-        match answer {
+        let answer = match answer {
             Implied::Unknown(_) => ask(self.known(), Which::All, VALUES),
+            answer => answer,
+        };
+        match answer {
+            Implied::Unknown(_) if self.follows_by_logic(rule, means) => Implied::Yes,
             answer => answer,
         }
     }

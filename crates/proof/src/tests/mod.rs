@@ -238,6 +238,53 @@ fn rules() {
     ]);
 }
 
+/// What a function computes does not matter if the rule follows by logic alone.
+#[test]
+fn rules_with_any_functions_are_weakened() {
+    let text = json!({"type": "string", "maxLength": 64});
+    let ruled = |schema: &Value, rules: Value| {
+        let mut schema = schema.clone();
+        schema["x-kubernetes-validations"] = rules;
+        schema
+    };
+    let rules = |texts: &[&str]| texts.iter().map(|text| json!({"rule": text})).collect::<Value>();
+    let verdict = |live: Value, desired: Value| proof_of(&whole(&live), &whole(&desired)).verdict;
+    let pair = json!({"type": "object", "required": ["a", "b"], "properties": {"a": text, "b": text}});
+    for (schema, live, desired) in [
+        (&text, vec!["isIP(self) && ip(self).family() == 4"], vec!["isIP(self)"]),
+        (&text, vec!["isIP(self)"], vec!["isIP(self) || self == ''"]),
+        (&text, vec!["isQuantity(self)"], vec!["isQuantity(self) || self == 'auto'"]),
+        (&text, vec!["self == oldSelf"], vec!["self == oldSelf || self.startsWith(oldSelf)"]),
+        (&json!({"type": "string"}), vec!["isIP(self)"], vec!["self == '' || isIP(self)"]),
+        (&text, vec!["isIP(self)", "isURL(self)"], vec!["isIP(self) || isURL(self)"]),
+    ] {
+        let (live, desired) = (ruled(schema, rules(&live)), ruled(schema, rules(&desired)));
+        assert_eq!(verdict(live.clone(), desired.clone()), Widening, "{live} → {desired}");
+        assert!(matches!(verdict(desired, live), Undecided | Narrowing | Incomparable));
+    }
+    for (schema, live, desired) in [
+        (&pair, "self.a.lowerAscii() == self.b", "self.b == self.a.lowerAscii()"),
+        (&pair, "!(isIP(self.a) && isURL(self.b))", "!isIP(self.a) || !isURL(self.b)"),
+    ] {
+        let (live, desired) = (ruled(schema, rules(&[live])), ruled(schema, rules(&[desired])));
+        assert_eq!(verdict(live.clone(), desired.clone()), Equal, "{live} → {desired}");
+        assert_eq!(verdict(desired, live), Equal);
+    }
+    let (live, desired) = (rules(&["isIP(self.a)"]), rules(&["isIP(self.a) || ip(self.b).family() == 4"]));
+    assert_eq!(verdict(ruled(&pair, live.clone()), ruled(&pair, desired.clone())), Widening);
+    let wider = |name: &str, field: Value| {
+        let mut schema = pair.clone();
+        schema["properties"][name] = field;
+        schema
+    };
+    let after = |schema: Value| verdict(ruled(&pair, live.clone()), ruled(&schema, desired.clone()));
+    assert_eq!(after(wider("b", json!({"type": "string", "maxLength": 70}))), Widening);
+    assert_eq!(after(wider("c", text.clone())), Widening);
+    // A rule that sees other types or values is another rule.
+    assert_ne!(after(wider("b", json!({"type": "string", "format": "date-time"}))), Widening);
+    assert_ne!(after(wider("c", json!({"type": "string", "default": "x"}))), Widening);
+}
+
 #[test]
 fn rules_about_names_are_never_proven() {
     let plain = json!({"type": "object", "properties": {"spec": {"type": "object"}}});

@@ -16,6 +16,7 @@ use normal::normal;
 use place::{Place, defaults_at, is_absent, item, kind, plain, value};
 use shape::{is_of_each, is_paired, uncounted};
 use variables::mentions;
+pub(super) use variables::parts;
 
 /// The kind of an expression, as far as it matters here.
 enum Term<'a> {

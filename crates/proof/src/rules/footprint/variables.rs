@@ -2,6 +2,32 @@
 
 use gantry_schema::cel::ast::{Call, Expr, Macro, Step};
 
+/// The expressions that this one directly consists of.
+pub(in crate::rules) fn parts(expr: &Expr) -> Vec<&Expr> {
+    match expr {
+        Expr::Literal(_) | Expr::TypeName(_) | Expr::Variable(_) => Vec::new(),
+        Expr::Path { root, steps } => {
+            let indices = steps.iter().filter_map(|step| match step {
+                Step::Index { index, .. } => Some(index),
+                Step::Field { .. } => None,
+            });
+            std::iter::once(&**root).chain(indices).collect()
+        }
+        Expr::Has { operand, .. } | Expr::Not(operand) | Expr::Negate(operand) => vec![operand],
+        Expr::And(operands) | Expr::Or(operands) => operands.iter().collect(),
+        Expr::Conditional { cases, otherwise } => {
+            cases.iter().flat_map(|(when, value)| [when, value]).chain([&**otherwise]).collect()
+        }
+        Expr::Binary { first, rest } => {
+            std::iter::once(&**first).chain(rest.iter().map(|(_, operand)| operand)).collect()
+        }
+        Expr::List(items) => items.iter().map(|(item, _)| item).collect(),
+        Expr::Map(entries) => entries.iter().flat_map(|(key, value, _)| [key, value]).collect(),
+        Expr::Call(call) => call.args.iter().collect(),
+        Expr::Macro(of) => [&of.target, &of.body].into_iter().chain(&of.filter).collect(),
+    }
+}
+
 /// Whether the expression uses the variable.
 pub(super) fn mentions(expr: &Expr, name: &str) -> bool {
     let any = |exprs: &[Expr]| exprs.iter().any(|expr| mentions(expr, name));
