@@ -7,6 +7,8 @@
 //!
 //! `GANTRY_PROOF=<pairs>[,<seed>]` sets the length of the run.
 
+mod logic;
+
 use std::collections::BTreeMap;
 
 use crate::generator::{self, Random};
