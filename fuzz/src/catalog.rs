@@ -37,9 +37,9 @@ pub fn run(data: &[u8]) {
             let from = graph.installed(bundle);
             let successors = graph.successors(&from);
             let Ok(ways) = graph.ways(&from) else { continue };
-            for name in ways.reached() {
+            for (name, steps) in ways.reached() {
                 let way = ways.to(name).expect("a way to what is reached");
-                assert_eq!(way.last().map(|edge| edge.to), Some(*name));
+                assert_eq!((way.last().map(|edge| edge.to), way.len()), (Some(*name), *steps));
                 assert!(successors.iter().any(|next| Some(next.name.as_str()) == way.first().map(|edge| edge.to)));
             }
         }
