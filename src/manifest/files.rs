@@ -183,14 +183,16 @@ impl Gathered {
 
     /// Reads all files that were found.
     fn read_files(&mut self) {
-        let most = self.most;
+        let (most, bundle_of) = (self.most, &self.bundle_of);
         let mut all = in_parallel(&std::mem::take(&mut self.files), |path| match File::open(path) {
             Ok(file) => {
                 let metadata = file.metadata().ok().filter(Metadata::is_file);
                 // Without a size hint, the buffer can grow to twice the size of the file.
                 let size = metadata.as_ref().map_or(0, Metadata::len);
                 let taken = taken(name(path), read(file, size, most), most)?;
-                if metadata.is_some() && taken.text.is_empty() {
+                // OLM reads a bundle, and skips such files.
+                let is_of_bundle = || bundle_of.contains_key(&name(path));
+                if metadata.is_some() && taken.text.is_empty() && !is_of_bundle() {
                     // What is left of a copy that broke off. With --prune, its objects would be deleted.
                     let help = "restore it; if it has no objects on purpose, remove it or write a comment into it";
                     return Err(Problem::new("the file is empty").at(whole(&name(path))).help(help));

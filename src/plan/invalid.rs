@@ -1,4 +1,5 @@
-//! Names, labels and keys of data that the API server refuses in any object, whatever its schema says.
+//! Names, labels and keys of data that the API server refuses in any object of a built-in kind, whatever its schema says.
+//! Custom resources are the subject of a check.
 //!
 //! Source: `ValidateObjectMeta` in `k8s.io/apimachinery/pkg/api/validation`, and for names and data the validations of the
 //! kinds in `k8s.io/kubernetes/pkg/apis/core/validation`
@@ -7,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::{Change, Plan};
+use super::{Change, Plan, kinds};
 use crate::manifest::Spans;
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
@@ -20,7 +21,8 @@ const SHOWN: usize = 10;
 
 /// What the server would refuse in the objects that the plan writes.
 pub fn problems(plan: &Plan) -> Vec<Problem> {
-    let written: Vec<&Change> = plan.changes.iter().filter(|change| change.is_written()).collect();
+    let is_asked = |change: &&Change| change.is_written() && kinds::is_built_in(&change.resource.group);
+    let written: Vec<&Change> = plan.changes.iter().filter(is_asked).collect();
     let found = in_parallel(&written, |change| {
         let object = &change.desired.object;
         let found = faults(object, &change.desired.raw.value());

@@ -62,7 +62,9 @@ pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reporte
     problems.extend(immutable);
     problems.extend(replaced);
     problems.extend(unreadable.problems);
-    problems.extend(invalid::problems(plan));
+    if !reported.dry_runs {
+        problems.extend(invalid::problems(plan));
+    }
     Refusals { problems, notices: unreadable.notices }
 }
 

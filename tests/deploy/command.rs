@@ -318,8 +318,8 @@ fn what_comes_behind_a_refused_object_is_not_written() {
     let pod = format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: b, namespace: {namespace}}}\nspec: {{containers: [{{name: a, image: a}}]}}\n"
     );
-    // The server refuses the key.
-    let refused = bed.config_map("a", "x").replace("key:", "a/b:");
+    // The server refuses an object of this size.
+    let refused = bed.config_map("a", &"x".repeat(1_100_000));
     bed.write("manifests.yaml", &[bed.namespace(), refused, pod].join("---\n"));
     let run = bed.deploy(control_plane().kubeconfig("admin"), &["-o", "json"]).run();
     let results: Vec<String> = results(&run.code(1).report()).into_iter().map(|(_, result)| result).collect();

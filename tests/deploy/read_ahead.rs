@@ -147,9 +147,9 @@ fn a_refusal_is_told_once_and_only_if_it_concerns_what_is_wanted() {
     let user = control_plane().user(&serde_json::json!([
         {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "resourceNames": names,
          "verbs": ["get"]},
-        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["get"]},
     ]));
     let eel = "kind: CustomResourceDefinition\nmetadata:\n  name: eels.example.com\napiVersion: v1\nspec: {}\n";
-    bed.write("eels.yaml", &format!("{eel}kind: Namespace\n"));
+    bed.write("eels.yaml", &format!("{eel}kind: PersistentVolume\n"));
     bed.gantry(control_plane().kubeconfig(&user), &["check", "-f", "."]).run().code(0);
 }
