@@ -167,6 +167,8 @@ impl Input {
         let Gathered { mut problems, notices, bundles, .. } = self.gathered;
         let mut of_bundles: Vec<Vec<Manifest>> = vec![Vec::new(); bundles.len()];
         let mut loaded = Loaded { notices, ..Loaded::default() };
+        // Most documents are one object. Without this, the list could take up to three times its size while it grows.
+        loaded.manifests.reserve_exact(self.documents.len());
         let mut numbers = Numbers::default();
         let mut documents = self.documents.into_iter().peekable();
         while documents.peek().is_some() {

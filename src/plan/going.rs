@@ -14,7 +14,10 @@ const NAMED: usize = 20;
 
 /// A notice about each object that is being deleted, although the manifests have it.
 pub fn notices(plan: &Plan) -> Vec<Problem> {
-    let mut notices: Vec<Problem> = in_parallel(&plan.changes, notice).into_iter().flatten().collect();
+    let may_be_going =
+        |change: &&Change| change.live.is_some() && change.desired.bundle.is_none() && change.action != Action::Skip;
+    let live: Vec<&Change> = plan.changes.iter().filter(may_be_going).collect();
+    let mut notices: Vec<Problem> = in_parallel(&live, |change| notice(change)).into_iter().flatten().collect();
     if let Some(more) = notices.len().checked_sub(NAMED).filter(|more| *more > 0) {
         notices.truncate(NAMED);
         notices.push(Problem::new(format!("{more} more objects of the manifests are being deleted")));
@@ -23,9 +26,6 @@ pub fn notices(plan: &Plan) -> Vec<Problem> {
 }
 
 fn notice(change: &Change) -> Option<Problem> {
-    if change.desired.bundle.is_some() || change.action == Action::Skip {
-        return None;
-    }
     let live = &change.live.as_ref()?.raw;
     // There may be very many objects, and few are being deleted.
     let metadata = live.json().contains("\"deletionTimestamp\"").then(|| live.value()["metadata"].take())?;
