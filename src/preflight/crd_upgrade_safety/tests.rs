@@ -544,3 +544,34 @@ fn a_version_that_is_neither_served_nor_stored_breaks_nobody() {
         assert_eq!(severity(served, stored), Severity::Error, "{served} {stored:?}");
     }
 }
+
+/// A conversion webhook is removed, with or without the version whose field the storage version lacks.
+#[test]
+fn only_versions_that_are_stored_or_stay_served_lose_fields() {
+    let schema = |fields: Value| json!({"openAPIV3Schema": {"type": "object", "properties": fields}});
+    let v1 = json!({"name": "v1", "served": true, "storage": true, "schema": schema(json!({}))});
+    let beta = |served: bool| {
+        let fields = json!({"spec": {"type": "object", "properties": {"a": {"type": "string"}}}});
+        json!({"name": "v1beta1", "served": served, "storage": false, "schema": schema(fields)})
+    };
+    let crd = |versions: &[&Value], strategy: &str, stored: &[&str]| {
+        let mut crd = base();
+        let client = json!({"url": "https://example.com"});
+        crd["spec"]["conversion"] = match strategy {
+            "None" => json!({"strategy": strategy}),
+            _ => json!({"strategy": strategy, "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}),
+        };
+        crd["spec"]["versions"] = json!(versions);
+        crd["status"] = json!({"storedVersions": stored});
+        crd.to_string()
+    };
+    let is_reported = |after: &[&Value], stored: &[&str]| {
+        let live = crd(&[&v1, &beta(true)], "Webhook", stored);
+        let found = compared(&live, &crd(after, "None", stored)).expect("two CRDs");
+        found.iter().any(|violation| violation.rule.doc.name == "StorageVersionLosesFields")
+    };
+    assert!(is_reported(&[&v1, &beta(true)], &["v1"]));
+    assert!(!is_reported(&[&v1, &beta(false)], &["v1"]));
+    assert!(!is_reported(&[&v1], &["v1"]));
+    assert!(is_reported(&[&v1, &beta(false)], &["v1", "v1beta1"]));
+}

@@ -1,6 +1,6 @@
 //! A new storage version lacks fields of another version.
 
-use crate::crd::{CrdPair, steps};
+use crate::crd::{CrdPair, Version, steps};
 use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::fields;
 use crate::preflight::crd_upgrade_safety::json::Json;
@@ -12,10 +12,10 @@ pub const RULE: Rule = Rule {
     doc: RuleDoc {
         name: "StorageVersionLosesFields",
         summary: "the new storage version lacks fields that objects of another version have (warning)",
-        reports: "A storage version that changes to one whose schema drops values of another served or stored version, \
-            where no webhook converts: fields that it does not have, unknown fields that the other version keeps, \
-            entries of maps, and nulls. Also a conversion webhook that is removed, if the storage version drops such \
-            values. Under `preset: semantic` it is an error.",
+        reports: "A storage version that changes to one whose schema drops values of another version that is stored or \
+            stays served, where no webhook converts: fields that it does not have, unknown fields that the other \
+            version keeps, entries of maps, and nulls. Also a conversion webhook that is removed, if the storage \
+            version drops such values. Under `preset: semantic` it is an error.",
         why: "Without a webhook the server only changes the version's name when it stores an object, and drops the \
             fields that the schema of the storage version does not have. An object still reads as before until it is \
             next written; then the fields are gone.",
@@ -101,12 +101,12 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
     if !is_storage_new || pair.desired.converts_by_webhook() {
         return Vec::new();
     }
-    let stored = pair.live.stored_versions();
-    let others = pair
-        .live
-        .versions
-        .iter()
-        .filter(|version| version.name != now.name && (version.served || stored.contains(&&*version.name)));
+    // Objects are written at a version as long as both CRDs serve it, and read from storage where they are stored.
+    let is_used = |version: &Version| {
+        let is_served = version.served && pair.desired.served(&version.name).is_some();
+        is_served || pair.live.is_stored(&version.name)
+    };
+    let others = pair.live.versions.iter().filter(|version| version.name != now.name && is_used(version));
     let mut found = Vec::new();
     for version in others {
         // A schema that cannot be read is an error of its own version.
