@@ -41,8 +41,7 @@ type Fault = (Vec<Step>, String);
 fn faults(object: &ObjectRef, manifest: &Value) -> Vec<Fault> {
     let mut found: Vec<Fault> = Vec::new();
     let said = |messages: Vec<String>| messages.into_iter().next();
-    let name = |name: &str| said(name_faults(object, name)).map(|message| (path(&["metadata", "name"]), message));
-    found.extend(name(&object.name));
+    found.extend(said(name_faults(object, &object.name)).map(|message| (path(&["metadata", "name"]), message)));
     for (key, value) in fields(manifest, &["metadata", "labels"]) {
         let at = path(&["metadata", "labels", key]);
         found.extend(said(names::qualified(key)).map(|message| (at.clone(), message)));
@@ -59,8 +58,8 @@ fn faults(object: &ObjectRef, manifest: &Value) -> Vec<Fault> {
     for part in ["data", "binaryData", "stringData"] {
         for (key, value) in fields(manifest, &[part]) {
             if !is_data_key(key) {
-                let message =
-                    "a key consists of alphanumeric characters, '-', '_' and '.', and is none of '.' and '..'";
+                let message = "a key consists of at most 253 alphanumeric characters, '-', '_' and '.'; it is not '.' and \
+                    does not start with '..'";
                 found.push((path(&[part, key]), message.to_owned()));
             }
             let is_bytes = part == "binaryData" || part == "data" && object.is_secret();
