@@ -22,6 +22,7 @@ mod rename;
 mod reports;
 mod snapshot;
 mod verdict;
+mod wait_log;
 mod write;
 
 use std::io::Write;

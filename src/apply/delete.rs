@@ -35,11 +35,22 @@ impl Removed {
     }
 }
 
+/// How often progress is reported while nothing changes.
+const TICK: Duration = Duration::from_secs(1);
+
 /// The number of attempts to delete an object that keeps changing after it was checked.
 const TRIES: u32 = 5;
 
-/// Deletes and releases objects. A step begins when the objects of the previous step are gone. Calls `on_removed` after
-/// each object with the number of objects that were removed so far.
+/// An event while objects are removed, for progress output.
+#[derive(Debug, Clone, Copy)]
+pub enum RemovalEvent<'a> {
+    /// The number of objects that were removed so far.
+    Removed(usize),
+    /// The objects that are being deleted and still exist.
+    Deleting(&'a [(usize, &'a Removal)]),
+}
+
+/// Deletes and releases objects. A step begins when the objects of the previous step are gone.
 pub async fn run(
     removals: &[Removal],
     steps: &[Step],
@@ -47,7 +58,7 @@ pub async fn run(
     field_manager: &str,
     timeout: Duration,
     stop: &watch::Receiver<bool>,
-    on_removed: &(dyn Fn(usize) + Sync),
+    on_event: &(dyn Fn(RemovalEvent<'_>) + Sync),
 ) -> Removed {
     let mut removed = Removed { results: vec![ApplyResult::NotReached; removals.len()], ..Removed::default() };
     let deadline = Instant::now() + timeout;
@@ -60,7 +71,7 @@ pub async fn run(
         let mut answers = stream::iter(members.iter().copied()).map(one).buffer_unordered(IN_FLIGHT);
         while let Some((index, answer)) = answers.next().await {
             done += usize::from(answer.is_ok() && !removals[index].is_done);
-            on_removed(done);
+            on_event(RemovalEvent::Removed(done));
             match answer {
                 Ok(()) if removals[index].action == Action::Delete => removed.results[index] = ApplyResult::Deleted,
                 Ok(()) => removed.results[index] = ApplyResult::Applied,
@@ -73,7 +84,7 @@ pub async fn run(
         drop(answers);
         let going = members.iter().filter(|index| removed.results[**index] == ApplyResult::Deleted);
         let going = going.map(|index| (*index, &removals[*index])).collect();
-        for (index, problem) in gone(going, target, deadline, stop).await {
+        for (index, problem) in gone(going, target, deadline, stop, on_event).await {
             removed.results[index] = ApplyResult::Deleting;
             removed.stuck.push(problem);
         }
@@ -89,7 +100,7 @@ pub async fn gone_to_replace(
     stop: &watch::Receiver<bool>,
 ) -> Result<(), Problem> {
     let deadline = Instant::now() + options.delete_timeout;
-    match gone(vec![(0, removal)], target, deadline, stop).await.pop() {
+    match gone(vec![(0, removal)], target, deadline, stop, &|_| ()).await.pop() {
         Some((_, problem)) => Err(problem),
         None => Ok(()),
     }
@@ -186,6 +197,7 @@ async fn gone(
     target: &Target,
     deadline: Instant,
     stop: &watch::Receiver<bool>,
+    on_event: &(dyn Fn(RemovalEvent<'_>) + Sync),
 ) -> Vec<(usize, Problem)> {
     let mut pause = Duration::from_millis(50);
     // Objects that could not be read are not read again. Whether they are gone is unknown.
@@ -221,10 +233,12 @@ async fn gone(
             }
         }
         if is_over || still.is_empty() && there.is_empty() {
+            on_event(RemovalEvent::Deleting(&[]));
             let stuck = still.iter().map(|(index, removal, live)| (*index, stuck(removal, live)));
             return unread.into_iter().chain(stuck).collect();
         }
         going = still.into_iter().map(|(index, removal, _)| (index, removal)).chain(there).collect();
+        on_event(RemovalEvent::Deleting(&going));
         tokio::select! {
             () = tokio::time::sleep_until(deadline.min(Instant::now() + pause)) => {}
             _ = stop.wait_for(|stop| *stop) => continue,
@@ -235,7 +249,8 @@ async fn gone(
         // As long as a watch reports each of them as existing, nothing is read.
         tokio::select! {
             () = following.news(removals) => {}
-            () = tokio::time::sleep_until(deadline) => {}
+            // Progress output is updated although nothing happens.
+            () = tokio::time::sleep_until(deadline.min(Instant::now() + TICK)) => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
     }

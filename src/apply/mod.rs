@@ -32,7 +32,7 @@ use crate::plan::{Action, Change, Plan, strategy};
 use crate::problem::Problem;
 use crate::readiness::State;
 use crate::readiness::rules::WaitRule;
-use crate::resource::Live;
+use crate::resource::{Live, ObjectRef};
 use crate::text;
 pub use applied::Applied;
 use observe::Observer;
@@ -69,7 +69,7 @@ pub struct ApplyOptions {
     pub shows_logs: bool,
     /// APIServices count as ready even if their API does not answer.
     pub ignores_api_services: bool,
-    /// Reports what is awaited and why, for a terminal.
+    /// Reports what is awaited and why, for progress output.
     pub shows_waits: bool,
     /// Wait rules, which take precedence over the readiness of a kind.
     pub wait_rules: Vec<WaitRule>,
@@ -97,8 +97,20 @@ pub struct Waiting<'a> {
     /// The number of objects that are ready, and of all awaited objects.
     pub ready: usize,
     pub total: usize,
-    /// Lines about the objects that are not ready, why, and what waits for them. Only with [`ApplyOptions::shows_waits`].
-    pub unready: &'a [String],
+    /// The objects that are not ready. Only with [`ApplyOptions::shows_waits`].
+    pub unready: &'a [Unready<'a>],
+    /// The names of the objects that are written when these are ready. Only with [`ApplyOptions::shows_waits`].
+    pub held: &'a [String],
+}
+
+/// An object that is awaited and not ready.
+#[derive(Debug)]
+pub struct Unready<'a> {
+    pub object: &'a ObjectRef,
+    /// Why it is not ready: its own state, and for a workload the state of its worst Pod.
+    pub reason: String,
+    /// It will not become ready.
+    pub has_failed: bool,
 }
 
 /// The pause before an object is tried again because a webhook did not answer.

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::observe::{self, Look, Observer};
-use super::{Event, Waiting};
+use super::{Event, Unready, Waiting};
 use crate::cluster::{ListRequest, Target, Wanted};
 use crate::plan::{Action, Change, strategy};
 use crate::problem::Problem;
@@ -35,8 +35,6 @@ const TICK: Duration = Duration::from_secs(1);
 /// The maximum number of objects of a kind that are read to find out whether they have a status.
 const SIBLINGS: u32 = 20;
 
-/// The maximum number of objects that the progress of a wait names.
-const LINES: usize = 5;
 /// When their Pods are first read, and the shortest pause before they are read again.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -198,7 +196,7 @@ impl<'a> Wait<'a> {
                 }
             }
             left = still;
-            self.show(&left, total, &pods);
+            self.show(&left, &failed, total, &pods);
             let is_late = Instant::now() >= self.deadline;
             let has_failed = !failed.is_empty() || !overdue.is_empty();
             let is_ended = has_failed && (!self.keep_going || left.is_empty());
@@ -399,26 +397,22 @@ impl<'a> Wait<'a> {
     }
 
     /// Reports the objects that are not ready to the progress output.
-    fn show(&self, left: &[Progress<'_>], total: usize, pods: &BTreeMap<String, String>) {
-        let line = |one: &Progress<'_>| {
+    fn show(&self, left: &[Progress<'_>], failed: &[Progress<'_>], total: usize, pods: &BTreeMap<String, String>) {
+        let unready = |one: &'_ Progress<'_>, has_failed: bool| {
             let uid = one.live.as_ref().and_then(|live| live["metadata"]["uid"].as_str());
             let pod = uid.and_then(|uid| pods.get(uid)).map(|pod| format!("; {pod}")).unwrap_or_default();
-            format!("{}: {}{pod}", one.awaited.change.desired.object, one.reason)
+            (format!("{}{pod}", one.reason), has_failed)
         };
-        let mut lines = Vec::new();
-        if self.shows_waits && !left.is_empty() {
-            lines.extend(left.iter().take(LINES).map(line));
-            if left.len() > LINES {
-                lines.push(format!("… and {} more", left.len() - LINES));
-            }
-            match &self.held[..] {
-                [] => {}
-                [one] => lines.push(format!("then {one}")),
-                [first, others @ ..] => lines.push(format!("then {first} and {} more", others.len())),
-            }
+        let mut shown = Vec::new();
+        if self.shows_waits {
+            let failed = failed.iter().map(|one| (one, true));
+            shown.extend(left.iter().map(|one| (one, false)).chain(failed).map(|(one, has_failed)| {
+                let (reason, has_failed) = unready(one, has_failed);
+                Unready { object: &one.awaited.change.desired.object, reason, has_failed }
+            }));
         }
-        let ready = total - left.len();
-        (self.on_event)(Event::Ready(Waiting { step: self.step, ready, total, unready: &lines }));
+        let ready = total - left.len() - failed.len();
+        (self.on_event)(Event::Ready(Waiting { step: self.step, ready, total, unready: &shown, held: &self.held }));
     }
 }
 

@@ -377,7 +377,7 @@ mod tests {
         ];
         let folder = tempfile::tempdir().unwrap();
         let target = Target::Dir(DirTarget::open(folder.path()).unwrap());
-        let stage = Progress::none().stage("checking", None);
+        let stage = Progress::Hidden.stage("checking", None);
         let options = RunOptions {
             warn_only: false,
             redact: false,

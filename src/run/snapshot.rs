@@ -52,7 +52,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
     // Before the first request.
     let folder = SnapshotFolder::begin(&host.working_directory.join(&args.output))?;
 
-    let progress = Progress::new(host.stderr_is_terminal);
+    let progress = Progress::new(host.stderr_is_terminal, false);
     let stop = host.stop.clone();
     let work = async {
         let desired = Desired { files: &args.files, render: settings.render.as_ref(), loaded: manifests.as_ref() };

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
+use super::wait_log::WaitLog;
 use crate::apply::{self, Applied, ApplyOptions, Event, Waiting};
 use crate::cluster::Target;
 use crate::plan::Plan;
@@ -19,8 +20,9 @@ use crate::ui::progress::{Progress, Stage};
 /// The message when a deploy is interrupted while it writes.
 pub const FINISHING: &str = "interrupted: finishing the requests in flight; press Ctrl-C again to quit immediately";
 
-/// The most lines that show what is awaited.
+/// The most lines on a terminal that show what is awaited, and the most objects that one wait names.
 const LINES: usize = 10;
+const OBJECTS: usize = 5;
 
 /// Ends a command that requires confirmation if there is no terminal to ask on. `help` names the flag that confirms.
 pub fn needs_terminal(host: &Host, help: &str) -> Result<()> {
@@ -68,16 +70,43 @@ pub fn question(report: &Report, target: &Target) -> String {
 }
 
 /// Waits for objects that an earlier run wrote and that were not ready when it ended.
-pub async fn resume(plan: &Plan, target: &Target, options: ApplyOptions, progress: &Progress, host: &Host) -> Applied {
+pub async fn resume(
+    plan: &Plan,
+    target: &Target,
+    options: ApplyOptions,
+    progress: &Progress,
+    host: &mut Host,
+) -> Applied {
     let stage = progress.stage("waiting until objects are ready", None);
-    let options = ApplyOptions { shows_waits: progress.is_shown(), ..options };
+    let options = ApplyOptions { shows_waits: progress.shows_waits(), ..options };
+    let log = WaitLog::new(&mut host.stderr, progress.is_logged());
     let on_event = |event: Event<'_>| {
-        if let Event::Ready(Waiting { ready, total, unready, .. }) = event {
-            stage.set(ready, Some(total));
-            stage.below(unready.iter().map(String::as_str));
+        if let Event::Ready(waiting) = event {
+            stage.set(waiting.ready, Some(waiting.total));
+            let lines = lines(&waiting);
+            stage.below(lines.iter().map(String::as_str));
+            log.update(waiting);
         }
     };
     apply::resume(plan, target, &options, host.stop.clone(), &on_event).await
+}
+
+/// The lines on a terminal about the objects that are not ready, why, and what waits for them.
+fn lines(waiting: &Waiting<'_>) -> Vec<String> {
+    let unready = waiting.unready.iter().filter(|unready| !unready.has_failed);
+    let mut lines: Vec<String> =
+        unready.clone().take(OBJECTS).map(|unready| format!("{}: {}", unready.object, unready.reason)).collect();
+    match unready.count() {
+        0 => return lines,
+        count if count > OBJECTS => lines.push(format!("… and {} more", count - OBJECTS)),
+        _ => {}
+    }
+    match waiting.held {
+        [] => {}
+        [one] => lines.push(format!("then {one}")),
+        [first, others @ ..] => lines.push(format!("then {first} and {} more", others.len())),
+    }
+    lines
 }
 
 /// The waits in progress.
@@ -88,10 +117,11 @@ struct Board(Mutex<BTreeMap<usize, Shown>>);
 type Shown = (usize, usize, Vec<String>);
 
 impl Board {
-    fn show(&self, Waiting { step, ready, total, unready }: Waiting<'_>, stage: &Stage) {
+    fn show(&self, waiting: Waiting<'_>, stage: &Stage) {
+        let Waiting { step, ready, total, .. } = waiting;
         let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match ready < total {
-            true => drop(waits.insert(step, (ready, total, unready.to_vec()))),
+            true => drop(waits.insert(step, (ready, total, lines(&waiting)))),
             false => drop(waits.remove(&step)),
         }
         let sum = |number: fn(&Shown) -> usize| waits.values().map(number).sum::<usize>();
@@ -111,18 +141,25 @@ pub async fn write(
     host: &mut Host,
 ) -> Applied {
     let stage = progress.stage("applying", None);
-    let options = ApplyOptions { shows_waits: progress.is_shown(), ..options };
+    let options = ApplyOptions { shows_waits: progress.shows_waits(), ..options };
     let board = Board::default();
     let writes = Arc::clone(&host.writes);
     writes.begin(plan.writes());
+    let log = WaitLog::new(&mut host.stderr, progress.is_logged());
     let on_event = |event: Event<'_>| match event {
         Event::Applied(done, total) => {
             writes.done(done);
             stage.set(done, Some(total));
         }
-        Event::NotYet(why) => stage.note(&format!("trying again: {why}")),
+        Event::NotYet(why) => {
+            stage.note(&format!("trying again: {why}"));
+            log.retry(why);
+        }
         Event::Established(done, total) => stage.note(&format!("waiting for CRDs to be served: {done} of {total}")),
-        Event::Ready(waiting) => board.show(waiting, &stage),
+        Event::Ready(waiting) => {
+            board.show(waiting, &stage);
+            log.update(waiting);
+        }
     };
     let mut applying = pin!(apply::run(plan, target, &options, host.stop.clone(), &on_event));
     tokio::select! {
@@ -130,8 +167,6 @@ pub async fn write(
         () = interrupt(&host.stop) => {}
     }
     // Requests in flight are awaited, which can take as long as a request timeout: say so at once.
-    stage.aside(|| {
-        let _ = writeln!(host.stderr, "{FINISHING}");
-    });
+    stage.aside(|| log.print(FINISHING));
     applying.await
 }

@@ -1,7 +1,8 @@
 //! Progress on stderr during long operations: reading, checking, applying, waiting.
 //!
-//! Progress is shown only on a terminal, because spinners are useless in a log file. Without a terminal, every call
-//! costs one branch, so callers can report each object. A finished stage is erased from the screen.
+//! Stages are shown only on a terminal, because spinners are useless in a log file. Without a terminal, every call
+//! costs one branch, so callers can report each object. A finished stage is erased from the screen. In a log file, only
+//! waits have lines.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,31 +18,38 @@ const LONGEST_NOTE: usize = 60;
 const BELOW: &str = "below";
 
 /// Creates stages, which show nothing unless there is a terminal.
-#[derive(Debug, Clone, Copy)]
-pub struct Progress {
-    shown: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Stages are drawn on a terminal.
+    Drawn,
+    /// Waits are logged line by line.
+    Logged,
+    /// Nothing is shown.
+    Hidden,
 }
 
 impl Progress {
-    /// `shown` is true if stderr is a terminal and the user did not request quiet output.
-    pub fn new(shown: bool) -> Self {
-        Progress { shown }
+    pub fn new(is_terminal: bool, is_quiet: bool) -> Self {
+        match (is_terminal, is_quiet) {
+            (_, true) => Progress::Hidden,
+            (true, false) => Progress::Drawn,
+            (false, false) => Progress::Logged,
+        }
     }
 
-    /// Whether progress is shown.
-    pub fn is_shown(&self) -> bool {
-        self.shown
+    /// Whether waits are logged line by line.
+    pub fn is_logged(self) -> bool {
+        self == Progress::Logged
     }
 
-    /// A progress that shows nothing.
-    #[cfg(test)]
-    pub fn none() -> Self {
-        Progress { shown: false }
+    /// Whether anything shows what is awaited, so that it is worth finding out.
+    pub fn shows_waits(self) -> bool {
+        self != Progress::Hidden
     }
 
     /// Starts a stage, for example `reading live objects`. When it is dropped, it ends and its line is erased.
     pub fn stage(&self, what: &str, total: Option<usize>) -> Stage {
-        if !self.shown {
+        if *self != Progress::Drawn {
             return Stage { bar: None, below: Arc::default() };
         }
         let bar = ProgressBar::with_draw_target(total.map(|total| total as u64), ProgressDrawTarget::stderr());
@@ -151,7 +159,7 @@ mod tests {
 
     #[test]
     fn off_a_terminal_nothing_is_made() {
-        let stage = Progress::new(false).stage("reading", Some(3));
+        let stage = Progress::Logged.stage("reading", Some(3));
         assert!(stage.bar.is_none());
         stage.set(1, Some(3));
         stage.note("x");

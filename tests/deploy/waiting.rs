@@ -328,13 +328,42 @@ fn a_terminal_shows_what_is_awaited_and_why_and_what_comes_then() {
     status(&job, json!({"active": 1, "startTime": "2026-01-01T00:00:00Z"}));
     status(&job, ended("Complete", ""));
     terminal.wait().code(0).contains_nowhere("\u{1b}[2Jimage");
-    // Without a terminal, no Pod is requested.
+    // Where nothing is shown, no Pod is requested.
     let proxy = Proxy::start(control_plane());
     status(&web, available(1));
-    let running = stage.deploy_as(proxy.kubeconfig("admin"), &["--wait-timeout=6s"]).spawn();
+    let running = stage.deploy_as(proxy.kubeconfig("admin"), &["--wait-timeout=6s", "-q"]).spawn();
     running.wait().code(5);
     let of_pods = proxy.requests().iter().filter(|request| request.path.ends_with("/pods")).count();
     assert_eq!(of_pods, 1, "to explain it at the end");
+}
+
+#[test]
+fn a_log_file_gets_a_line_when_a_wait_starts_changes_and_ends() {
+    let stage = Stage::new();
+    let web = stage.deployment();
+    let kept = stage.config_map("kept", json!({}));
+    let mut held = stage.config_map("held", json!({}));
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    stage.write(&[&web, &kept, &held]);
+    let object = format!("deployment.apps/web -n {}", stage.namespace());
+    let mut running = stage.deploy(&[]).spawn();
+    status(&web, available(0));
+    running.wait_for_stderr(&format!("waiting for {object}: 0 of 2 replicas available\n"));
+    status(&web, available(1));
+    running.wait_for_stderr(&format!("waiting for {object}: 1 of 2 replicas available\n"));
+    status(&web, available(2));
+    running.wait().code(0).stderr_contains(&format!("{object} is ready after "));
+    // Deletions, too.
+    stage.write(&[&web, &kept]);
+    let held_name = format!("configmap/held -n {}", stage.namespace());
+    let mut running = stage.deploy(&["--prune=yes"]).spawn();
+    running.wait_for_stderr(&format!("waiting for {held_name}: it is being deleted\n"));
+    let path = stage.bed.config_map_path("held");
+    assert_eq!(control_plane().patch(&path, &json!({"metadata": {"finalizers": null}})).0, 200);
+    running.wait().code(0).stderr_contains(&format!("{held_name} is gone after "));
+    // Quiet means quiet.
+    status(&web, available(1));
+    stage.deploy(&["-q", "--wait-timeout=3s"]).run().code(5).contains_nowhere("waiting for");
 }
 
 #[test]

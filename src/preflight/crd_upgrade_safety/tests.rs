@@ -377,7 +377,7 @@ async fn the_check_answers_with_what_was_compared() {
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)], ..Plan::default() };
     let options = Options { fail_mode: FailMode::Open, ..Options::default() };
     let check = CrdUpgradeSafety::new(options);
-    let stage = crate::ui::progress::Progress::none().stage("checking", None);
+    let stage = crate::ui::progress::Progress::Hidden.stage("checking", None);
     let answer = check
         .run(Context {
             catalogs: crate::catalog::Catalogs::none(),

@@ -151,7 +151,7 @@ async fn written(function_config: Option<&Value>) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let target = Target::Dir(DirTarget::open(folder.path()).expect("a target"));
     let plan = plan(MANIFESTS);
-    let stage = Progress::none().stage("checking", None);
+    let stage = Progress::Hidden.stage("checking", None);
     let context = Context {
         catalogs: crate::catalog::Catalogs::none(),
         olm: &crate::preflight::olm::Olm::new(&plan, &target, "gantry", &[], false),

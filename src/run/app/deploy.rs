@@ -9,7 +9,7 @@ use super::Managed;
 use super::record::last;
 use crate::app::parent::{self, Content, Last};
 use crate::app::{Outcome, Parent};
-use crate::apply::delete::{self, Removed};
+use crate::apply::delete::{self, RemovalEvent, Removed};
 use crate::apply::{self, Applied, ApplyOptions, NotWritten};
 use crate::cluster::Target;
 use crate::config::Settings;
@@ -21,7 +21,9 @@ use crate::problem::Problem;
 use crate::readiness::rules::WaitRule;
 use crate::resource;
 use crate::run::host::Host;
+use crate::run::wait_log::WaitLog;
 use crate::text;
+use crate::ui::progress::Progress;
 
 /// The result of a deploy of an app.
 pub struct Deployed {
@@ -38,6 +40,7 @@ pub async fn deploy(
     plan: &Plan,
     target: &Target,
     settings: &Settings,
+    progress: &Progress,
     host: &mut Host,
     write: impl AsyncFnOnce(&mut Host, Option<(usize, resource::Live)>) -> Applied,
 ) -> Deployed {
@@ -71,9 +74,23 @@ pub async fn deploy(
         true => {
             let timeout = settings.timeouts.delete;
             let written = plan.changes_written();
-            let on_removed = |removed| writes.done(written + removed);
+            let log = WaitLog::new(&mut host.stderr, progress.is_logged());
+            let stage = progress.stage("deleting", Some(plan.removals.len()));
+            let on_event = |event: RemovalEvent<'_>| match event {
+                RemovalEvent::Removed(removed) => {
+                    writes.done(written + removed);
+                    stage.set(removed, None);
+                }
+                RemovalEvent::Deleting(removals) => {
+                    let objects = || removals.iter().map(|(_, removal)| &*removal.object);
+                    stage.note(
+                        &objects().next().map(|object| format!("waiting until {object} is gone")).unwrap_or_default(),
+                    );
+                    log.update_deletions(objects());
+                }
+            };
             let (removals, steps) = (&plan.removals, &plan.graph.removals);
-            delete::run(removals, steps, target, &settings.field_manager, timeout, &host.stop, &on_removed).await
+            delete::run(removals, steps, target, &settings.field_manager, timeout, &host.stop, &on_event).await
         }
         false => not_removed(),
     };

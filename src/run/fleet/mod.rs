@@ -85,7 +85,7 @@ pub async fn run(
     let mut loaded = until(&host.stop.clone(), read_manifests(&run.settings, input)).await?;
     run.take_in(&mut loaded)?;
     run.known = Some(Arc::default());
-    let progress = std::mem::replace(&mut run.progress, Progress::new(false));
+    let progress = std::mem::replace(&mut run.progress, Progress::Hidden);
     let writes = std::mem::replace(&mut run.writes, false);
 
     let mut fleet = Fleet { run, loaded, connection, names, waves, progress };

@@ -107,7 +107,7 @@ pub async fn prepare<'a>(
         let problem = Problem::new(format!("--filter cannot be used with an app ({app})"));
         return Err(Error::usage(problem.help("leave out --filter to deploy or compare the whole app")));
     }
-    let progress = Progress::new(host.stderr_is_terminal && !output.quiet());
+    let progress = Progress::new(host.stderr_is_terminal, output.quiet());
     let sum = if settings.app.is_some() { input.sum() } else { String::new() };
     let confirmed = deploy.is_some_and(|deploy| deploy.yes);
     Ok((Run { args, goal, writes, confirmed, settings, enabled, baselines, sum, progress, known: None }, input))

@@ -133,7 +133,7 @@ pub async fn on_target(
             let write = async |host: &mut Host, written| {
                 write::write(&plan, &target, app::options(settings, written, &report.extensions), progress, host).await
             };
-            Box::pin(app::deploy(managed, &plan, &target, settings, host, write)).await
+            Box::pin(app::deploy(managed, &plan, &target, settings, progress, host, write)).await
         }
     };
     add_warnings(host, output, &target, settings.redact);

@@ -39,7 +39,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
         as_applied: &std::collections::BTreeMap::new(),
         keeps_answers: false,
     };
-    let stage = Progress::none().stage("checking", None);
+    let stage = Progress::Hidden.stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let plan = plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()).await.expect("a plan");
