@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,6 +28,22 @@ pub struct ObjectRef {
     pub namespace: Option<String>,
     /// Its `metadata.name`.
     pub name: String,
+}
+
+/// Whether the server takes this for a name, of whatever kind: a name is one segment of a URL path, which the server decodes
+/// before it routes the request. An encoded slash would lead to another object, or through a proxy to a Pod.
+///
+/// Source: `IsValidPathSegmentName` in `k8s.io/apimachinery/pkg/api/validation/path`
+pub fn is_path_segment(text: &str) -> bool {
+    !matches!(text, "" | "." | "..") && !text.contains(|c: char| matches!(c, '/' | '%' | '\\') || c.is_control())
+}
+
+/// Percent-encodes everything except unreserved characters; dots too if there is nothing else.
+pub fn percent_encode(text: &str) -> String {
+    const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+    const WITH_DOTS: AsciiSet = UNRESERVED.remove(b'.');
+    let is_dots = text.bytes().all(|byte| byte == b'.');
+    utf8_percent_encode(text, if is_dots { &UNRESERVED } else { &WITH_DOTS }).to_string()
 }
 
 /// Whether this is a valid name of a namespace or Service: a DNS label
@@ -93,6 +110,36 @@ impl fmt::Display for ObjectRef {
     }
 }
 
+/// Groups whose kinds are compiled into the API server. The suffix alone does not show it: `*.k8s.io` is reserved, but
+/// approved CRDs live there as well (`gateway.networking.k8s.io`).
+/// Source: <https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/>
+pub fn is_built_in(group: &str) -> bool {
+    const RESERVED: &[&str] = &[
+        "admissionregistration",
+        "apiextensions",
+        "apiregistration",
+        "authentication",
+        "authorization",
+        "certificates",
+        "coordination",
+        "discovery",
+        "events",
+        "flowcontrol.apiserver",
+        "internal.apiserver",
+        "networking",
+        "node",
+        "rbac.authorization",
+        "resource",
+        "scheduling",
+        "storage",
+        "storagemigration",
+    ];
+    match group.strip_suffix(".k8s.io") {
+        Some(group) => RESERVED.contains(&group),
+        None => !group.contains('.'),
+    }
+}
+
 /// The API resource of a kind, from discovery or from the CRD.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resource {
@@ -128,23 +175,30 @@ impl Resource {
         }
     }
 
-    /// The URL path of the collection, or of one object in it.
+    /// The URL path of the collection, or of one object in it. Every part is encoded, so that it stays within its segment:
+    /// names can come from manifests and from records in the cluster.
     pub fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
-        let mut path = match self.group.as_str() {
-            "" => format!("/api/{}", self.version),
-            group => format!("/apis/{group}/{}", self.version),
-        };
+        let mut path = self.version_path();
         if let (true, Some(namespace)) = (self.namespaced, namespace) {
             path.push_str("/namespaces/");
-            path.push_str(namespace);
+            path.push_str(&percent_encode(namespace));
         }
         path.push('/');
-        path.push_str(&self.plural);
+        path.push_str(&percent_encode(&self.plural));
         if let Some(name) = name {
             path.push('/');
-            path.push_str(name);
+            path.push_str(&percent_encode(name));
         }
         path
+    }
+
+    /// The URL path of its group and version.
+    pub fn version_path(&self) -> String {
+        let version = percent_encode(&self.version);
+        match self.group.as_str() {
+            "" => format!("/api/{version}"),
+            group => format!("/apis/{}/{version}", percent_encode(group)),
+        }
     }
 }
 
@@ -261,5 +315,31 @@ mod tests {
             Resource::crd().path(None, Some("x.y")),
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x.y"
         );
+    }
+
+    #[test]
+    fn every_part_stays_in_its_place_in_the_path() {
+        let hostile = Resource {
+            group: "g/../..?a=b".into(),
+            version: "v1#x".into(),
+            kind: "K".into(),
+            plural: "ks/x".into(),
+            namespaced: true,
+        };
+        assert_eq!(
+            hostile.path(Some("a/b"), Some("..")),
+            "/apis/g%2F..%2F..%3Fa%3Db/v1%23x/namespaces/a%2Fb/ks%2Fx/%2E%2E"
+        );
+        assert_eq!(percent_encode("system:node"), "system%3Anode");
+        assert_eq!(percent_encode("a.b-c_1~"), "a.b-c_1~");
+        assert_eq!(percent_encode("x/../y?z#ä"), "x%2F..%2Fy%3Fz%23%C3%A4");
+    }
+
+    #[test]
+    fn what_would_lead_elsewhere_is_no_name() {
+        assert!(["a", "a.b", "system:node", "reader of pods", "...", "ä"].into_iter().all(is_path_segment));
+        for name in ["", ".", "..", "a/b", "%2f", "a%2Fproxy", "a\\b", "a\nb", "../secrets"] {
+            assert!(!is_path_segment(name), "{name}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use flate2::read::{GzDecoder, GzEncoder};
 use ring::digest::{Context, SHA256};
 
 use super::config_map::ConfigMap;
-use crate::resource::ObjectRef;
+use crate::resource::{ObjectRef, is_dns_label, is_path_segment};
 
 /// Lines of at least this many bytes are packed.
 const PACKED: usize = 512 << 10;
@@ -27,7 +27,8 @@ const SPACE: &str = "%20";
 const ADOPTED: &str = " adopted";
 const KEEP: &str = " keep:";
 
-/// One object of an app.
+/// One object of an app. Its uid is empty from the moment when a run records that it is going to create the object until it
+/// knows the uid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
     /// Empty for the core group.
@@ -53,6 +54,11 @@ impl Member {
             adopted,
             keep: None,
         }
+    }
+
+    /// Whether a run was going to create the object and did not record its uid.
+    pub fn is_pending(&self) -> bool {
+        self.uid.is_empty()
     }
 
     /// The identity of the object, regardless of its version.
@@ -98,7 +104,7 @@ fn line(Member { group, kind, namespace, name, uid, adopted, keep }: &Member) ->
     let adopted = if *adopted { ADOPTED } else { "" };
     let keep = keep.as_ref().map(|key| format!("{KEEP}{key}")).unwrap_or_default();
     let name = name.replace(' ', SPACE);
-    format!("{} {kind} {namespace} {name} {uid}{adopted}{keep}\n", or_dash(group))
+    format!("{} {kind} {namespace} {name} {}{adopted}{keep}\n", or_dash(group), or_dash(uid))
 }
 
 /// A checksum of an inventory that does not depend on the order, packing or splitting of its lines: their number, and
@@ -206,15 +212,37 @@ fn member(line: &str) -> Option<Member> {
     let words: Vec<&str> = line.split(' ').collect();
     let [group, kind, namespace, name, uid] = words[..] else { return None };
     let dash = |text: &str| (text != "-").then(|| text.to_owned());
-    (![kind, name, uid].contains(&"")).then(|| Member {
+    let member = Member {
         group: dash(group).unwrap_or_default(),
         kind: kind.to_owned(),
         namespace: dash(namespace),
         name: name.replace(SPACE, " "),
-        uid: uid.to_owned(),
+        uid: dash(uid).unwrap_or_default(),
         adopted,
         keep,
-    })
+    };
+    is_valid(&member, uid).then_some(member)
+}
+
+/// Whether the line can be of an object. Whoever may write the record could otherwise lead a user with more rights to any
+/// path of the API server.
+fn is_valid(Member { group, kind, namespace, name, .. }: &Member, uid: &str) -> bool {
+    let is_word = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    is_group_kind(&group_kind(group, kind))
+        && is_word(kind)
+        && namespace.as_deref().is_none_or(is_dns_label)
+        && is_path_segment(name)
+        && is_word(uid)
+}
+
+/// Whether this can be a kind as [`group_kind`] writes it.
+pub fn is_group_kind(text: &str) -> bool {
+    let is_word = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    text.split('.').all(is_word)
 }
 
 #[cfg(test)]
@@ -293,6 +321,37 @@ mod tests {
         let others = "the inventory does not list the objects that it had when it was written";
         for sum in [&*sum(&adopted), "7", "", "x y"] {
             assert_eq!(is_of(sum, &many).unwrap_err(), others, "{sum}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_leads_to_another_path_is_refused() {
+        let decode = |line: &str| decode(&[Text { text: format!("{line}\n"), packed: false }]);
+        for line in [
+            "- ConfigMap prod a u",
+            "- ConfigMap prod a -",
+            "rbac.authorization.k8s.io ClusterRole - system:a%20b u adopted",
+            "shop.example.com Shop prod a 0f-1 keep:helm.sh/resource-policy",
+        ] {
+            assert!(decode(line).is_ok(), "{line}");
+        }
+        for line in [
+            "- ConfigMap prod ../../services/x/proxy u",
+            "- ConfigMap prod a/b u",
+            "- ConfigMap prod .. u",
+            "- ConfigMap prod a%2fb u",
+            "- ConfigMap prod a%252fb u",
+            "- ConfigMap prod/pods/x a u",
+            "- ConfigMap .. a u",
+            "- Config/Map prod a u",
+            "- .. prod a u",
+            "../v1 ConfigMap prod a u",
+            "g/v1 ConfigMap prod a u",
+            ".. ConfigMap prod a u",
+            "- ConfigMap prod a ../u",
+            "- ConfigMap prod a u,v",
+        ] {
+            assert!(decode(line).is_err(), "{line}");
         }
     }
 

@@ -5,6 +5,8 @@
 //! is a separate ConfigMap. A member carries the label and an annotation that names the object itself. An object with
 //! the label and a different annotation, or none, is a copy that a controller made (Pods, ReplicaSets, EndpointSlices).
 
+mod claims;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -14,11 +16,13 @@ use serde::Deserialize;
 use super::config_map::{ConfigMap, not_as_written};
 use super::config_maps;
 use super::inventory::group_kind;
-use super::members::{Facts, Found, aggregated, read};
+use super::members::{Facts, Found, read};
+use super::unserved::{self, Unserved};
 use crate::cluster::again::{Rewritten, write_again};
 use crate::cluster::{Delete, DeleteError, IN_FLIGHT, ListError, ListRequest, Target, Unmark, Wanted};
 use crate::problem::{Error, Problem, Result};
-use crate::resource::{Live, ObjectRef, Resource};
+use crate::resource::{Live, ObjectRef, Resource, is_dns_label};
+use gantry_schema::names;
 
 /// The label of the members of an app of kapp.
 pub const KAPP_APP: &str = "kapp.k14s.io/app";
@@ -88,6 +92,8 @@ pub struct Members {
     pub kinds: Vec<Arc<Resource>>,
     /// Kinds that could not be listed and may have more objects.
     pub unread: Vec<Problem>,
+    /// Why it is not certain that the objects are those of this app.
+    pub doubts: Vec<Problem>,
 }
 
 impl Record {
@@ -129,6 +135,13 @@ impl Record {
         if spec.label_key != KAPP_APP || spec.label_value.is_empty() {
             return Err(wrong(format!("the label of its members is not {KAPP_APP}")));
         }
+        if !names::label_value(&spec.label_value).is_empty() {
+            return Err(wrong(format!("{:?} is not the value of a label", spec.label_value)));
+        }
+        let namespaces = spec.last_change.iter().flat_map(|change| change.namespaces.iter().flatten());
+        if let Some(namespace) = namespaces.into_iter().find(|name| !name.is_empty() && !is_dns_label(name)) {
+            return Err(wrong(format!("{namespace:?} is not a namespace")));
+        }
         Ok(Record { id: spec.label_value.clone(), object, live, spec })
     }
 
@@ -160,37 +173,42 @@ impl Record {
         let mut members = Members::default();
         let served: BTreeSet<String> =
             listable.iter().map(|resource| group_kind(&resource.group, &resource.kind)).collect();
-        let missing: Vec<&String> = kinds.iter().flatten().filter(|kind| !served.contains(*kind)).collect();
-        if !missing.is_empty() {
-            let groups = aggregated(target).await;
-            let group = |kind: &str| kind.split_once('.').map_or(String::new(), |(_, group)| group.to_owned());
-            // If the CRD of a kind is gone, so are its objects.
-            let is_hidden = |kind: &&&String| groups.as_ref().map_or(true, |groups| groups.contains(&group(kind)));
-            members.unread.extend(missing.iter().filter(is_hidden).map(|kind| {
-                Problem::new(format!("{kind} is not served, so it is unknown whether kapp's app has any"))
-                    .help("is an aggregated API down? kubectl get apiservices")
-            }));
+        let mut unserved: BTreeSet<String> =
+            kinds.iter().flatten().filter(|kind| !served.contains(*kind)).cloned().collect();
+        if kinds.is_none() {
+            // A record of an old version names only groups.
+            let is_missing = |group: &&&str| listable.iter().all(|resource| resource.group != ***group);
+            unserved.extend(groups.iter().filter(is_missing).map(|group| group_kind(group, unserved::ANY)));
         }
         let resources: Vec<Arc<Resource>> = listable.into_iter().filter(is_used).map(Arc::new).collect();
         members.kinds.clone_from(&resources);
-        let answers: Vec<_> =
-            stream::iter(resources).map(|kind| self.list(kind, target)).buffer_unordered(IN_FLIGHT).collect().await;
-        for answer in answers {
+        let list = async |kind: Arc<Resource>| (group_kind(&kind.group, &kind.kind), self.list(kind, target).await);
+        let answers: Vec<_> = stream::iter(resources).map(list).buffer_unordered(IN_FLIGHT).collect().await;
+        for (kind, answer) in answers {
             match answer {
-                Ok(found) => members.found.extend(found),
+                Ok(Some(found)) => members.found.extend(found),
+                // Discovery may be out of date.
+                Ok(None) => drop(unserved.insert(kind)),
                 Err(problem) => members.unread.push(problem),
             }
         }
+        let unserved = Unserved::find(&unserved, target).await?;
+        members.unread.extend(unserved.reasons().map(|reason| {
+            let message = format!("could not look for members of kapp's app {}: {}", self.name(), reason.message);
+            Problem { message, ..reason.clone() }
+        }));
         members.found.sort_by(|a, b| a.object.cmp(&b.object));
+        members.doubts = self.other_claims(target).await;
         members.unread.sort();
         members.unread.dedup();
         Ok(members)
     }
 
     /// The namespaces in which kapp last deployed, and that of the record.
-    fn namespaces(&self) -> BTreeSet<&str> {
+    pub fn namespaces(&self) -> BTreeSet<&str> {
         let last = self.spec.last_change.as_ref().and_then(|change| change.namespaces.as_ref());
-        last.into_iter().flatten().chain(&self.object.namespace).map(String::as_str).collect()
+        let last = last.into_iter().flatten().filter(|namespace| !namespace.is_empty());
+        last.chain(&self.object.namespace).map(String::as_str).collect()
     }
 
     /// Kinds and namespaces of its members, in which it is enough to list them, and of its record.
@@ -207,7 +225,8 @@ impl Record {
     }
 
     /// The objects of one kind in all namespaces, or without that right in those in which kapp last deployed.
-    async fn list(&self, resource: Arc<Resource>, target: &Target) -> std::result::Result<Vec<Found>, Problem> {
+    /// `None` if the kind is not served.
+    async fn list(&self, resource: Arc<Resource>, target: &Target) -> std::result::Result<Option<Vec<Found>>, Problem> {
         let selector = format!("{KAPP_APP}={}", self.id);
         let list = async |namespace: Option<&str>| {
             let request =
@@ -232,10 +251,14 @@ impl Record {
         self.listed(answer)
     }
 
-    fn listed(&self, answer: std::result::Result<Vec<Found>, ListError>) -> std::result::Result<Vec<Found>, Problem> {
+    /// `None` if the kind is not served.
+    fn listed(
+        &self,
+        answer: std::result::Result<Vec<Found>, ListError>,
+    ) -> std::result::Result<Option<Vec<Found>>, Problem> {
         match answer {
-            Ok(found) => Ok(found),
-            Err(ListError::NotServed(_)) => Ok(Vec::new()),
+            Ok(found) => Ok(Some(found)),
+            Err(ListError::NotServed(_)) => Ok(None),
             Err(error) => {
                 let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
                 let message = format!("could not look for members of kapp's app {}: {}", self.name(), what.message);
@@ -263,7 +286,7 @@ impl Record {
                 ..ListRequest::of(&resource, PAGE)
             };
             let gather = |all: &mut Vec<Found>, json: &str| all.extend(read(json, &resource));
-            let found = self.listed(target.list(&request).gather(gather).await)?;
+            let found = self.listed(target.list(&request).gather(gather).await)?.unwrap_or_default();
             // A change of another app with that name belongs to that app.
             let of_this = found
                 .into_iter()
@@ -288,7 +311,7 @@ async fn delete(
     target.delete(&delete).await.map_err(|error| {
         let (why, help) = match error {
             DeleteError::Changed => ("it changed after it was read".to_owned(), None),
-            DeleteError::Refused(problem) => (problem.message, problem.help),
+            DeleteError::NotYet(problem) | DeleteError::Refused(problem) => (problem.message, problem.help),
         };
         let message = format!("everything is deployed, but {object} of kapp could not be deleted: {why}");
         Problem::new(message).help(help.unwrap_or_else(|| "run the same command again".to_owned()))

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::inventory::group_kind;
+use super::unserved::Unserved;
 use super::{Member, Parent};
 use crate::app::PART_OF;
 use crate::cluster::{self, ListError, ListRequest, Target};
@@ -212,14 +213,14 @@ pub async fn find_with_readiness(parent: &Parent, target: &Target, rules: &[Wait
 
 async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read<'_>) -> Result<Live> {
     let mut kinds = parent.kinds.clone();
-    kinds.extend(parent.members.iter().map(Member::group_kind));
+    kinds.extend(parent.inventory().map(Member::group_kind));
     let mut namespaces = parent.namespaces.clone();
-    namespaces.extend(parent.members.iter().filter_map(|member| member.namespace.clone()));
+    namespaces.extend(parent.inventory().filter_map(|member| member.namespace.clone()));
     if kinds.is_empty() {
         return Ok(Live::default());
     }
     let listable = target.listable().await?.into_iter();
-    let resources: BTreeMap<String, Arc<Resource>> =
+    let mut resources: BTreeMap<String, Arc<Resource>> =
         listable.map(|resource| (group_kind(&resource.group, &resource.kind), resource.into())).collect();
     let mut live = Live::default();
     let mut lists: Vec<(Arc<Resource>, Option<&str>)> = Vec::new();
@@ -249,10 +250,11 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
             let content = (wanted.objects)(&found.object).then(|| cluster::listed(json, &resource)).flatten();
             all.push((found, content));
         };
-        (pages.gather(gather).await, metadata_only)
+        (pages.gather(gather).await, metadata_only, group_kind(&resource.group, &resource.kind))
     };
     let mut answers = stream::iter(lists).map(list).buffer_unordered(AT_ONCE);
-    while let Some((found, metadata_only)) = answers.next().await {
+    let mut not_served = BTreeSet::new();
+    while let Some((found, metadata_only, kind)) = answers.next().await {
         match found {
             Ok(all) => {
                 let kept = if metadata_only { &mut live.metadata } else { &mut live.content };
@@ -263,7 +265,10 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
                     live.found.push(found);
                 }
             }
-            Err(ListError::NotServed(_)) => {}
+            // Discovery may be out of date: `missing` finds out why.
+            Err(ListError::NotServed(_)) => {
+                not_served.insert(kind);
+            }
             Err(error) => {
                 let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
                 let message = format!("could not look for members of the app {}: {}", parent.app.name, what.message);
@@ -272,7 +277,14 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
         }
     }
     drop(answers);
-    missing(parent, &resources, &mut live, target, read).await?;
+    resources.retain(|kind, _| !not_served.contains(kind));
+    let unserved: BTreeSet<String> = kinds.into_iter().filter(|kind| !resources.contains_key(kind)).collect();
+    let unserved = Unserved::find(&unserved, target).await?;
+    live.unread.extend(unserved.reasons().map(|reason| {
+        let message = format!("could not look for members of the app {}: {}", parent.app.name, reason.message);
+        Problem { message, ..reason.clone() }
+    }));
+    missing(parent, (&resources, &unserved), &mut live, target, read).await?;
     live.found.sort_by(|a, b| a.object.cmp(&b.object));
     live.unread.sort();
     live.unread.dedup();
@@ -282,33 +294,20 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
 /// Reads the members that no list contained: they are gone or lost their label.
 async fn missing(
     parent: &Parent,
-    resources: &BTreeMap<String, Arc<Resource>>,
+    (resources, unserved): (&BTreeMap<String, Arc<Resource>>, &Unserved),
     live: &mut Live,
     target: &Target,
     read: Read<'_>,
 ) -> Result<()> {
     let listed: BTreeSet<_> = live.found.iter().map(|found| found.object.identity()).collect();
-    let unseen: Vec<&Member> = parent.members.iter().filter(|member| !listed.contains(&member.identity())).collect();
-    let is_served = |member: &&Member| resources.contains_key(&member.group_kind());
-    let aggregated = match unseen.iter().all(is_served) {
-        true => Ok(BTreeSet::new()),
-        false => aggregated(target).await,
-    };
+    let unseen = parent.members.iter().filter(|member| !listed.contains(&member.identity()));
     let mut wanted = Vec::new();
     let mut asked = Vec::new();
     for member in unseen {
         let Some(resource) = resources.get(&member.group_kind()) else {
-            match &aggregated {
-                // The CRD is gone, and the object with it.
-                Ok(groups) if !groups.contains(&member.group) => live.gone.push(member.clone()),
-                _ => live.unread.push(
-                    Problem::new(format!(
-                        "{} is not served, so the state of {} is unknown",
-                        member.group_kind(),
-                        member.name
-                    ))
-                    .help("is an aggregated API down? kubectl get apiservices"),
-                ),
+            // Otherwise its CRD is gone, and the object with it.
+            if unserved.reason(&member.group_kind()).is_none() {
+                live.gone.push(member.clone());
             }
             continue;
         };
@@ -329,26 +328,4 @@ async fn missing(
         }
     }
     Ok(())
-}
-
-/// The groups that another server serves through an APIService: if it is down, its objects still exist.
-pub(super) async fn aggregated(target: &Target) -> std::result::Result<BTreeSet<String>, ListError> {
-    #[derive(Deserialize)]
-    struct ApiService {
-        spec: Spec,
-    }
-    #[derive(Deserialize)]
-    struct Spec {
-        #[serde(default)]
-        group: String,
-        #[serde(default)]
-        service: Option<serde::de::IgnoredAny>,
-    }
-    let resource = Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false);
-    let request = ListRequest::of(&resource, PAGE);
-    let gather = |groups: &mut BTreeSet<String>, json: &str| {
-        let Ok(ApiService { spec }) = serde_json::from_str(json) else { return };
-        groups.extend(spec.service.is_some().then_some(spec.group));
-    };
-    target.list(&request).gather(gather).await
 }

@@ -14,6 +14,7 @@ pub mod last_applied;
 pub mod members;
 pub mod parent;
 pub mod parts;
+mod unserved;
 pub mod versions;
 
 use base64::Engine as _;

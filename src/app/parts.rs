@@ -16,7 +16,9 @@ use serde_json::json;
 use super::config_map::{ConfigMap, not_as_written};
 use super::inventory::{MOST_PARTS, Text};
 use super::members::{self, Found};
+use super::parent::NotRecorded;
 use super::{App, MANAGER, config_maps};
+use crate::cluster::patience::Patience;
 use crate::cluster::{Apply, ApplyError, Delete, DeleteError, ListRequest, Pin, Target, Wanted};
 use crate::problem::{Problem, Result};
 use crate::resource::{ObjectRef, RawObject};
@@ -152,8 +154,9 @@ pub async fn create(
     app: &App,
     taken: &mut BTreeSet<u32>,
     text: &Text,
+    patience: Patience<'_>,
     target: &Target,
-) -> std::result::Result<Part, Problem> {
+) -> std::result::Result<Part, NotRecorded> {
     let number = (FIRST..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
     taken.insert(number);
     let object = object(app, number);
@@ -173,18 +176,18 @@ pub async fn create(
         field_manager: MANAGER,
         force_conflicts: true,
     };
-    match target.apply(&apply).await {
+    match patience.apply(&apply, target).await {
         Ok(_) => Ok(Part { number, sum: sum(text) }),
-        Err(ApplyError::Refused(problem) | ApplyError::NotYet(_, problem)) => {
-            let message = format!("the inventory of the app {} cannot be stored: {}", app.name, problem.message);
-            Err(Problem { message, ..problem })
+        Err(error @ (ApplyError::Refused(_) | ApplyError::Unknown(_) | ApplyError::NotYet(..))) => {
+            let what = format!("the inventory of the app {} cannot be stored", app.name);
+            Err(NotRecorded::of(error, &what, target).await)
         }
         Err(ApplyError::Changed | ApplyError::Conflict(_)) => {
             let message =
                 format!("{object} already exists, but a part of the inventory of the app {} needs its name", app.name);
             let help = "run the same command again, if another deploy of the app has just begun; if not, delete or \
                         rename the object";
-            Err(Problem::new(message).help(help))
+            Err(Problem::new(message).help(help).into())
         }
     }
 }
@@ -203,7 +206,7 @@ pub async fn sweep(existing: &Existing, named: &Parts, target: &Target) -> std::
         target.delete(&delete).await.map_err(|error| {
             let why = match &error {
                 DeleteError::Changed => "it changed after it was read",
-                DeleteError::Refused(problem) => problem.message.as_str(),
+                DeleteError::NotYet(problem) | DeleteError::Refused(problem) => problem.message.as_str(),
             };
             Problem::new(format!("{object} could not be deleted: {why}")).help("run the same command again")
         })?;

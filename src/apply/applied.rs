@@ -20,6 +20,8 @@ pub struct Applied {
     pub marks: BTreeMap<usize, Mark>,
     /// See [`super::Written::was_there`]: the indices of such changes.
     pub were_there: BTreeSet<usize>,
+    /// The indices of changes of which it is unknown whether they were written.
+    pub unknown: BTreeSet<usize>,
     /// Why the deploy stopped; empty if it did not.
     pub problems: Vec<Problem>,
     /// Objects that were written and then failed, or were not ready in time.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::ApplyOptions;
 use super::leaving::Following;
 use crate::app::PART_OF;
+use crate::cluster::patience::{Patience, help_with_webhook};
 use crate::cluster::{ApplyError, Delete, DeleteError, IN_FLIGHT, Target, Unmark, Wanted};
 use crate::finding::{Action, ApplyResult};
 use crate::plan::graph::Step;
@@ -62,12 +63,13 @@ pub async fn run(
 ) -> Removed {
     let mut removed = Removed { results: vec![ApplyResult::NotReached; removals.len()], ..Removed::default() };
     let deadline = Instant::now() + timeout;
+    let patience = Patience { limit: timeout, stop };
     let mut done = 0;
     for Step { members, .. } in steps {
         if *stop.borrow() || !removed.problems.is_empty() || !removed.stuck.is_empty() {
             break;
         }
-        let one = async |index: usize| (index, remove(&removals[index], target, field_manager).await);
+        let one = async |index: usize| (index, remove(&removals[index], target, field_manager, patience).await);
         let mut answers = stream::iter(members.iter().copied()).map(one).buffer_unordered(IN_FLIGHT);
         while let Some((index, answer)) = answers.next().await {
             done += usize::from(answer.is_ok() && !removals[index].is_done);
@@ -107,7 +109,12 @@ pub async fn gone_to_replace(
 }
 
 /// Deletes an object, or removes the label of the app from it.
-pub async fn remove(removal: &Removal, target: &Target, field_manager: &str) -> Result<(), Problem> {
+pub async fn remove(
+    removal: &Removal,
+    target: &Target,
+    field_manager: &str,
+    patience: Patience<'_>,
+) -> Result<(), Problem> {
     let Removal { object, resource, facts, action, is_done } = removal;
     if *is_done {
         return Ok(());
@@ -119,9 +126,13 @@ pub async fn remove(removal: &Removal, target: &Target, field_manager: &str) -> 
                 let foreground = matches!(object.group(), "apps" | "batch");
                 let uid = &facts.uid;
                 let delete = Delete { resource, object, uid, resource_version: &resource_version, foreground };
-                match target.delete(&delete).await {
+                match patience.delete(&delete, target).await {
                     Ok(()) => return Ok(()),
                     Err(DeleteError::Changed) => {}
+                    Err(DeleteError::NotYet(problem)) => {
+                        let help = help_with_webhook(&problem, target).await;
+                        return Err(not_removed(removal, "deleted", problem.help(help)));
+                    }
                     Err(DeleteError::Refused(problem)) => return Err(not_removed(removal, "deleted", problem)),
                 }
             }
@@ -131,7 +142,11 @@ pub async fn remove(removal: &Removal, target: &Target, field_manager: &str) -> 
                     Unmark { resource, object, live: &live, labels: &[PART_OF], annotations: &[], field_manager };
                 match target.unmark(&unmark).await {
                     Ok(_) => return Ok(()),
-                    Err(ApplyError::Refused(problem)) => return Err(not_removed(removal, "let go", problem)),
+                    Err(
+                        ApplyError::Refused(problem) | ApplyError::Unknown(problem) | ApplyError::NotYet(_, problem),
+                    ) => {
+                        return Err(not_removed(removal, "let go", problem));
+                    }
                     Err(_) => continue,
                 }
             }

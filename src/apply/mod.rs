@@ -25,6 +25,7 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::cluster::patience::help_with_webhook;
 use crate::cluster::{IN_FLIGHT, Lacking, Target};
 use crate::finding::ApplyResult;
 use crate::plan::graph::Step;
@@ -382,6 +383,10 @@ impl<'a> Run<'a> {
                             self.outcome.unready.push(problem);
                             self.halt();
                         }
+                        NotWritten::Unknown(problem) => {
+                            self.outcome.unknown.insert(index);
+                            self.fail([problem]);
+                        }
                         other => self.fail([other.problem()]),
                     }
                     stopped.lose(step, index);
@@ -420,11 +425,12 @@ impl<'a> Run<'a> {
         for (index, Hindered { lacking, tries, problem, .. }) in hindered {
             self.outcome.results[index] = ApplyResult::Failed;
             let message = format!("{}; tried {}", problem.message, text::count(tries as usize, "time"));
-            let when = match lacking {
-                Lacking::Webhook => "the webhook answers",
-                Lacking::QuotaUsage => "status.used of the quota has what status.hard limits",
+            let help = match lacking {
+                Lacking::Webhook => help_with_webhook(&problem, target).await,
+                Lacking::QuotaUsage => "run the same command again when status.used of the quota has what status.hard \
+                    limits; to wait longer: --apply-timeout"
+                    .to_owned(),
             };
-            let help = format!("run the same command again when {when}; to wait longer: --apply-timeout");
             self.fail([Problem { message, ..problem }.help(help)]);
         }
     }

@@ -5,6 +5,7 @@ use tokio::sync::watch;
 use super::{ApplyOptions, delete};
 use crate::app::last_applied::Mark;
 use crate::cluster::again::{Rewritten, write_again};
+use crate::cluster::patience::Patience;
 use crate::cluster::{ApplyError, FieldConflict, Lacking, Pin, Target, Unmark};
 use crate::finding::ApplyResult;
 use crate::plan::owner::{Marks, Owner};
@@ -21,6 +22,8 @@ const REPINS: u32 = 5;
 pub enum NotWritten {
     /// The server lacks this for now.
     NotYet(Lacking, Problem),
+    /// It may have been written.
+    Unknown(Problem),
     /// The object that it replaces was not gone in time.
     Stuck(Problem),
     For(Problem),
@@ -35,7 +38,10 @@ impl From<Problem> for NotWritten {
 impl NotWritten {
     pub fn problem(self) -> Problem {
         match self {
-            NotWritten::NotYet(_, problem) | NotWritten::Stuck(problem) | NotWritten::For(problem) => problem,
+            NotWritten::NotYet(_, problem)
+            | NotWritten::Unknown(problem)
+            | NotWritten::Stuck(problem)
+            | NotWritten::For(problem) => problem,
         }
     }
 }
@@ -64,7 +70,8 @@ pub async fn apply_one(
     let object = &change.desired.object;
     let at = || change.desired.origin.location();
     if let Some(removal) = &change.replaces {
-        let removed = delete::remove(removal, target, &options.field_manager).await;
+        let patience = Patience { limit: options.apply_timeout, stop };
+        let removed = delete::remove(removal, target, &options.field_manager, patience).await;
         removed.map_err(|problem| NotWritten::For(problem.at(at())))?;
         let gone = delete::gone_to_replace(removal, target, options, stop).await;
         gone.map_err(|problem| NotWritten::Stuck(problem.at(at())))?;
@@ -106,6 +113,7 @@ pub async fn apply_one(
             },
             Err(ApplyError::Conflict(conflicts)) => return Err(conflict(change, &conflicts).into()),
             Err(ApplyError::NotYet(lacking, problem)) => return Err(NotWritten::NotYet(lacking, refused(problem))),
+            Err(ApplyError::Unknown(problem)) => return Err(NotWritten::Unknown(refused(problem))),
             Err(ApplyError::Refused(problem)) => return Err(refused(problem).into()),
         }
     }

@@ -46,7 +46,7 @@ pub async fn write_again<T>(
         };
         match write(&now).await {
             Ok(written) => return Ok(Rewritten::Written(written)),
-            Err(ApplyError::Refused(problem) | ApplyError::NotYet(_, problem)) => {
+            Err(ApplyError::Refused(problem) | ApplyError::Unknown(problem) | ApplyError::NotYet(_, problem)) => {
                 return Ok(Rewritten::Refused(problem));
             }
             Err(ApplyError::Conflict(_)) => {

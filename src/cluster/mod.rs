@@ -13,6 +13,7 @@ pub mod list;
 mod managers;
 mod openapi;
 mod pages;
+pub mod patience;
 mod refusal;
 pub mod selector;
 pub mod service;

@@ -68,6 +68,8 @@ pub struct Delete<'a> {
 pub enum DeleteError {
     /// The live object has changed since it was read.
     Changed,
+    /// A webhook does not answer.
+    NotYet(Problem),
     Refused(Problem),
 }
 
@@ -81,7 +83,7 @@ pub enum Lacking {
     QuotaUsage,
 }
 
-/// Why one object was not applied. Nothing was written to it.
+/// Why one object was not applied. Nothing was written to it, except perhaps if that is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApplyError {
     /// The live object has changed since it was checked.
@@ -90,6 +92,8 @@ pub enum ApplyError {
     Conflict(Vec<FieldConflict>),
     /// The server cannot accept the object yet, because it lacks this.
     NotYet(Lacking, Problem),
+    /// There was no response, so it is unknown whether the object was written.
+    Unknown(Problem),
     /// Anything else: refused by the server, forbidden, unreachable.
     Refused(Problem),
 }

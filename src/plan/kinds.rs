@@ -11,6 +11,7 @@ use crate::cluster::{Discovered, Gvk, Target, Wanted};
 use crate::crd::{Crd, Unreadable};
 use crate::manifest::Manifest;
 use crate::problem::{Error, Location, Problem, Result, did_you_mean};
+pub(crate) use crate::resource::is_built_in;
 use crate::resource::{ObjectRef, RawObject, Resource};
 
 /// Where one kind is served, and where its live objects can be read.
@@ -54,36 +55,6 @@ fn gvk_of(object: &ObjectRef) -> Gvk {
 
 fn gvk_of_resource(resource: &Resource) -> Gvk {
     Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() }
-}
-
-/// Groups whose kinds are compiled into the API server. The suffix alone does not show it: `*.k8s.io` is reserved, but
-/// approved CRDs live there as well (`gateway.networking.k8s.io`).
-/// Source: <https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/>
-pub(crate) fn is_built_in(group: &str) -> bool {
-    const RESERVED: &[&str] = &[
-        "admissionregistration",
-        "apiextensions",
-        "apiregistration",
-        "authentication",
-        "authorization",
-        "certificates",
-        "coordination",
-        "discovery",
-        "events",
-        "flowcontrol.apiserver",
-        "internal.apiserver",
-        "networking",
-        "node",
-        "rbac.authorization",
-        "resource",
-        "scheduling",
-        "storage",
-        "storagemigration",
-    ];
-    match group.strip_suffix(".k8s.io") {
-        Some(group) => RESERVED.contains(&group),
-        None => !group.contains('.'),
-    }
 }
 
 /// Finds every kind of `others`.

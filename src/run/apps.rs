@@ -16,6 +16,7 @@ use crate::app::members::{self, Facts, Found};
 use crate::app::{App, Parent, check_name, config_maps, parent};
 use crate::apply::delete;
 use crate::cli::{AppsArgs, ClusterArgs, InspectArgs};
+use crate::cluster::patience::Patience;
 use crate::cluster::{Desired, IN_FLIGHT, ListError, ListRequest, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::finding::Action;
@@ -118,7 +119,7 @@ fn listed(found: &[Listed]) -> String {
             [app.namespace.clone(), app.name.clone(), String::new(), String::new(), String::new(), String::new()];
         match parent {
             Ok(parent) => {
-                row[2] = parent.members.len().to_string();
+                row[2] = parent.inventory().count().to_string();
                 if let Some(last) = &parent.last {
                     row[3] = last.time.strftime("%Y-%m-%d %H:%M:%SZ").to_string();
                     row[4] = word(last.outcome).to_owned();
@@ -144,7 +145,7 @@ fn entry((app, parent): &Listed) -> Value {
     let mut entry = json!({"name": app.name, "namespace": app.namespace, "id": app.id()});
     match parent {
         Ok(parent) => {
-            entry["objects"] = parent.members.len().into();
+            entry["objects"] = parent.inventory().count().into();
             entry["last"] = json!(parent.last);
         }
         Err(problem) => entry["error"] = problem.message.clone().into(),
@@ -193,8 +194,9 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(&args.cluster, host).await?;
     let work = async {
-        let parent = parent_of(&args.name, &settings, &target).await?;
+        let mut parent = parent_of(&args.name, &settings, &target).await?;
         let live = members::find_with_readiness(&parent, &target, &settings.rules.waits).await?;
+        parent.resolve_pending(&live);
         let children = match args.tree {
             true => children::find(&live.found, &target, &settings.rules.waits).await,
             false => Children::default(),
@@ -316,6 +318,9 @@ pub async fn forget(args: &ClusterArgs, name: &str, consent: Consent, host: &mut
         let problems = removed.problems.into_iter();
         return Err(Error::Failed(problems.map(|problem| problem.help(help)).collect()));
     }
-    parent.delete(None, &target).await.map_err(Error::failed)?;
+    parent
+        .delete(None, Patience { limit: settings.timeouts.apply, stop: &stop }, &target)
+        .await
+        .map_err(Error::failed)?;
     Ok(format!("Forgot the app {name}; {objects} stay in the cluster\n"))
 }

@@ -5,6 +5,7 @@
 //! stops the run. Then kapp's marks are removed, and its record last.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::app::foreseen::{Foreseen, listed};
 use crate::app::kapp::{self, Members, Record};
@@ -68,18 +69,18 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The lookup for kapp's records of app changes, which are deleted with the app's record. Their names are generated.
-fn lists_changes(record: &Record) -> ObjectLookup {
-    let object = record.object().clone();
-    let namespace = object.namespace.clone();
-    ObjectLookup {
-        object: object.into(),
+/// The lookups for other records with the same label, and for kapp's records of app changes, which are deleted with the app's
+/// record. Their names are generated.
+fn lists_records(record: &Record) -> impl Iterator<Item = ObjectLookup> {
+    let object = Arc::new(record.object().clone());
+    record.namespaces().into_iter().map(move |namespace| ObjectLookup {
+        object: object.clone(),
         resource: config_maps(),
-        namespace,
+        namespace: Some(namespace.to_owned()),
         name: None,
         verb: "list",
         otherwise: None,
-    }
+    })
 }
 
 /// The requests that remove kapp's marks from an object that the plan does not write.
@@ -179,7 +180,9 @@ impl FromKapp {
                 problem.help(format!("{others}deploy with --prune=no, which leaves kapp's record"))
             }));
         }
-        plan.lookups.extend(self.record.iter().filter(|_| !self.keeps_record).map(lists_changes));
+        // Nobody may lose objects or labels because of a record that is not theirs.
+        foreseen.hindrances.extend(self.members.doubts.iter().cloned());
+        plan.lookups.extend(self.record.iter().flat_map(lists_records));
         let fates: Vec<Fate> = {
             let named = Named::of(plan);
             self.members.found.iter().map(|found| self.fate(found, &named)).collect()
@@ -187,6 +190,9 @@ impl FromKapp {
         let (mut leaving, mut members) = (Vec::new(), 0);
         for (found, fate) in self.members.found.iter().zip(fates) {
             members += usize::from(fate != Fate::Copy);
+            if matches!(fate, Fate::Leaves | Fate::Stays(_)) {
+                foreseen.hindrances.extend(self.record.as_ref().and_then(|record| record.outside(found)));
+            }
             match fate {
                 Fate::Leaves if !self.ours.contains(&found.facts.uid) => leaving.push(found),
                 Fate::Stays(why) => {

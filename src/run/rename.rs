@@ -19,6 +19,7 @@ use crate::app::parts::RESTORE;
 use crate::app::{App, Outcome, PART_OF, Parent};
 use crate::cli::ClusterArgs;
 use crate::cluster::again::{Rewritten, write_again};
+use crate::cluster::patience::Patience;
 use crate::cluster::{IN_FLIGHT, Relabel, Target};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::Live;
@@ -28,6 +29,7 @@ use futures::stream::{self, StreamExt};
 pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(args, host).await?;
+    let patience = Patience { limit: settings.timeouts.apply, stop: &stop };
     let work = async {
         let (old, new) = (app_of(from, &settings, &target)?, app_of(to, &settings, &target)?);
         if old == new {
@@ -46,18 +48,18 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
         let before = before.ok_or_else(|| no_app(&old))?;
         if before.is_renamed_to(&new) {
             // The other record has the inventory before this one loses it.
-            if after.is_none() || !before.members.is_empty() {
+            if after.is_none() || before.inventory().next().is_some() {
                 let message =
                     format!("{} says that it was renamed to {to}, but {to} does not have its members", old.parent());
                 return Err(Error::failed(Problem::new(message).help(RESTORE)));
             }
-            before.delete(Some(&new), &target).await.map_err(Error::failed)?;
+            before.delete(Some(&new), patience, &target).await.map_err(Error::failed)?;
             return Ok(None);
         }
         // An earlier run of this command created the record with the same inventory.
         let is_of_this = |after: &Parent| {
             let is_begun = after.last.as_ref().is_some_and(|last| last.outcome == Outcome::Started);
-            after.members == before.members && (is_begun || !after.members.is_empty())
+            after.inventory().eq(before.inventory()) && (is_begun || after.inventory().next().is_some())
         };
         if after.as_ref().is_some_and(|after| !is_of_this(after)) {
             let problem = Problem::new(format!("there is already an app {to} in namespace {}", new.namespace));
@@ -85,7 +87,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
     let content = |parent: &Parent, last| Content {
         kinds: parent.kinds.clone(),
         namespaces: parent.namespaces.clone(),
-        members: parent.members.clone(),
+        members: parent.inventory().cloned().collect(),
         last,
         // The label of the members changes.
         last_applied: None,
@@ -93,17 +95,19 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
     };
     let started = last(Outcome::Started, &target, host).await;
     // Lock the old name, so that no deploy of it begins meanwhile.
-    let locked = parent::write(&before.app, Some(&before), content(&before, started.clone()), &target);
-    let locked = locked.await.map_err(Error::failed)?;
-    let begun = parent::write(&new, after.as_ref(), content(&before, started), &target).await.map_err(Error::failed)?;
+    let locked = parent::write(&before.app, Some(&before), content(&before, started.clone()), patience, &target);
+    let locked = locked.await.map_err(|error| Error::failed(error.problem))?;
+    let begun = parent::write(&new, after.as_ref(), content(&before, started), patience, &target).await;
+    let begun = begun.map_err(|error| Error::failed(error.problem))?;
     relabel(&live.found, &before, &new, &target, &settings.field_manager).await.map_err(Error::Failed)?;
     let mut ended = content(&before, before.last.clone().unwrap_or_else(parent::Last::none));
     // Keep the outcome of the last deploy, unless the entry was written by an earlier run of this command.
     if ended.last.outcome == Outcome::Started {
         ended.last.outcome = Outcome::Failed;
     }
-    parent::write(&new, Some(&begun), ended, &target).await.map_err(Error::failed)?;
-    locked.delete(Some(&new), &target).await.map_err(Error::failed)?;
+    let ended = parent::write(&new, Some(&begun), ended, patience, &target).await;
+    ended.map_err(|error| Error::failed(error.problem))?;
+    locked.delete(Some(&new), patience, &target).await.map_err(Error::failed)?;
     Ok(format!("Renamed the app {from} to {to}; {objects}\n"))
 }
 

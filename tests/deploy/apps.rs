@@ -9,8 +9,10 @@ mod among_manifests;
 mod commands;
 mod damaged;
 mod killed;
+mod killed_then_deleted;
 mod last_applied;
 mod members;
+mod own_webhook;
 mod parts;
 mod protected;
 mod readiness;
@@ -19,6 +21,7 @@ mod rights;
 mod two_runs;
 mod unfit;
 mod unrecorded;
+mod unserved;
 
 const PART_OF: &str = "applyset.kubernetes.io/part-of";
 

@@ -73,7 +73,7 @@ impl Stage {
         json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
     }
 
-    fn config_map(&self, name: &str, value: &str) -> Value {
+    pub fn config_map(&self, name: &str, value: &str) -> Value {
         let mut object = self.object("v1", "ConfigMap", name, Value::Null);
         object["data"] = json!({"a": value});
         object.as_object_mut().expect("a mapping").remove("spec");

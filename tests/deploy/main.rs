@@ -24,6 +24,7 @@ mod harness;
 mod job;
 mod kapp;
 mod kapp_built_in;
+mod kapp_claims;
 mod kapp_config;
 mod kapp_controller;
 mod kapp_copies;

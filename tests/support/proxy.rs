@@ -51,6 +51,8 @@ impl Recorded {
 pub struct When {
     method: String,
     path_contains: String,
+    /// The text is the end of the path.
+    ends: bool,
     query_contains: String,
     nth: RangeInclusive<usize>,
 }
@@ -61,9 +63,16 @@ impl When {
         Self {
             method: method.into(),
             path_contains: path_contains.into(),
+            ends: false,
             query_contains: String::new(),
             nth: 1..=usize::MAX,
         }
+    }
+
+    /// Only requests whose path ends with the text.
+    pub fn ending(mut self) -> Self {
+        self.ends = true;
+        self
     }
 
     pub fn query(mut self, contains: &str) -> Self {
@@ -85,6 +94,7 @@ impl When {
     fn fits(&self, request: &Recorded) -> bool {
         (self.method.is_empty() || self.method == request.method)
             && request.path.contains(&self.path_contains)
+            && (!self.ends || request.path.ends_with(&self.path_contains))
             && request.query.contains(&self.query_contains)
     }
 }

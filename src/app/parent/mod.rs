@@ -5,21 +5,22 @@ mod lock;
 mod read;
 mod write;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::App;
 use super::config_map::ConfigMap;
 use super::inventory::{Member, group_kind};
 use super::last_applied::LastApplied;
+use super::members::{Found, Live};
 use super::parts::Parts;
-use crate::resource::Live;
+use super::{App, PART_OF};
+use crate::resource;
 
 pub use lock::holder;
 pub use read::{app_of, app_without_label, is_of_gantry};
-pub use write::write;
+pub use write::{NotRecorded, write};
 
 /// The label that makes an object the parent of an ApplySet.
 pub const ID_LABEL: &str = "applyset.kubernetes.io/id";
@@ -82,12 +83,15 @@ impl Last {
 #[derive(Debug, Clone)]
 pub struct Parent {
     pub app: App,
-    pub live: Live,
+    pub live: resource::Live,
     /// `Kind.group` of all members, and possibly of more.
     pub kinds: BTreeSet<String>,
     /// The namespaces of all members, and possibly more.
     pub namespaces: BTreeSet<String>,
     pub members: BTreeSet<Member>,
+    /// Objects that a run was going to create when it recorded them, without their uids. A run that ends replaces each by a
+    /// member, or drops it.
+    pub pending: BTreeSet<Member>,
     /// `None` if no other object holds a part of it.
     pub parts: Option<Parts>,
     pub last: Option<Last>,
@@ -101,6 +105,7 @@ pub struct Parent {
 pub struct Content {
     pub kinds: BTreeSet<String>,
     pub namespaces: BTreeSet<String>,
+    /// With those that the run is going to create.
     pub members: BTreeSet<Member>,
     pub last: Last,
     /// `None` if it is unknown whether the members match the manifests.
@@ -113,6 +118,37 @@ impl Parent {
     /// Whether the app already has the other name, so that only this record is left.
     pub fn is_renamed_to(&self, other: &App) -> bool {
         self.parts.as_ref().is_some_and(|parts| parts.renamed_to.as_ref() == Some(&other.name))
+    }
+
+    /// The members, and the objects that a run was going to create.
+    pub fn inventory(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().chain(&self.pending)
+    }
+
+    /// Turns pending objects into members where they are live and carry the label of the app. If all members could be read,
+    /// the others do not exist.
+    pub fn resolve_pending(&mut self, live: &Live) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let id = self.app.id();
+        let known: BTreeSet<&str> = self.members.iter().map(|member| member.uid.as_str()).collect();
+        let is_new = |found: &&Found| {
+            let Found { facts, .. } = found;
+            facts.labels.get(PART_OF) == Some(&id) && !known.contains(facts.uid.as_str())
+        };
+        let found: BTreeMap<_, &str> =
+            live.found.iter().filter(is_new).map(|found| (found.object.identity(), found.facts.uid.as_str())).collect();
+        let (mut members, mut pending) = (Vec::new(), BTreeSet::new());
+        for member in &self.pending {
+            match found.get(&member.identity()) {
+                Some(uid) => members.push(Member { uid: (*uid).to_owned(), ..member.clone() }),
+                None if !live.unread.is_empty() => drop(pending.insert(member.clone())),
+                None => {}
+            }
+        }
+        self.members.extend(members);
+        self.pending = pending;
     }
 
     /// Whether the record has a sum, so that no member can have been removed from its inventory.
@@ -138,7 +174,7 @@ mod tests {
     use super::super::inventory;
     use super::*;
     use crate::app::last_applied::Mark;
-    use crate::resource::{ObjectRef, RawObject};
+    use crate::resource::{Live, ObjectRef, RawObject};
 
     pub fn app() -> App {
         App { name: "shop".into(), namespace: "prod".into() }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::{ID_LABEL, KINDS, LAST, LAST_APPLIED, Last, NAMESPACES, OUR_TOOLING, Parent, SUM, TOOLING};
 use crate::app::config_map::{ConfigMap, Metadata, not_as_written};
-use crate::app::inventory::{self, Text};
+use crate::app::inventory::{self, Member, Text};
 use crate::app::last_applied::LastApplied;
 use crate::app::parts::{self, Parts};
 use crate::app::{App, SUFFIX, check_name, config_maps};
 use crate::cluster::{Target, Wanted};
 use crate::problem::{Error, Problem, Result};
-use crate::resource::{Live, RawObject};
+use crate::resource::{Live, RawObject, is_dns_label};
 use crate::text::sanitize;
 
 /// The keys of `data` that gantry writes.
@@ -54,6 +54,12 @@ fn is_ours(record: &ConfigMap) -> bool {
 /// What a record that is not read otherwise says of the last run.
 fn legible_last(record: &ConfigMap) -> Option<Last> {
     serde_json::from_str(record.value(LAST)?).ok()
+}
+
+/// The entries of an annotation that is a list.
+fn listed(record: &ConfigMap, key: &str) -> BTreeSet<String> {
+    let text = record.annotation(key).unwrap_or_default();
+    text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 impl Parent {
@@ -162,6 +168,13 @@ impl Parent {
         if let Some(key) = OUR_KEYS.iter().find(|key| record.is_binary(key)) {
             return Err(broken(&format!("binaryData.{key} is there, where gantry writes data.{key}")));
         }
+        let (kinds, namespaces) = (listed(&record, KINDS), listed(&record, NAMESPACES));
+        if let Some(kind) = kinds.iter().find(|kind| !inventory::is_group_kind(kind)) {
+            return Err(broken(&format!("its annotation {KINDS} names {kind:?}, which is not a kind")));
+        }
+        if let Some(namespace) = namespaces.iter().find(|namespace| !is_dns_label(namespace)) {
+            return Err(broken(&format!("its annotation {NAMESPACES} names {namespace:?}, which is not a namespace")));
+        }
         let parts = Parts::of(&record).map_err(|why| broken(&why))?;
         let is_split = parts.as_ref().is_some_and(|parts| !parts.parts.is_empty());
         let own = Text::of(&record).ok_or_else(|| broken("data.inventory is missing"));
@@ -176,7 +189,8 @@ impl Parent {
         let beside = if is_split { record.value(parts::KEY) } else { own.first().map(|text| &*text.text) };
         let kept = record.value(LAST_APPLIED);
         let last_applied = kept.and_then(|kept| LastApplied::decode(kept, &members, beside.unwrap_or_default()));
-        Ok(Parent { members, parts, last, last_applied, ..parent })
+        let (pending, members) = members.into_iter().partition(Member::is_pending);
+        Ok(Parent { members, pending, parts, last, last_applied, ..parent })
     }
 
     /// The parent without its data, and its ConfigMap.
@@ -220,18 +234,17 @@ impl Parent {
                 return Err(wrong(&format!("its ApplySet belongs to {tooling:?}")).help(help));
             }
         }
-        let list = |key: &str| -> BTreeSet<String> {
-            let text = record.annotation(key).unwrap_or_default();
-            text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
-        };
-        let (kinds, mut namespaces) = (list(KINDS), list(NAMESPACES));
-        namespaces.insert(app.namespace.clone());
+        // A record that names anything else is damaged, and can still be forgotten.
+        let kinds = listed(&record, KINDS).into_iter().filter(|kind| inventory::is_group_kind(kind)).collect();
+        let namespaces = listed(&record, NAMESPACES).into_iter().filter(|namespace| is_dns_label(namespace));
+        let namespaces = namespaces.chain([app.namespace.clone()]).collect();
         let parent = Parent {
             app: app.clone(),
             live,
             kinds,
             namespaces,
             members: BTreeSet::new(),
+            pending: BTreeSet::new(),
             parts: None,
             last: None,
             last_applied: None,

@@ -9,7 +9,8 @@ use crate::app::config_map::ConfigMap;
 use crate::app::inventory::{self, Inventory, Text};
 use crate::app::parts::{self, Existing, Parts};
 use crate::app::{App, MANAGER, SUFFIX, config_maps};
-use crate::cluster::{Apply, ApplyError, Delete, DeleteError, Pin, Target};
+use crate::cluster::patience::{Patience, help_with_webhook};
+use crate::cluster::{Apply, ApplyError, Delete, DeleteError, Lacking, Pin, Target};
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject};
 
@@ -23,7 +24,12 @@ impl Parent {
     ///
     /// # Errors
     /// It changed after it was read, or cannot be deleted.
-    pub async fn delete(&self, renamed_to: Option<&App>, target: &Target) -> std::result::Result<(), Problem> {
+    pub async fn delete(
+        &self,
+        renamed_to: Option<&App>,
+        patience: Patience<'_>,
+        target: &Target,
+    ) -> std::result::Result<(), Problem> {
         let object = self.app.parent();
         let mut now = None;
         // As long as the record exists, remaining parts can be found.
@@ -39,25 +45,65 @@ impl Parent {
                 last_applied: None,
                 may_split: true,
             };
-            let (emptied, swept) = store(&self.app, Some(self), content, renamed_to, target).await?;
+            let (emptied, swept) = store(&self.app, Some(self), content, renamed_to, patience, target)
+                .await
+                .map_err(|error| error.problem)?;
             swept?;
             now = Some(emptied.live);
         }
         let Live { uid, resource_version, .. } = now.as_ref().unwrap_or(&self.live);
         let delete = Delete { resource: &config_maps(), object: &object, uid, resource_version, foreground: false };
-        target.delete(&delete).await.map_err(|error| match error {
-            DeleteError::Changed => {
+        let not_deleted = |problem: Problem| Problem {
+            message: format!("{object} could not be deleted: {}", problem.message),
+            ..problem
+        };
+        match patience.delete(&delete, target).await {
+            Ok(()) => Ok(()),
+            Err(DeleteError::Changed) => {
                 let message = format!("{object} changed after it was read; the app {} is kept", self.app.name);
-                Problem::new(message).help("run the same command again")
+                Err(Problem::new(message).help("run the same command again"))
             }
-            DeleteError::Refused(problem) => {
-                Problem { message: format!("{object} could not be deleted: {}", problem.message), ..problem }
+            Err(DeleteError::NotYet(problem)) => {
+                let help = help_with_webhook(&problem, target).await;
+                Err(not_deleted(problem).help(help))
             }
-        })
+            Err(DeleteError::Refused(problem)) => Err(not_deleted(problem)),
+        }
     }
 
     fn pin(&self) -> Pin {
         Pin::At { uid: self.live.uid.clone(), resource_version: self.live.resource_version.clone() }
+    }
+}
+
+/// Why a record was not written.
+#[derive(Debug)]
+pub struct NotRecorded {
+    pub problem: Problem,
+    /// A webhook that is called for the record does not answer.
+    pub lacks_webhook: bool,
+}
+
+impl From<Problem> for NotRecorded {
+    fn from(problem: Problem) -> Self {
+        NotRecorded { problem, lacks_webhook: false }
+    }
+}
+
+impl NotRecorded {
+    /// `what` says what could not be done.
+    pub async fn of(error: ApplyError, what: &str, target: &Target) -> Self {
+        let said = |problem: Problem| Problem { message: format!("{what}: {}", problem.message), ..problem };
+        match error {
+            ApplyError::NotYet(Lacking::Webhook, problem) => {
+                let help = help_with_webhook(&problem, target).await;
+                NotRecorded { problem: said(problem).help(help), lacks_webhook: true }
+            }
+            ApplyError::NotYet(_, problem) | ApplyError::Unknown(problem) | ApplyError::Refused(problem) => {
+                said(problem).into()
+            }
+            ApplyError::Changed | ApplyError::Conflict(_) => Problem::new(format!("{what}: it has changed")).into(),
+        }
     }
 }
 
@@ -69,10 +115,11 @@ pub async fn write(
     app: &App,
     before: Option<&Parent>,
     content: Content,
+    patience: Patience<'_>,
     target: &Target,
-) -> std::result::Result<Parent, Problem> {
+) -> std::result::Result<Parent, NotRecorded> {
     // Parts that no record names do no harm, and the next run that writes the record deletes them.
-    store(app, before, content, None, target).await.map(|(parent, _)| parent)
+    store(app, before, content, None, patience, target).await.map(|(parent, _)| parent)
 }
 
 /// Also returns whether all parts that the parent no longer names are deleted.
@@ -81,8 +128,9 @@ async fn store(
     before: Option<&Parent>,
     content: Content,
     renamed_to: Option<&App>,
+    patience: Patience<'_>,
     target: &Target,
-) -> std::result::Result<(Parent, std::result::Result<(), Problem>), Problem> {
+) -> std::result::Result<(Parent, std::result::Result<(), Problem>), NotRecorded> {
     let inventory =
         inventory::encode(&content.members).map_err(|why| Problem::new(format!("the app {}: {why}", app.name)))?;
     let known = before.and_then(|before| before.parts.as_ref());
@@ -98,7 +146,7 @@ async fn store(
             let there = known.and_then(|known| known.find(text)).filter(|part| existing.contains_key(&part.number));
             named.parts.push(match there {
                 Some(part) => part.clone(),
-                None => parts::create(app, &mut taken, text, target).await?,
+                None => parts::create(app, &mut taken, text, patience, target).await?,
             });
         }
     }
@@ -124,24 +172,22 @@ async fn store(
         field_manager: MANAGER,
         force_conflicts: true,
     };
-    let live = match target.apply(&apply).await {
+    let live = match patience.apply(&apply, target).await {
         Ok(live) => live,
         Err(ApplyError::Changed) => {
             let message = format!(
                 "{parent} changed after it was read: another run on the app {} has started meanwhile, or another client edited it",
                 app.name
             );
-            return Err(
-                Problem::new(message).help("run the same command again; it says so if the other run has not ended")
-            );
+            let help = "run the same command again; it says so if the other run has not ended";
+            return Err(Problem::new(message).help(help).into());
         }
-        Err(ApplyError::NotYet(_, problem) | ApplyError::Refused(problem)) => {
-            let message = format!("the app {} cannot be recorded: {}", app.name, problem.message);
-            return Err(Problem { message, ..problem });
+        Err(error @ (ApplyError::NotYet(..) | ApplyError::Unknown(_) | ApplyError::Refused(_))) => {
+            return Err(NotRecorded::of(error, &format!("the app {} cannot be recorded", app.name), target).await);
         }
         // Every field is applied by force, so no conflict is expected.
         Err(ApplyError::Conflict(_)) => {
-            return Err(Problem::new(format!("{parent} has conflicts of field managers")));
+            return Err(Problem::new(format!("{parent} has conflicts of field managers")).into());
         }
     };
     let parent = Parent::of(app, live, texts)?;

@@ -17,9 +17,10 @@ use tokio::time::Instant;
 use super::errors::{self, words};
 use super::json::{self, Members, push_member, quote};
 use super::refusals::Denier;
-use super::request::{Call, Failure, Format, Payload, encode, object_path};
+use super::request::{Call, Failure, Format, Payload, encode};
 use super::takeover;
 use super::transport::Transport;
+use super::unanswered::{self, Unanswered};
 use crate::cluster::{Apply, ApplyError, FieldConflict, Lacking, Operation, Pin};
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject, Resource, SERVER_METADATA};
@@ -31,6 +32,9 @@ const NO_RESOURCE_VERSION: &str = "1";
 /// stored them, and the other API servers of the cluster a moment later.
 const SCHEMA_LAG: Duration = Duration::from_secs(5);
 const FIRST_WAIT: Duration = Duration::from_millis(50);
+
+/// How often a request that got no response in time is sent again.
+const MAX_TIMEOUTS: u32 = 2;
 
 /// The groups whose CRDs were just written, each with the time until which the server might not know the new schema.
 #[derive(Default)]
@@ -61,17 +65,40 @@ pub async fn apply(
 
     let started = Instant::now();
     let mut wait = FIRST_WAIT;
-    let answer = loop {
+    let mut timeouts = 0;
+    let (live, is_created) = loop {
         let failure = match transport.send(&call).await {
-            Ok(answer) => break answer,
+            Ok(answer) => {
+                let live = json::live(&answer.body, resource).ok_or_else(|| {
+                    let code = answer.code.as_u16();
+                    ApplyError::Refused(errors::unexpected_response(transport.peer(), code, "not an object"))
+                })?;
+                break (live, answer.code == StatusCode::CREATED);
+            }
             Err(failure) => failure,
         };
+        if matches!(failure, Failure::TimedOut(_)) && timeouts < MAX_TIMEOUTS {
+            timeouts += 1;
+            match unanswered::look(transport, apply, &request).await {
+                Unanswered::AsBefore => continue,
+                Unanswered::Written(live) => break (live, true),
+                Unanswered::Changed => return Err(ApplyError::Changed),
+                Unanswered::Unknown => {}
+            }
+        }
         let patience = match &failure {
             Failure::Refused(status) if is_unknown_resource(status) => Some(started + SCHEMA_LAG),
             Failure::Refused(status) if matches!(status.code, 400 | 422 | 500) => fresh.until(&resource.group),
             _ => None,
         };
         let error = explain(failure, &call, apply, transport);
+        // The request that got no response may have been carried out after the object was read.
+        if error == ApplyError::Changed
+            && timeouts > 0
+            && let Unanswered::Written(live) = unanswered::look(transport, apply, &request).await
+        {
+            break (live, true);
+        }
         match (&error, patience) {
             (ApplyError::Refused(_), Some(end)) if Instant::now() < end => tokio::time::sleep(wait).await,
             _ => return Err(error),
@@ -81,10 +108,7 @@ pub async fn apply(
     if object.is_crd() {
         fresh.note(&object.name);
     }
-    let live = json::live(&answer.body, resource).ok_or_else(|| {
-        ApplyError::Refused(errors::unexpected_response(transport.peer(), answer.code.as_u16(), "not an object"))
-    })?;
-    if **pin == Pin::Absent && answer.code != StatusCode::CREATED {
+    if **pin == Pin::Absent && !is_created {
         // This happens only with an aggregated API server that does not implement resourceVersion.
         transport.warn(format!(
             "{object} was created by someone else after the checks ran, so gantry updated it \
@@ -111,11 +135,15 @@ impl<'a> Request<'a> {
         let body = body(apply, namespace, Some(pin))?;
         let uri = format!(
             "{}?fieldManager={}&force={}&fieldValidation=Strict",
-            object_path(resource, namespace, &object.name),
+            resource.path(namespace, Some(&object.name)),
             encode(apply.field_manager),
             apply.force_conflicts
         );
         Ok(Request { namespace, body, uri })
+    }
+
+    pub fn namespace(&self) -> Option<&'a str> {
+        self.namespace
     }
 
     pub fn call<'c>(&'c self, apply: &'c Apply<'_>) -> Call<'c> {
@@ -202,19 +230,20 @@ fn explain(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Tra
         }
     }
     let lacking = if let Failure::Refused(status) = &failure { lacking(status) } else { None };
-    let unsure = matches!(failure, Failure::Lost { sent: true, .. } | Failure::TooLong(_));
+    let unsure = matches!(failure, Failure::Lost { sent: true, .. } | Failure::TimedOut(_) | Failure::TooLong(_));
     let mut problem = failure.into_problem(call, transport.peer());
     if unsure {
         problem.message.push_str("; it is unknown whether the object was written");
     }
     match lacking {
         Some(lacking) => ApplyError::NotYet(lacking, problem),
+        None if unsure => ApplyError::Unknown(problem),
         None => ApplyError::Refused(problem),
     }
 }
 
 /// What the server lacks to accept the request, as opposed to a webhook or quota that denies it.
-fn lacking(status: &Status) -> Option<Lacking> {
+pub(super) fn lacking(status: &Status) -> Option<Lacking> {
     let said = |words: &str| status.message.contains(words);
     if Denier::of(&status.message).is_some() {
         None

@@ -5,9 +5,10 @@
 
 use serde_json::json;
 
+use super::apply::lacking;
 use super::request::{Call, Failure, Payload};
 use super::transport::Transport;
-use crate::cluster::{Delete, DeleteError};
+use crate::cluster::{Delete, DeleteError, Lacking};
 
 /// Requests the deletion. The object can remain for a while because of finalizers and, in the foreground, its
 /// dependents.
@@ -28,6 +29,9 @@ pub async fn delete(transport: &Transport, default_namespace: &str, delete: &Del
         Err(Failure::Refused(status)) if status.code == 404 => Ok(()),
         Err(Failure::Refused(status)) if status.code == 409 && is_precondition(&status.message) => {
             Err(DeleteError::Changed)
+        }
+        Err(Failure::Refused(status)) if lacking(&status) == Some(Lacking::Webhook) => {
+            Err(DeleteError::NotYet(Failure::Refused(status).into_problem(&call, transport.peer())))
         }
         Err(failure) => Err(DeleteError::Refused(failure.into_problem(&call, transport.peer()))),
     }

@@ -103,15 +103,14 @@ pub(super) async fn served(
     group: &str,
     version: &str,
 ) -> std::result::Result<Vec<Served>, Unserved> {
-    // The collection path of any resource, without the resource.
     let any = Resource {
-        group: super::request::encode(group),
-        version: super::request::encode(version),
+        group: group.to_owned(),
+        version: version.to_owned(),
         kind: String::new(),
         plural: String::new(),
         namespaced: false,
     };
-    let uri = any.path(None, None).trim_end_matches('/').to_owned();
+    let uri = any.version_path();
     let call = Call { uri, ..Call::default() };
     match transport.send(&call).await {
         Ok(answer) => match serde_json::from_str::<ResourceList>(&answer.body) {
@@ -123,6 +122,7 @@ pub(super) async fn served(
             ))),
         },
         Err(Failure::Refused(status)) if status.code == 404 => Ok(Vec::new()),
+        Err(Failure::Misnamed(_)) => Ok(Vec::new()),
         Err(failure) => {
             let about_this = matches!(&failure, Failure::Refused(status) if status.code != 401);
             let problem = failure.into_problem(&call, transport.peer());

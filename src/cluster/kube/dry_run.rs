@@ -52,7 +52,7 @@ pub async fn dry_run_create(
         .map_err(|problem| DryRunError::Unanswered { problem, everything: false })?;
     let uri = format!(
         "{}?fieldManager={}&fieldValidation=Ignore&dryRun=All",
-        resource.path(namespace.map(encode).as_deref(), None),
+        resource.path(namespace, None),
         encode(field_manager)
     );
     let call = Call {
@@ -81,7 +81,10 @@ pub async fn dry_run_create(
 fn error_of(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Transport) -> DryRunError {
     let status = match failure {
         Failure::Refused(status) => status,
-        Failure::Lost { problem, .. } | Failure::TooLong(problem) => {
+        Failure::Lost { problem, .. }
+        | Failure::TimedOut(problem)
+        | Failure::Misnamed(problem)
+        | Failure::TooLong(problem) => {
             return DryRunError::Unanswered { problem, everything: true };
         }
     };

@@ -57,6 +57,13 @@ pub fn words_without_secrets(from_elsewhere: &str) -> String {
     words(&clean)
 }
 
+/// A request that would lead to something else than it names.
+pub fn misnamed(segment: &str) -> Problem {
+    let shown = text::cut(&words(segment), 100).into_owned();
+    Problem::new(format!("{shown:?} cannot be part of a request to the API server: it is not a valid name"))
+        .help("a name is not empty, . or .., and contains no /, % or \\")
+}
+
 /// A response that no API server sends.
 pub fn unexpected_response(peer: &Peer, code: u16, content_type: &str) -> Problem {
     let kind = words(content_type);
@@ -79,7 +86,10 @@ pub fn too_long(peer: &Peer, limit: usize) -> Problem {
 
 pub fn timed_out(peer: &Peer, limit: Duration) -> Problem {
     Problem::new(format!("no answer from {} within {} s", via(peer), limit.as_secs_f32()))
-        .help("is the cluster reachable from here (VPN, firewall, proxy), or just slow?")
+        .help(
+            "is the cluster reachable from here (VPN, firewall, proxy), or just slow? To wait longer: timeouts.request in the \
+             configuration, or GANTRY_TIMEOUTS__REQUEST=2m",
+        )
 }
 
 /// A response that has started and does not continue.

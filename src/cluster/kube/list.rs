@@ -115,7 +115,7 @@ impl KubePages {
     pub(super) fn of_name(transport: &Arc<Transport>, request: &ListRequest<'_>, name: Option<&str>) -> Self {
         let ListRequest { resource, namespace, label_selector, page_size, metadata_only } = *request;
         let namespace = namespace.filter(|_| resource.namespaced).map(str::to_owned);
-        let mut uri = resource.path(namespace.as_deref().map(encode).as_deref(), None);
+        let mut uri = resource.path(namespace.as_deref(), None);
         uri.push('?');
         if let Some(selector) = label_selector {
             uri.push_str("labelSelector=");
@@ -235,7 +235,9 @@ impl KubePages {
     fn explain(&self, failure: Failure) -> ListError {
         let (code, said) = match &failure {
             Failure::Refused(status) => (status.code, words(&status.message)),
-            Failure::Lost { .. } | Failure::TooLong(_) => (0, String::new()),
+            Failure::Lost { .. } | Failure::TimedOut(_) | Failure::Misnamed(_) | Failure::TooLong(_) => {
+                (0, String::new())
+            }
         };
         let problem = failure.into_problem(&self.query.call(), self.transport.peer());
         match code {

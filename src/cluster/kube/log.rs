@@ -24,7 +24,7 @@ pub async fn tail(
 ) -> Result<Vec<u8>, Problem> {
     let pods = Resource::built_in("", "Pod", "pods", true);
     let logs = Resource::built_in("", "Pod", "pods/log", true);
-    let path = pods.path(Some(&encode(namespace)), Some(&encode(pod)));
+    let path = pods.path(Some(namespace), Some(pod));
     let call = Call {
         verb: "get",
         resource: Some(&logs),

@@ -39,6 +39,7 @@ mod served;
 mod service;
 mod takeover;
 mod transport;
+mod unanswered;
 mod warnings;
 mod watch;
 

@@ -117,6 +117,8 @@ impl Reader<'_> {
             },
             // A missing object, namespace or resource all mean that the object does not exist.
             Err(Failure::Refused(status)) if status.code == 404 => Ok(None),
+            // No object can have such a name.
+            Err(Failure::Misnamed(_)) => Ok(None),
             Err(failure) => {
                 let severity = if matches!(failure, Failure::Refused(ref status) if status.code != 401) {
                     Severity::ThisObject

@@ -17,7 +17,10 @@ impl Failure {
     pub fn into_problem(self, call: &Call<'_>, peer: &Peer) -> Problem {
         match self {
             Failure::Refused(status) => refused(call, &status, peer),
-            Failure::Lost { problem, .. } | Failure::TooLong(problem) => problem,
+            Failure::Lost { problem, .. }
+            | Failure::TimedOut(problem)
+            | Failure::Misnamed(problem)
+            | Failure::TooLong(problem) => problem,
         }
     }
 }

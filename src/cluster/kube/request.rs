@@ -1,13 +1,16 @@
 //! The types that sending requests and explaining their failures share: a request, its subject, and its outcome.
 
+use std::borrow::Cow;
+
 use http::{Method, StatusCode};
 use kube::core::Status;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 
 use super::json;
 use crate::cluster::Impersonate;
 use crate::problem::Problem;
-use crate::resource::{RawObject, Resource};
+pub use crate::resource::percent_encode as encode;
+use crate::resource::{RawObject, Resource, is_path_segment};
 
 /// The server, as described to users. Never contains a credential.
 #[derive(Debug, Clone, Default)]
@@ -109,7 +112,7 @@ impl<'a> Payload<'a> {
 impl<'a> Call<'a> {
     /// `GET` of one object.
     pub fn get(resource: &'a Resource, namespace: Option<&'a str>, name: &'a str) -> Self {
-        let uri = object_path(resource, namespace, name);
+        let uri = resource.path(namespace, Some(name));
         Call { verb: "get", resource: Some(resource), namespace, name: Some(name), uri, ..Call::default() }
     }
 
@@ -136,17 +139,20 @@ const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=met
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
 
-/// The URL path of an object. Names come from manifests, so they are encoded to stay within their path segment.
-pub fn object_path(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
-    resource.path(namespace.map(encode).as_deref(), Some(&encode(name)))
-}
-
-/// Percent-encodes everything except unreserved characters; dots too if there is nothing else.
-pub fn encode(text: &str) -> String {
-    const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
-    const WITH_DOTS: AsciiSet = UNRESERVED.remove(b'.');
-    let is_dots = text.bytes().all(|byte| byte == b'.');
-    utf8_percent_encode(text, if is_dots { &UNRESERVED } else { &WITH_DOTS }).to_string()
+/// Checks that the path of a request leads to what its parts name. The server decodes the path before it routes the request,
+/// so no segment may contain an encoded slash, or be empty or dots.
+///
+/// # Errors
+/// The segment that would lead elsewhere.
+pub fn check_path(uri: &str) -> Result<(), String> {
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let mut segments = path.strip_prefix('/').unwrap_or(path).split('/').map(|segment| {
+        percent_decode_str(segment).decode_utf8().map_or_else(|_| Cow::Borrowed(segment), |decoded| decoded)
+    });
+    match segments.find(|segment| !is_path_segment(segment)) {
+        Some(segment) => Err(segment.into_owned()),
+        None => Ok(()),
+    }
 }
 
 /// A successful response.
@@ -166,6 +172,10 @@ pub enum Failure {
         /// The request may have reached the server, and a write may have been carried out.
         sent: bool,
     },
+    /// No response within the time limit. The request may have been carried out, or may still be.
+    TimedOut(Problem),
+    /// No request was sent: its path would lead to something else than it names.
+    Misnamed(Problem),
     /// A response that is longer than the limit. It was not read to its end; a list with fewer objects can be shorter.
     TooLong(Problem),
 }
@@ -182,14 +192,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_in_their_place_in_the_path() {
-        assert_eq!(encode("system:node"), "system%3Anode");
-        assert_eq!(encode("a.b-c_1~"), "a.b-c_1~");
-        assert_eq!(encode(".."), "%2E%2E");
-        assert_eq!(encode("x/../y?z#ä"), "x%2F..%2Fy%3Fz%23%C3%A4");
-        assert_eq!(
-            object_path(&Resource::crd(), None, "a/b"),
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/a%2Fb"
-        );
+    fn a_path_that_leads_elsewhere_is_found() {
+        for uri in [
+            "/api/v1",
+            "/apis/g/v1/namespaces/a/things/system%3Anode?fieldManager=a/b",
+            "/api/v1/namespaces/n/services/https:c:443/proxy/catalogs/a/api/v1/all",
+        ] {
+            assert_eq!(check_path(uri), Ok(()), "{uri}");
+        }
+        for (uri, segment) in [
+            ("/api/v1/namespaces/n/configmaps/a%2Fb", "a/b"),
+            ("/api/v1/namespaces/n/pods/%2E%2E", ".."),
+            ("/api/v1/namespaces/../secrets", ".."),
+            ("/api/v1/namespaces//secrets", ""),
+            ("/api/v1/namespaces/n/services/x%252Fproxy", "x%2Fproxy"),
+            ("/api/v1/namespaces/n/pods/", ""),
+        ] {
+            assert_eq!(check_path(uri).unwrap_err(), segment, "{uri}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::errors::words;
 use super::json;
-use super::request::{Call, Failure, Format, Payload, encode, object_path};
+use super::request::{Call, Failure, Format, Payload, encode};
 use super::transport::Transport;
 use crate::cluster::RewriteError;
 use crate::problem::Problem;
@@ -18,7 +18,7 @@ pub async fn rewritten(
     field_manager: &str,
 ) -> Result<RawObject, RewriteError> {
     let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
-    let path = object_path(resource, namespace, &object.name);
+    let path = resource.path(namespace, Some(&object.name));
     let call = Call {
         verb: "patch",
         resource: Some(resource),
@@ -40,7 +40,7 @@ pub async fn rewritten(
     };
     let (code, said) = match &failure {
         Failure::Refused(status) => (status.code, words(&status.message)),
-        Failure::Lost { .. } | Failure::TooLong(_) => (0, String::new()),
+        Failure::Lost { .. } | Failure::TimedOut(_) | Failure::Misnamed(_) | Failure::TooLong(_) => (0, String::new()),
     };
     Err(match code {
         404 | 409 => RewriteError::Gone,

@@ -13,7 +13,7 @@ use kube::core::Status;
 use super::credentials::Credentials;
 use super::json;
 use super::lines::Lines;
-use super::request::{Answer, Call, Failure, Peer};
+use super::request::{Answer, Call, Failure, Peer, check_path};
 use super::warnings::{self, Warnings};
 use super::{errors, protobuf, refusals};
 use crate::text;
@@ -81,7 +81,7 @@ impl Transport {
         for tries_left in (0..=RETRIES).rev() {
             let (code, headers, body) = match tokio::time::timeout(self.timeout, self.exchange(call)).await {
                 Ok(answer) => answer?,
-                Err(_) => return Err(Failure::sent(errors::timed_out(&self.peer, self.timeout))),
+                Err(_) => return Err(Failure::TimedOut(errors::timed_out(&self.peer, self.timeout))),
             };
             let is_busy = is_worth_a_retry(call, code, &headers);
             // If the server stays busy, only one of a thousand requests waits.
@@ -198,6 +198,7 @@ impl Transport {
 
     /// Sends a request and reads the head of its response.
     async fn begin(&self, call: &Call<'_>) -> Result<(Parts, Body), Failure> {
+        check_path(&call.uri).map_err(|segment| Failure::Misnamed(errors::misnamed(&segment)))?;
         let mut request = Request::builder().uri(&call.uri).header(ACCEPT, call.accept());
         let body = match call.body {
             Some(payload) => {

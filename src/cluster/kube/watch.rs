@@ -167,8 +167,8 @@ async fn watch(
                 _ => End::Broken,
             };
         }
-        Err(Failure::TooLong(_)) => return End::Never,
-        Err(Failure::Lost { .. }) => return End::Broken,
+        Err(Failure::TooLong(_) | Failure::Misnamed(_)) => return End::Never,
+        Err(Failure::Lost { .. } | Failure::TimedOut(_)) => return End::Broken,
     };
     resumed();
     let limit = tokio::time::sleep(WATCH_DURATION + GRACE);
@@ -206,7 +206,7 @@ async fn watch(
 fn call<'a>(request: &'a FollowRequest, version: &str) -> Call<'a> {
     let FollowRequest { resource, namespace, label_selector, .. } = request;
     let namespace = namespace.as_deref().filter(|_| resource.namespaced);
-    let mut uri = resource.path(namespace.map(encode).as_deref(), None);
+    let mut uri = resource.path(namespace, None);
     uri.push_str(&format!(
         "?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}",
         WATCH_DURATION.as_secs(),

@@ -1,6 +1,7 @@
 //! The deploy of an app: writes the record, then the members, deletes what leaves the app, and writes the record again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -12,10 +13,12 @@ use crate::app::{Outcome, Parent};
 use crate::apply::delete::{self, RemovalEvent, Removed};
 use crate::apply::{self, Applied, ApplyOptions, NotWritten};
 use crate::cluster::Target;
+use crate::cluster::patience::Patience;
 use crate::config::Settings;
 use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult, ExtensionEntry};
 use crate::options::Wait;
+use crate::plan::removal::Removal;
 use crate::plan::{Change, Plan};
 use crate::problem::Problem;
 use crate::readiness::rules::WaitRule;
@@ -56,16 +59,17 @@ pub async fn deploy(
         Err(problem) => return failed(problem, None),
     };
     let (kinds, namespaces) = managed.reach(plan);
-    let members = managed.parent.iter().flat_map(|parent| parent.members.clone()).collect();
     let started = Content {
         kinds,
         namespaces,
-        members,
+        members: managed.intended(plan),
         last: last(Outcome::Started, target, host).await,
         last_applied: None,
         may_split: plan.needs_parts,
     };
-    let mut parent = match parent::write(&managed.app, managed.parent.as_ref(), started, target).await {
+    let stop = host.stop.clone();
+    let patience = Patience { limit: settings.timeouts.apply, stop: &stop };
+    let mut parent = match begin(managed, plan, started, patience, target, settings).await {
         Ok(parent) => parent,
         Err(problem) => return failed(problem, written.as_ref()),
     };
@@ -103,12 +107,12 @@ pub async fn deploy(
         // Write the members to our record before kapp's is deleted: they are recorded nowhere else.
         let last = parent.last.clone().unwrap_or_else(Last::none);
         let content = Content { last, ..managed.record(plan, &applied, &removed) };
-        match parent::write(&managed.app, Some(&parent), content, target).await {
+        match parent::write(&managed.app, Some(&parent), content, patience, target).await {
             Ok(now) => {
                 parent = now;
                 removed.problems.extend(kapp.end(plan, target).await.err().into_iter().flatten());
             }
-            Err(problem) => removed.problems.push(problem),
+            Err(error) => removed.problems.push(error.problem),
         }
     }
     applied.interrupted |= *host.stop.borrow() && removed.results.contains(&ApplyResult::NotReached);
@@ -125,18 +129,58 @@ pub async fn deploy(
     let last_applied = if outcome == Outcome::Applied { managed.last_applied(plan, &applied) } else { None };
     let content = Content { last, last_applied, ..managed.record(plan, &applied, &removed) };
     // If another manager wrote to the record meanwhile (a label, an annotation), try again with what is live now.
-    let mut answer = managed.end(Some(&parent), content.clone(), target).await;
+    // After a failure, whoever waits has waited long enough.
+    let limit = if outcome == Outcome::Applied { patience.limit } else { patience.limit.min(AFTER_FAILURE) };
+    let patience = Patience { limit, ..patience };
+    let mut answer = managed.end(Some(&parent), content.clone(), patience, target).await;
     if answer.is_err()
         && let Ok(Some(now)) = Parent::read(&managed.app, target).await
         && now.last == parent.last
     {
         parent = now;
-        answer = managed.end(Some(&parent), content, target).await;
+        answer = managed.end(Some(&parent), content, patience, target).await;
     }
     if let Err(problem) = answer {
         removed.problems.push(problem);
     }
     Deployed { applied, removed }
+}
+
+/// Records that the run has begun, and what it is going to write.
+///
+/// If a webhook of an app that is deleted stands in the way, its configuration is deleted before.
+async fn begin(
+    managed: &Managed,
+    plan: &Plan,
+    started: Content,
+    patience: Patience<'_>,
+    target: &Target,
+    settings: &Settings,
+) -> std::result::Result<Parent, Problem> {
+    let (app, before) = (&managed.app, managed.parent.as_ref());
+    let callers: Vec<&Removal> = match managed.deletes {
+        true => plan.removals.iter().filter(|removal| is_webhook_configuration(removal)).collect(),
+        false => Vec::new(),
+    };
+    if !callers.is_empty() {
+        let once = Patience::none(patience.stop);
+        match parent::write(app, before, started.clone(), once, target).await {
+            Ok(parent) => return Ok(parent),
+            Err(error) if error.lacks_webhook => {}
+            Err(error) => return Err(error.problem),
+        }
+        for removal in callers {
+            delete::remove(removal, target, &settings.field_manager, patience).await?;
+        }
+    }
+    parent::write(app, before, started, patience, target).await.map_err(|error| error.problem)
+}
+
+fn is_webhook_configuration(removal: &Removal) -> bool {
+    let object = &removal.object;
+    removal.action == Action::Delete
+        && object.group() == "admissionregistration.k8s.io"
+        && object.kind.ends_with("WebhookConfiguration")
 }
 
 /// Creates the namespace of the app's record, if the manifests have it. Returns its index and the live object.
@@ -201,5 +245,7 @@ pub fn options(
     }
 }
 
+/// How long a record is tried to be written after the run has failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// The most characters that are kept of each reason for a failure.
 const REASON: usize = 1000;

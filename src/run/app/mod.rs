@@ -11,12 +11,13 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 
 use crate::app::inventory::Member;
-use crate::app::members::{self, Live};
+use crate::app::members::{self, Found, Live};
 use crate::app::{App, PART_OF, Parent, config_maps, label, versions};
 use crate::apply::Applied;
 use crate::apply::delete::Removed;
 use crate::cli::AppFlags;
 use crate::cluster::Target;
+use crate::cluster::patience::is_of_webhook;
 use crate::config::Settings;
 use crate::finding::Action;
 use crate::manifest::Manifest;
@@ -108,7 +109,7 @@ pub async fn open(
     let namespace = settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
     let as_applied = before.as_ref().and_then(|before| before::as_applied(before, manifests, settings, namespace));
     let (known, live) = before.map(|Before { parent, live }| (parent, live)).unzip();
-    let (parent, tool) = match (known, flags.take_over_app) {
+    let (mut parent, tool) = match (known, flags.take_over_app) {
         (Some(parent), _) => (Some(parent), None),
         (None, true) => Parent::read_of_any_tool(&app, target).await?.unzip(),
         (None, false) => (Parent::read(&app, target).await?, None),
@@ -144,6 +145,9 @@ pub async fn open(
         }
         (None, _) => Live::default(),
     };
+    if let Some(parent) = &mut parent {
+        parent.resolve_pending(&live);
+    }
     let from_kapp = FromKapp::open(flags, &app, parent.as_ref(), target, asks, settings.prune, &settings.field_manager);
     let kapp = from_kapp.await?;
     let mut numbered = versions::Numbered::default();
@@ -280,6 +284,7 @@ impl Managed {
             removals.into_iter().partition(|removal| removal.action == Action::Delete);
         plan.removals = orphaned;
         foreseen.notices.extend(self.kept_as_adopted(&adopted));
+        foreseen.notices.extend(self.keeps_record());
         foreseen.notices.extend(self.no_longer_written(parent, plan));
         // Unless all members were read, it is unknown what else has left the app.
         if !self.live.unread.is_empty() {
@@ -327,6 +332,31 @@ impl Managed {
             true => problem
                 .help(format!("{also}: --prune-adopted; to remove only the record: gantry apps forget -a {name}")),
             false => problem.help(format!("{also}: --prune-adopted")),
+        })
+    }
+
+    /// The notice that a record stays although the app is deleted.
+    fn keeps_record(&self) -> Option<Problem> {
+        let App { name, namespace } = &self.app;
+        let objects: Vec<&ObjectRef> =
+            self.labelled_only().filter(|_| self.deletes).map(|found| &*found.object).collect();
+        let problem = listed(objects.iter().copied(), |objects, is_one| {
+            let carry = if is_one { "carries" } else { "carry" };
+            format!("the record of the app {name} stays in the cluster: {objects} still {carry} the label of the app")
+        })?;
+        Some(problem.help(format!(
+            "delete what is not needed, and run the same command again; to keep the objects and remove the label and the \
+             record: gantry apps forget -a {name} -n {namespace}"
+        )))
+    }
+
+    /// Live objects with the label of the app whose uid it does not know. A controller's copies are not among them.
+    pub(super) fn labelled_only(&self) -> impl Iterator<Item = &Found> {
+        let id = self.app.id();
+        let uids: BTreeSet<&str> =
+            self.parent.iter().flat_map(|parent| &parent.members).map(|member| &*member.uid).collect();
+        self.live.found.iter().filter(move |Found { facts, .. }| {
+            facts.labels.get(PART_OF) == Some(&id) && facts.owners.is_empty() && !uids.contains(&*facts.uid)
         })
     }
 
@@ -432,6 +462,8 @@ impl Managed {
             match is_held(rights[0], None).await {
                 Ok(true) => return Vec::new(),
                 Ok(false) => {}
+                // The webhook may be one that is deleted. The server then refuses what is not permitted.
+                Err(problem) if is_of_webhook(&problem) => return Vec::new(),
                 Err(problem) => return vec![problem],
             }
             let mut problems = Vec::new();
@@ -447,6 +479,7 @@ impl Managed {
                         let help = right.otherwise.map(|otherwise| format!("{grant}, or {otherwise}")).unwrap_or(grant);
                         problems.push(Problem::new(format!("not permitted to {verb} {}", right.object)).help(help));
                     }
+                    Err(problem) if is_of_webhook(&problem) => {}
                     Err(problem) => problems.push(problem),
                 }
             }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::Managed;
-use crate::app::inventory::{self, Inventory};
+use crate::app::inventory::{self, Inventory, group_kind};
 use crate::app::last_applied::LastApplied;
 use crate::app::members::Found;
 use crate::app::parent::{self, Content, Last, reach};
@@ -14,6 +15,7 @@ use crate::app::{Member, Outcome, Parent};
 use crate::apply::Applied;
 use crate::apply::delete::Removed;
 use crate::cluster::Target;
+use crate::cluster::patience::Patience;
 use crate::finding::{Action, ApplyResult};
 use crate::parallel::in_parallel;
 use crate::plan::strategy::{self, Strategy};
@@ -61,16 +63,17 @@ impl Managed {
         self.deletes || content.members != parent.members || !is_whole || self.tool.is_some()
     }
 
-    /// Brings the record up to date if nothing else has to be written.
+    /// Brings the record up to date if nothing else has to be written. `limit`: how long to wait for webhooks.
     ///
     /// # Errors
     /// It cannot be written.
-    pub async fn settle(&self, plan: &Plan, target: &Target, host: &Host) -> Result<()> {
+    pub async fn settle(&self, plan: &Plan, target: &Target, limit: Duration, host: &Host) -> Result<()> {
         let mut content = self.record(plan, &Applied::not_reached(plan), &Removed::default());
         if self.is_stale(&content) {
             content.last = last(Outcome::Applied, target, host).await;
             content.last_applied = self.last_applied(plan, &Applied::not_reached(plan));
-            self.end(self.parent.as_ref(), content, target).await.map_err(Error::failed)?;
+            let patience = Patience { limit, stop: &host.stop };
+            self.end(self.parent.as_ref(), content, patience, target).await.map_err(Error::failed)?;
         }
         match &self.kapp {
             Some(kapp) => kapp.end(plan, target).await.map_err(Error::Failed),
@@ -83,12 +86,53 @@ impl Managed {
         &self,
         parent: Option<&Parent>,
         content: Content,
+        patience: Patience<'_>,
         target: &Target,
     ) -> std::result::Result<(), Problem> {
         match parent {
-            Some(parent) if self.deletes && content.members.is_empty() => parent.delete(None, target).await,
-            _ => parent::write(&self.app, parent, content, target).await.map(drop),
+            // As long as objects carry the label, the record leads to them.
+            Some(parent) if self.deletes && content.members.is_empty() && self.labelled_only().next().is_none() => {
+                parent.delete(None, patience, target).await
+            }
+            _ => match parent::write(&self.app, parent, content, patience, target).await {
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.problem),
+            },
         }
+    }
+
+    /// Whether the object of a change existed before the app. `was_there`: something else created it after the checks.
+    fn existed(&self, change: &Change, was_there: bool) -> bool {
+        // An object may have the app's label without being in its record: somebody set the label, or an earlier run ended
+        // before it could record what it created.
+        let is_created_by_others = |live: &Live| !managed::is_created_by(&live.raw, &self.field_manager);
+        let existed = change.action == Action::Adopt
+            || was_there
+            || change.replaces.is_none() && change.live.as_ref().is_some_and(is_created_by_others);
+        existed && !change.kapp.joins
+    }
+
+    /// The inventory before the first write: the members so far, and everything that the run is going to write. So whatever
+    /// stops the run, the next one knows which objects may be the app's.
+    pub(super) fn intended(&self, plan: &Plan) -> BTreeSet<Member> {
+        let mut inventory: BTreeSet<Member> = self.parent.iter().flat_map(Parent::inventory).cloned().collect();
+        let known: BTreeSet<String> = inventory.iter().map(|member| member.uid.clone()).collect();
+        for change in ours(plan).filter(|change| change.is_written()) {
+            let live = change.live.as_ref().filter(|_| change.replaces.is_none());
+            let uid = live.map(|live| live.uid.as_str()).unwrap_or_default();
+            if uid.is_empty() || !known.contains(uid) {
+                inventory.insert(self.to_be(change, uid));
+            }
+        }
+        inventory
+    }
+
+    /// The member that a change creates or adopts. The uid is empty until the object is created.
+    fn to_be(&self, change: &Change, uid: &str) -> Member {
+        // It may be an object of somebody else by then.
+        let joins = uid.is_empty() && strategy::joins_created(&change.desired);
+        let keep = removal::keep_annotation(&change.desired).map(str::to_owned);
+        Member { keep, ..Member::of(&change.desired.object, uid, joins || self.existed(change, false)) }
     }
 
     /// The content of the record after the run, without the entry about the run itself.
@@ -124,22 +168,26 @@ impl Managed {
             match uid {
                 Some(uid) => {
                     let known = before.filter(|member| member.uid == uid);
-                    // An object may have the app's label without being in its record: somebody set the label, or an earlier run
-                    // ended before it could record what it created.
-                    let was_there =
-                        |live: &Live| live.uid == uid && !managed::is_created_by(&live.raw, &self.field_manager);
-                    let existed = || {
-                        change.action == Action::Adopt
-                            || applied.were_there.contains(&index)
-                            || change.live.as_ref().is_some_and(was_there)
-                    };
-                    let adopted = known.map_or_else(|| existed() && !change.kapp.joins, |member| member.adopted);
+                    let was_there = applied.were_there.contains(&index);
+                    let adopted = known.map_or_else(|| self.existed(change, was_there), |member| member.adopted);
                     let keep = removal::keep_annotation(&change.desired).map(str::to_owned);
                     content.members.insert(Member { keep, ..Member::of(object, uid, adopted) });
                 }
-                None => content.members.extend(before.cloned()),
+                None => {
+                    content.members.extend(before.cloned());
+                    // It may have been created all the same.
+                    if applied.unknown.contains(&index) && (change.live.is_none() || change.replaces.is_some()) {
+                        content.members.insert(self.to_be(change, ""));
+                    }
+                }
             }
         }
+        // They could not be read.
+        let known: BTreeSet<_> = content.members.iter().map(Member::identity).collect();
+        let unresolved = self.parent.iter().flat_map(|parent| &parent.pending);
+        let unresolved: Vec<Member> =
+            unresolved.filter(|member| !known.contains(&member.identity())).cloned().collect();
+        content.members.extend(unresolved);
         let out: BTreeSet<_> = plan
             .removals
             .iter()
@@ -162,6 +210,10 @@ impl Managed {
             }
         }
         (content.kinds, content.namespaces) = reach(&content.members);
+        for Found { object, .. } in self.labelled_only() {
+            content.kinds.insert(group_kind(object.group(), &object.kind));
+            content.namespaces.extend(object.namespace.clone());
+        }
         // If something was not written, not read or not deleted, the record keeps every kind and namespace that may have members.
         let is_whole = applied.problems.is_empty()
             && applied.unready.is_empty()

@@ -114,7 +114,7 @@ pub async fn on_target(
             }
         }
         if let (Outcome::Unchanged, Some(managed)) = (verdict.outcome, &managed) {
-            Box::pin(managed.settle(&plan, &target, host)).await?;
+            Box::pin(managed.settle(&plan, &target, settings.timeouts.apply, host)).await?;
         }
         return Ok(verdict.exit);
     }
