@@ -146,9 +146,11 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
 /// The segment that would lead elsewhere.
 pub fn check_path(uri: &str) -> Result<(), String> {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
-    let mut segments = path.strip_prefix('/').unwrap_or(path).split('/').map(|segment| {
-        percent_decode_str(segment).decode_utf8().map_or_else(|_| Cow::Borrowed(segment), |decoded| decoded)
-    });
+    let mut segments = path
+        .strip_prefix('/')
+        .unwrap_or(path)
+        .split('/')
+        .map(|segment| percent_decode_str(segment).decode_utf8().unwrap_or_else(|_| Cow::Borrowed(segment)));
     match segments.find(|segment| !is_path_segment(segment)) {
         Some(segment) => Err(segment.into_owned()),
         None => Ok(()),
