@@ -150,7 +150,7 @@ pub fn check_path(uri: &str) -> Result<(), String> {
         .strip_prefix('/')
         .unwrap_or(path)
         .split('/')
-        .map(|segment| percent_decode_str(segment).decode_utf8().unwrap_or_else(|_| Cow::Borrowed(segment)));
+        .map(|segment| percent_decode_str(segment).decode_utf8().unwrap_or(Cow::Borrowed(segment)));
     match segments.find(|segment| !is_path_segment(segment)) {
         Some(segment) => Err(segment.into_owned()),
         None => Ok(()),
