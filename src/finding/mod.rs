@@ -26,7 +26,7 @@ use crate::problem::Location;
 use crate::resource::ObjectRef;
 pub use action::{Action, ApplyResult};
 pub use baseline::{Baseline, BaselineEntry, BaselineState};
-pub use check::{CheckReport, CheckStatus, Coverage, Suppressed, Unchecked};
+pub use check::{CheckReport, CheckStatus, Coverage, Harm, Suppressed, Unchecked};
 pub use complaint::Complaint;
 pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, EvidenceObject, Examined};
 pub use extension::{ExtensionEntry, ResolvedBundle};
@@ -180,7 +180,8 @@ pub struct Finding {
     /// The existing objects that are affected, if the check examined them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affected: Option<Affected>,
-    /// Under `preset: evidence`: the evidence from this cluster for an error of `preset: semantic`.
+    /// The evidence from this cluster, for an error of `preset: semantic`. Only `preset: evidence` lowers the severity
+    /// because of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
     /// What to do next.

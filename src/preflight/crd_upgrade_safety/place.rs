@@ -41,7 +41,8 @@ impl CrdUpgradeSafety {
         let RuleViolation { rule, version, path, changes, diagnosis, .. } = violation;
         let doc = &rule.doc;
         let severity = decide::severity(rule, &diagnosis, path.is_none(), proof.as_ref(), &self.options);
-        let is_cleared = evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
+        let is_cleared = self.options.preset == Preset::Evidence
+            && evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
         let severity = if is_cleared { severity.max(Severity::Warning) } else { severity };
         let verdict = proof.as_ref().map(|proof| proof.verdict);
         let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));

@@ -205,6 +205,7 @@ impl Check for CustomResourceValidation {
             found.violations.extend(faults.into_iter().map(of_manifest));
             found.unchecked.extend(unchecked);
             let coverage = found.coverage.into_iter().map(|(change, read, proven)| Coverage {
+                harm: None,
                 object: (*changes[change].desired.object).clone(),
                 read,
                 proven: proven.iter().map(ToString::to_string).collect(),

@@ -149,7 +149,8 @@ pub fn upgrade() -> Report {
     changes.extend(["widgets", "gadgets", "gizmos"].map(crd));
     changes.push(change(Action::Unchanged, object("v1", "Namespace", None, "prod"), 1));
     let mut validated = check("CustomResourceValidation", CheckStatus::Passed, Vec::new());
-    let coverage = |object: &ObjectRef, read| Coverage { object: object.clone(), read, proven: vec!["v1".into()] };
+    let coverage =
+        |object: &ObjectRef, read| Coverage { object: object.clone(), read, proven: vec!["v1".into()], harm: None };
     validated.coverage =
         changes[30..33].iter().enumerate().map(|(at, change)| coverage(&change.object, at as u64 / 2)).collect();
     let checks = vec![
@@ -241,7 +242,11 @@ pub fn evidence() -> Report {
         found("unseen", Severity::Error, of(Examined::No, unseen, 0, &[])),
         found("old", Severity::Warning, of(Examined::NoneAffected, cleared, 0, &[("rook", 1234)])),
     ];
-    let check = check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
+    let mut check = check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
+    let examples = vec![example("team-a", "nightly", false), example("team-b", "weekly", false)];
+    let harm = Some(Harm { objects: 4, manifests: 1, examples });
+    let object = crd("samples.test.example.com");
+    check.coverage = vec![Coverage { object, read: 1234, proven: Vec::new(), harm }];
     report(Outcome::Blocked, vec![change(Action::Update, crd("samples.test.example.com"), 1)], vec![check])
 }
 
@@ -295,6 +300,7 @@ pub fn existing_objects() -> Report {
         help: Some("ask for a ClusterRole".into()),
     }];
     let coverage = |name: &str, read, proven: &[&str]| Coverage {
+        harm: None,
         object: crd(name),
         read,
         proven: proven.iter().map(|version| (*version).to_owned()).collect(),
