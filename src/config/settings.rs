@@ -9,6 +9,7 @@ use super::keys;
 use super::lists::Rules;
 use super::located::Located;
 use super::merge::Merged;
+use super::origin::Place;
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
 use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
@@ -29,6 +30,8 @@ pub struct Settings {
     /// Where the metadata of packages comes from.
     pub catalogs: Vec<CatalogSource>,
     pub warn_only: bool,
+    /// What decides that CRDUpgradeSafety does not run, if that is so.
+    pub without_crd_safety: Option<Place>,
     pub target: TargetSpec,
     pub kubeconfig: Option<PathBuf>,
     pub context: Option<String>,
@@ -119,6 +122,7 @@ impl Settings {
             waivers,
             rules,
             catalogs,
+            without_crd_safety: None,
             warn_only: raw.warn_only.ok_or_else(missing("warnOnly"))?,
             target: target.parse().map_err(|why| wrong("target", why))?,
             kubeconfig: raw.kubeconfig.map(PathBuf::from),

@@ -31,6 +31,8 @@ use crate::ui::progress::Stage;
 pub struct Enabled {
     pub name: String,
     pub mode: Mode,
+    /// No flag, variable or file names the check.
+    pub by_default: bool,
     pub check: Box<dyn Check>,
 }
 
@@ -106,6 +108,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
             catalogs,
             olm,
             today: waivers.today,
+            by_default: enabled.by_default,
             stage,
             notices,
         };
@@ -370,7 +373,12 @@ mod tests {
     #[test]
     fn slow_lookups_do_not_hold_up_other_checks() {
         let (sender, receiver) = channel();
-        let enabled = |name: &str, check: Box<dyn Check>| Enabled { name: name.into(), mode: Mode::Error, check };
+        let enabled = |name: &str, check: Box<dyn Check>| Enabled {
+            name: name.into(),
+            mode: Mode::Error,
+            by_default: false,
+            check,
+        };
         let checks = [
             enabled("Asking", Box::new(Asking(Mutex::new(Some(receiver))))),
             enabled("Other", Box::new(Other(sender))),

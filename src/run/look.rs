@@ -9,7 +9,7 @@ use super::verdict::Foreseen;
 use crate::app::versions::VERSIONED;
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
-use crate::config::Settings;
+use crate::config::{CRD_UPGRADE_SAFETY, Place, Settings};
 use crate::finding::{Baseline, CheckStatus, Source};
 use crate::manifest::Manifest;
 use crate::options::Wait;
@@ -26,6 +26,7 @@ use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Problem, Result};
 use crate::report::{ChangeEntry, ErrorEntry, Report, StepEntry};
+use crate::text;
 use crate::ui::progress::Progress;
 
 /// The checks that run, the findings that count as known, and the app that is deployed.
@@ -129,6 +130,7 @@ pub async fn look(
         .chain(order.unawaited.into_iter().filter(|_| settings.wait == Wait::Crds))
         .chain(order.turned.into_iter().filter(|_| showing.verbose))
         .chain(of_app.notices)
+        .chain(upgrades_without_check(settings, &plan, enabled))
         .chain(std::mem::take(&mut plan.notices))
         .collect();
     if !showing.filters.is_empty() && plan.changes.is_empty() && plan.unplaced.is_empty() {
@@ -163,6 +165,27 @@ pub async fn look(
     drop(stage);
     report.count();
     Ok((plan, foreseen, notices))
+}
+
+/// The notice that CRDs change although CRDUpgradeSafety does not run.
+fn upgrades_without_check(settings: &Settings, plan: &Plan, enabled: &[Enabled]) -> Option<Problem> {
+    let place = settings.without_crd_safety.as_ref()?;
+    let mut upgrades = plan::upgraded_crds(&plan.changes);
+    let first = &upgrades.next()?.1.desired.object.name;
+    let more = match upgrades.count() {
+        0 => String::new(),
+        more => format!(" and {}", text::count(more, "other CRD")),
+    };
+    let message = format!("{CRD_UPGRADE_SAFETY} does not run, so the upgrade of CRD {first}{more} is not checked");
+    let help = match place {
+        Place::Flag(_) | Place::Variable(_) => {
+            let names = enabled.iter().filter(|enabled| settings.checks.iter().any(|check| check.name == enabled.name));
+            let names: Vec<&str> = names.map(|enabled| enabled.name.as_str()).collect();
+            format!("--preflight {},{CRD_UPGRADE_SAFETY} also runs it", names.join(","))
+        }
+        Place::File(_) | Place::Default => format!("enable it in preflightRules: - name: {CRD_UPGRADE_SAFETY}"),
+    };
+    Some(place.problem(message).help(help))
 }
 
 /// Objects that belong to another tool, and the records of apps: nothing is written to them.

@@ -15,6 +15,7 @@ mod bundles;
 mod conversion;
 mod crd_invalid;
 mod custom_checks;
+mod default_checks;
 mod deletions;
 mod evidence;
 mod fleet;

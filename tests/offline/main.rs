@@ -9,6 +9,7 @@ mod baseline;
 mod catalog;
 mod config_examples;
 mod crd_rules;
+mod default_checks;
 mod dir_target;
 mod embedded;
 mod extensions;

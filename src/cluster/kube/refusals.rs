@@ -205,7 +205,8 @@ fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
         return Problem::new(format!("{server} treats {whom} (context {context:?}) as anonymous, which {may_not}"))
             .help("does the kubeconfig contain credentials for this user, and for this cluster? Log in again");
     }
-    Problem::new(format!("user {user:?} {may_not}")).help(format!("ask for {role}, bound to that user"))
+    let problem = Problem::new(format!("user {user:?} {may_not}")).help(format!("ask for {role}, bound to that user"));
+    Problem { needs_right: true, ..problem }
 }
 
 /// The problem if `--as` is used without permission. The server names the last of several verbs that would be enough

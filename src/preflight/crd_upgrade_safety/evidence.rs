@@ -251,7 +251,9 @@ fn examine(
         (Err(Unlisted::Webhook(diagnosis)), false) => {
             return Err(format!("objects cannot be read at {version}: {}", text::cut(diagnosis, 400)));
         }
-        (Err(Unlisted::Forbidden(error) | Unlisted::Other(error)), _) => return Err(error.message.clone()),
+        (Err(Unlisted::Forbidden(error) | Unlisted::NotConvertible(error) | Unlisted::Other(error)), _) => {
+            return Err(error.message.clone());
+        }
     };
     let Some(tally) = &list.tally else { return Err("the objects were not counted".to_owned()) };
     if objects == 0 && is_folder {

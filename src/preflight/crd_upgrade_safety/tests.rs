@@ -392,6 +392,7 @@ async fn the_check_answers_with_what_was_compared() {
             deletion_lookups: &Vec::new,
             proofs: Arc::new(Proofs::new(Proven, 1)),
             objects: Arc::new(crate::preflight::objects::Objects::new([])),
+            by_default: false,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             stage: &stage,
             notices: &crate::preflight::Notices::default(),

@@ -146,7 +146,12 @@ impl CustomResourceValidation {
                 Err(Unlisted::Webhook(error)) => {
                     found.violations.push(not_converted(&upgrade, &list.version, error, context));
                 }
-                Err(Unlisted::Forbidden(error) | Unlisted::Other(error)) => found.unchecked.push(error.clone()),
+                Err(Unlisted::Forbidden(error) | Unlisted::NotConvertible(error)) if context.by_default => {
+                    context.notices.not_checked(NAME, error.clone());
+                }
+                Err(Unlisted::Forbidden(error) | Unlisted::NotConvertible(error) | Unlisted::Other(error)) => {
+                    found.unchecked.push(error.clone());
+                }
             }
         }
         if let Some(read) = surveyed.read() {
@@ -201,7 +206,11 @@ impl Check for CustomResourceValidation {
                 found.extend(surveyed);
             }
             drop(surveys);
-            let manifests::Found { faults, unchecked } = manifests::check(&context, &|_| true).await;
+            let manifests::Found { faults, unchecked, not_allowed } = manifests::check(&context, &|_| true).await;
+            match context.by_default {
+                true => not_allowed.into_iter().for_each(|error| context.notices.not_checked(NAME, error)),
+                false => found.unchecked.extend(not_allowed),
+            }
             found.violations.extend(faults.into_iter().map(of_manifest));
             found.unchecked.extend(unchecked);
             let coverage = found.coverage.into_iter().map(|(change, read, proven)| Coverage {

@@ -378,8 +378,12 @@ fn proofs(facts: &[&Cause<'_>], options: &HumanOptions) -> Vec<String> {
             Some(Verdict::Undecided) => {
                 "none: gantry could not decide whether objects break, so it does not call the change safe"
             }
+            Some(Verdict::Equal | Verdict::Widening) if fact.breaks_nothing() => {
+                "harmless: every object that is valid today stays valid and unchanged. Reported because kapp and OLM \
+                    forbid this change."
+            }
             Some(Verdict::Equal | Verdict::Widening) => {
-                "every object that is valid today stays valid and unchanged; the rule reports the change anyway"
+                "harmless: every object that is valid today stays valid and unchanged"
             }
             _ => continue,
         };
