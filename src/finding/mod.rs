@@ -32,7 +32,7 @@ pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, Evidence
 pub use extension::{ExtensionEntry, ResolvedBundle};
 pub use fingerprint::Fingerprint;
 pub use keyword::KeywordChange;
-pub use witness::{Witness, WitnessVerdict};
+pub use witness::{RefusedUpdates, Witness, WitnessVerdict};
 pub use wording::ForVersions;
 
 /// A place in the manifests.
@@ -102,7 +102,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Breaks {
-    /// Existing objects are refused when they are next written.
+    /// Updates of existing objects are refused, even if they leave the invalid value as it is.
     StoredObjects,
     /// Clients that write values that were valid until now are refused.
     Writers,

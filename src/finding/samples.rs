@@ -97,6 +97,7 @@ pub fn removed_field(version: &str, line: usize) -> Finding {
             live: WitnessVerdict::Accepted,
             desired: WitnessVerdict::Pruned,
             message: "spec.pollInterval is dropped".into(),
+            refused_updates: None,
         }],
         fact: Some("removed".into()),
         schema_changes: vec![KeywordChange::new("type", Some("\"string\""), None::<&str>)],

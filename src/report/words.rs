@@ -1,7 +1,7 @@
 //! Sentences that several formats share. Untrusted text is sanitized here; each format does its own escaping on top.
 
 use super::Report;
-use super::human::finding::{phrase, witness_fate};
+use super::human::finding::{phrase, refused_updates, witness_fate};
 use super::human::flow;
 use crate::finding::{
     BaselineEntry, CheckReport, CheckStatus, EvidenceObject, Examined, Finding, Severity, Source, Verdict, Witness,
@@ -119,7 +119,11 @@ pub fn place(source: &Source) -> String {
 /// Who is affected and how, one sentence each.
 pub fn breaks(finding: &Finding) -> Vec<String> {
     let said = finding.breaks.iter().map(|breaks| phrase(*breaks));
-    said.map(|(who, how)| format!("{who}: {how}")).collect()
+    said.zip(&finding.breaks)
+        .map(|((who, how), breaks)| {
+            format!("{who}: {}", refused_updates(*breaks, &[finding]).unwrap_or_else(|| how.to_owned()))
+        })
+        .collect()
 }
 
 /// The next steps, one line each.

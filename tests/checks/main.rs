@@ -30,6 +30,7 @@ mod permissions;
 mod permissions_checks;
 mod permissions_handed_on;
 mod presets;
+mod ratcheting;
 mod rules;
 mod sentences;
 mod versions;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! question ─► pass ─► survey (list, validate on all cores) ─► group, tally
-//!             which lists       object ─► validator ─► today, ratchet
+//!             which lists       object ─► validator ─► today
 //! ```
 //!
 //! [`gantry_schema`] validates each object against the desired CRD as the API server would. Existing problems are left
@@ -21,7 +21,6 @@ pub mod object;
 pub mod pass;
 pub mod place;
 pub mod question;
-pub mod ratchet;
 pub mod survey;
 pub mod tally;
 mod today;

@@ -11,7 +11,9 @@ use super::excerpt::{self, Excerpt, Style};
 use super::groups::Block;
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, flow};
-use crate::finding::{AffectedObject, Breaks, Finding, Severity, Source, Verdict, Witness, WitnessVerdict};
+use crate::finding::{
+    AffectedObject, Breaks, Finding, RefusedUpdates, Severity, Source, Verdict, Witness, WitnessVerdict,
+};
 use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
@@ -127,8 +129,11 @@ impl Shown {
             let names: Vec<&str> = breaks.into_iter().map(|breaks| phrase(breaks).0).collect();
             return Vec::from_iter((!names.is_empty()).then(|| names.join(", ")));
         }
+        let findings: Vec<&Finding> = facts.iter().map(|fact| fact.finding).collect();
         let words = breaks.iter().map(|breaks| match (phrase(*breaks), self.breaks.insert(*breaks)) {
-            ((who, how), true) => format!("{who}: {how}"),
+            ((who, how), true) => {
+                format!("{who}: {}", refused_updates(*breaks, &findings).unwrap_or_else(|| how.into()))
+            }
             ((who, _), false) => who.to_owned(),
         });
         words.collect()
@@ -301,12 +306,35 @@ fn also(block: &Block<'_>, shown: &Shown, options: &HumanOptions) -> Vec<String>
 /// Who is affected, and how.
 pub fn phrase(breaks: Breaks) -> (&'static str, &'static str) {
     match breaks {
-        Breaks::StoredObjects => ("stored objects", "the server refuses invalid ones when they are next written"),
+        Breaks::StoredObjects => {
+            ("stored objects", "the server refuses updates of invalid ones, even if they keep the invalid value")
+        }
         Breaks::Writers => ("writers", "the server refuses or drops what they send today"),
         Breaks::Readers => ("readers", "they no longer find what they read today"),
         Breaks::Data => ("data", "the server drops values from objects when they are next written"),
         Breaks::Behaviour => ("behaviour", "nothing is refused, but the same object has a different meaning"),
     }
+}
+
+/// Which updates of stored objects are refused, if it is proven.
+pub fn refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option<String> {
+    let mut proven =
+        findings.iter().flat_map(|finding| &finding.witnesses).filter_map(|it| it.refused_updates.as_ref());
+    let refused = proven.next().filter(|_| breaks == Breaks::StoredObjects)?;
+    let field = |field: &str| text::cut(&text::sanitize(field), LONGEST_MESSAGE).into_owned();
+    Some(match refused {
+        RefusedUpdates::Every => "the server refuses every update of invalid ones, even of labels".to_owned(),
+        RefusedUpdates::Applies => "the server refuses every server-side apply of invalid ones".to_owned(),
+        RefusedUpdates::ChangesOf(part) => {
+            format!("the server refuses invalid ones when anything in {} is changed", field(part))
+        }
+        RefusedUpdates::ChangesOfList(list) => {
+            format!(
+                "the server refuses invalid ones when {} is changed in any way (for example an item is added)",
+                field(list)
+            )
+        }
+    })
 }
 
 /// The effect on this cluster: how many objects are affected, and some of their names.

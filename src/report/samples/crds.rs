@@ -23,6 +23,7 @@ fn raised_minimum(severity: Severity) -> Finding {
             live: WitnessVerdict::Accepted,
             desired: WitnessVerdict::Refused,
             message: "spec.replicas: Invalid value: 1: should be greater than or equal to 2".into(),
+            refused_updates: None,
         }],
         help: "leave the minimum of spec.replicas at 1".into(),
         ..finding(
@@ -102,6 +103,7 @@ pub fn upgrade() -> Report {
         live: WitnessVerdict::Accepted,
         desired: WitnessVerdict::Refused,
         message: "spec.text: Too long: may not be more than 1024 bytes".into(),
+        refused_updates: None,
     }];
     let assumed = |name: &str| Finding {
         source: Some(source("manifests/app.yaml", 70, 0)),
