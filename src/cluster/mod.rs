@@ -34,7 +34,7 @@ use crate::problem::{Problem, Result};
 use crate::rbac::{Atom, PolicyRule};
 use crate::render::Render;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
-pub use managers::{FieldConflict, Operation, client_side_tool};
+pub use managers::{FieldConflict, FormerTools, Operation, deploy_tool};
 pub use openapi::{Described, OpenApi};
 pub use refusal::{Cause, DryRunError, Refusal, Refuser, RewriteError, immutable_help, is_immutable, is_undeclared};
 pub use write::{Apply, ApplyError, Delete, DeleteError, Lacking, Pin, Relabel, Unmark};

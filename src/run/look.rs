@@ -18,8 +18,8 @@ use crate::plan::predicted::Writing;
 use crate::plan::refusals::Reported;
 use crate::plan::removal::Removal;
 use crate::plan::{
-    self, Change, Desired, Plan, PlanOptions, Prefetch, bundles, conflicts, graph, only_defaults, owner, rebase,
-    records, refusals, strategy,
+    self, Change, Desired, Plan, PlanOptions, Prefetch, apps_of_gantry, bundles, conflicts, graph, handover, only_defaults, owner,
+    rebase, records, refusals, strategy,
 };
 use crate::preflight::proofs::Known;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
@@ -85,6 +85,7 @@ pub async fn look(
     let mut plan = plan::build(desired, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     filter::apply(showing.filters, &mut plan);
     conflicts::spare_others(&mut plan, target, &settings.field_manager).await;
+    apps_of_gantry::name(&mut plan, target).await;
     plan.is_awaited = super::app::waits(settings);
     plan.ignores_failing_apis = settings.ignore_failing_api_services;
     plan.shows_logs = super::app::shows_logs(settings);
@@ -125,6 +126,7 @@ pub async fn look(
         .into_iter()
         .chain(plan::going(&plan))
         .chain(rebase::notice(&plan))
+        .chain(handover::notices(&plan, &settings.field_manager))
         .chain(left_out)
         .chain(order.notices)
         .chain(order.unawaited.into_iter().filter(|_| settings.wait == Wait::Crds))

@@ -44,6 +44,7 @@ mod server_metadata;
 mod slow_server;
 mod snapshot;
 mod strategies;
+mod takeover;
 #[cfg(unix)]
 mod terminal;
 mod unmanaged;

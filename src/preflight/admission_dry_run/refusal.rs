@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::depend::Dependence;
 use super::{place, resolved, rules};
-use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
+use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, deploy_tool};
 use crate::finding::{Complaint, Severity};
 use crate::plan::managed;
 use crate::plan::{Change, Plan};
@@ -164,7 +164,7 @@ fn conflicting(plan: &Plan, index: usize, conflicts: &[FieldConflict], violation
         }
         let what = if only_defaults { ONLY_DEFAULTS } else { "fields that the manifest changes" };
         let message = format!("field manager {manager:?} owns {what}: {shown}");
-        let help = match client_side_tool(manager, operation) {
+        let help = match deploy_tool(manager, operation) {
             _ if only_defaults => "take ownership once with --force-conflicts: that changes no value".to_owned(),
             Some(tool) => format!("it was last deployed by {tool}; take ownership once with --force-conflicts"),
             None => format!("leave these fields to {manager:?}, or take ownership with --force-conflicts"),
