@@ -35,14 +35,8 @@ use crate::problem::{Problem, Result};
 use crate::rbac::{Atom, PolicyRule};
 use crate::render::Render;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
-<<<<<<< HEAD
-pub use managers::{FieldConflict, FormerTools, Operation, deploy_tool};
-||||||| e257d1cd
-pub use managers::{FieldConflict, Operation, client_side_tool};
-=======
 pub use immutable::immutable_help;
-pub use managers::{FieldConflict, Operation, client_side_tool};
->>>>>>> snap-refusals
+pub use managers::{FieldConflict, FormerTools, Operation, deploy_tool};
 pub use openapi::{Described, OpenApi};
 pub use refusal::{Cause, DryRunError, Refusal, Refuser, RewriteError, is_immutable, is_undeclared};
 pub use write::{Apply, ApplyError, Delete, DeleteError, Lacking, Pin, Relabel, Unmark};

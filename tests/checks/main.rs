@@ -30,12 +30,8 @@ mod permissions;
 mod permissions_checks;
 mod permissions_handed_on;
 mod presets;
-<<<<<<< HEAD
 mod ratcheting;
-||||||| e257d1cd
-=======
 mod refusals;
->>>>>>> snap-refusals
 mod rules;
 mod sentences;
 mod versions;

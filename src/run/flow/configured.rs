@@ -155,6 +155,9 @@ fn configure(
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, settings.redact, host)?;
+    if settings.output_is_of_project {
+        output.spare_foreign_files(host)?;
+    }
     let mut read = read_files(&loader, &settings, &input, host);
     read.extend(args.baseline.iter().map(|file| host.working_directory.join(file)));
     output.spare(&read, &settings.target, host)?;
