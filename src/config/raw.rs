@@ -64,8 +64,9 @@ pub(super) struct Raw {
     pub _additional_labels: Option<Value>,
     /// Whose verdict about the upgrade of a CRD counts: the preset of CRDUpgradeSafety. The check's own config.preset wins
     /// over this key of the same or an earlier layer.
+    #[serde(default, rename = "preset")]
     #[schemars(with = "Option<RawPreset>")]
-    pub preset: Option<String>,
+    pub _preset: Option<String>,
     /// Report every finding of the run as a warning. "Could not check" is still an error.
     pub warn_only: Option<bool>,
     /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster; or what to check

@@ -55,9 +55,12 @@ pub(super) fn select(
             // name.
             let names_built_in = |layer: &LayerData| layer.rules.iter().flatten().any(|name| known.has(name));
             let is_chosen = layers.iter().any(|layer| layer.layer.is_of_team() && names_built_in(layer));
-            let is_default = |name: &&str| !is_chosen && known.has(name) && !rules.iter().any(|rule| rule == name);
-            let default = DEFAULT_CHECKS.into_iter().filter(is_default).map(by_default);
-            default.chain(rules.iter().map(|name| by_files(name, merged, layers))).collect()
+            let defaults = DEFAULT_CHECKS.into_iter().filter(|name| !is_chosen && known.has(name));
+            let defaults: Vec<&str> = defaults.collect();
+            let others = rules.iter().map(String::as_str).filter(|name| !defaults.contains(name));
+            let all = defaults.iter().copied().chain(others);
+            let is_listed = |name: &str| rules.iter().any(|rule| rule == name);
+            all.map(|name| if is_listed(name) { by_files(name, merged, layers) } else { by_default(name) }).collect()
         }
     };
     for check in &known.checks {

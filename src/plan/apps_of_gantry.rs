@@ -47,7 +47,8 @@ async fn find(id: &str, namespace: Option<&str>, target: &Target) -> Option<App>
         metadata_only: true,
         ..ListRequest::of(&config_maps, PAGE)
     };
-    let found = target.list(&request).gather(|found: &mut Vec<App>, json: &str| {
+    let mut pages = target.list(&request);
+    let found = pages.gather(|found: &mut Vec<App>, json: &str| {
         found.extend(parent::app_of(json).map(|(app, _)| app));
     });
     found.await.ok()?.into_iter().find(|app| app.id() == id)

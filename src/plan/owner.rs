@@ -291,7 +291,9 @@ pub fn refused(plan: &Plan, verbose: bool) -> Vec<Problem> {
             owner.consequence(them)
         );
         let help = match owner {
-            Owner::GantryApp(name, namespace) => format!("deploy with -a {name} --app-namespace {namespace}; or {help}"),
+            Owner::GantryApp(name, namespace) => {
+                format!("deploy with -a {name} --app-namespace {namespace}; or {help}")
+            }
             Owner::Kapp(_) => format!("{help}. To take over the whole kapp app: --app=NAME --from-kapp=NAME"),
             _ => help,
         };

@@ -18,8 +18,8 @@ use crate::plan::predicted::Writing;
 use crate::plan::refusals::Reported;
 use crate::plan::removal::Removal;
 use crate::plan::{
-    self, Change, Desired, Plan, PlanOptions, Prefetch, apps_of_gantry, bundles, conflicts, graph, handover, only_defaults, owner,
-    rebase, records, refusals, strategy,
+    self, Change, Desired, Plan, PlanOptions, Prefetch, apps_of_gantry, bundles, conflicts, graph, handover,
+    only_defaults, owner, rebase, records, refusals, strategy,
 };
 use crate::preflight::proofs::Known;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};

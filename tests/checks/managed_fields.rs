@@ -223,7 +223,7 @@ fn an_object_that_no_apply_can_write_is_found_before_the_deploy_writes_anything(
         assert!(message.contains("refuses every server-side apply of the live object"), "{message}");
 
         // Without the check, the server refuses it.
-        let arguments = ["deploy", "-f", "-", "--force-conflicts", "-y"];
+        let arguments = ["deploy", "-f", "-", "--force-conflicts", "-y", "--preflight", "CRDUpgradeSafety"];
         let refused = Gantry::new().kubeconfig(admin()).args(arguments).stdin(manifest.to_string()).run();
         refused
             .code(1)

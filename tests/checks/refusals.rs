@@ -148,7 +148,7 @@ fn names_are_validated_on_a_folder_as_on_the_server() {
     }
     bed.write("manifests.yaml", &object("v1", "ConfigMap", Some("Bad_NS"), "a").to_string());
     let arguments = ["deploy", "-f", "manifests.yaml", "--target", "dir:live"];
-    bed.gantry(cp.kubeconfig("admin"), &arguments).run().code(3).stderr_contains("metadata.namespace");
+    bed.gantry(cp.kubeconfig("admin"), &arguments).run().code(3).stdout_contains("metadata.namespace");
     // What a CRD defines is no exception.
     std::fs::write(bed.folder.path().join("live/crd.yaml"), bed.crd("first: {type: string}")).expect("a file");
     bed.write("manifests.yaml", &bed.sample().replace("name: one", "name: Not_One"));

@@ -288,8 +288,7 @@ impl NodeState {
         } else {
             (Verdict::Equal, String::new())
         };
-        let breaks: BTreeSet<Breaks> =
-            witnesses.iter().flat_map(|found| breaks_of(&found.witness)).collect();
+        let breaks: BTreeSet<Breaks> = witnesses.iter().flat_map(|found| breaks_of(&found.witness)).collect();
         let to_show = |found: &[&Found]| {
             found.iter().filter(|found| found.is_shown).take(MAX_WITNESSES).map(|found| found.witness.clone()).collect()
         };

@@ -195,7 +195,9 @@ fn notify_skipped(context: &Context<'_>) {
 fn notify_unread(upgrade: &Upgrade, surveyed: &Surveyed, context: &Context<'_>) {
     let unread = surveyed.lists.iter().filter_map(|list| list.read.as_ref().err()).next();
     let (message, help) = match unread {
-        Some(Unlisted::Forbidden(error) | Unlisted::Other(error)) => (&error.message, error.help.as_deref()),
+        Some(Unlisted::Forbidden(error) | Unlisted::NotConvertible(error) | Unlisted::Other(error)) => {
+            (&error.message, error.help.as_deref())
+        }
         Some(Unlisted::Webhook(message)) => (message, None),
         None => return,
     };
@@ -302,7 +304,7 @@ impl CrdUpgradeSafety {
                 _ => &[],
             };
             async move {
-                if !is_needed && !(found.iter().any(Weighed::is_open) && self.would_block(found)) {
+                if !(is_needed || found.iter().any(Weighed::is_open) && self.would_block(found)) {
                     return Ok(CrdEvidence::default());
                 }
                 if !found.iter().any(Weighed::is_open) {

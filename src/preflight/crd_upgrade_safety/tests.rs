@@ -91,7 +91,7 @@ fn found_for_x(live: &Value, desired: &Value) -> Vec<(&'static str, String)> {
 
 fn judge_all(check: &CrdUpgradeSafety, pairs: &[Pair], written: &[Written], proofs: &Proofs) -> Answer {
     let compared = pairs.iter().map(|pair| check.compare(pair, proofs)).collect();
-    check.answer(pairs, compared, pairs.iter().map(|_| Vec::new()).collect(), written, proofs)
+    check.answer(pairs, compared, pairs.iter().map(|_| CrdEvidence::default()).collect(), written, proofs)
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl Identity {
             witnesses: Vec::new(),
             affected: None,
             evidence: None,
-            help: self.at.as_ref().map(|at| from(at)).unwrap_or_default(),
+            help: self.at.as_ref().map(from).unwrap_or_default(),
             wording: None,
             explain: Some(Cow::Owned(self.name.clone())),
             at,
