@@ -251,7 +251,7 @@ fn examine(
         (Err(Unlisted::Webhook(diagnosis)), false) => {
             return Err(format!("objects cannot be read at {version}: {}", text::cut(diagnosis, 400)));
         }
-        (Err(Unlisted::Forbidden(error) | Unlisted::NotConvertible(error) | Unlisted::Other(error)), _) => {
+        (Err(Unlisted::Forbidden(error, _) | Unlisted::NotConvertible(error) | Unlisted::Other(error)), _) => {
             return Err(error.message.clone());
         }
     };

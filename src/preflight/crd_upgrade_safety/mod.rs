@@ -195,9 +195,9 @@ fn notify_skipped(context: &Context<'_>) {
 fn notify_unread(upgrade: &Upgrade, surveyed: &Surveyed, context: &Context<'_>) {
     let unread = surveyed.lists.iter().filter_map(|list| list.read.as_ref().err()).next();
     let (message, help) = match unread {
-        Some(Unlisted::Forbidden(error) | Unlisted::NotConvertible(error) | Unlisted::Other(error)) => {
-            (&error.message, error.help.as_deref())
-        }
+        // A notice is one line.
+        Some(Unlisted::Forbidden(error, help)) => (&error.message, help.as_deref()),
+        Some(Unlisted::NotConvertible(error) | Unlisted::Other(error)) => (&error.message, error.help.as_deref()),
         Some(Unlisted::Webhook(message)) => (message, None),
         None => return,
     };

@@ -147,10 +147,14 @@ impl CustomResourceValidation {
                 Err(Unlisted::Webhook(error)) => {
                     found.violations.push(not_converted(&upgrade, &list.version, error, context));
                 }
-                Err(Unlisted::Forbidden(error) | Unlisted::NotConvertible(error)) if context.by_default => {
+                // A notice is one line.
+                Err(Unlisted::Forbidden(error, help)) if context.by_default => {
+                    context.notices.not_checked(NAME, CouldNotCheck { help: help.clone(), ..error.clone() });
+                }
+                Err(Unlisted::NotConvertible(error)) if context.by_default => {
                     context.notices.not_checked(NAME, error.clone());
                 }
-                Err(Unlisted::Forbidden(error) | Unlisted::NotConvertible(error) | Unlisted::Other(error)) => {
+                Err(Unlisted::Forbidden(error, _) | Unlisted::NotConvertible(error) | Unlisted::Other(error)) => {
                     found.unchecked.push(error.clone());
                 }
             }

@@ -80,8 +80,8 @@ impl Surveyed {
 pub enum Unlisted {
     /// The conversion webhook fails.
     Webhook(String),
-    /// The user may not list them.
-    Forbidden(CouldNotCheck),
+    /// The user may not list them, and how to ask for the right on one line.
+    Forbidden(CouldNotCheck, Option<String>),
     /// A folder or a commit cannot call the conversion webhook.
     NotConvertible(CouldNotCheck),
     Other(CouldNotCheck),
@@ -292,10 +292,13 @@ fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> Unlisted {
                 "- apiGroups: [{:?}]\n  resources: [{:?}]\n  verbs: [{:?}]",
                 right.group, right.resource, right.verb
             );
-            return Unlisted::Forbidden(CouldNotCheck {
-                message: format!("the objects of {} cannot be validated: {}", upgrade.name, problem.message),
-                help: Some(format!("ask for a {kind} with this rule, bound to that user:\n{rule}")),
-            });
+            return Unlisted::Forbidden(
+                CouldNotCheck {
+                    message: format!("the objects of {} cannot be validated: {}", upgrade.name, problem.message),
+                    help: Some(format!("ask for a {kind} with this rule, bound to that user:\n{rule}")),
+                },
+                problem.help,
+            );
         }
         error => error.problem().cloned(),
     };
