@@ -197,6 +197,10 @@ pub struct Finding {
     /// Whether the deploy does not write the object of the finding. Then an error becomes a warning.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_written: bool,
+    /// Whether the API server would refuse to write the object. Then no waiver, mode or baseline lets it pass: the
+    /// deploy would end half way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused_by_server: bool,
     /// Why it may pass, for a finding of severity waived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived: Option<Waived>,
@@ -206,6 +210,11 @@ impl Finding {
     /// The severity that it would have if it were neither waived nor known.
     pub fn severity_if_unaccepted(&self) -> Severity {
         self.original_severity.unwrap_or(self.severity)
+    }
+
+    /// Whether it is an error whatever the configuration says, because the API server would refuse the request.
+    pub fn is_refused_error(&self) -> bool {
+        self.refused_by_server && self.severity == Severity::Error
     }
 }
 

@@ -50,6 +50,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         wording: None,
         explain: None,
         not_written: false,
+        refused_by_server: false,
         waived: None,
     }
 }

@@ -162,6 +162,9 @@ pub struct Violation {
     pub rule: Cow<'static, str>,
     /// The rule's own severity. The runner can lower it, but never raises it.
     pub severity: Severity,
+    /// The server may accept the request after all, although the rule predicts a refusal: see
+    /// [`CheckEntry::refusals`](entry::CheckEntry::refusals).
+    pub may_be_accepted: bool,
     pub version: Option<String>,
     /// The schema node, for example `^.spec.pollInterval`.
     pub path: Option<String>,
@@ -241,6 +244,7 @@ impl Violation {
             subject: subject.into(),
             rule: doc.name.into(),
             severity: doc.severity,
+            may_be_accepted: false,
             version,
             path: None,
             message,

@@ -29,6 +29,7 @@ mod permissions;
 mod permissions_checks;
 mod permissions_handed_on;
 mod presets;
+mod refusals;
 mod rules;
 mod sentences;
 mod versions;

@@ -123,7 +123,7 @@ fn the_migration_plan_of_a_stored_version_ends_with_the_version_removed_and_all_
     blocked
         .code(3)
         .stderr_contains("\"NoStoredVersionRemoved\" validation failed: stored version \"v1alpha1\" removed");
-    deploy(work.path(), &desired, &["--warn-only"]).code(1);
+    deploy(work.path(), &desired, &["--warn-only"]).code(3);
     // The plan is written for people: a line for each step.
     let shown = deploy(work.path(), &desired, &[]);
     let report = blocked.report();
@@ -215,7 +215,7 @@ fn a_kind_that_changes_is_refused_by_the_server_as_predicted() {
     desired["spec"]["names"]["singular"] = json!("example");
     let report = deploy(work.path(), &desired, &["-o", "json"]).code(3).report();
     assert_eq!(findings(&report, "KindChanged").len(), 1);
-    deploy(work.path(), &desired, &["--warn-only"]).code(1).stdout_contains("field is immutable");
+    deploy(work.path(), &desired, &["--warn-only"]).code(3).stdout_contains("the API server refuses it");
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod extensions;
 mod failures;
 mod first_install;
 mod harness;
+mod immutable_advice;
 mod job;
 mod kapp;
 mod kapp_built_in;

@@ -10,7 +10,7 @@ use kube::core::Status;
 use super::apply::{self, Request};
 use super::errors::{self, words, words_of_field};
 use super::json;
-use super::refusals::{self, Denied, Denier, denied_by};
+use super::refusals::{self, Denied, Denier, denied_by, with_reason};
 use super::request::{Call, Failure, Format, Payload, encode};
 use super::transport::Transport;
 use crate::cluster::{Apply, Cause, DryRunError, Pin, Refusal, Refuser};
@@ -174,7 +174,7 @@ fn causes(status: &Status, call: &Call<'_>) -> Vec<Cause> {
     if let Some(Denier::Webhook(webhook)) = Denier::of(&status.message) {
         for Cause { field, message } in &mut causes {
             let colon = if field.is_empty() { "" } else { ": " };
-            *message = denied_by(webhook, &format!("{field}{colon}{message}"));
+            *message = denied_by(webhook, &with_reason(&status.message, &format!("{field}{colon}{message}")));
         }
     }
     if causes.is_empty() {

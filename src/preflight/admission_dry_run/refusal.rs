@@ -75,11 +75,13 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
         violation.path = field.filter(|field| !field.is_empty()).map(|field| field.trim_start_matches('.').to_owned());
         if let Some(resolved_by) = resolved_by {
             violation.severity = Severity::Warning;
+            violation.may_be_accepted = true;
             let first = &plan.changes[resolved_by].desired.object;
             violation.help = format!("this deploy writes {first} before it, so the server may accept it then");
         }
         violations.push(violation);
     };
+    let live = change.live.as_ref().map(|live| live.raw.value());
     let help = refusal.problem.help.clone();
     match refusal.by {
         Refuser::Validation if !refusal.causes.is_empty() => {
@@ -93,7 +95,7 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
                     &rules::INVALID
                 };
                 let help = match doc.name == rules::IMMUTABLE.name {
-                    true => cluster::immutable_help(&change.desired.object),
+                    true => cluster::immutable_help(&change.desired.object, live.as_ref()),
                     false => "fix the manifest here".to_owned(),
                 };
                 say(doc, Some(&cause.field), &said, format!("the server refuses it: {said}"), help);

@@ -64,6 +64,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     },
     build: |config| Box::new(CrdUpgradeSafety::new(Options::read(&mut ConfigReader::new(NAME, config)))),
     supersedes: &[],
+    refusals: server::REFUSALS,
     field_conflicts: None,
     documented: documented::lines,
 };
@@ -130,8 +131,7 @@ impl Check for CrdUpgradeSafety {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
             if self.options.off {
-                let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
-                return Ok(Answer::Skipped(format!("disabled by enforcement: None{}", at.unwrap_or_default())));
+                return self.only_refusals(&context).await;
             }
             let pairs = Arc::new(Pair::all(&context.plan.changes));
             notify_skipped(&context);
@@ -227,6 +227,20 @@ impl CrdUpgradeSafety {
 
     fn compare(&self, pair: &Pair, proofs: &Proofs) -> Result<Compared, Malformed> {
         self.compare_with(&pair.crds()?, &|question| proofs.of(pair.change, question))
+    }
+
+    /// The answer of the check that is switched off: only what the API server refuses, which no setting lets pass.
+    async fn only_refusals(&self, context: &Context<'_>) -> Result<Answer, CouldNotCheck> {
+        let written = Written::all(&context.plan.changes, context.field_manager);
+        let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
+        let answer = apart(move || check.answer(&[], Vec::new(), Vec::new(), &written, &proofs));
+        match answer.await.ok_or_else(interrupted)? {
+            Answer::Checked { violations, .. } if violations.is_empty() => {
+                let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
+                Ok(Answer::Skipped(format!("disabled by enforcement: None{}", at.unwrap_or_default())))
+            }
+            answer => Ok(answer),
+        }
     }
 
     /// The evidence on each CRD; empty if objects are not examined.

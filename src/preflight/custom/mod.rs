@@ -149,6 +149,7 @@ impl Identity {
             subject,
             rule: Cow::Owned(self.name.clone()),
             severity,
+            may_be_accepted: false,
             version: None,
             path: None,
             message,

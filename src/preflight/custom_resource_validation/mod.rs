@@ -47,6 +47,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     },
     build: |config| Box::new(CustomResourceValidation { options: options(&mut ConfigReader::new(NAME, config)) }),
     supersedes: &[Superseded { check: "AdmissionDryRun", rule: "ObjectInvalid" }],
+    refusals: rules::REFUSALS,
     field_conflicts: None,
     documented: |_, _| Vec::new(),
 };

@@ -145,6 +145,10 @@ impl Shown {
 /// The next step for users who did not write the CRD: keep the old one, or accept the changes at this place.
 fn for_who_installs(facts: &[&Cause<'_>]) -> Option<Vec<String>> {
     let crd = facts.first()?.finding.object.as_ref().filter(|object| object.is_crd())?;
+    // No waiver helps where the server refuses the CRD.
+    if facts.iter().any(|fact| fact.finding.refused_by_server) {
+        return None;
+    }
     let is_error = |fact: &&&Cause<'_>| fact.severity() == Severity::Error && !fact.finding.breaks.is_empty();
     let waiver = |rule: &str, path: Option<&str>| {
         let mut waiver = serde_json::Map::new();
