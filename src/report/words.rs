@@ -52,7 +52,7 @@ pub fn breaks(finding: &Finding) -> Vec<String> {
 
 /// The next steps, one line each.
 pub fn steps(finding: &Finding) -> Vec<String> {
-    let help = text::cut(&finding.help, LONGEST_HELP);
+    let help = text::cut_between_commands(&finding.help, LONGEST_HELP);
     help.lines().map(|step| text::sanitize(step).into_owned()).filter(|step| !step.trim().is_empty()).collect()
 }
 
@@ -117,7 +117,7 @@ pub fn unchecked(report: &Report) -> impl Iterator<Item = (&CheckReport, String,
             (
                 check,
                 line(&unchecked.message, 1000),
-                help.map(|help| text::cut(&text::sanitize_block(help), LONGEST_HELP).into_owned()),
+                help.map(|help| text::cut_between_commands(&text::sanitize_block(help), LONGEST_HELP).into_owned()),
             )
         })
     })

@@ -9,7 +9,6 @@ pub mod crd_fields;
 pub mod decide;
 pub mod documented;
 mod evidence;
-mod fields;
 mod indirect;
 pub use gantry_schema::json;
 mod keyword_change;
@@ -293,6 +292,9 @@ impl CrdUpgradeSafety {
             let mut judged = Judged::default();
             let found = server::validate(&crd.crd, Some(&crd.manager), proofs.known());
             found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation, crd.is_left_to_server)));
+            for violation in self.of_new_crd(crd) {
+                judged.add(self.place(violation, None, None));
+            }
             judged
         });
         for (crd, judged) in written.iter().zip(refused) {
@@ -307,6 +309,16 @@ impl CrdUpgradeSafety {
             Suppressed { rule, severity, count, source }
         });
         Answer::Checked { violations, unchecked, coverage: Vec::new(), suppressed: suppressed.collect() }
+    }
+
+    /// What gantry's own rules report about a CRD that is created.
+    fn of_new_crd(&self, crd: &Written) -> Vec<RuleViolation> {
+        if self.options.tool().is_some() || crd.is_left_to_server || crd.crd.live_object.is_some() {
+            return Vec::new();
+        }
+        let rule = &rules::served_version_loses_fields::RULE;
+        let found = crd.crd.desired().ok().map(|crd| rules::served_version_loses_fields::judge_new(crd));
+        found.into_iter().flatten().map(|found| RuleViolation::of_crd(rule, found)).collect()
     }
 
     fn judged(&self, compared: Compared, evidence: Evidences) -> Judged {

@@ -91,7 +91,7 @@ pub fn hides(finding: &Finding, redact: bool, excerpts: &dyn Excerpts) -> bool {
 fn steps(fact: &Cause<'_>, shown: &mut Shown) -> Vec<String> {
     let help = fact.help();
     // One line for each step.
-    let help = text::cut(&help, LONGEST_HELP);
+    let help = text::cut_between_commands(&help, LONGEST_HELP);
     let mut steps: Vec<String> =
         help.lines().map(|line| text::sanitize(line).into_owned()).filter(|line| !line.is_empty()).collect();
     if let Some(name) = fact.finding.explain.as_ref().filter(|name| shown.rules.insert((*name).clone()))
