@@ -22,6 +22,7 @@ pub mod rule;
 pub mod rules;
 pub mod server;
 mod stored;
+mod unexplained;
 mod words;
 
 use std::collections::BTreeMap;
@@ -216,8 +217,20 @@ impl Compared {
     }
 }
 
-/// The evidence on each violation of one CRD.
-type Evidences = Vec<Option<Evidence>>;
+/// The evidence on the violations of one CRD.
+#[derive(Default)]
+struct Evidences {
+    /// On each violation that the rules find.
+    of_found: Vec<Option<Evidence>>,
+    /// The violations that only objects show.
+    shown_by_objects: Vec<(Weighed, Option<Evidence>)>,
+}
+
+impl From<Vec<Option<Evidence>>> for Evidences {
+    fn from(of_found: Vec<Option<Evidence>>) -> Self {
+        Evidences { of_found, shown_by_objects: Vec::new() }
+    }
+}
 
 impl CrdUpgradeSafety {
     /// Whether the evidence from objects counts.
@@ -237,7 +250,7 @@ impl CrdUpgradeSafety {
         context: &Context<'_>,
     ) -> Result<Vec<Evidences>, CouldNotCheck> {
         if !self.needs_objects() {
-            return Ok(pairs.iter().map(|_| Vec::new()).collect());
+            return Ok(pairs.iter().map(|_| Evidences::default()).collect());
         }
         let of = |index: usize| {
             let found = match &compared[index] {
@@ -246,7 +259,7 @@ impl CrdUpgradeSafety {
             };
             async move {
                 if !found.iter().any(Weighed::is_open) {
-                    return Ok(evidence::of(found, &Examination::Not("objects cannot show it")));
+                    return Ok(evidence::of(found, &Examination::Not("objects cannot show it")).into());
                 }
                 let (pairs, proofs) = (Arc::clone(pairs), Arc::clone(&context.proofs));
                 let upgrade =
@@ -254,14 +267,20 @@ impl CrdUpgradeSafety {
                         Ok(Some(upgrade)) if !upgrade.questions.is_empty() => upgrade,
                         Ok(_) => {
                             let reason = "no object is read or written at a version that changes";
-                            return Ok(evidence::of(found, &Examination::Not(reason)));
+                            return Ok(evidence::of(found, &Examination::Not(reason)).into());
                         }
-                        Err(error) => return Ok(evidence::of(found, &Examination::Not(&error.message))),
+                        Err(error) => return Ok(evidence::of(found, &Examination::Not(&error.message)).into()),
                     };
                 let surveyed = context.objects.of(&upgrade, context).await;
                 let is_folder = !context.target.is_server();
                 let redact = context.redact;
-                Ok(evidence::of(found, &Examination::At { upgrade: &upgrade, surveyed: &surveyed, is_folder, redact }))
+                let examination = Examination::At { upgrade: &upgrade, surveyed: &surveyed, is_folder, redact };
+                let shown = unexplained::violations(found, &upgrade, &surveyed);
+                let of_shown = evidence::of(&shown, &examination);
+                Ok(Evidences {
+                    of_found: evidence::of(found, &examination),
+                    shown_by_objects: shown.into_iter().zip(of_shown).collect(),
+                })
             }
         };
         stream::iter(0..pairs.len()).map(of).buffered(AT_ONCE).try_collect().await
@@ -315,8 +334,8 @@ impl CrdUpgradeSafety {
             Compared::ByRules(found) => found,
         };
         let mut judged = Judged::default();
-        let evidence = evidence.into_iter().chain(std::iter::repeat_with(|| None));
-        for (weighed, evidence) in found.into_iter().zip(evidence) {
+        let of_found = evidence.of_found.into_iter().chain(std::iter::repeat_with(|| None));
+        for (weighed, evidence) in found.into_iter().zip(of_found).chain(evidence.shown_by_objects) {
             judged.add(self.place(weighed.violation, weighed.proof, evidence));
         }
         judged
@@ -329,7 +348,7 @@ impl CrdUpgradeSafety {
     pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
         let prove =
             |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
-        let mut judged = self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, Vec::new());
+        let mut judged = self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, Evidences::default());
         let sides = Sides::new(RawObject::new(desired), Some(RawObject::new(live)));
         let refused = server::validate(&sides, None, None).into_iter();
         refused.for_each(|violation| judged.add(self.place_refusal(violation, false)));
