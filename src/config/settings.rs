@@ -9,6 +9,7 @@ use super::keys;
 use super::lists::Rules;
 use super::located::Located;
 use super::merge::Merged;
+use super::origin::Layer;
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
 use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
@@ -63,6 +64,8 @@ pub struct Settings {
     /// No output contains a value of an object.
     pub redact: bool,
     pub output: Vec<OutputSpec>,
+    /// The project file names the outputs.
+    pub output_is_of_project: bool,
     pub color: ColorChoice,
     pub(super) switches: Vec<Switch>,
     pub(super) tree: Located,
@@ -155,6 +158,7 @@ impl Settings {
                 .iter()
                 .map(|text| text.parse().map_err(|why| wrong("output", why)))
                 .collect::<std::result::Result<_, _>>()?,
+            output_is_of_project: tree.at("output").is_some_and(|found| found.layer == Layer::Project),
             color: keys::color(&color).map_err(|why| wrong("color", why))?,
             switches,
             tree,

@@ -87,6 +87,7 @@ pub fn loader(flags: &ConfigFlags, host: &Host) -> Loader {
         working_directory: host.working_directory.clone(),
         files: flags.config_files.clone(),
         overrides: Overrides { allow_exec: flags.allow_exec, ..Overrides::default() },
+        replaced: BTreeMap::new(),
     }
 }
 

@@ -15,6 +15,7 @@ mod extensions;
 mod formats;
 mod fuzz_seeds;
 mod git;
+mod log_commands;
 mod messages;
 mod packaging;
 mod pictures;
