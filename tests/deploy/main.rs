@@ -41,6 +41,7 @@ mod owners;
 mod read_ahead;
 mod report;
 mod server_metadata;
+mod slow_server;
 mod snapshot;
 mod strategies;
 #[cfg(unix)]
