@@ -11,7 +11,6 @@ mod app;
 mod apply;
 mod bounded;
 mod catalog;
-pub mod ci_log;
 pub mod cli;
 pub mod cluster;
 pub mod config;

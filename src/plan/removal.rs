@@ -110,8 +110,9 @@ pub fn decide(
             }
             Fate::OneKey(why) => {
                 let message = format!("{object} is not deleted: {why}");
-                let help = format!("something else may use it; look at it: kubectl get {object} -o yaml");
-                removals.notices.push(Problem::new(message).help(help));
+                removals
+                    .notices
+                    .push(Problem::new(message).help(format!("if it is not needed: kubectl delete {object}")));
                 continue;
             }
             Fate::Copy | Fate::Nothing => continue,

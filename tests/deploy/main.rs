@@ -21,7 +21,6 @@ mod extensions;
 mod failures;
 mod first_install;
 mod harness;
-mod immutable_advice;
 mod job;
 mod kapp;
 mod kapp_built_in;
@@ -42,10 +41,8 @@ mod owners;
 mod read_ahead;
 mod report;
 mod server_metadata;
-mod slow_server;
 mod snapshot;
 mod strategies;
-mod takeover;
 #[cfg(unix)]
 mod terminal;
 mod unmanaged;

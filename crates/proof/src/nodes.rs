@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gantry_schema::ratchet::RefusedUpdates;
 use serde_json::Value;
 
 use crate::keywords as kw;
@@ -40,6 +39,8 @@ struct NodeState {
 struct Found {
     witness: Witness,
     reason: String,
+    /// Whether an update is refused even if it does not change the invalid value.
+    is_stuck: bool,
     is_shown: bool,
     origin: Origin,
 }
@@ -104,11 +105,12 @@ impl Nodes {
                         if is_lost {
                             witness.desired = Difference::Refused;
                         }
-                        witness.refused_updates = sides.refused_updates(solver, &witness);
+                        let is_stuck = obligation.is_of_whole || obligation.is_in_list();
                         let is_shown = !is_lost && shown(&mut witness, &mut self.shown);
                         known.witnesses.push(Found {
                             witness: *witness,
                             reason: obligation.reason,
+                            is_stuck,
                             is_shown,
                             origin: obligation.origin,
                         });
@@ -172,6 +174,7 @@ impl Nodes {
                     known.reverse.push(Found {
                         witness: *witness,
                         reason: obligation.reason,
+                        is_stuck: false,
                         is_shown: is_kept,
                         origin: obligation.origin,
                     });
@@ -288,7 +291,8 @@ impl NodeState {
         } else {
             (Verdict::Equal, String::new())
         };
-        let breaks: BTreeSet<Breaks> = witnesses.iter().flat_map(|found| breaks_of(&found.witness)).collect();
+        let breaks: BTreeSet<Breaks> =
+            witnesses.iter().flat_map(|found| breaks_of(&found.witness, found.is_stuck)).collect();
         let to_show = |found: &[&Found]| {
             found.iter().filter(|found| found.is_shown).take(MAX_WITNESSES).map(|found| found.witness.clone()).collect()
         };
@@ -316,9 +320,10 @@ fn reasons(found: &[&Found]) -> String {
     reasons.join("; ")
 }
 
-/// Who is affected by the difference.
-fn breaks_of(witness: &Witness) -> Vec<Breaks> {
-    let is_stuck = witness.refused_updates.as_ref().is_some_and(RefusedUpdates::are_of_stored_objects);
+/// Who is affected by the difference. The server tolerates an invalid value that an update does not change, but not if
+/// the surrounding value is validated as a whole, and not inside lists whose items it does not correlate with the old
+/// ones.
+fn breaks_of(witness: &Witness, is_stuck: bool) -> Vec<Breaks> {
     match witness.desired {
         Difference::Refused if witness.old_object.is_some() => vec![Breaks::Writers],
         Difference::Refused if is_stuck => vec![Breaks::StoredObjects, Breaks::Writers],

@@ -45,11 +45,7 @@ pub const FIELDS: &[(&str, &str, Holder)] = &[
     ("CustomResourceDefinitionVersion", "deprecated", Rules(&["VersionDeprecated"])),
     ("CustomResourceDefinitionVersion", "deprecationWarning", Waived("the text of a warning")),
     ("CustomResourceDefinitionVersion", "name", Rules(&["NoStoredVersionRemoved", "ServedVersionRemoved"])),
-    (
-        "CustomResourceDefinitionVersion",
-        "schema",
-        Rules(&["ServedVersionLosesFields", "ServedVersionsDiffer", "UnknownChange"]),
-    ),
+    ("CustomResourceDefinitionVersion", "schema", Rules(&["ServedVersionsDiffer", "UnknownChange"])),
     ("CustomResourceDefinitionVersion", "selectableFields", Rules(&["SelectableFieldRemoved"])),
     ("CustomResourceDefinitionVersion", "served", Rules(&["VersionUnserved"])),
     ("CustomResourceDefinitionVersion", "storage", Rules(&["StorageVersionLosesFields", "StorageVersionMoved"])),

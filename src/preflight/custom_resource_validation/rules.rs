@@ -25,6 +25,3 @@ pub fn docs() -> Vec<&'static RuleDoc> {
         &NOT_VALIDATED,
     ]
 }
-
-/// The rules whose findings are certain refusals.
-pub const REFUSALS: &[&str] = &["ManifestObjectRefused", "ManifestUnknownField", "ObjectInRemovedVersion"];

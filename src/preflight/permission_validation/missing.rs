@@ -231,9 +231,7 @@ fn write_binding(
     };
     let what = go_format(rbac::GROUP, "v1", role.plural());
     let message = format!("not permitted to \"bind\" {what} {:?}, {why}", role.name);
-    let found = violation(&rules::BINDING, need.change, message, grants, bind, vec!["roleRef".into(), "name".into()]);
-    // The server can read a role that the identity cannot.
-    Some(Violation { may_be_accepted: matches!(roles.get(role), Some(Err(_))), ..found })
+    Some(violation(&rules::BINDING, need.change, message, grants, bind, vec!["roleRef".into(), "name".into()]))
 }
 
 /// The first of some rights as text: `"list" configmaps`.
@@ -271,7 +269,6 @@ fn violation(
         subject: change.into(),
         rule: rule.name.into(),
         severity: rule.severity,
-        may_be_accepted: false,
         version: None,
         path: None,
         message,

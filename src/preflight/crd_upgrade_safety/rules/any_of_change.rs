@@ -12,15 +12,13 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses values that match none of it",
-        help: "leave anyOf out of this version, or add it only in a new version that a webhook converts, or after a \
-            migration",
+        help: "leave anyOf out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse objects that were valid until now",
-        help: "keep every alternative of the live CRD, or change it only in a new version that a webhook converts, or \
-            after a migration",
+        help: "keep every alternative of the live CRD, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -57,8 +55,7 @@ storage:
   - required: [bucket]
 ",
         },
-        what_to_do: "Leave the condition as it is in this version, or change it in a new version that a webhook \
-            converts, or after a migration.",
+        what_to_do: "Leave the condition as it is in this version, or change it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

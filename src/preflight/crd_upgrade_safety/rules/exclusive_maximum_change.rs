@@ -11,15 +11,13 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses the maximum itself",
-        help: "leave exclusiveMaximum out of this version, or add it only in a new version that a webhook converts, \
-            or after a migration",
+        help: "leave exclusiveMaximum out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses the maximum itself",
-        help: "keep exclusiveMaximum as it is in this version, or change it only in a new version that a webhook \
-            converts, or after a migration",
+        help: "keep exclusiveMaximum as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -44,8 +42,7 @@ share:
   exclusiveMaximum: true
 ",
         },
-        what_to_do: "Leave the bound as it is in this version, or change it in a new version that a webhook converts, \
-            or after a migration.",
+        what_to_do: "Leave the bound as it is in this version, or change it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -12,22 +12,19 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         verdict: None,
         so: "the server refuses items with equal keys",
-        help: "leave x-kubernetes-list-map-keys out of this version, or add it only in a new version that a webhook \
-            converts, or after a migration",
+        help: "leave x-kubernetes-list-map-keys out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         verdict: None,
         so: "the server refuses items with equal keys, and under server-side apply the owners of items change",
-        help: "keep x-kubernetes-list-map-keys as it is in this version, or change it only in a new version that a \
-            webhook converts, or after a migration",
+        help: "keep x-kubernetes-list-map-keys as it is in this version, or change it only in a new version",
     },
     removed: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: None,
         so: "under server-side apply the owners of items change",
-        help: "keep x-kubernetes-list-map-keys as it is in this version, or change it only in a new version that a \
-            webhook converts, or after a migration",
+        help: "keep x-kubernetes-list-map-keys as it is in this version, or change it only in a new version",
     },
 };
 

@@ -11,15 +11,13 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses numbers that are not a multiple of it",
-        help: "leave multipleOf out of this version, or add it only in a new version that a webhook converts, or \
-            after a migration",
+        help: "leave multipleOf out of this version, or add it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse multiples of the old value",
-        help: "keep multipleOf as it is in this version, or change it only in a new version that a webhook converts, \
-            or after a migration",
+        help: "keep multipleOf as it is in this version, or change it only in a new version",
     },
     removed: LOOSENS,
 };
@@ -41,8 +39,7 @@ size:
   multipleOf: 8
 ",
         },
-        what_to_do: "Leave it out of this version and let the controller round, or add it in a new version that a \
-            webhook converts, or after a migration.",
+        what_to_do: "Leave it out of this version and let the controller round, or add it in a new version.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

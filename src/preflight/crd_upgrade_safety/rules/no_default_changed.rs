@@ -26,8 +26,7 @@ replicas:
   default: 3
 ",
         },
-        what_to_do: "Keep the default of the live CRD in this version and use the new one only in a new version that \
-            a webhook converts, or after a migration.",
+        what_to_do: "Keep the default of the live CRD in this version and use the new one only in a new version.",
         breaks: &[Breaks::Behaviour],
         severity: Severity::Error,
     },
@@ -46,11 +45,6 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .message(wording!("default of {field} may not be changed from {was} to {now} in ", VERSIONS))
             .fact(format!("default changed from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))
-            .help(wording!(
-                "keep the default {was} in ",
-                VERSIONS,
-                ", or change it only in a new version that a \
-                webhook converts, or after a migration"
-            )),
+            .help(wording!("keep the default {was} in ", VERSIONS, ", or change it only in a new version")),
     )
 }

@@ -11,22 +11,19 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::Readers, Breaks::Behaviour],
         verdict: None,
         so: "the server keeps a null that it dropped until now",
-        help: "make sure that every reader understands null there, or change it only in a new version that a webhook \
-            converts, or after a migration",
+        help: "make sure that every reader understands null there, or change it only in a new version",
     },
     changed: Effect {
         breaks: &[Breaks::Readers, Breaks::Data],
         verdict: None,
         so: "the server drops a null from now on",
-        help: "keep nullable as it is in this version, or change it only in a new version that a webhook converts, or \
-            after a migration",
+        help: "keep nullable as it is in this version, or change it only in a new version",
     },
     removed: Effect {
         breaks: &[Breaks::Data, Breaks::Behaviour],
         verdict: None,
         so: "the server drops a null from now on and fills in the default",
-        help: "keep nullable as it is in this version, or change it only in a new version that a webhook converts, or \
-            after a migration",
+        help: "keep nullable as it is in this version, or change it only in a new version",
     },
 };
 
@@ -50,7 +47,7 @@ limit:
 ",
         },
         what_to_do: "Make sure that the controller and its clients treat null and absence alike, or make the change in \
-            a new version that a webhook converts, or after a migration.",
+            a new version.",
         breaks: &[Breaks::Readers, Breaks::Data, Breaks::Behaviour],
         severity: Severity::Error,
     },

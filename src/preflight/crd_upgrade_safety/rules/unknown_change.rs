@@ -40,8 +40,7 @@ hosts:
 ",
         },
         what_to_do: "Look at what changed. If every object that is valid today stays valid and keeps its meaning, \
-            deploy with `failMode: open` for this check; otherwise make the change in a new version that a webhook \
-            converts, or after a migration.",
+            deploy with `failMode: open` for this check; otherwise make the change in a new version.",
         breaks: &[],
         severity: Severity::Error,
     },
