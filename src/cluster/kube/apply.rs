@@ -485,7 +485,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_write_whose_answer_is_lost_says_that_it_may_have_happened() {
         let refused = answered(&at(), fake_server::never).await;
-        let Err(ApplyError::Refused(problem)) = refused else { panic!("{refused:?}") };
+        let Err(ApplyError::Unknown(problem)) = refused else { panic!("{refused:?}") };
         assert_eq!(
             problem.message,
             "no answer from 10.0.0.1:6443 within 60 s; it is unknown whether the object was written"
