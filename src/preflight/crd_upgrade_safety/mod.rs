@@ -410,6 +410,4 @@ fn is_unreachable(pair: &CrdPair, version: &Version, successor: &Version) -> boo
 }
 
 #[cfg(test)]
-mod neighbours;
-#[cfg(test)]
 mod tests;
