@@ -224,7 +224,7 @@ fn member(line: &str) -> Option<Member> {
     is_valid(&member, uid).then_some(member)
 }
 
-/// Whether the line can be of an object. Whoever may write the record could otherwise lead a user with more rights to any
+/// Whether the line can be of an object. Anyone who may write the record could otherwise lead a user with more rights to any
 /// path of the API server.
 fn is_valid(Member { group, kind, namespace, name, .. }: &Member, uid: &str) -> bool {
     let is_word = |text: &str| {

@@ -1,6 +1,6 @@
 //! Lines about waits on stderr, if it is not a terminal: what is awaited and why, what changes, and how it ends.
 //!
-//! A pipeline may stop a job that prints nothing for some minutes, and whoever reads its log later wants to know where
+//! A pipeline may stop a job that prints nothing for some minutes, and the reader of its log wants to know where
 //! the time went. Short waits print nothing.
 
 use std::collections::{BTreeMap, BTreeSet};

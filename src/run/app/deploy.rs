@@ -129,7 +129,7 @@ pub async fn deploy(
     let last_applied = if outcome == Outcome::Applied { managed.last_applied(plan, &applied) } else { None };
     let content = Content { last, last_applied, ..managed.record(plan, &applied, &removed) };
     // If another manager wrote to the record meanwhile (a label, an annotation), try again with what is live now.
-    // After a failure, whoever waits has waited long enough.
+    // After a failure, the user has waited long enough.
     let limit = if outcome == Outcome::Applied { patience.limit } else { patience.limit.min(AFTER_FAILURE) };
     let patience = Patience { limit, ..patience };
     let mut answer = managed.end(Some(&parent), content.clone(), patience, target).await;
