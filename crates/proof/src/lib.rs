@@ -20,6 +20,7 @@ pub mod cel;
 mod constraints;
 mod formats;
 mod keywords;
+mod nodes;
 mod numbers;
 mod product;
 mod rules;
@@ -31,16 +32,14 @@ mod tests;
 mod text;
 mod witness;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::Value;
 
 use gantry_schema::{Patterns, Schema};
-use keywords as kw;
-use product::{Effect, Obligation, Unwalked, Walked};
+use nodes::Nodes;
+pub use product::Origin;
 use rules::repair::Repairs;
 use solve::Solver;
-use witness::{Settled, Side, Sides};
+use witness::{Side, Sides};
 
 /// One version of a CRD, live or desired.
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +140,8 @@ pub struct Witness {
     pub message: String,
     /// Whether the object's status has to be written through the status subresource, after the object is created.
     pub via_status: bool,
+    /// Whether another change drops what this one would refuse. Such a witness is not shown.
+    is_lost_to_another_change: bool,
 }
 
 /// The verdict on one node: on the node's own keywords that differ.
@@ -162,6 +163,25 @@ pub struct NodeProof {
     pub reverse: Vec<Witness>,
     /// Whether the verdict also covers all nodes below, because live accepts anything there.
     pub is_of_all_below: bool,
+    /// For a node that breaks and that both sides have: what each of its changes does.
+    pub parts: Vec<PartProof>,
+}
+
+/// The verdict on a part of what changes at a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartProof {
+    /// The change that is judged.
+    pub origin: Origin,
+    /// What this change does.
+    pub verdict: Verdict,
+    /// What breaks, and for an undecided change why it is undecided; empty if nothing breaks.
+    pub reason: String,
+    /// Who is affected, sorted; empty if nothing breaks.
+    pub breaks: Vec<Breaks>,
+    /// As in [`NodeProof::witnesses`].
+    pub witnesses: Vec<Witness>,
+    /// As in [`NodeProof::reverse`].
+    pub reverse: Vec<Witness>,
 }
 
 /// The verdict on a pair of versions.
@@ -188,15 +208,6 @@ pub struct Proof {
 const MAX_DEPTH: usize = 200;
 /// The maximum total weight of the compiled patterns of one pair.
 const MAX_PATTERNS_WEIGHT: u64 = 1_000_000;
-/// The maximum weight in bytes of a witness that is shown, and of all witnesses of one pair together. Larger ones are
-/// left out; the verdict stays.
-const MAX_WITNESS_WEIGHT: u64 = 2 << 20;
-const MAX_WITNESSES_WEIGHT: u64 = 16 << 20;
-/// The maximum length of a witness's message: the server lists all values of an `enum` and quotes the refused value.
-const MAX_MESSAGE: usize = 4 << 10;
-/// The maximum number of witnesses of one node.
-const MAX_WITNESSES: usize = 3;
-
 /// Compares two versions: does `desired` accept every object that `live` accepts, unpruned and with the same defaults?
 pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     let undecided = |reason: String| Proof {
@@ -253,242 +264,13 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     }
     let spent = forward_steps - solver.left();
     let solver = Solver::new(limits.steps - spent, &patterns);
-    let mut walked = product::walk_except(&solver, desired.schema, live.schema, &nodes.summed_up);
+    let harmless = nodes.harmless_beside_breaking();
+    let mut walked = product::walk_back(&solver, desired.schema, live.schema, &nodes.summed_up, &harmless);
     status::add_obligation(&solver, desired, live, &mut walked);
     product::add_cost_obligation(&solver, desired.schema, live.schema, &mut walked);
     nodes.add_backward(&backward, &solver, walked);
     nodes.steps = limits.steps - solver.left();
     nodes.finish()
-}
-
-/// What was found out about one node.
-#[derive(Default)]
-struct NodeState {
-    changes: BTreeSet<String>,
-    witnesses: Vec<Found>,
-    open: Vec<String>,
-    /// Whether something is unproven or refuted in the other direction.
-    backward_open: bool,
-    /// Witnesses in the other direction, and whether each is shown.
-    reverse: Vec<(Witness, bool)>,
-}
-
-/// A witness that the validator confirmed.
-struct Found {
-    witness: Witness,
-    reason: String,
-    /// Whether an update is refused even if it does not change the invalid value.
-    is_stuck: bool,
-    is_shown: bool,
-}
-
-/// Whether there is room to show the witness. A witness that is not shown is emptied.
-fn shown(witness: &mut Witness, together: &mut u64) -> bool {
-    if let Some((end, _)) = witness.message.char_indices().nth(MAX_MESSAGE) {
-        witness.message.truncate(end);
-        witness.message.push('…');
-    }
-    let weight = kw::weight(&witness.object) + witness.old_object.as_ref().map_or(0, kw::weight);
-    let is_shown = weight <= MAX_WITNESS_WEIGHT && *together + weight <= MAX_WITNESSES_WEIGHT;
-    if is_shown {
-        *together += weight;
-    } else {
-        witness.object = Value::Null;
-        witness.old_object = witness.old_object.is_some().then_some(Value::Null);
-    }
-    is_shown
-}
-
-#[derive(Default)]
-struct Nodes {
-    by_path: BTreeMap<String, NodeState>,
-    notes: Vec<(String, String)>,
-    /// The paths of nodes where live accepts anything: their verdict covers all nodes below.
-    summed_up: BTreeSet<String>,
-    is_cut: bool,
-    steps: u64,
-    /// The total weight of the witnesses that are shown.
-    shown: u64,
-}
-
-impl Nodes {
-    /// Settles what a walk found. Returns the nodes whose parts still have to be compared: those that do not break
-    /// themselves.
-    fn add_forward<'s>(&mut self, sides: &Sides, solver: &Solver<'s>, walked: Walked<'s>) -> Vec<Unwalked<'s>> {
-        for (path, what) in walked.changed {
-            self.by_path.entry(path).or_default().changes.insert(what);
-        }
-        self.notes.extend(walked.notes);
-        self.is_cut |= walked.is_cut;
-        let mut settled: BTreeMap<String, Vec<Obligation>> = BTreeMap::new();
-        for obligation in walked.obligations {
-            settled.entry(obligation.path.clone()).or_default().push(obligation);
-        }
-        for (path, mut obligations) in settled {
-            // Data loss matters most.
-            obligations.sort_by_key(|obligation| obligation.effect);
-            let known = self.by_path.entry(path).or_default();
-            for obligation in obligations {
-                if known.witnesses.len() >= MAX_WITNESSES {
-                    break;
-                }
-                match sides.settle(solver, &obligation) {
-                    Settled::Confirmed(mut witness) => {
-                        let is_stuck = obligation.is_of_whole || obligation.is_in_list();
-                        let is_shown = shown(&mut witness, &mut self.shown);
-                        known.witnesses.push(Found {
-                            witness: *witness,
-                            reason: obligation.reason,
-                            is_stuck,
-                            is_shown,
-                        });
-                    }
-                    Settled::Unreachable => {}
-                    Settled::Open(why) => known.open.push(format!("{}: {why}", obligation.reason)),
-                }
-            }
-        }
-        self.summed_up.extend(walked.unwalked.iter().map(|node| node.path.clone()));
-        // A changed default breaks less than what could be below.
-        let is_breaking = |found: &Found| found.witness.desired != Difference::Defaulted;
-        let breaks = |path: &str| self.by_path.get(path).is_some_and(|known| known.witnesses.iter().any(is_breaking));
-        walked.unwalked.into_iter().filter(|node| !breaks(&node.path)).collect()
-    }
-
-    fn add_backward<'s>(&mut self, sides: &Sides, solver: &Solver<'s>, walked: Walked<'s>) {
-        // Whether desired accepts more matters only if something breaks.
-        let mut is_shown = !self.by_path.values().any(|known| !known.witnesses.is_empty());
-        for (path, what) in walked.changed {
-            // A node that the forward walk did not reach has no obligations, but that does not make it equal.
-            let is_missed = self.is_cut && !self.by_path.contains_key(&path);
-            let known = self.by_path.entry(path).or_default();
-            if is_missed {
-                known.open.push("not compared: the step limit was reached".to_owned());
-            }
-            if known.changes.is_empty() {
-                known.changes.insert(what);
-            }
-        }
-        for obligation in walked.obligations {
-            let known = self.by_path.entry(obligation.path.clone()).or_default();
-            let is_asked = !known.witnesses.is_empty() && known.reverse.is_empty() || !is_shown;
-            if obligation.effect == Effect::Defaulted || !is_asked {
-                known.backward_open = true;
-                continue;
-            }
-            match sides.settle(solver, &obligation) {
-                Settled::Confirmed(mut witness) if witness.desired != Difference::Defaulted => {
-                    known.backward_open = true;
-                    let is_kept = shown(&mut witness, &mut self.shown);
-                    known.reverse.push((*witness, is_kept));
-                    is_shown = true;
-                }
-                Settled::Unreachable => {}
-                _ => known.backward_open = true,
-            }
-        }
-    }
-
-    fn finish(self) -> Proof {
-        let mut nodes = Vec::new();
-        let is_reverse_shown = self.by_path.values().any(|known| !known.reverse.is_empty());
-        for (path, known) in self.by_path {
-            let changes = || known.changes.iter().cloned().collect::<Vec<_>>().join("; ");
-            let lost = known.witnesses.iter().any(|found| found.witness.desired == Difference::Pruned);
-            // A changed default breaks less than what is still undecided at the same node could.
-            let is_mild = |found: &Found| found.witness.desired == Difference::Defaulted;
-            let is_open = !known.open.is_empty() && known.witnesses.iter().all(is_mild);
-            let (verdict, reason) = if lost {
-                (Verdict::DataLoss, reasons(&known))
-            } else if let Some(why) = known.open.first().filter(|_| is_open) {
-                (Verdict::Undecided, why.clone())
-            } else if !known.witnesses.is_empty() && !known.reverse.is_empty() {
-                (Verdict::Incomparable, reasons(&known))
-            } else if !known.witnesses.is_empty() {
-                (Verdict::Narrowing, reasons(&known))
-            } else if known.backward_open {
-                (Verdict::Widening, changes())
-            } else {
-                (Verdict::Equal, changes())
-            };
-            let mut breaks: BTreeSet<Breaks> = BTreeSet::new();
-            for found in &known.witnesses {
-                breaks.extend(breaks_of(&found.witness, found.is_stuck));
-            }
-            nodes.push(NodeProof {
-                is_of_all_below: self.summed_up.contains(&path),
-                path,
-                verdict,
-                reason,
-                breaks: breaks.into_iter().collect(),
-                witnesses: known
-                    .witnesses
-                    .into_iter()
-                    .filter(|found| found.is_shown)
-                    .map(|found| found.witness)
-                    .collect(),
-                reverse: known
-                    .reverse
-                    .into_iter()
-                    .filter(|(_, is_shown)| *is_shown && verdict == Verdict::Incomparable)
-                    .map(|(witness, _)| witness)
-                    .collect(),
-            });
-        }
-        let has = |verdict: Verdict| nodes.iter().any(|node| node.verdict == verdict);
-        let undecided = nodes.iter().find(|node| node.verdict == Verdict::Undecided);
-        let mut reason = String::new();
-        let verdict = if has(Verdict::DataLoss) {
-            Verdict::DataLoss
-        } else if has(Verdict::Incomparable) || has(Verdict::Narrowing) && is_reverse_shown {
-            Verdict::Incomparable
-        } else if has(Verdict::Narrowing) {
-            Verdict::Narrowing
-        } else if let Some(node) = undecided {
-            reason = format!("{}: {}", node.path, node.reason);
-            Verdict::Undecided
-        } else if has(Verdict::Widening) {
-            Verdict::Widening
-        } else {
-            Verdict::Equal
-        };
-        let breaks: BTreeSet<Breaks> = nodes.iter().flat_map(|node| node.breaks.iter().copied()).collect();
-        Proof {
-            verdict,
-            reason,
-            breaks: breaks.into_iter().collect(),
-            nodes,
-            notes: self.notes,
-            is_complete: !self.is_cut,
-            steps: self.steps,
-        }
-    }
-}
-
-fn reasons(known: &NodeState) -> String {
-    let mut reasons: Vec<&str> = Vec::new();
-    for Found { reason, .. } in &known.witnesses {
-        if !reasons.contains(&reason.as_str()) {
-            reasons.push(reason);
-        }
-    }
-    if known.witnesses.iter().any(|found| !found.is_shown) {
-        reasons.push("an object that shows it is too large to print");
-    }
-    reasons.join("; ")
-}
-
-/// Who is affected by the difference. The server tolerates an invalid value that an update does not change, but not if
-/// the surrounding value is validated as a whole, and not inside lists whose items it does not correlate with the old
-/// ones.
-fn breaks_of(witness: &Witness, is_stuck: bool) -> Vec<Breaks> {
-    match witness.desired {
-        Difference::Refused if witness.old_object.is_some() => vec![Breaks::Writers],
-        Difference::Refused if is_stuck => vec![Breaks::StoredObjects, Breaks::Writers],
-        Difference::Refused => vec![Breaks::Writers],
-        Difference::Pruned => vec![Breaks::Writers, Breaks::Readers, Breaks::Data],
-        Difference::Defaulted => vec![Breaks::Behaviour],
-    }
 }
 
 /// The examples of the README.

@@ -5,17 +5,18 @@
 //! values of other types. Each such node is attributed to the nearest change above it that affects the nodes below. If
 //! there is none, the node becomes a violation of its own, so everything that a proof does not clear is reported.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::compare::RuleViolation;
 use super::json::{Json, Map};
 use super::node::Place;
-use super::rule::Judge;
+use super::rule::{Judge, UNKNOWN_CHANGE};
 use super::rules::indirect_change;
 use crate::crd::{CrdPair, steps};
-use crate::finding::{Breaks, Verdict};
-use crate::preflight::proofs::{Proof, VersionProof};
+use crate::finding::{Breaks, Verdict, Witness};
+use crate::preflight::proofs::{PartProof, Proof, VersionProof};
 use crate::resource::Step;
 use gantry_schema::keywords;
 
@@ -35,7 +36,7 @@ pub fn settle(
     found: &[RuleViolation],
     proofs: &BTreeMap<String, Arc<VersionProof>>,
 ) -> (Vec<Option<Proof>>, Vec<(RuleViolation, Proof)>) {
-    let mut below: Vec<Vec<&Proof>> = vec![Vec::new(); found.len()];
+    let mut below: Vec<Vec<Proof>> = vec![Vec::new(); found.len()];
     let mut others = Vec::new();
     for (version, proof) in proofs {
         let of_version = || {
@@ -47,12 +48,10 @@ pub fn settle(
                 .filter_map(|(at, violation)| Some((at, violation, violation.path.as_deref()?)))
         };
         for (path, node) in proof.nodes.iter().filter(|(_, node)| !node.is_harmless()) {
-            // The verdict on one keyword does not decide the rest of the node.
-            let is_undecided = node.verdict == Verdict::Undecided;
-            let is_covered = |violation: &RuleViolation| !is_undecided || violation.diagnosis.verdict.is_none();
-            if of_version().any(|(_, violation, known)| known == path && is_covered(violation)) {
-                continue;
-            }
+            let here: Vec<&RuleViolation> =
+                of_version().filter(|(.., known)| known == path).map(|(_, violation, _)| violation).collect();
+            let Some(node) = unclaimed(proof, path, node, &here) else { continue };
+            let node = node.as_ref();
             if path == "^.status" && gets_status_subresource(pair, version) {
                 continue;
             }
@@ -62,7 +61,7 @@ pub fn settle(
             // The verdict on one keyword does not decide another node.
             let is_covered = |at: &usize| node.verdict != Verdict::Undecided || found[*at].diagnosis.verdict.is_none();
             if nearest.peek().is_some_and(is_covered) {
-                nearest.for_each(|at| below[at].push(node));
+                nearest.for_each(|at| below[at].push(node.clone()));
             } else if node.breaks != [Breaks::Behaviour] {
                 let inside = of_version().map(|(_, _, known)| known).filter(|known| is_below(known, path));
                 let causes = causes(inside, node, proof);
@@ -70,11 +69,55 @@ pub fn settle(
             }
         }
     }
-    let proof_of = |(violation, below): (&RuleViolation, Vec<&Proof>)| {
-        let own = proofs.get(violation.version.as_deref()?)?.of(violation.path.as_deref()?)?;
-        Some(Proof::heaviest(own, &below))
+    let proof_of = |(violation, below): (&RuleViolation, &Vec<Proof>)| {
+        let proof = proofs.get(violation.version.as_deref()?)?;
+        let own = own(proof, violation.path.as_deref()?, violation)?;
+        Some(Proof::heaviest(&own, &below.iter().collect::<Vec<_>>()))
     };
-    (found.iter().zip(below).map(proof_of).collect(), others)
+    (found.iter().zip(&below).map(proof_of).collect(), others)
+}
+
+/// The proof about what a violation at a node reports: about its own keywords, or if it reports no keyword, or is the
+/// only one that is reported of the node, about the whole node.
+fn own(proof: &VersionProof, path: &str, violation: &RuleViolation) -> Option<Proof> {
+    match reports_whole_node(violation) {
+        true => proof.of(path).cloned(),
+        false => proof.of_change(path, &|keyword| is_claimed(violation, keyword)),
+    }
+}
+
+fn reports_whole_node(violation: &RuleViolation) -> bool {
+    violation.rule.hides_others || violation.rule.claims.is_empty() || violation.rule.doc.name == UNKNOWN_CHANGE
+}
+
+fn is_claimed(violation: &RuleViolation, keyword: &str) -> bool {
+    violation.rule.claims.iter().any(|claim| claim.keyword == keyword)
+}
+
+/// What breaks at a node and is reported by none of the violations there; `None` if that is nothing.
+fn unclaimed<'p>(
+    proof: &'p VersionProof,
+    path: &str,
+    node: &'p Proof,
+    here: &[&RuleViolation],
+) -> Option<Cow<'p, Proof>> {
+    // The verdict on one keyword does not decide what is undecided for another reason.
+    let decides = |violation: &RuleViolation, proof: &Proof| {
+        proof.verdict != Verdict::Undecided || violation.diagnosis.verdict.is_none()
+    };
+    let Some(parts) = proof.parts.get(path).filter(|_| proof.is_complete && !here.is_empty()) else {
+        let is_reported = here.iter().any(|violation| decides(violation, node));
+        return (!is_reported).then_some(Cow::Borrowed(node));
+    };
+    let is_reported = |part: &&PartProof| {
+        let reports = |violation: &&RuleViolation| {
+            reports_whole_node(violation) || part.is_of(&|keyword| is_claimed(violation, keyword))
+        };
+        part.proof.is_harmless() || here.iter().any(|violation| reports(violation) && decides(violation, &part.proof))
+    };
+    let left: Vec<&Proof> = parts.iter().filter(|part| !is_reported(part)).map(|part| &part.proof).collect();
+    let (first, rest) = left.split_first()?;
+    Some(Cow::Owned(Proof::heaviest(first, rest)))
 }
 
 /// Whether the version gets the status subresource, which `StatusSubresourceAdded` reports.
@@ -99,7 +142,8 @@ fn causes<'p>(below: impl Iterator<Item = &'p str>, node: &Proof, proof: &Versio
     let below: BTreeSet<&str> = below.collect();
     let has_witness_of = |path: &&str| {
         let known = proof.of(path).map_or(&[][..], |known| &known.witnesses);
-        node.witnesses.iter().any(|witness| known.contains(witness))
+        let is_same = |a: &Witness, b: &Witness| a.object == b.object && a.old_object == b.old_object;
+        node.witnesses.iter().any(|witness| known.iter().any(|known| is_same(known, witness)))
     };
     let proven: Vec<&str> = below.iter().copied().filter(has_witness_of).collect();
     let causes = if proven.is_empty() { below.into_iter().collect() } else { proven };

@@ -410,4 +410,6 @@ fn is_unreachable(pair: &CrdPair, version: &Version, successor: &Version) -> boo
 }
 
 #[cfg(test)]
+mod neighbours;
+#[cfg(test)]
 mod tests;

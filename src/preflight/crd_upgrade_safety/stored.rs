@@ -27,8 +27,9 @@ pub fn settle(pair: &CrdPair, [live, desired]: [&Version; 2], proof: Arc<Version
         written_at.prepare(&mut object).and_then(|_| storage.fit(&mut object)).ok().map(|_| object)
     };
     let mut proof = Arc::unwrap_or_clone(proof);
-    for node in proof.nodes.values_mut() {
-        node.witnesses
+    for proof in proof.proofs_mut() {
+        proof
+            .witnesses
             .retain(|witness| !loses(witness) || stored(&witness.object, &live) != stored(&witness.object, &desired));
     }
     Arc::new(proof)

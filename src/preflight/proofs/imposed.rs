@@ -5,6 +5,8 @@
 //! [`impose`] puts these restrictions into the schemas that are compared, and [`correct`] gives the witnesses the
 //! messages of the server.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::question::{Proof, Question, VersionProof};
@@ -58,6 +60,42 @@ fn both_sides(live: &mut Value, desired: &mut Value, is_more: &mut bool) {
     }
 }
 
+/// The paths of the nodes that [`impose`] changed on either side.
+pub fn restricted(question: &Question<'_>, after: [&Value; 2]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (before, after) in [question.live_schema, question.desired_schema].into_iter().zip(after) {
+        if let Ok(before) = serde_json::from_str(before) {
+            changed_nodes(&before, after, "^", &mut found);
+        }
+    }
+    found
+}
+
+fn changed_nodes(before: &Value, after: &Value, path: &str, found: &mut BTreeSet<String>) {
+    let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else { return };
+    let is_below = |keyword: &str| matches!(keyword, "properties" | "items" | "additionalProperties");
+    if after.iter().any(|(keyword, value)| !is_below(keyword) && before.get(keyword) != Some(value))
+        || before.keys().any(|keyword| !after.contains_key(keyword))
+    {
+        found.insert(path.to_owned());
+    }
+    let fields = after.get("properties").and_then(Value::as_object);
+    for (name, field) in fields.into_iter().flatten() {
+        match before.get("properties").and_then(|known| known.get(name)) {
+            Some(known) if known == field => {}
+            Some(known) => changed_nodes(known, field, &format!("{path}.{name}"), found),
+            None => drop(found.insert(format!("{path}.{name}"))),
+        }
+    }
+    for keyword in ["items", "additionalProperties"] {
+        if let (Some(known), Some(below)) = (before.get(keyword), after.get(keyword))
+            && known != below
+        {
+            changed_nodes(known, below, &format!("{path}.{keyword}"), found);
+        }
+    }
+}
+
 /// Replaces bounds that refuse every number by bounds that the prover knows to do so.
 fn refuse_numbers(node: &mut Map<String, Value>) -> bool {
     let is_wrong = unrepresentable(|keyword| node.get(keyword)).is_some();
@@ -87,8 +125,8 @@ fn type_of(node: &Map<String, Value>) -> Option<&str> {
 pub fn correct(question: &Question<'_>, desired: &Value, proof: &mut VersionProof) {
     let Ok(schema) = Schema::compile(desired) else { return };
     let schema = schema.with_scale(question.scale[1].clone());
-    for node in proof.nodes.values_mut() {
-        correct_node(&schema, desired, node);
+    for proof in proof.proofs_mut() {
+        correct_node(&schema, desired, proof);
     }
 }
 

@@ -1,11 +1,11 @@
 //! [`gantry_proof`] as the prover, with its answers converted for findings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::imposed;
-use super::question::{Proof, Prover, Question, VersionProof};
+use super::question::{PartProof, Proof, Prover, Question, VersionProof};
 use crate::finding::{Breaks, Verdict, Witness, WitnessVerdict};
 use gantry_proof::{self as proof, Difference, Limits, Version};
 
@@ -40,19 +40,25 @@ impl Prover for Proven {
         let is_complete = found.is_complete;
         let of_all_below = found.nodes.iter().filter(|node| node.is_of_all_below);
         let of_all_below = of_all_below.map(|node| node.path.clone()).collect();
-        let mut nodes: BTreeMap<String, Proof> = found
-            .nodes
-            .into_iter()
-            .map(|node| {
-                let proof = Proof {
-                    verdict: verdict(node.verdict),
-                    reason: Some(node.reason).filter(|reason| !reason.is_empty()),
-                    breaks: node.breaks.into_iter().map(breaks).collect(),
-                    witnesses: witnesses(node.witnesses, node.reverse),
-                };
-                (node.path, proof)
-            })
-            .collect();
+        let restricted = match is_restricted {
+            true => imposed::restricted(question, [&live, &desired]),
+            false => BTreeSet::new(),
+        };
+        let mut parts = BTreeMap::new();
+        let mut nodes = BTreeMap::new();
+        for node in found.nodes {
+            // What the server imposes is a change of the node, but of none of its keywords.
+            if !node.parts.is_empty() && !restricted.contains(&node.path) {
+                parts.insert(node.path.clone(), node.parts.into_iter().map(part).collect());
+            }
+            let proof = Proof {
+                verdict: verdict(node.verdict),
+                reason: Some(node.reason).filter(|reason| !reason.is_empty()),
+                breaks: node.breaks.into_iter().map(breaks).collect(),
+                witnesses: witnesses(node.witnesses, node.reverse),
+            };
+            nodes.insert(node.path, proof);
+        }
         // Changes that affect no object.
         for (path, note) in found.notes {
             nodes.entry(path).or_insert(Proof {
@@ -62,12 +68,22 @@ impl Prover for Proven {
                 witnesses: Vec::new(),
             });
         }
-        let mut proof = VersionProof { whole, nodes, of_all_below, is_complete };
+        let mut proof = VersionProof { whole, nodes, of_all_below, parts, is_complete };
         if is_restricted {
             imposed::correct(question, &unrestricted, &mut proof);
         }
         Some(proof)
     }
+}
+
+fn part(part: proof::PartProof) -> PartProof {
+    let proof = Proof {
+        verdict: verdict(part.verdict),
+        reason: Some(part.reason).filter(|reason| !reason.is_empty()),
+        breaks: part.breaks.into_iter().map(breaks).collect(),
+        witnesses: witnesses(part.witnesses, part.reverse),
+    };
+    PartProof { origin: part.origin, proof }
 }
 
 /// Removes what only validates: what remains prunes and defaults.

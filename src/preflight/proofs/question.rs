@@ -8,6 +8,7 @@ use std::fmt::Debug;
 
 use crate::finding::{Breaks, Verdict, Witness};
 use gantry_proof::Limits;
+pub use gantry_proof::Origin;
 use gantry_schema::Scale;
 
 /// One version that both CRDs have.
@@ -79,8 +80,28 @@ pub struct VersionProof {
     pub nodes: BTreeMap<String, Proof>,
     /// The paths of those in `nodes` whose proof also covers all nodes below.
     pub of_all_below: BTreeSet<String>,
+    /// For a node that breaks and that both sides have: what each of its changes does, by path.
+    pub parts: BTreeMap<String, Vec<PartProof>>,
     /// Whether every node was compared, so that a node not in `nodes` has the same meaning as before.
     pub is_complete: bool,
+}
+
+/// What is proven about a part of what changes at a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartProof {
+    pub origin: Origin,
+    pub proof: Proof,
+}
+
+impl PartProof {
+    /// Whether it is about the change of such a keyword of the node.
+    pub fn is_of(&self, is_changed: &dyn Fn(&str) -> bool) -> bool {
+        match &self.origin {
+            Origin::Node => true,
+            Origin::Keywords(keywords) => keywords.iter().any(|keyword| is_changed(keyword)),
+            Origin::OtherNodes => false,
+        }
+    }
 }
 
 /// The proof about a node whose meaning does not change.
@@ -89,7 +110,32 @@ static SAME: Proof = Proof { verdict: Verdict::Equal, reason: None, breaks: Vec:
 impl VersionProof {
     /// A proof that the version changes nothing for any object.
     pub fn harmless() -> Self {
-        VersionProof { whole: SAME.clone(), nodes: BTreeMap::new(), of_all_below: BTreeSet::new(), is_complete: true }
+        VersionProof {
+            whole: SAME.clone(),
+            nodes: BTreeMap::new(),
+            of_all_below: BTreeSet::new(),
+            parts: BTreeMap::new(),
+            is_complete: true,
+        }
+    }
+
+    /// All proofs about nodes and their parts.
+    pub fn proofs_mut(&mut self) -> impl Iterator<Item = &mut Proof> {
+        let of_parts = self.parts.values_mut().flatten().map(|part| &mut part.proof);
+        self.nodes.values_mut().chain(of_parts)
+    }
+
+    /// The proof about the change of some keywords of a node. If it is not known by itself: that about the whole node.
+    pub fn of_change(&self, path: &str, is_changed: &dyn Fn(&str) -> bool) -> Option<Proof> {
+        let Some(parts) = self.parts.get(path).filter(|_| self.is_complete) else { return self.of(path).cloned() };
+        let own: Vec<&Proof> = parts.iter().filter(|part| part.is_of(is_changed)).map(|part| &part.proof).collect();
+        // A keyword that means the same for every object has no part.
+        let values = || self.nodes.get(&format!("{path}.additionalProperties"));
+        let (first, rest) = match own.split_first() {
+            Some((first, rest)) => (*first, rest),
+            None => (values().filter(|_| is_changed("additionalProperties")).unwrap_or(&SAME), &[][..]),
+        };
+        Some(Proof::heaviest(first, rest))
     }
 
     /// The proof that covers a node: of the node itself, of an ancestor that covers it, of the whole version if that is
@@ -128,6 +174,7 @@ mod tests {
             whole: proof(Verdict::DataLoss),
             nodes: nodes.map(|(path, verdict)| (path.to_owned(), proof(verdict))).into(),
             of_all_below: ["^.spec.a".to_owned()].into(),
+            parts: BTreeMap::new(),
             is_complete: true,
         };
         let verdict = |path: &str| version.of(path).map(|proof| proof.verdict);

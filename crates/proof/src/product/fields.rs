@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::{Effect, Place, ProductWalk, Step, ValuePath, plain};
+use super::{Changed, Effect, Origin, Place, ProductWalk, Step, ValuePath, plain};
 use crate::constraints::{Constraints, Part};
 use crate::keywords::{self as kw, ANY, EMPTY, TEXT};
 use crate::text::shown;
@@ -34,6 +34,7 @@ impl<'s> ProductWalk<'_, 's> {
             source_keeps: false,
             target_keeps: false,
             is_root: false,
+            is_below_its_path: suffix.is_empty(),
         }
     }
 
@@ -89,7 +90,7 @@ impl<'s> ProductWalk<'_, 's> {
                 None if is_resource(structure) && kw::is_meta(name) => Some(given(name)),
                 None => source_keeps.then_some(&*ANY),
             };
-            self.walked.changed.push((at.path.clone(), "added".to_owned()));
+            self.changed(&at, "added");
             if let Some(own) = own {
                 let field = self.field_constraints(&beside, own, name);
                 self.node(&field, other, &at);
@@ -149,8 +150,13 @@ impl<'s> ProductWalk<'_, 's> {
 
     /// A field that the target no longer describes.
     fn removed(&mut self, field: &Constraints<'s>, at: &Place<'s>) {
-        self.walked.changed.push((at.path.clone(), "removed".to_owned()));
+        self.changed(at, "removed");
         self.dropped(field, at, "removed");
+    }
+
+    /// Records a node that only one side has.
+    fn changed(&mut self, at: &Place<'s>, words: &str) {
+        self.walked.changed.push(Changed { path: at.path.clone(), words: words.to_owned(), keywords: Vec::new() });
     }
 
     /// Adds an obligation for values that the target drops.
@@ -200,9 +206,12 @@ impl<'s> ProductWalk<'_, 's> {
         for value in &mut answer.values {
             value.as_object_mut().map(|map| map.shift_remove(name));
         }
-        let path = if is_open(source) { place.path.clone() } else { format!("{}.{name}", place.path) };
-        let at = Place { path, ..place.clone() };
+        let is_below_its_path = is_open(source);
+        let path = if is_below_its_path { place.path.clone() } else { format!("{}.{name}", place.path) };
+        let at = Place { path, is_below_its_path, ..place.clone() };
+        let known = self.walked.obligations.len();
         self.obligation(&at, reason, Effect::Defaulted, plain(answer.values), answer.open);
+        self.attribute(known, &at, Origin::Keywords(vec!["default".to_owned()]));
     }
 
     pub(super) fn item_constraints(
@@ -244,7 +253,10 @@ impl<'s> ProductWalk<'_, 's> {
         // If the target has a default and is not nullable, the default replaces a null that the source keeps.
         if let Some(default) = kw::default_of(other).filter(|_| item.null && !kw::flag(other, "nullable")) {
             let reason = format!("default: {} replaces a null item", shown(default));
+            let known = self.walked.obligations.len();
             self.obligation(&at, reason, Effect::Pruned, plain(vec![Value::Null]), None);
+            let keywords = ["default", "nullable", "type"].map(str::to_owned).to_vec();
+            self.attribute(known, &at, Origin::Keywords(keywords));
         }
         self.node(&item, other, &at);
     }

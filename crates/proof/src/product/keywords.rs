@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::obligation::Place;
-use super::{ProductWalk, filled};
+use super::obligation::{Origin, Place};
+use super::{ProductWalk, among, filled};
 use crate::constraints::{Constraints, Part};
 use crate::keywords::{self as kw, Kinds};
 use crate::text::{changed_words, short};
@@ -43,9 +43,19 @@ impl<'s> ProductWalk<'_, 's> {
                     refused.insert(part.to_owned(), value.clone());
                 }
             }
-            let Some((refused, reason)) = self.refused(keyword, refused, is_same, structure, target) else { continue };
+            let Some(Restated { refused, reason, unfilled }) =
+                self.refused(keyword, refused, is_same, structure, target)
+            else {
+                continue;
+            };
             let known = self.walked.obligations.len();
-            self.prove_accepted(source, Part::own(refused), place, || reason);
+            let is_proven = self.prove_accepted(source, Part::own(refused), place, || reason);
+            let origin = match among(differing, parts) {
+                _ if is_same || !is_proven && self.holds_unfilled(source, unfilled) => Origin::OtherNodes,
+                Origin::OtherNodes => among(differing, &["format", "type", "x-kubernetes-int-or-string"]),
+                own => own,
+            };
+            self.attribute(known, place, origin);
             let is_of_whole = matches!(keyword, "maxItems" | "minItems" | "maxProperties" | "minProperties");
             self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
         }
@@ -72,6 +82,15 @@ impl<'s> ProductWalk<'_, 's> {
             self.prove_accepted(source, refused, place, || format!("required: {} added", short(&names.join(", "))));
         }
         self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = true);
+        self.attribute(known, place, among(differing, &["required"]));
+    }
+
+    /// Whether values before defaulting pass, so that what breaks comes from the new defaults of other nodes.
+    fn holds_unfilled(&self, source: &Constraints<'s>, unfilled: Option<Value>) -> bool {
+        let Some(unfilled) = unfilled else { return false };
+        let mut constraints = source.clone();
+        constraints.fails.push(Part::own(unfilled));
+        self.solver.solve(&constraints, None, 1).is_nothing()
     }
 
     /// Restates `refused`, a schema with one keyword of the target, as a schema for values before defaulting, and
@@ -83,13 +102,14 @@ impl<'s> ProductWalk<'_, 's> {
         is_same: bool,
         structure: &'s Value,
         target: &'s Value,
-    ) -> Option<(Value, String)> {
+    ) -> Option<Restated> {
         let refused = Value::Object(refused);
+        let changed = || changed_words(keyword, structure, target);
         match filled::before_filling(self.solver, &refused, structure, target) {
-            Some(before) if is_same => Some((before, with_filled(keyword))),
-            Some(before) => Some((before, changed_words(keyword, structure, target))),
+            Some(before) if is_same => Some(Restated { refused: before, reason: with_filled(keyword), unfilled: None }),
+            Some(before) => Some(Restated { refused: before, reason: changed(), unfilled: Some(refused) }),
             None if is_same => None,
-            None => Some((refused, changed_words(keyword, structure, target))),
+            None => Some(Restated { refused, reason: changed(), unfilled: None }),
         }
     }
 
@@ -106,23 +126,45 @@ impl<'s> ProductWalk<'_, 's> {
             let mut refused = kw::type_keywords(target);
             refused.insert(keyword.to_owned(), value.clone());
             let is_same = !differing.contains(&keyword);
-            let Some((refused, reason)) = self.refused(keyword, refused, is_same, structure, target) else { continue };
-            self.prove_accepted(source, Part::own(refused), place, || reason);
+            let Some(Restated { refused, reason, unfilled }) =
+                self.refused(keyword, refused, is_same, structure, target)
+            else {
+                continue;
+            };
+            let at = self.walked.obligations.len();
+            let is_proven = self.prove_accepted(source, Part::own(refused), place, || reason);
+            let is_own = !is_same && (is_proven || !self.holds_unfilled(source, unfilled));
+            self.attribute(at, place, if is_own { among(differing, &[keyword]) } else { Origin::OtherNodes });
         }
         let kept = kw::list(structure, "allOf");
         for branch in kw::list(target, "allOf") {
             let is_same = kept.iter().any(|known| kw::same(known, branch));
-            match filled::before_filling(self.solver, branch, structure, target) {
-                Some(before) => drop(self.prove_accepted(source, Part::own(before), place, || with_filled("allOf"))),
-                None if is_same => {}
-                None => drop(
-                    self.prove_accepted(source, Part::Ref(branch), place, || changed_words("allOf", structure, target)),
-                ),
-            }
+            let at = self.walked.obligations.len();
+            let is_filled = match filled::before_filling(self.solver, branch, structure, target) {
+                Some(before) => {
+                    self.prove_accepted(source, Part::own(before), place, || with_filled("allOf"));
+                    is_same || self.holds_unfilled(source, Some(branch.clone()))
+                }
+                None if is_same => continue,
+                None => {
+                    let reason = || changed_words("allOf", structure, target);
+                    self.prove_accepted(source, Part::Ref(branch), place, reason);
+                    false
+                }
+            };
+            self.attribute(at, place, if is_filled { Origin::OtherNodes } else { among(differing, &["allOf"]) });
         }
         let is_of_whole = kw::kinds(target).contains(Kinds::OBJECT);
         self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
     }
+}
+
+/// A schema with one keyword of the target, for values before defaulting.
+struct Restated {
+    refused: Value,
+    reason: String,
+    /// The same for values that nothing is filled into, if that is different.
+    unfilled: Option<Value>,
 }
 
 /// Whether the target's `enum` contains every value of the source's.

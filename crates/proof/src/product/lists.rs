@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Effect, Place, ProductWalk, plain};
+use super::{Effect, Origin, PRESERVE, Place, ProductWalk, among, plain};
 use crate::constraints::{Constraints, Part};
 use crate::keywords as kw;
 use crate::text::shown;
@@ -15,6 +15,7 @@ impl<'s> ProductWalk<'_, 's> {
         source: &Constraints<'s>,
         structure: &'s Value,
         target: &'s Value,
+        differing: &[&str],
         place: &Place<'s>,
     ) {
         const KEYWORD: &str = "x-kubernetes-list-type";
@@ -51,10 +52,10 @@ impl<'s> ProductWalk<'_, 's> {
             false => format!("{KEYWORD}: {before} → {after}"),
         };
         let open = answer.open.or_else(|| Some("other lists may have duplicates".to_owned()));
+        let known = self.walked.obligations.len();
         self.obligation(place, reason, Effect::Refused, plain(answer.values), open);
-        if let Some(obligation) = self.walked.obligations.last_mut() {
-            obligation.is_of_whole = true;
-        }
+        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = true);
+        self.attribute(known, place, among(differing, &[KEYWORD, "x-kubernetes-list-map-keys"]));
     }
 
     /// Adds obligations for items that differ under live but are duplicates when desired's defaults are filled in: one
@@ -73,7 +74,10 @@ impl<'s> ProductWalk<'_, 's> {
             for path in found {
                 let reason = "default: added or changed: items become duplicates".to_owned();
                 let open = Some("a default inside items of a set may make them equal".to_owned());
-                self.obligation(&Place { path, ..place.clone() }, reason, Effect::Refused, Vec::new(), open);
+                let at = Place { path, ..place.clone() };
+                let known = self.walked.obligations.len();
+                self.obligation(&at, reason, Effect::Refused, Vec::new(), open);
+                self.attribute(known, &at, Origin::Keywords(vec!["default".to_owned()]));
             }
         }
         let default = |schema: &'s Value, name: &str| kw::property(schema, name).and_then(kw::default_of);
@@ -93,7 +97,9 @@ impl<'s> ProductWalk<'_, 's> {
                 None => format!("default: {} added: items become duplicates", shown(after)),
             };
             let at = Place { path: format!("{}.items.{name}", place.path), ..place.clone() };
+            let known = self.walked.obligations.len();
             self.obligation(&at, reason, Effect::Refused, plain(values), open);
+            self.attribute(known, &at, Origin::Keywords(vec!["default".to_owned()]));
         }
     }
 
@@ -181,8 +187,10 @@ impl<'s> ProductWalk<'_, 's> {
         source: &Constraints<'s>,
         structure: &'s Value,
         target: &'s Value,
+        differing: &[&str],
         place: &Place<'s>,
     ) {
+        let known = self.walked.obligations.len();
         match (kw::embedded(structure), kw::embedded(target)) {
             (false, true) => {
                 for name in ["apiVersion", "kind"] {
@@ -209,6 +217,7 @@ impl<'s> ProductWalk<'_, 's> {
             }
             _ => {}
         }
+        self.attribute(known, place, among(differing, &["x-kubernetes-embedded-resource", PRESERVE]));
     }
 }
 

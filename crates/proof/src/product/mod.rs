@@ -13,7 +13,7 @@ mod obligation;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ use super::rules::{Means, cost};
 use super::solve::Solver;
 use super::text::{kind_words, own_changes, short};
 use obligation::Place;
-pub use obligation::{Effect, Obligation, Step, Unwalked, ValuePath, Walked};
+pub use obligation::{Changed, Effect, Obligation, Origin, Step, Unwalked, ValuePath, Walked};
 
 /// The number of schema values that are compiled in one step.
 const COMPILED_PER_STEP: u64 = 8;
@@ -41,7 +41,11 @@ pub struct ProductWalk<'a, 's> {
     weight: u64,
     /// What happens below nodes where the source accepts anything.
     open: OpenNodes<'a>,
+    /// The keywords, by path, whose change is also compared without the other changes of their node.
+    asked: &'a BTreeMap<String, BTreeSet<String>>,
 }
+
+static NOTHING: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
 
 /// What happens to the parts of a node where the source accepts anything.
 #[derive(Clone, Copy)]
@@ -50,36 +54,47 @@ enum OpenNodes<'a> {
     Defer,
     /// Skipped if the node's path is in this set.
     Skip(&'a BTreeSet<String>),
+    /// Skipped everywhere: only the keywords of one node are compared.
+    SkipAll,
 }
 
 /// Walks both schemas to find out whether `target` accepts the objects that `source` accepts.
 ///
 /// The walk stops at nodes where the source accepts anything and the target describes it; [`resume`] continues there.
 pub fn walk<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Walked<'s> {
-    walk_with(solver, source, target, OpenNodes::Defer)
+    walk_with(solver, source, target, OpenNodes::Defer, &NOTHING)
 }
 
-/// Like [`walk`], but it skips everything below the nodes in `known`.
-pub fn walk_except<'s>(
+/// Like [`walk`] with the sides exchanged, but it skips everything below the nodes in `known`. Of each keyword in
+/// `asked`, by the path of its node, it finds out whether its change alone accepts more.
+pub fn walk_back<'s>(
     solver: &Solver<'s>,
-    source: &'s Value,
-    target: &'s Value,
+    desired: &'s Value,
+    live: &'s Value,
     known: &BTreeSet<String>,
+    asked: &BTreeMap<String, BTreeSet<String>>,
 ) -> Walked<'s> {
-    walk_with(solver, source, target, OpenNodes::Skip(known))
+    walk_with(solver, desired, live, OpenNodes::Skip(known), asked)
 }
 
 /// Walks the parts of `nodes`, and stops at the same kind of node as [`walk`].
 pub fn resume<'s>(solver: &Solver<'s>, nodes: Vec<Unwalked<'s>>) -> Walked<'s> {
-    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open: OpenNodes::Defer };
+    let open = OpenNodes::Defer;
+    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open, asked: &NOTHING };
     for Unwalked { source, structure, target, place, .. } in nodes {
         product.parts(&source, structure, target, &place);
     }
     product.walked
 }
 
-fn walk_with<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value, open: OpenNodes<'_>) -> Walked<'s> {
-    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open };
+fn walk_with<'s>(
+    solver: &Solver<'s>,
+    source: &'s Value,
+    target: &'s Value,
+    open: OpenNodes<'_>,
+    asked: &BTreeMap<String, BTreeSet<String>>,
+) -> Walked<'s> {
+    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open, asked };
     let constraints = Constraints { holds: vec![Part::Ref(source)], is_resource: true, ..Constraints::default() };
     let place = Place {
         path: "^".to_owned(),
@@ -88,6 +103,7 @@ fn walk_with<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value, open
         target_keeps: false,
         is_item: false,
         is_root: true,
+        is_below_its_path: false,
     };
     product.node(&constraints, target, &place);
     product.walked
@@ -106,7 +122,11 @@ impl<'s> ProductWalk<'_, 's> {
     fn differing(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
         let differing = kw::differing(structure, target);
         if let Some(what) = own_changes(&differing, structure, target) {
-            self.walked.changed.push((place.path.clone(), what));
+            let keywords = match place.is_below_its_path {
+                true => Vec::new(),
+                false => differing.iter().map(|keyword| (*keyword).to_owned()).collect(),
+            };
+            self.walked.changed.push(Changed { path: place.path.clone(), words: what, keywords });
         }
         if self.walked.obligations.len() >= MAX_OBLIGATIONS || !self.solver.spend(10) {
             let why = Some("the step limit was reached".to_owned());
@@ -114,7 +134,7 @@ impl<'s> ProductWalk<'_, 's> {
             return self.obligation(place, "not compared".to_owned(), Effect::Refused, Vec::new(), why);
         }
         let known = self.walked.obligations.len();
-        self.kinds(source, structure, target, place);
+        self.kinds(source, structure, target, &differing, place);
         let is_other_kind = self.walked.obligations.len() > known;
         let kinds = kw::kinds(structure) & kw::kinds(target);
         // If some kinds no longer pass, the other keywords are checked only for values of the kinds that still do.
@@ -127,14 +147,22 @@ impl<'s> ProductWalk<'_, 's> {
         if kinds != Kinds::NONE || is_open {
             self.keywords(&passing, (structure, target), &differing, place);
             self.combined(&passing, (structure, target), &differing, place);
-            self.list_type(&passing, structure, target, place);
-            self.rules(&passing, structure, target, place);
-            self.embedding(&passing, structure, target, place);
+            self.list_type(&passing, structure, target, &differing, place);
+            self.rules(&passing, structure, target, &differing, place);
+            self.embedding(&passing, structure, target, &differing, place);
         }
         if kinds.contains(Kinds::OBJECT) {
+            let known = self.walked.obligations.len();
             self.unknown_fields(source, structure, target, place);
+            self.attribute(known, place, among(&differing, &[PRESERVE, "additionalProperties"]));
+        }
+        if let Some(asked) = self.asked.get(&place.path).filter(|_| !place.is_below_its_path) {
+            let wider = asked.iter().filter(|keyword| self.accepts_more_alone(keyword, target, structure, place));
+            let wider: Vec<(String, String)> = wider.map(|keyword| (place.path.clone(), keyword.clone())).collect();
+            self.walked.widening.extend(wider);
         }
         match self.open {
+            OpenNodes::SkipAll => {}
             OpenNodes::Defer if kw::is_unknown(structure) => self.walked.unwalked.push(Unwalked {
                 path: place.path.clone(),
                 source: source.clone(),
@@ -145,6 +173,43 @@ impl<'s> ProductWalk<'_, 's> {
             OpenNodes::Skip(known) if known.contains(&place.path) => {}
             _ => self.parts(source, structure, target, place),
         }
+    }
+
+    /// Whether `live` with this one keyword of `desired` accepts more than `live`.
+    fn accepts_more_alone(&self, keyword: &str, live: &Value, desired: &Value, place: &Place<'s>) -> bool {
+        if !self.solver.spend(kw::size(live) as u64 / COMPILED_PER_STEP) {
+            return true;
+        }
+        let mut alone = live.clone();
+        if let Some(keywords) = alone.as_object_mut() {
+            match desired.get(keyword) {
+                Some(value) => drop(keywords.insert(keyword.to_owned(), value.clone())),
+                None => drop(keywords.shift_remove(keyword)),
+            }
+        }
+        let solver = Solver::new(self.solver.left(), self.solver.patterns());
+        let asked = &NOTHING;
+        let open = OpenNodes::SkipAll;
+        let mut product = ProductWalk { solver: &solver, walked: Walked::default(), weight: 0, open, asked };
+        let source = Constraints {
+            holds: vec![Part::Ref(&alone)],
+            is_resource: place.is_root,
+            null: kw::flag(&alone, "nullable"),
+            ..Constraints::default()
+        };
+        let at = Place {
+            path: place.path.clone(),
+            value_path: None,
+            source_keeps: place.source_keeps,
+            target_keeps: place.target_keeps,
+            is_item: place.is_item,
+            is_root: place.is_root,
+            is_below_its_path: false,
+        };
+        product.differing(&source, &alone, live, &at);
+        let is_wider = !product.walked.obligations.is_empty();
+        self.solver.spend(self.solver.left() - solver.left());
+        is_wider
     }
 
     /// Compares the parts of a node.
@@ -181,7 +246,18 @@ impl<'s> ProductWalk<'_, 's> {
             refused: None,
             open,
             is_of_whole: false,
+            origin: match place.is_below_its_path {
+                true => Origin::Keywords(DESCRIBE_BELOW.iter().map(|keyword| (*keyword).to_owned()).collect()),
+                false => Origin::Node,
+            },
         });
+    }
+
+    /// Attributes the obligations from index `known` on, all of which are about the node at `place`.
+    fn attribute(&mut self, known: usize, place: &Place<'s>, origin: Origin) {
+        if !place.is_below_its_path {
+            self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.origin = origin.clone());
+        }
     }
 
     /// Looks for values that `source` accepts and `refused` does not. Returns true if there are none, and otherwise
@@ -219,7 +295,15 @@ impl<'s> ProductWalk<'_, 's> {
         false
     }
 
-    fn kinds(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    fn kinds(
+        &mut self,
+        source: &Constraints<'s>,
+        structure: &'s Value,
+        target: &'s Value,
+        differing: &[&str],
+        place: &Place<'s>,
+    ) {
+        let known = self.walked.obligations.len();
         // The server drops a null from a field that is not nullable before it validates. In a field or entry that no
         // schema described, a null is one of the values that a type refuses.
         let keeps_null = source.null || kw::is_undescribed(structure) && !kw::has_type(target);
@@ -234,7 +318,9 @@ impl<'s> ProductWalk<'_, 's> {
                     None,
                 );
             }
+            self.attribute(known, place, among(differing, &["nullable", "type", PRESERVE]));
         }
+        let known = self.walked.obligations.len();
         let (before, after) = (kw::type_keywords(structure), kw::type_keywords(target));
         if kw::has_type(target) && before != after {
             let mut constraints = source.clone();
@@ -243,6 +329,7 @@ impl<'s> ProductWalk<'_, 's> {
             let is_text = kw::type_name(target) == Some("string") && kw::flag(structure, "x-kubernetes-int-or-string");
             if !(is_text && !source.null && self.is_always_text(place)) {
                 self.prove_accepted(&constraints, Part::own(Value::Object(after)), place, reason);
+                self.attribute(known, place, among(differing, TYPES));
             }
         }
     }
@@ -264,7 +351,14 @@ impl<'s> ProductWalk<'_, 's> {
         !rules.is_empty() && self.solver.with_means(|means| cel::implied(live, desired, means)) == Implied::Yes
     }
 
-    fn rules(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    fn rules(
+        &mut self,
+        source: &Constraints<'s>,
+        structure: &'s Value,
+        target: &'s Value,
+        differing: &[&str],
+        place: &Place<'s>,
+    ) {
         let rules = kw::list(target, "x-kubernetes-validations");
         if rules.is_empty() {
             return;
@@ -282,19 +376,15 @@ impl<'s> ProductWalk<'_, 's> {
             .filter(|rule| !known.contains(&cel::judging_part(rule)))
             .filter_map(|rule| rule.get("rule").and_then(Value::as_str))
             .collect();
+        let is_unchanged = added.is_empty();
         let reason = match added[..] {
             [] => "x-kubernetes-validations: sees different types or defaults".to_owned(),
             _ => format!("x-kubernetes-validations: {} added or changed", short(&added.join("; "))),
         };
         // Only the compilation of both schemas is charged here; the rules charge the rest themselves.
         if !self.solver.spend(500 + (kw::size(structure) + kw::size(target)) as u64 / COMPILED_PER_STEP) {
-            return self.obligation(
-                place,
-                reason,
-                Effect::Refused,
-                Vec::new(),
-                Some("the step limit was reached".to_owned()),
-            );
+            let why = Some("the step limit was reached".to_owned());
+            return self.obligation(place, reason, Effect::Refused, Vec::new(), why);
         }
         let added = cel::added(live, desired);
         if !added.is_empty() {
@@ -314,11 +404,47 @@ impl<'s> ProductWalk<'_, 's> {
         {
             return;
         }
+        let known = self.walked.obligations.len();
         self.obligation(place, reason, Effect::Refused, values, open);
-        if let Some(obligation) = self.walked.obligations.last_mut() {
-            obligation.is_of_whole = true;
-        }
+        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = true);
+        let is_own = !is_unchanged && !self.holds_alone(live, desired);
+        self.attribute(known, place, if is_own { among(differing, &[RULES]) } else { Origin::OtherNodes });
     }
+
+    /// Whether live's schema with desired's rules refuses nothing, so that what breaks comes from changes elsewhere.
+    fn holds_alone(&self, live: RuleSet<'_>, desired: RuleSet<'_>) -> bool {
+        let alone = RuleSet { rules: desired.rules, ..live };
+        if kw::same(live.schema, desired.schema)
+            || !self.solver.spend(500 + kw::size(live.schema) as u64 / COMPILED_PER_STEP)
+        {
+            return false;
+        }
+        let added = cel::added(live, alone);
+        self.solver.with_means(|means| cel::implied(live, alone, means)) == Implied::Yes
+            && self.solver.with_means(|means| cel::too_costly(live, alone, &added, means)).is_none()
+    }
+}
+
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+const RULES: &str = "x-kubernetes-validations";
+const TYPES: &[&str] = &["type", "nullable", "x-kubernetes-int-or-string"];
+
+/// The keywords whose change affects values that the source does not describe.
+const DESCRIBE_BELOW: &[&str] = &[
+    "additionalProperties",
+    "items",
+    "properties",
+    "type",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    PRESERVE,
+];
+
+/// Those of `keywords` that differ; if none does, the change is elsewhere.
+fn among(differing: &[&str], keywords: &[&str]) -> Origin {
+    let changed: Vec<String> =
+        keywords.iter().filter(|keyword| differing.contains(keyword)).map(|keyword| (*keyword).to_owned()).collect();
+    if changed.is_empty() { Origin::OtherNodes } else { Origin::Keywords(changed) }
 }
 
 /// Adds an obligation for all rules of an object together, if some were added and the total may exceed the server's
@@ -340,6 +466,7 @@ pub fn add_cost_obligation<'s>(solver: &Solver<'s>, source: &Value, target: &Val
         refused: None,
         open: Some(why),
         is_of_whole: true,
+        origin: Origin::Keywords(vec![RULES.to_owned()]),
     }));
 }
 
@@ -365,5 +492,6 @@ pub fn status_obligation<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s
         refused: None,
         open: answer.open,
         is_of_whole: false,
+        origin: Origin::OtherNodes,
     })
 }

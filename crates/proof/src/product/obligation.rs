@@ -36,6 +36,17 @@ pub enum Effect {
     Defaulted,
 }
 
+/// The change that something comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// Any change of the node.
+    Node,
+    /// The changes of these keywords of the node.
+    Keywords(Vec<String>),
+    /// Changes of other nodes: a keyword that did not change sees other values.
+    OtherNodes,
+}
+
 /// Something that is not proven: values that the target may refuse, prune or default differently.
 #[derive(Clone, Debug)]
 pub struct Obligation<'s> {
@@ -52,14 +63,26 @@ pub struct Obligation<'s> {
     pub open: Option<String>,
     /// Whether the value is validated as a whole: then an update that changes any part of it is refused.
     pub is_of_whole: bool,
+    pub origin: Origin,
+}
+
+/// A node whose own keywords differ.
+#[derive(Debug)]
+pub struct Changed {
+    pub path: String,
+    /// What differs, in words.
+    pub words: String,
+    /// The keywords that differ; empty if the node exists on one side only.
+    pub keywords: Vec<String>,
 }
 
 /// The result of a walk.
 #[derive(Debug, Default)]
 pub struct Walked<'s> {
     pub obligations: Vec<Obligation<'s>>,
-    /// The paths of nodes whose own keywords differ, and what differs.
-    pub changed: Vec<(String, String)>,
+    pub changed: Vec<Changed>,
+    /// The paths of nodes, and the keywords whose change alone accepts more: see [`walk_back`](super::walk_back).
+    pub widening: Vec<(String, String)>,
     /// Where rules were added or changed, and in which way: all rules of an object share a limit on their cost.
     pub costs: Vec<(Place<'s>, String)>,
     /// Changes that are proven safe but worth reporting.
@@ -105,6 +128,8 @@ pub struct Place<'s> {
     pub target_keeps: bool,
     pub is_item: bool,
     pub is_root: bool,
+    /// Whether `path` is that of a node above, because the source has no node of its own here.
+    pub is_below_its_path: bool,
 }
 
 impl Place<'_> {

@@ -1,6 +1,9 @@
 //! Whatever exceeds a limit is undecided, and the reason names the limit.
 
+use std::collections::BTreeSet;
+
 use super::*;
+use crate::nodes::MAX_MESSAGE;
 use gantry_schema::Schema;
 
 fn lists(depth: usize, least: u64, leaf: Value) -> Value {

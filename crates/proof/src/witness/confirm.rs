@@ -121,6 +121,8 @@ impl Sides<'_> {
             (Difference::Refused, error.to_string(), Some(error.at.clone()))
         } else if let Some(undecided) = processed.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
+        } else if let Some((message, at)) = default_in_question(route, [&here, &there], [&taken, &processed]) {
+            (Difference::Defaulted, message, Some(at))
         } else if let Some(first) = processed.pruned.first() {
             let pruned = processed.pruned.iter().find(|pruned| route.leads_to(&pruned.at)).unwrap_or(first);
             (Difference::Pruned, format!("{} is dropped", pruned.path), Some(pruned.at.clone()))
@@ -133,7 +135,14 @@ impl Sides<'_> {
             return Err(Unconfirmed::Taken);
         };
         is_there &= at.as_ref().is_none_or(|at| route.leads_to(at));
-        let witness = Witness { object: object.clone(), old_object: old.cloned(), desired, message, via_status };
+        let witness = Witness {
+            object: object.clone(),
+            old_object: old.cloned(),
+            desired,
+            message,
+            via_status,
+            is_lost_to_another_change: false,
+        };
         Ok(Confirmed { witness, at, is_there })
     }
 
@@ -142,6 +151,34 @@ impl Sides<'_> {
         let mut created = object.clone();
         self.process(solver, &self.source, &mut created, None, false).outcome.is_accepted()
     }
+}
+
+/// How the field whose default is in question is filled in differently, in words, and where. `None` if no default is in
+/// question, or if both sides fill it in alike.
+fn default_in_question(
+    route: &Route<'_>,
+    [here, there]: [&Value; 2],
+    [live, desired]: [&Processed; 2],
+) -> Option<(String, Vec<Step>)> {
+    let mut defaulted = live.defaulted.iter().chain(&desired.defaulted);
+    let known = defaulted.find(|known| {
+        let [before, after] = [here, there].map(|object| value_at(object, &known.at));
+        let is_same = before.zip(after).map_or(before == after, |(before, after)| kw::same_value(before, after));
+        !is_same && route.leads_to_default(&known.at) == Some(true)
+    })?;
+    let words = match (value_at(here, &known.at), value_at(there, &known.at)) {
+        (None, _) => "is filled in",
+        (_, None) => "is no longer filled in",
+        _ => "is filled in differently",
+    };
+    Some((format!("{} {words}", known.path), known.at.clone()))
+}
+
+fn value_at<'v>(object: &'v Value, at: &[Step]) -> Option<&'v Value> {
+    at.iter().try_fold(object, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    })
 }
 
 /// Which default differs, in words, and where.

@@ -156,18 +156,18 @@ impl<'v> Sides<'v> {
         old: Option<Value>,
     ) -> Result<Option<Witness>, String> {
         let Some(object) = self.embed(solver, value_path, value, Around::Taken)? else { return Ok(None) };
-        let route = Route::of(obligation.value_path.as_deref());
+        let route = Route::of(obligation);
         let is_update = old.is_some();
         let mut found = self.confirm_any(solver, obligation, &route, object, old)?;
         // A refusal for another reason shows nothing about this node.
         let field = obligation.path.rsplit('.').next().unwrap_or_default();
-        let is_else = |found: &Confirmed| {
-            found.witness.desired == Difference::Refused
-                && match obligation.effect {
-                    Effect::Refused => !found.is_there,
-                    Effect::Defaulted => found.at.as_ref().is_some_and(|at| !route.leads_through(at, field)),
-                    Effect::Pruned => !found.is_there,
-                }
+        let is_refused = |found: &Confirmed| found.witness.desired == Difference::Refused;
+        let is_else = |found: &Confirmed| match obligation.effect {
+            Effect::Refused => !found.is_there || found.witness.desired == Difference::Pruned,
+            Effect::Defaulted => {
+                is_refused(found) && found.at.as_ref().is_some_and(|at| !route.leads_through(at, field))
+            }
+            Effect::Pruned => is_refused(found) && !found.is_there,
         };
         if is_else(&found)
             && !is_update
@@ -183,13 +183,20 @@ impl<'v> Sides<'v> {
         }
         // If every object is refused elsewhere, that refusal still serves as a witness, but not for a default.
         if is_else(&found) && obligation.effect == Effect::Defaulted {
-            return Err(format!("the objects tried are refused for another reason: {}", found.witness.message));
+            return Err("the objects tried are refused for another reason".to_owned());
         }
         // A different default does not show that anything is refused or dropped.
         if found.witness.desired == Difference::Defaulted && obligation.effect != Effect::Defaulted {
             return Err("the objects tried only get different defaults".to_owned());
         }
-        Ok(Some(self.shrunk(solver, found, &route)))
+        let is_else = is_else(&found);
+        let mut witness = self.shrunk(solver, found, &route);
+        // The words about another node say nothing about this one.
+        if is_else && obligation.effect == Effect::Refused {
+            witness.message.clone_from(&obligation.reason);
+            return Ok(Some(Witness { is_lost_to_another_change: witness.desired == Difference::Pruned, ..witness }));
+        }
+        Ok(Some(witness))
     }
 
     /// A witness that is an update: it changes only the value at the end of the obligation's path, in an object that
@@ -201,7 +208,7 @@ impl<'v> Sides<'v> {
         old: &Value,
         value: &Value,
     ) -> Option<Witness> {
-        let route = Route::of(obligation.value_path.as_deref());
+        let route = Route::of(obligation);
         for around in [Around::TakenByBoth, Around::Taken] {
             let Ok(Some(mut before)) = self.embed(solver, obligation.value_path.as_deref(), old, around) else {
                 continue;

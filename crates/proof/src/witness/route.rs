@@ -2,23 +2,34 @@
 
 use serde_json::Value;
 
-use crate::product::{Step, ValuePath};
+use crate::product::{Effect, Obligation, Step};
 use crate::rules::Key;
 use gantry_schema::{FieldError, RefusedBy, Step as Place};
 
 /// Steps from the root down.
-pub struct Route<'d>(Vec<&'d Step>);
+pub struct Route<'d> {
+    steps: Vec<&'d Step>,
+    /// For an obligation about a default: the field at the end of the path that is defaulted.
+    defaulted: Option<&'d str>,
+}
 
 impl<'d> Route<'d> {
-    pub fn of(value_path: Option<&'d ValuePath<'_>>) -> Self {
+    pub fn of(obligation: &'d Obligation<'_>) -> Self {
         let mut steps: Vec<&Step> = Vec::new();
-        let mut level = value_path;
+        let mut level = obligation.value_path.as_deref();
         while let Some(value_path) = level {
             steps.push(&value_path.step);
             level = value_path.above.as_deref();
         }
         steps.reverse();
-        Route(steps)
+        let field = obligation.path.rsplit('.').next();
+        Route { steps, defaulted: field.filter(|_| obligation.effect == Effect::Defaulted) }
+    }
+
+    /// Whether a place is in the field whose default is in question, or `None` if none is.
+    pub fn leads_to_default(&self, place: &[Place]) -> Option<bool> {
+        let field = Place::from(self.defaulted?);
+        Some(self.rest(place).is_some_and(|rest| rest.first() == Some(&field)))
     }
 
     /// The same path for the repair of rules.
@@ -28,18 +39,18 @@ impl<'d> Route<'d> {
             Step::Entry(_) => Key::Value,
             Step::Item => Key::Item,
         };
-        self.0.iter().map(key).collect()
+        self.steps.iter().map(key).collect()
     }
 
     /// Whether `wanted` holds for any value at the end of the path, under any item or key.
     pub fn ends_at(&self, object: &Value, wanted: &dyn Fn(&Value) -> bool) -> bool {
-        any_at(object, &self.0, wanted)
+        any_at(object, &self.steps, wanted)
     }
 
     /// The object with the first value at the end of the path that equals `old` replaced by `value`.
     pub fn replaced(&self, object: &Value, old: &Value, value: &Value) -> Option<Value> {
         let mut object = object.clone();
-        let place = first_at(&mut object, &self.0, &|found| found == old)?;
+        let place = first_at(&mut object, &self.steps, &|found| found == old)?;
         *place = value.clone();
         Some(object)
     }
@@ -58,7 +69,7 @@ impl<'d> Route<'d> {
     /// own `allOf`, `anyOf`, `oneOf`, `not` or rules count as the node's, even if they concern values below.
     pub fn is_refused_by(&self, error: &FieldError) -> bool {
         let is_own = match &error.by {
-            RefusedBy::Keyword(steps) => nodes(steps) <= self.0.len(),
+            RefusedBy::Keyword(steps) => nodes(steps) <= self.steps.len(),
             _ => true,
         };
         is_own && self.leads_to(&error.at)
@@ -66,14 +77,14 @@ impl<'d> Route<'d> {
 
     /// The rest of a place after the end of the path. None: the path does not lead there.
     fn rest<'p>(&self, place: &'p [Place]) -> Option<&'p [Place]> {
-        let (on_way, rest) = place.split_at_checked(self.0.len())?;
+        let (on_way, rest) = place.split_at_checked(self.steps.len())?;
         let fits = |(step, place): (&&Step, &Place)| match (step, place) {
             (Step::Field(name), Place::Key(key)) => name == key,
             // One key represents all keys without a property.
             (Step::Entry(_), Place::Key(_)) | (Step::Item, Place::Index(_)) => true,
             _ => false,
         };
-        self.0.iter().zip(on_way).all(fits).then_some(rest)
+        self.steps.iter().zip(on_way).all(fits).then_some(rest)
     }
 }
 
@@ -128,7 +139,7 @@ mod tests {
     fn a_way_leads_to_its_end_and_what_is_below() {
         let field = |name: &str| Step::Field(name.to_owned());
         let steps = [field("spec"), Step::Item, field("x")];
-        let route = Route(steps.iter().collect());
+        let route = Route { steps: steps.iter().collect(), defaulted: None };
         for (steps, leads_to, leads_through) in [
             (json!(["spec", 0, "x"]), true, true),
             (json!(["spec", 0, "x", "a"]), true, true),
@@ -145,7 +156,7 @@ mod tests {
             assert_eq!(route.leads_to(&place(&steps)), leads_to, "{steps}");
             assert_eq!(route.leads_through(&place(&steps), "a"), leads_through, "{steps}");
         }
-        let root = Route(Vec::new());
+        let root = Route { steps: Vec::new(), defaulted: None };
         assert!(root.leads_through(&place(&json!(["a", "b"])), "a") && !root.leads_through(&place(&json!(["b"])), "a"));
         assert!(root.leads_to(&[]));
     }
@@ -155,7 +166,7 @@ mod tests {
     fn a_way_through_a_map_leads_to_one_field_of_its_values() {
         let field = |name: &str| Step::Field(name.to_owned());
         let steps = [field("spec"), Step::Entry("k".to_owned()), field("x")];
-        let route = Route(steps.iter().collect());
+        let route = Route { steps: steps.iter().collect(), defaulted: None };
         for (steps, expected) in [
             (json!(["spec", "a.b[0]", "x"]), true),
             (json!(["spec", "x", "y"]), false),

@@ -1,0 +1,334 @@
+//! Collects what the walks find out about each node, and derives the verdicts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::keywords as kw;
+use crate::product::{Changed, Effect, Obligation, Origin, Unwalked, Walked};
+use crate::solve::Solver;
+use crate::witness::{Settled, Sides};
+use crate::{Breaks, Difference, NodeProof, PartProof, Proof, Verdict, Witness};
+
+/// The maximum weight in bytes of a witness that is shown, and of all witnesses of one pair together. Larger ones are
+/// left out; the verdict stays.
+const MAX_WITNESS_WEIGHT: u64 = 2 << 20;
+const MAX_WITNESSES_WEIGHT: u64 = 16 << 20;
+/// The maximum length of a witness's message: the server lists all values of an `enum` and quotes the refused value.
+pub const MAX_MESSAGE: usize = 4 << 10;
+/// The maximum number of witnesses of one node.
+const MAX_WITNESSES: usize = 3;
+
+/// What was found out about one node.
+#[derive(Default)]
+struct NodeState {
+    changes: BTreeSet<String>,
+    /// The node's own keywords that differ.
+    keywords: BTreeSet<String>,
+    witnesses: Vec<Found>,
+    open: Vec<(Origin, String)>,
+    /// Of the keywords that break nothing: those whose change alone accepts more.
+    widening: BTreeSet<String>,
+    /// What is unproven or refuted in the other direction.
+    backward_open: Vec<Origin>,
+    /// Witnesses in the other direction.
+    reverse: Vec<Found>,
+}
+
+/// A witness that the validator confirmed.
+struct Found {
+    witness: Witness,
+    reason: String,
+    /// Whether an update is refused even if it does not change the invalid value.
+    is_stuck: bool,
+    is_shown: bool,
+    origin: Origin,
+}
+
+/// Whether there is room to show the witness. A witness that is not shown is emptied.
+fn shown(witness: &mut Witness, together: &mut u64) -> bool {
+    if let Some((end, _)) = witness.message.char_indices().nth(MAX_MESSAGE) {
+        witness.message.truncate(end);
+        witness.message.push('…');
+    }
+    let weight = kw::weight(&witness.object) + witness.old_object.as_ref().map_or(0, kw::weight);
+    let is_shown = weight <= MAX_WITNESS_WEIGHT && *together + weight <= MAX_WITNESSES_WEIGHT;
+    if is_shown {
+        *together += weight;
+    } else {
+        witness.object = Value::Null;
+        witness.old_object = witness.old_object.is_some().then_some(Value::Null);
+    }
+    is_shown
+}
+
+/// What was found out about all nodes.
+#[derive(Default)]
+pub struct Nodes {
+    by_path: BTreeMap<String, NodeState>,
+    notes: Vec<(String, String)>,
+    /// The paths of nodes where live accepts anything: their verdict covers all nodes below.
+    pub summed_up: BTreeSet<String>,
+    is_cut: bool,
+    pub steps: u64,
+    /// The total weight of the witnesses that are shown.
+    shown: u64,
+}
+
+impl Nodes {
+    /// Settles what a walk found. Returns the nodes whose parts still have to be compared: those that do not break
+    /// themselves.
+    pub fn add_forward<'s>(&mut self, sides: &Sides, solver: &Solver<'s>, walked: Walked<'s>) -> Vec<Unwalked<'s>> {
+        for Changed { path, words, keywords } in walked.changed {
+            let known = self.by_path.entry(path).or_default();
+            known.changes.insert(words);
+            known.keywords.extend(keywords);
+        }
+        self.notes.extend(walked.notes);
+        self.is_cut |= walked.is_cut;
+        let mut settled: BTreeMap<String, Vec<Obligation>> = BTreeMap::new();
+        for obligation in walked.obligations {
+            settled.entry(obligation.path.clone()).or_default().push(obligation);
+        }
+        for (path, mut obligations) in settled {
+            // Data loss matters most.
+            obligations.sort_by_key(|obligation| obligation.effect);
+            let known = self.by_path.entry(path).or_default();
+            for obligation in obligations {
+                // One change can break in many ways; another change of the node is judged by itself.
+                if known.witnesses.iter().filter(|found| found.origin == obligation.origin).count() >= MAX_WITNESSES {
+                    continue;
+                }
+                match sides.settle(solver, &obligation) {
+                    Settled::Confirmed(mut witness) => {
+                        let is_lost = witness.is_lost_to_another_change;
+                        if is_lost {
+                            witness.desired = Difference::Refused;
+                        }
+                        let is_stuck = obligation.is_of_whole || obligation.is_in_list();
+                        let is_shown = !is_lost && shown(&mut witness, &mut self.shown);
+                        known.witnesses.push(Found {
+                            witness: *witness,
+                            reason: obligation.reason,
+                            is_stuck,
+                            is_shown,
+                            origin: obligation.origin,
+                        });
+                    }
+                    Settled::Unreachable => {}
+                    Settled::Open(why) => {
+                        known.open.push((obligation.origin, format!("{}: {why}", obligation.reason)));
+                    }
+                }
+            }
+        }
+        self.summed_up.extend(walked.unwalked.iter().map(|node| node.path.clone()));
+        // A changed default breaks less than what could be below.
+        let is_breaking = |found: &Found| found.witness.desired != Difference::Defaulted;
+        let breaks = |path: &str| self.by_path.get(path).is_some_and(|known| known.witnesses.iter().any(is_breaking));
+        walked.unwalked.into_iter().filter(|node| !breaks(&node.path)).collect()
+    }
+
+    /// The keywords that break nothing, of each node where another change does.
+    pub fn harmless_beside_breaking(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let breaks = |known: &NodeState| !known.witnesses.is_empty() || !known.open.is_empty();
+        let harmless = self.by_path.iter().filter(|(_, known)| breaks(known)).map(|(path, known)| {
+            let keywords = known.keywords.iter().filter(|keyword| !known.is_breaking(keyword)).cloned().collect();
+            (path.clone(), keywords)
+        });
+        harmless.filter(|(_, keywords): &(_, BTreeSet<String>)| !keywords.is_empty()).collect()
+    }
+
+    pub fn add_backward<'s>(&mut self, sides: &Sides, solver: &Solver<'s>, walked: Walked<'s>) {
+        // Whether desired accepts more matters only if something breaks.
+        let mut is_shown = !self.by_path.values().any(|known| !known.witnesses.is_empty());
+        for Changed { path, words, keywords } in walked.changed {
+            // A node that the forward walk did not reach has no obligations, but that does not make it equal.
+            let is_missed = self.is_cut && !self.by_path.contains_key(&path);
+            let known = self.by_path.entry(path).or_default();
+            if is_missed {
+                known.open.push((Origin::Node, "not compared: the step limit was reached".to_owned()));
+            }
+            if known.changes.is_empty() {
+                known.changes.insert(words);
+                known.keywords.extend(keywords);
+            }
+        }
+        for (path, keyword) in walked.widening {
+            self.by_path.entry(path).or_default().widening.insert(keyword);
+        }
+        for obligation in walked.obligations {
+            let known = self.by_path.entry(obligation.path.clone()).or_default();
+            let is_of_same = |found: &Found| found.origin == obligation.origin;
+            let is_asked = !known.witnesses.is_empty() && known.reverse.is_empty()
+                || known.witnesses.iter().any(is_of_same) && !known.reverse.iter().any(is_of_same)
+                || !is_shown;
+            if obligation.effect == Effect::Defaulted || !is_asked {
+                known.backward_open.push(obligation.origin);
+                continue;
+            }
+            match sides.settle(solver, &obligation) {
+                Settled::Confirmed(mut witness) if witness.desired != Difference::Defaulted => {
+                    known.backward_open.push(obligation.origin.clone());
+                    let is_kept = shown(&mut witness, &mut self.shown);
+                    known.reverse.push(Found {
+                        witness: *witness,
+                        reason: obligation.reason,
+                        is_stuck: false,
+                        is_shown: is_kept,
+                        origin: obligation.origin,
+                    });
+                    is_shown = true;
+                }
+                Settled::Unreachable => {}
+                _ => known.backward_open.push(obligation.origin),
+            }
+        }
+    }
+
+    pub fn finish(self) -> Proof {
+        let mut nodes = Vec::new();
+        let is_reverse_shown = self.by_path.values().any(|known| !known.reverse.is_empty());
+        for (path, known) in self.by_path {
+            let own = known.judged_where(|_| true);
+            let breaks_nothing = matches!(own.verdict, Verdict::Equal | Verdict::Widening);
+            let parts = if breaks_nothing { Vec::new() } else { known.parts() };
+            let reason = match own.reason {
+                reason if breaks_nothing && reason.is_empty() => {
+                    known.changes.iter().cloned().collect::<Vec<_>>().join("; ")
+                }
+                reason => reason,
+            };
+            nodes.push(NodeProof {
+                is_of_all_below: self.summed_up.contains(&path),
+                path,
+                verdict: own.verdict,
+                reason,
+                breaks: own.breaks,
+                witnesses: own.witnesses,
+                reverse: own.reverse,
+                parts,
+            });
+        }
+        let has = |verdict: Verdict| nodes.iter().any(|node| node.verdict == verdict);
+        let undecided = nodes.iter().find(|node| node.verdict == Verdict::Undecided);
+        let mut reason = String::new();
+        let verdict = if has(Verdict::DataLoss) {
+            Verdict::DataLoss
+        } else if has(Verdict::Incomparable) || has(Verdict::Narrowing) && is_reverse_shown {
+            Verdict::Incomparable
+        } else if has(Verdict::Narrowing) {
+            Verdict::Narrowing
+        } else if let Some(node) = undecided {
+            reason = format!("{}: {}", node.path, node.reason);
+            Verdict::Undecided
+        } else if has(Verdict::Widening) {
+            Verdict::Widening
+        } else {
+            Verdict::Equal
+        };
+        let breaks: BTreeSet<Breaks> = nodes.iter().flat_map(|node| node.breaks.iter().copied()).collect();
+        Proof {
+            verdict,
+            reason,
+            breaks: breaks.into_iter().collect(),
+            nodes,
+            notes: self.notes,
+            is_complete: !self.is_cut,
+            steps: self.steps,
+        }
+    }
+}
+
+impl NodeState {
+    /// What each changed keyword does; empty if the node exists on one side only.
+    fn parts(&self) -> Vec<PartProof> {
+        if self.keywords.is_empty() {
+            return Vec::new();
+        }
+        let of_witnesses = self.witnesses.iter().map(|found| &found.origin);
+        let breaking: BTreeSet<&Origin> = of_witnesses.chain(self.open.iter().map(|(origin, _)| origin)).collect();
+        let harmless = self.keywords.iter().filter(|keyword| !self.is_breaking(keyword));
+        let harmless = harmless.map(|keyword| {
+            let is_wider = self.widening.contains(keyword);
+            let verdict = if is_wider { Verdict::Widening } else { Verdict::Equal };
+            PartProof { verdict, ..self.judged(Origin::Keywords(vec![keyword.clone()])) }
+        });
+        breaking.iter().map(|origin| self.judged((*origin).clone())).chain(harmless).collect()
+    }
+
+    /// Whether something that breaks comes from the change of this keyword.
+    fn is_breaking(&self, keyword: &String) -> bool {
+        let is_of = |origin: &Origin| matches!(origin, Origin::Keywords(keywords) if keywords.contains(keyword));
+        self.witnesses.iter().any(|found| is_of(&found.origin)) || self.open.iter().any(|(origin, _)| is_of(origin))
+    }
+
+    /// The verdict on what comes from one origin.
+    fn judged(&self, origin: Origin) -> PartProof {
+        let is_meant = |known: &Origin| *known == origin;
+        let part = self.judged_where(is_meant);
+        PartProof { origin, ..part }
+    }
+
+    /// The verdict on what comes from these origins.
+    fn judged_where(&self, is_meant: impl Fn(&Origin) -> bool) -> PartProof {
+        let witnesses: Vec<&Found> = self.witnesses.iter().filter(|found| is_meant(&found.origin)).collect();
+        let reverse: Vec<&Found> = self.reverse.iter().filter(|found| is_meant(&found.origin)).collect();
+        let lost = witnesses.iter().any(|found| found.witness.desired == Difference::Pruned);
+        // A changed default breaks less than what is still undecided at the same node could.
+        let is_mild = witnesses.iter().all(|found| found.witness.desired == Difference::Defaulted);
+        let open = self.open.iter().find(|(origin, _)| is_meant(origin)).filter(|_| is_mild);
+        let (verdict, reason) = if lost {
+            (Verdict::DataLoss, reasons(&witnesses))
+        } else if let Some((_, why)) = open {
+            (Verdict::Undecided, why.clone())
+        } else if !witnesses.is_empty() && !reverse.is_empty() {
+            (Verdict::Incomparable, reasons(&witnesses))
+        } else if !witnesses.is_empty() {
+            (Verdict::Narrowing, reasons(&witnesses))
+        } else if self.backward_open.iter().any(is_meant) {
+            (Verdict::Widening, String::new())
+        } else {
+            (Verdict::Equal, String::new())
+        };
+        let breaks: BTreeSet<Breaks> =
+            witnesses.iter().flat_map(|found| breaks_of(&found.witness, found.is_stuck)).collect();
+        let to_show = |found: &[&Found]| {
+            found.iter().filter(|found| found.is_shown).take(MAX_WITNESSES).map(|found| found.witness.clone()).collect()
+        };
+        PartProof {
+            origin: Origin::Node,
+            verdict,
+            reason,
+            breaks: breaks.into_iter().collect(),
+            witnesses: to_show(&witnesses),
+            reverse: if verdict == Verdict::Incomparable { to_show(&reverse) } else { Vec::new() },
+        }
+    }
+}
+
+fn reasons(found: &[&Found]) -> String {
+    let mut reasons: Vec<&str> = Vec::new();
+    for Found { reason, .. } in found {
+        if !reasons.contains(&reason.as_str()) {
+            reasons.push(reason);
+        }
+    }
+    if found.iter().any(|found| !found.is_shown && !found.witness.is_lost_to_another_change) {
+        reasons.push("an object that shows it is too large to print");
+    }
+    reasons.join("; ")
+}
+
+/// Who is affected by the difference. The server tolerates an invalid value that an update does not change, but not if
+/// the surrounding value is validated as a whole, and not inside lists whose items it does not correlate with the old
+/// ones.
+fn breaks_of(witness: &Witness, is_stuck: bool) -> Vec<Breaks> {
+    match witness.desired {
+        Difference::Refused if witness.old_object.is_some() => vec![Breaks::Writers],
+        Difference::Refused if is_stuck => vec![Breaks::StoredObjects, Breaks::Writers],
+        Difference::Refused => vec![Breaks::Writers],
+        Difference::Pruned => vec![Breaks::Writers, Breaks::Readers, Breaks::Data],
+        Difference::Defaulted => vec![Breaks::Behaviour],
+    }
+}
