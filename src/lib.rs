@@ -11,6 +11,7 @@ mod app;
 mod apply;
 mod bounded;
 mod catalog;
+pub mod ci_log;
 pub mod cli;
 pub mod cluster;
 pub mod config;

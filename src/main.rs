@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, IsTerminal};
+use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clap::{CommandFactory, FromArgMatches};
+use gantry::ci_log::{self, Syntax};
 use gantry::cli::{Cli, correct};
 use gantry::date::Date;
 use gantry::parallel::{STACK, processors};
@@ -75,7 +76,19 @@ fn parse() -> Cli {
     let command = Cli::command();
     let command = if is_plugin { command.bin_name("kubectl gantry") } else { command };
     let parsed = command.clone().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.unwrap_or_else(|error| correct(error, command, std::env::args_os()).exit())
+    parsed.unwrap_or_else(|error| exit_with(&correct(error, command, std::env::args_os())))
+}
+
+/// Prints a usage error or help, and exits. An argument can be the name of somebody else's file.
+fn exit_with(error: &clap::Error) -> ! {
+    let is_terminal = if error.use_stderr() { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
+    if is_terminal {
+        error.exit();
+    }
+    let text = ci_log::escape(&error.render().to_string(), Syntax::Text);
+    let out: &mut dyn Write = if error.use_stderr() { &mut io::stderr() } else { &mut io::stdout() };
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    std::process::exit(error.exit_code())
 }
 
 /// The number of files, pipes and connections that the smallest run has open at the same time, and some more. If they

@@ -33,6 +33,37 @@ pub enum Format {
     Html,
 }
 
+/// Whose verdict about the upgrade of a CRD counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Preset {
+    /// The documented rules of kapp and OLM
+    Documented,
+    /// What provably breaks objects
+    Semantic,
+    /// What breaks the objects of this cluster
+    Evidence,
+    /// Exactly the verdict of kapp
+    Kapp,
+    /// Exactly the verdict of OLM v1
+    OlmV1,
+    /// The rules that classic OLM documents
+    OlmClassic,
+    /// Exactly the verdict of crdify
+    Crdify,
+}
+
+impl Preset {
+    /// The name in flags, variables and files.
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// The names of all presets.
+    pub fn names() -> Vec<String> {
+        Preset::value_variants().iter().map(|preset| preset.name()).collect()
+    }
+}
+
 /// The output formats of commands without a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ListFormat {

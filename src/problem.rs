@@ -38,6 +38,8 @@ pub struct Problem {
     /// The last log lines of a container that does not run. They are shown with the problem, but never stored, because
     /// they can contain anything.
     pub log: Option<Box<Log>>,
+    /// The user lacks a right, which the help names.
+    pub needs_right: bool,
 }
 
 /// The end of the log of a container, in lines that are safe for a terminal.
@@ -53,7 +55,7 @@ pub struct Log {
 
 impl Problem {
     pub fn new(message: impl Into<String>) -> Self {
-        Problem { at: None, message: message.into(), help: None, log: None }
+        Problem { at: None, message: message.into(), help: None, log: None, needs_right: false }
     }
 
     #[must_use]

@@ -16,6 +16,7 @@ mod interrupt;
 mod look;
 mod merge;
 mod output;
+mod own_report;
 mod permissions;
 mod prepare;
 mod rename;
@@ -40,6 +41,7 @@ pub use host::{Exit, Host, Writes};
 
 /// Runs one command to its end.
 pub async fn run(cli: Cli, host: &mut Host) -> Exit {
+    host.guard_stderr();
     let answer = match &cli.command {
         Command::Deploy(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Deploy(args), host)).await,
         Command::Check(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Check, host)).await,

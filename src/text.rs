@@ -4,6 +4,8 @@
 //! window, a carriage return can overwrite a verdict, and a bidirectional override can show `deny` as `allow`.
 //! Every such character is escaped, for example as `\u{1b}`, so the reader can see it.
 
+pub mod commands;
+
 use std::borrow::Cow;
 
 use gantry_schema::Step;
@@ -184,21 +186,20 @@ pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     shown.iter().map(line).collect()
 }
 
-/// Breaks text into lines of at most `columns` terminal columns, only at spaces. A longer word and a pipeline on a line of
-/// its own stay whole, so that a path or a command can be copied.
+/// Breaks text into lines of at most `columns` terminal columns, only at spaces. A longer word and a command stay whole, so
+/// that a path or a command can be copied.
 pub fn wrap(text: &str, columns: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
-        let mut rest = paragraph.trim_end();
-        if is_pipeline(rest) {
-            lines.push(rest);
-            continue;
-        }
+        let paragraph = paragraph.trim_end();
+        let commands = commands::commands(paragraph);
+        let mut start = 0;
         loop {
-            let (line, next) = split_line(rest, columns);
+            let is_inside = |at: usize| commands.iter().any(|command| command.contains(&(start + at)));
+            let (line, next) = split_line(&paragraph[start..], columns, is_inside);
             lines.push(line);
             match next {
-                Some(next) => rest = next,
+                Some(next) => start += next,
                 None => break,
             }
         }
@@ -206,18 +207,14 @@ pub fn wrap(text: &str, columns: usize) -> Vec<&str> {
     lines
 }
 
-/// `kubectl get … | …`, also as a numbered step.
-fn is_pipeline(line: &str) -> bool {
-    let line = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(". ");
-    line.starts_with("kubectl ") && line.contains(" | ")
-}
-
-/// The first line of `text`, and the rest after the space at which it was broken.
-fn split_line(text: &str, columns: usize) -> (&str, Option<&str>) {
+/// The first line of `text`, and where the rest starts, after the space at which it was broken.
+fn split_line(text: &str, columns: usize, is_inside_command: impl Fn(usize) -> bool) -> (&str, Option<usize>) {
     let mut best = None;
     for (at, _) in text.match_indices(' ') {
-        // Leading spaces are indentation; do not break there.
-        if text[..at].trim().is_empty() {
+        // Leading spaces are indentation, and the number of a step stays with it; do not break there.
+        let before = text[..at].trim();
+        let is_number = before.strip_suffix('.').is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        if before.is_empty() || is_number || is_inside_command(at) {
             continue;
         }
         if best.is_some() && width(&text[..at]) > columns {
@@ -229,10 +226,42 @@ fn split_line(text: &str, columns: usize) -> (&str, Option<&str>) {
         }
     }
     match best {
-        Some(at) if width(text) > columns => (text[..at].trim_end(), Some(text[at..].trim_start())),
+        Some(at) if width(text) > columns => {
+            let rest = text[at..].trim_start();
+            (text[..at].trim_end(), Some(text.len() - rest.len()))
+        }
         _ => (text, None),
     }
 }
+
+/// The text, cut to `most` characters. Lines with a command are not cut, because half a command is worse than none, unless
+/// the text is much longer than that.
+pub fn cut_between_commands(text: &str, most: usize) -> Cow<'_, str> {
+    if text.chars().nth(most).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let (mut shown, mut used) = (String::new(), 0);
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            shown.push('\n');
+            used += 1;
+        }
+        let length = line.chars().count();
+        if used + length <= most
+            || used + length <= most.saturating_mul(WITH_COMMANDS) && !commands::commands(line).is_empty()
+        {
+            shown.push_str(line);
+            used += length;
+            continue;
+        }
+        shown.push_str(&cut(line, most.saturating_sub(used).max(1)));
+        break;
+    }
+    Cow::Owned(shown)
+}
+
+/// How much longer than usual a text with commands may be.
+const WITH_COMMANDS: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -308,11 +337,23 @@ mod tests {
         assert_eq!(wrap("日本 日本", 5), ["日本", "日本"]);
         assert_eq!(wrap("", 5), [""]);
         assert_eq!(wrap("anything at all", 0), ["anything", "at", "all"]);
+    }
+
+    #[test]
+    fn commands_are_neither_wrapped_nor_cut() {
         let pipeline = "  12. kubectl get pods | jq .items";
         assert_eq!(
             wrap(&format!("one two\n{pipeline}\nkubectl get pods"), 8),
-            ["one two", pipeline, "kubectl", "get pods"]
+            ["one two", pipeline, "kubectl get pods"]
         );
+        assert_eq!(
+            wrap("look at it: kubectl describe pod web -n shop; then run gantry deploy -f . again", 20),
+            ["look at it:", "kubectl describe pod web -n shop;", "then run", "gantry deploy -f . again"]
+        );
+        let steps = format!("first\n{pipeline}\n{}", "y ".repeat(50));
+        assert_eq!(cut_between_commands(&steps, 10), format!("first\n{pipeline}\n…"));
+        assert_eq!(cut_between_commands("first", 10), "first");
+        assert_eq!(cut_between_commands(&"y".repeat(50), 10), format!("{}…", "y".repeat(9)));
     }
 
     #[test]

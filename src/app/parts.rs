@@ -19,7 +19,7 @@ use super::members::{self, Found};
 use super::parent::NotRecorded;
 use super::{App, MANAGER, config_maps};
 use crate::cluster::patience::Patience;
-use crate::cluster::{Apply, ApplyError, Delete, DeleteError, ListRequest, Pin, Target, Wanted};
+use crate::cluster::{Apply, ApplyError, Delete, DeleteError, FormerTools, ListRequest, Pin, Target, Wanted};
 use crate::problem::{Problem, Result};
 use crate::resource::{ObjectRef, RawObject};
 
@@ -175,6 +175,7 @@ pub async fn create(
         pin: &Pin::Absent,
         field_manager: MANAGER,
         force_conflicts: true,
+        former_tools: FormerTools::Keep,
     };
     match patience.apply(&apply, target).await {
         Ok(_) => Ok(Part { number, sum: sum(text) }),

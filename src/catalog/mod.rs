@@ -159,6 +159,11 @@ fn of_path(
             Err(_) => file.clone(),
         };
         let shown = shown.display().to_string();
+        // An error quotes the text that it is about.
+        let is_inside = || Some(file.canonicalize().ok()?.starts_with(path.canonicalize().ok()?));
+        if file != path && file.is_symlink() && is_inside() == Some(false) {
+            return Err(Problem::new(format!("{shown}: a link that leads out of the folder of the catalog")));
+        }
         let input = File::open(&file).map_err(|error| Problem::new(format!("{shown}: {error}")))?;
         gantry_catalog::read(input, each).map_err(|error| {
             let problem = Problem::new(error.message);

@@ -77,6 +77,7 @@ impl DeleteArgs {
         let of_record = self.cluster.of_record().map(str::to_owned);
         let ClusterArgs { config, identity, kubeconfig, namespace, .. } = self.cluster.clone();
         let input = InputArgs {
+            preset: None,
             files: Vec::new(),
             config,
             preflight: Vec::new(),

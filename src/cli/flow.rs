@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::common::{ConfigFlags, IdentityArgs, OutputArgs, TargetArgs};
-use crate::options::{DiffKind, PruneFlag, PruneMax, Purpose, Shard, Wait, Waves};
+use crate::options::{DiffKind, Preset, PruneFlag, PruneMax, Purpose, Shard, Wait, Waves};
 use crate::plan::filter::Filter;
 use crate::problem::{Error, Problem, Result};
 
@@ -25,6 +25,10 @@ pub struct InputArgs {
     /// Run exactly these preflight checks, whatever the configuration enables; can be repeated
     #[arg(long, value_name = "CHECK,…")]
     pub preflight: Vec<String>,
+
+    /// Whose verdict about the upgrade of a CRD counts, whatever the configuration says [default: documented]
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<Preset>,
 
     /// Render the manifests of each -f with a program, {dir} being the folder: 'kustomize build {dir}'
     ///

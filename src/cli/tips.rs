@@ -30,7 +30,7 @@ const NEVER: [&str; 17] = [
 ];
 
 /// Flags of kapp by name, and what gantry has instead.
-const FLAGS: [(&[&str], &str); 27] = [
+const FLAGS: [(&[&str], &str); 44] = [
     (&["allow-all-ns", "allow-cluster", "allow-ns"], "a Role limits where a deploy may write: see gantry permissions"),
     (&["allow-check"], "choose the checks with --preflight, or in the configuration"),
     (&["app-changes-max-to-keep"], "gantry keeps no history of an app: only its last deploy is recorded"),
@@ -83,18 +83,66 @@ const FLAGS: [(&[&str], &str); 27] = [
     (&["kubeconfig-yaml"], "write the kubeconfig to a file: --kubeconfig FILE"),
     (&["labels"], "set additionalLabels in the configuration, or labels in the manifests"),
     (&["prev-app"], "rename the app first: gantry apps rename -a OLD --to NEW"),
+    (&["all-namespaces"], "the manifests and -n determine the namespaces"),
+    (
+        &["atomic", "rollback-on-failure", "cleanup-on-fail"],
+        "the checks run before the first write; fix and deploy again",
+    ),
+    (&["auto-approve", "approve"], "off a terminal nothing is asked; on a terminal use -y"),
+    (&["cascade", "grace-period", "now"], "objects are deleted in the background, with their own grace period"),
+    (
+        &["chart", "repo", "reuse-values", "reset-values"],
+        "render the chart first: helm template CHART | gantry deploy -f -",
+    ),
+    (&["cluster", "user"], "use --context, which names both"),
+    (&["create-namespace"], "put the Namespace among the manifests"),
+    (&["filename", "manifests", "path"], "use --file, or -f"),
+    (&["force", "replace"], "an object is replaced only if its annotation kapp.k14s.io/update-strategy says so"),
+    (&["kustomize", "k"], "use --render 'kustomize build {dir}'"),
+    (&["recursive", "R"], "folders are always read recursively"),
+    (&["request-timeout"], "set timeouts.request in the configuration, or GANTRY_TIMEOUTS__REQUEST"),
+    (&["selector", "l", "field-selector"], "use --filter, for example --filter kind=Deployment,ns=web"),
+    (&["server-side", "apply"], "every deploy is a server-side apply"),
+    (
+        &["server", "token", "insecure-skip-tls-verify", "certificate-authority", "client-certificate", "client-key"],
+        "write it to a kubeconfig: --kubeconfig FILE",
+    ),
+    (&["timeout"], "use --wait-timeout"),
+    (
+        &["values", "set", "set-string", "set-file", "set-json", "value"],
+        "gantry reads manifests: render the chart first: helm template CHART | gantry deploy -f -",
+    ),
     (&["warnings"], "warnings of the API server are always shown; --quiet hides the other output of a success"),
 ];
 
-/// Commands of kapp and of other tools, and what gantry has instead.
-const COMMANDS: [(&[&str], &str); 7] = [
+/// Commands of kubectl, helm, kapp and other tools, and what gantry has instead.
+const COMMANDS: [(&[&str], &str); 20] = [
     (&["version"], "use gantry --version"),
     (&["ls", "list"], "use gantry apps"),
     (&["rename"], "use gantry apps rename -a OLD --to NEW"),
     (&["logs"], "use kubectl logs, or gantry deploy --logs"),
     (&["app-change", "ac", "status"], "use gantry inspect -a NAME, which shows how the last deploy ended"),
     (&["app-group", "ag"], "deploy each app by itself: gantry deploy -a NAME -f DIR"),
-    (&["apply", "template"], "use gantry deploy, or gantry diff to only look"),
+    (&["apply", "create", "replace", "upgrade", "install", "up", "sync", "run"], "use gantry deploy"),
+    (&["plan", "preview", "dry-run", "whatif"], "use gantry check, or gantry diff for what changes in each object"),
+    (
+        &["template", "render", "kustomize"],
+        "render first and pipe the manifests to gantry deploy -f -, or use --render",
+    ),
+    (
+        &["destroy", "uninstall", "undeploy", "remove", "rm", "down", "del", "un", "teardown", "prune"],
+        "use gantry delete -a NAME to delete an app",
+    ),
+    (&["validate", "lint", "verify", "test", "vet", "kubeval"], "use gantry check, which never writes"),
+    (&["explain", "rule"], "use gantry rules NAME"),
+    (&["checks"], "use gantry rules, which lists the checks, too"),
+    (&["get", "describe", "show"], "use kubectl for single objects, and gantry inspect -a NAME for an app"),
+    (&["auth", "can-i", "rbac"], "use gantry permissions, or gantry check --preflight PermissionValidation"),
+    (&["rollout", "wait"], "gantry deploy --wait waits until the objects are ready"),
+    (&["history", "rollback", "undo"], "gantry keeps no history: deploy the earlier manifests again"),
+    (&["edit", "patch", "set", "scale", "label", "annotate"], "change the manifests and use gantry deploy"),
+    (&["export", "dump", "backup", "pull"], "use gantry snapshot"),
+    (&["completion", "complete"], "use gantry completions SHELL"),
 ];
 
 /// Replaces the tips of an error about an argument that does not exist.
@@ -113,11 +161,23 @@ pub fn correct(mut error: Error, mut root: Command, arguments: impl IntoIterator
         _ => return error,
     };
     let known = table.iter().find(|(names, _)| names.contains(&&*name));
-    let is_never = match error.get(similar) {
-        Some(ContextValue::String(similar)) => NEVER.contains(&similar.trim_start_matches('-')),
-        _ => false,
+    let is_fit = |suggested: &str| {
+        let suggested = suggested.trim_start_matches('-');
+        let is_hidden = root.find_subcommand(suggested).is_some_and(Command::is_hide_set);
+        !is_hidden && !NEVER.contains(&suggested) && is_slip(&name, suggested)
     };
-    if known.is_none() && !is_never {
+    let fit: Vec<String> = match error.get(similar) {
+        Some(ContextValue::String(suggested)) => vec![suggested.clone()],
+        Some(ContextValue::Strings(suggested)) => suggested.clone(),
+        _ => Vec::new(),
+    };
+    let all = fit.len();
+    let fit: Vec<String> = fit.into_iter().filter(|suggested| is_fit(suggested)).collect();
+    if known.is_none() && fit.len() == all {
+        return error;
+    }
+    if known.is_none() && !fit.is_empty() {
+        error.insert(similar, ContextValue::Strings(fit));
         return error;
     }
     error.remove(similar);
@@ -132,6 +192,14 @@ pub fn correct(mut error: Error, mut root: Command, arguments: impl IntoIterator
     error
 }
 
+/// Whether a word is a slip of the keyboard for another: at most one edit in a short word and two in a longer one. A word
+/// that negates the other (`undeploy`, `--no-wait`) is never one.
+fn is_slip(word: &str, other: &str) -> bool {
+    let negated = ["no-", "no", "non-", "un", "dis", "de"].iter().any(|not| word.strip_prefix(not) == Some(other));
+    let most = if word.chars().count() <= 5 { 1 } else { 2 };
+    !negated && strsim::osa_distance(word, other) <= most
+}
+
 /// The usage of the command that the arguments name.
 fn usage(root: &mut Command, arguments: impl IntoIterator<Item = OsString>) -> StyledStr {
     root.build();
@@ -144,10 +212,75 @@ fn usage(root: &mut Command, arguments: impl IntoIterator<Item = OsString>) -> S
 
 #[cfg(test)]
 mod tests {
-    use clap::{Arg, CommandFactory};
+    use clap::{Arg, CommandFactory, Parser};
 
     use super::*;
     use crate::cli::Cli;
+
+    /// The tips of the error about these arguments.
+    fn tips(arguments: &str) -> String {
+        let arguments: Vec<OsString> =
+            std::iter::once("gantry").chain(arguments.split(' ')).map(OsString::from).collect();
+        let error = Cli::try_parse_from(&arguments).expect_err("not accepted");
+        let text = correct(error, Cli::command(), arguments).to_string();
+        text.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn a_slip_gets_the_word_that_was_meant() {
+        for (arguments, near) in [
+            ("chek -f a", "'check'"),
+            ("dploy -f a", "'deploy'"),
+            ("app", "'apps'"),
+            ("permision -f a", "'permissions'"),
+            ("check -f a --namspace x", "'--namespace'"),
+            ("check -f a --preflights A", "'--preflight'"),
+            ("check -f a --pre-set kapp", "'--preset'"),
+        ] {
+            assert!(tips(arguments).contains(near), "{arguments}: {}", tips(arguments));
+        }
+    }
+
+    #[test]
+    fn words_of_other_tools_lead_to_what_gantry_has() {
+        for (arguments, instead) in [
+            ("destroy -a shop", "gantry delete -a NAME"),
+            ("uninstall shop", "gantry delete -a NAME"),
+            ("undeploy -a shop", "gantry delete -a NAME"),
+            ("apply -f a", "gantry deploy"),
+            ("upgrade shop", "gantry deploy"),
+            ("install shop", "gantry deploy"),
+            ("plan -f a", "gantry check"),
+            ("template a", "--render"),
+            ("deploy -f a --values b", "helm template"),
+            ("deploy -f a --set b=c", "helm template"),
+            ("deploy -f a --server-side", "server-side apply"),
+            ("deploy -f a -R", "recursively"),
+            ("deploy --filename a", "--file"),
+        ] {
+            let tips = tips(arguments);
+            assert!(tips.contains(instead) && !tips.contains("similar"), "{arguments}: {tips}");
+        }
+    }
+
+    #[test]
+    fn unlike_opposite_hidden_and_dangerous_words_are_not_suggested() {
+        for arguments in [
+            "complete-word",
+            "mann",
+            "deploy -f a --nowait",
+            "deploy -f a --prune-adopt",
+            "deploy -f a --yess",
+            "planner",
+        ] {
+            assert!(!tips(arguments).contains("complete-words"), "{arguments}");
+            for bad in ["prune-adopted", "--wait", "--yes", "plan"] {
+                assert!(!tips(arguments).contains(bad), "{arguments}: {}", tips(arguments));
+            }
+        }
+        assert_eq!(tips("redestroy"), "");
+        assert!(!is_slip("destroy", "deploy") && !is_slip("plan", "man") && !is_slip("values", "waves"));
+    }
 
     #[test]
     fn tables_name_only_flags_that_exist_or_that_gantry_lacks() {

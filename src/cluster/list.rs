@@ -143,7 +143,7 @@ pub enum ListError {
     Expired,
     /// The objects could not be converted to the requested version: the conversion webhook cannot be reached, refuses
     /// or returns an invalid response. `said` is the API server's message, sanitized.
-    Conversion { said: String, problem: Problem },
+    Conversion { said: String, problem: Box<Problem> },
     /// Anything else.
     Other(Problem),
 }
@@ -152,10 +152,10 @@ impl ListError {
     /// The problem to report. `None` for [`Expired`](Self::Expired), after which the list restarts.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
-            ListError::Forbidden { problem, .. }
-            | ListError::NotServed(problem)
-            | ListError::Conversion { problem, .. }
-            | ListError::Other(problem) => Some(problem),
+            ListError::Conversion { problem, .. } => Some(problem),
+            ListError::Forbidden { problem, .. } | ListError::NotServed(problem) | ListError::Other(problem) => {
+                Some(problem)
+            }
             ListError::Expired => None,
         }
     }

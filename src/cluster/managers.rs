@@ -1,5 +1,7 @@
 //! Field managers: who wrote which field of an object, and how.
 
+use crate::merge;
+
 /// How a field manager wrote a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
@@ -27,19 +29,18 @@ impl FieldConflict {
     }
 }
 
-/// Tools that deploy with plain updates, and touch the objects only when they are run again.
-const CLIENT_SIDE_TOOLS: &[(&str, &str)] = &[
-    // The name that the server uses when an object has no record of who wrote it.
-    ("before-first-apply", "a tool that left no record"),
-    ("helm", "helm"),
-    ("kapp", "kapp deploy"),
-    ("kubectl-client-side-apply", "kubectl apply"),
-    ("kubectl-create", "kubectl create"),
-    ("kubectl-replace", "kubectl replace"),
-];
-
 /// The deploy tool behind a field manager, as people know it; `None` for controllers, people and unknown managers.
-pub fn client_side_tool(manager: &str, operation: Operation) -> Option<&'static str> {
-    let known = CLIENT_SIDE_TOOLS.iter().find(|(name, _)| *name == manager && operation == Operation::Update);
-    known.map(|(_, tool)| *tool)
+pub fn deploy_tool(manager: &str, operation: Operation) -> Option<&'static str> {
+    merge::deploy_tool(manager, operation == Operation::Apply)
+}
+
+/// What an apply does with the fields of deploy tools that wrote the object before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormerTools {
+    /// They keep their fields.
+    Keep,
+    /// Their fields are taken over, unless the apply changes values of them and is not forced.
+    TakeUnlessConflict,
+    /// Their fields are taken over without a conflict.
+    Take,
 }

@@ -8,6 +8,7 @@
 pub mod again;
 pub mod dir;
 pub mod git;
+mod immutable;
 pub mod kube;
 pub mod list;
 mod managers;
@@ -34,9 +35,10 @@ use crate::problem::{Problem, Result};
 use crate::rbac::{Atom, PolicyRule};
 use crate::render::Render;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
-pub use managers::{FieldConflict, Operation, client_side_tool};
+pub use immutable::immutable_help;
+pub use managers::{FieldConflict, FormerTools, Operation, deploy_tool};
 pub use openapi::{Described, OpenApi};
-pub use refusal::{Cause, DryRunError, Refusal, Refuser, RewriteError, immutable_help, is_immutable, is_undeclared};
+pub use refusal::{Cause, DryRunError, Refusal, Refuser, RewriteError, is_immutable, is_undeclared};
 pub use write::{Apply, ApplyError, Delete, DeleteError, Lacking, Pin, Relabel, Unmark};
 
 pub use list::{ListError, ListRequest, MissingRight, Page};

@@ -2,7 +2,6 @@
 
 use super::managers::FieldConflict;
 use crate::problem::Problem;
-use crate::resource::ObjectRef;
 
 /// Why the server would refuse to write an object, as reported by its dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,14 +38,6 @@ pub struct Cause {
     /// no field.
     pub field: String,
     pub message: String,
-}
-
-/// The next step for a field that is immutable.
-pub fn immutable_help(object: &ObjectRef) -> String {
-    format!(
-        "revert the change, or recreate the object: run kubectl delete {object} and deploy again, or set the \
-         annotation gantry.dev/update-strategy: fallback-on-replace"
-    )
 }
 
 /// Whether the server reports that a field is not in the schema: in server-side apply, or when it decodes strictly.

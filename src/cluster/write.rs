@@ -1,6 +1,6 @@
 //! The writes to a target, and why they fail.
 
-use super::managers::FieldConflict;
+use super::managers::{FieldConflict, FormerTools};
 use crate::problem::Problem;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 
@@ -14,7 +14,7 @@ pub enum Pin {
 }
 
 /// One server-side apply.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Apply<'a> {
     pub resource: &'a Resource,
     pub object: &'a ObjectRef,
@@ -24,6 +24,7 @@ pub struct Apply<'a> {
     pub pin: &'a Pin,
     pub field_manager: &'a str,
     pub force_conflicts: bool,
+    pub former_tools: FormerTools,
 }
 
 /// Labels and annotations to remove from an object.

@@ -90,6 +90,25 @@ pub(super) fn check_document(list: &Located, may_name_urls: bool) -> Vec<Problem
     problems
 }
 
+/// The problems with files of the project file's list that are outside the folder of the project.
+pub(super) fn outside(list: &Located, is_readable: impl Fn(&str) -> bool) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (index, item) in items(list).iter().enumerate() {
+        for key in ["path", "caFile"] {
+            let Some(found) = item.get(key) else { continue };
+            let Json::String(path) = found.to_value() else { continue };
+            if path.is_empty() || is_readable(&path) {
+                continue;
+            }
+            let message = format!("{CATALOGS}[{index}].{key}: {path:?} is outside the folder of this file");
+            problems.push(found.place.problem(message).help(
+                "this file is part of the project and may not read files outside its folder; use --catalog, or -c FILE",
+            ));
+        }
+    }
+    problems
+}
+
 /// The list with the entries of all layers; `None` if no layer has one.
 pub(super) fn merge(layers: &[LayerData]) -> Option<Located> {
     let mut merged: Option<Located> = None;

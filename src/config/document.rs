@@ -25,7 +25,7 @@ use super::layer::{self, LayerData, Path, Places};
 use super::located::{self, Located, LocatedData};
 use super::origin::{Layer, Place};
 use nodes::{entries, entry, find, is_null, text_of};
-use outside::outside;
+use outside::{is_below, is_of_git, of_git, outside};
 
 /// A document's text and where it was found.
 pub(super) struct Text<'a> {
@@ -260,6 +260,12 @@ impl Reader<'_> {
                     let mut list = self.located(&entry.key_span, &entry.value);
                     if key.kind == Kind::Catalogs {
                         self.reading.problems.extend(catalogs::check_document(&list, self.text.confined_to.is_none()));
+                        if let Some(folder) = self.text.confined_to {
+                            let is_readable = |path: &str| {
+                                is_below(FilePath::new(path), folder) && !is_of_git(FilePath::new(path), folder)
+                            };
+                            self.reading.problems.extend(catalogs::outside(&list, is_readable));
+                        }
                         catalogs::start_at_folder(&mut list, self.text.folder);
                     }
                     self.layer.lists.insert(key.path, list);
@@ -290,6 +296,12 @@ impl Reader<'_> {
                      its folder, or use -o, or -c FILE"
                 }
             };
+            return self.problem(&entry.value.span, message, Some(help.into()));
+        }
+        if let Some(named) = self.text.confined_to.and_then(|folder| of_git(key.kind, &value, folder)) {
+            let message = format!("{}: {named:?} is in a folder of git", key.path);
+            let help = "this file is part of the project and may not write to git's own files; name another file, or \
+                        use -o, or -c FILE";
             return self.problem(&entry.value.span, message, Some(help.into()));
         }
         self.start_at_folder(key.kind, &mut value);

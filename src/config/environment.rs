@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
+use crate::options::{ColorChoice, OutputSpec, Preset, Prune, PruneMax, TargetSpec, Wait};
 use crate::problem::{Problem, did_you_mean};
 
 use super::catalogs;
@@ -27,6 +27,7 @@ pub struct Overrides {
     pub preflight: Vec<String>,
     pub warn_only: bool,
     pub target: Option<TargetSpec>,
+    pub preset: Option<Preset>,
     pub kubeconfig: Option<PathBuf>,
     pub context: Option<String>,
     pub user: Option<String>,
@@ -176,6 +177,7 @@ impl Overrides {
             "target" => self.target.as_ref().map(|target| keys::target_text(target).map(Value::from)),
             "kubeconfig" => self.kubeconfig.as_ref().map(|path| path.to_str().map(Value::from)),
             "render" => text(&self.render),
+            "preset" => self.preset.map(|preset| Some(preset.name().into())),
             "context" => text(&self.context),
             "as" => text(&self.user),
             "asGroups" if !self.groups.is_empty() => Some(Some(self.groups.clone().into())),
@@ -265,6 +267,7 @@ mod tests {
             allow_exec: true,
             render: Some("r {dir}".into()),
             redact: true,
+            preset: Some(Preset::OlmV1),
             target: Some(TargetSpec::Dir("live".into())),
             kubeconfig: Some("k".into()),
             context: Some("c".into()),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::app;
-use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
+use crate::options::{ColorChoice, OutputSpec, Preset, Prune, PruneMax, TargetSpec, Wait};
 use crate::problem::not_one_of;
 use crate::render::Render;
 use crate::resource::is_dns_label;
@@ -26,6 +26,9 @@ pub const KIND: &str = "Config";
 /// The keys that every document has in addition to those of the table.
 pub(super) const ENVELOPE: &[&str] = &["apiVersion", "kind", "metadata"];
 
+/// The key of the preset of CRDUpgradeSafety: of a document, and of the check's own configuration.
+pub(super) const PRESET: &str = "preset";
+
 /// The key of the list of waivers.
 pub(super) const WAIVERS: &str = "waivers";
 
@@ -38,8 +41,11 @@ pub(super) const SECTIONS: &[&str] = &["config", "exec", "cel"];
 /// The name of the key that holds the checks.
 pub(super) const RULES: &str = "preflightRules";
 
-/// The check that runs when no layer has `preflightRules`.
-pub const DEFAULT_CHECK: &str = "CRDUpgradeSafety";
+/// The check of CRDs, which a notice names if it does not run although a CRD changes.
+pub const CRD_UPGRADE_SAFETY: &str = "CRDUpgradeSafety";
+
+/// The checks that run if no file of the team names a built-in check.
+pub const DEFAULT_CHECKS: [&str; 2] = [CRD_UPGRADE_SAFETY, "CustomResourceValidation"];
 
 /// The key in kapp's documents that defines how references to versioned objects are found.
 pub(super) const TEMPLATE_RULES: &str = "templateRules";
@@ -85,6 +91,8 @@ pub enum Kind {
     Prune,
     /// The maximum number or share of members to delete.
     PruneMax,
+    /// The preset of CRDUpgradeSafety.
+    Preset,
     /// The list of checks.
     Rules,
     /// The list of waivers.
@@ -134,6 +142,7 @@ pub const KEYS: &[Key] = &[
     Key { path: "diffMaskRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
     Key { path: "diffAgainstExistingFieldExclusionRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
     Key { path: "additionalLabels", kind: Kind::Labels, reach: Reach::Manifests, default: None, flag: None },
+    Key { path: PRESET, kind: Kind::Preset, reach: Reach::Files, default: None, flag: Some("--preset") },
     Key { path: "warnOnly", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--warn-only") },
     Key { path: "target", kind: Kind::Target, reach: Reach::Files, default: Some("kube"), flag: Some("--target") },
     Key { path: "render", kind: Kind::Command, reach: Reach::OwnFiles, default: None, flag: Some("--render") },
@@ -271,6 +280,7 @@ impl Kind {
             Kind::Command => text.parse::<Render>().map(drop),
             Kind::Namespace => namespace(text),
             Kind::App => app::check_name(text),
+            Kind::Preset => preset(text),
             Kind::Prune => prune(text).map(drop),
             Kind::PruneMax => text.parse::<PruneMax>().map(drop),
             Kind::FieldManager if text.chars().count() > 128 || text.chars().any(char::is_control) => {
@@ -304,6 +314,15 @@ pub(super) fn color(text: &str) -> Result<ColorChoice, String> {
         let choices = ["auto", "always", "never"];
         not_one_of(text, &choices)
     })
+}
+
+/// Checks the name of a preset.
+fn preset(text: &str) -> Result<(), String> {
+    let names = Preset::names();
+    match names.iter().any(|name| name == text) {
+        true => Ok(()),
+        false => Err(not_one_of(text, &names.iter().map(String::as_str).collect::<Vec<_>>())),
+    }
 }
 
 /// When to prune.

@@ -4,7 +4,7 @@ use figment::Figment;
 use figment::value::{Tag, Value};
 
 use super::catalogs::{self, CATALOGS};
-use super::keys::KEYS;
+use super::keys::{CRD_UPGRADE_SAFETY, KEYS, PRESET, RULES};
 use super::layer::{self, LayerData, Path, Places};
 use super::lists;
 use super::located::{Located, LocatedData};
@@ -40,6 +40,7 @@ pub(super) fn merge(layers: &[LayerData]) -> Result<Merged, Box<figment::Error>>
         map.extend(catalogs::merge(layers).map(|list| (CATALOGS.to_owned(), list)));
         map.extend(lists::names().filter_map(|name| Some((name.to_owned(), lists::merge(layers, name)?))));
     }
+    set_preset(&mut tree);
     let mut rules: Option<Vec<String>> = None;
     for name in layers.iter().filter_map(|layer| layer.rules.as_ref()) {
         let known = rules.get_or_insert_default();
@@ -47,6 +48,19 @@ pub(super) fn merge(layers: &[LayerData]) -> Result<Merged, Box<figment::Error>>
         known.extend(new);
     }
     Ok(Merged { raw, tree, rules })
+}
+
+/// Replaces the preset of the check's own configuration if a later layer sets the preset of the run.
+fn set_preset(tree: &mut Located) {
+    let Some(preset) = tree.get(PRESET).cloned() else { return };
+    let path = [RULES, CRD_UPGRADE_SAFETY, "config", PRESET];
+    let own = path.iter().try_fold(tree, |node, step| match &mut node.data {
+        LocatedData::Map(map) => map.get_mut(*step),
+        _ => None,
+    });
+    if let Some(own) = own.filter(|own| own.layer < preset.layer) {
+        *own = preset;
+    }
 }
 
 struct Origins<'a> {

@@ -47,7 +47,9 @@ pub use check::{AmongManifests, ConfigMap, ConfigReader, KeyDescription, Known, 
 pub use custom::{CustomCheck, Definition, Withheld};
 pub use environment::Overrides;
 pub use files::PROJECT_FILE;
-pub use keys::{API_VERSION, DEFAULT_CHECK, KAPP_API_VERSION, KEYS, KIND, Key, PREFLIGHT_VARIABLE};
+pub use keys::{
+    API_VERSION, CRD_UPGRADE_SAFETY, DEFAULT_CHECKS, KAPP_API_VERSION, KEYS, KIND, Key, PREFLIGHT_VARIABLE,
+};
 pub use lists::{FieldRule, Rules};
 pub use located::{Located, LocatedData};
 pub use origin::{Layer, Place};
@@ -113,9 +115,10 @@ impl Loader {
         if !reading.problems.is_empty() {
             return Err(Error::Usage(reading.problems));
         }
-        let select::Selection { checks, own, switches, .. } = selection;
+        let select::Selection { checks, own, switches, without_crd_safety, .. } = selection;
         let settings =
             Settings::new(merged, checks, own, (waivers, rules, catalogs), switches).map_err(Error::usage)?;
+        let settings = Settings { without_crd_safety, ..settings };
         Ok(Loaded { settings, notices: reading.notices })
     }
 

@@ -20,7 +20,7 @@ use lists::{RawFieldRule, RawGroupBinding, RawRebaseRule, RawRuleBinding, RawWai
 #[schemars(title = "gantry Config")]
 pub(super) struct Raw {
     /// The preflight checks that run, with their configuration. Entries of several files merge by name.
-    /// Without this key in any file, CRDUpgradeSafety runs.
+    /// If no file names a built-in check, CRDUpgradeSafety and CustomResourceValidation run, with your own checks.
     #[serde(default)]
     #[schemars(with = "Option<Vec<RawRule>>")]
     pub preflight_rules: Option<BTreeMap<String, RawSwitch>>,
@@ -62,6 +62,11 @@ pub(super) struct Raw {
     #[serde(default, rename = "additionalLabels")]
     #[schemars(with = "Option<BTreeMap<String, String>>")]
     pub _additional_labels: Option<Value>,
+    /// Whose verdict about the upgrade of a CRD counts: the preset of CRDUpgradeSafety. The check's own config.preset wins
+    /// over this key of the same or an earlier layer.
+    #[serde(default, rename = "preset")]
+    #[schemars(with = "Option<RawPreset>")]
+    pub _preset: Option<String>,
     /// Report every finding of the run as a warning. "Could not check" is still an error.
     pub warn_only: Option<bool>,
     /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster; or what to check
@@ -200,6 +205,22 @@ enum RawPrune {
     Ask,
     Yes,
     No,
+}
+
+/// Whose verdict about the upgrade of a CRD counts.
+#[derive(JsonSchema)]
+#[schemars(rename = "Preset")]
+#[serde(rename_all = "kebab-case")]
+#[allow(dead_code)] // Only its schema is used.
+enum RawPreset {
+    Documented,
+    Semantic,
+    Evidence,
+    Kapp,
+    #[serde(rename = "olm-v1")]
+    OlmV1,
+    OlmClassic,
+    Crdify,
 }
 
 /// When to colour.

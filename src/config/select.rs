@@ -1,16 +1,19 @@
 //! Selects the checks that run.
 //!
-//! If a flag (or variable) names checks, exactly those run; otherwise the files decide; without files, the default
-//! check runs. Unknown names and invalid configurations of checks are reported here, before any request, even for
+//! If a flag (or variable) names checks, exactly those run; otherwise the files decide; if those
+//! name no built-in check, the default checks run, with the team's own checks. Unknown names and invalid configurations of checks are reported here, before any request, even for
 //! checks that are disabled.
+
+use std::collections::BTreeMap;
 
 use crate::problem::{Problem, did_you_mean};
 
 use super::check::{ConfigMap, Known, KnownCheck};
 use super::custom::{self, CustomCheck, Definition};
 use super::environment::Named;
-use super::keys::{DEFAULT_CHECK, RULES};
+use super::keys::{CRD_UPGRADE_SAFETY, DEFAULT_CHECKS, PRESET, RULES};
 use super::layer::LayerData;
+use super::located::{Located, LocatedData};
 use super::merge::Merged;
 use super::origin::{Layer, Place};
 use super::selected::{SelectedCheck, Switch};
@@ -23,6 +26,8 @@ pub(super) struct Selection {
     pub checks: Vec<SelectedCheck>,
     /// Every check that the layers define, whether it runs or not.
     pub own: Vec<CustomCheck>,
+    /// What decides that CRDUpgradeSafety does not run, if that is so.
+    pub without_crd_safety: Option<Place>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
 }
@@ -46,10 +51,16 @@ pub(super) fn select(
         }
         (None, rules) => {
             let rules = rules.as_deref().unwrap_or_default();
-            // Manifests that name another check do not replace the default check.
-            let of_team = layers.iter().any(|layer| layer.layer.is_of_team() && layer.rules.is_some());
-            let default = (!of_team && !rules.iter().any(|name| name == DEFAULT_CHECK)).then(default_check);
-            default.into_iter().chain(rules.iter().map(|name| by_files(name, merged, layers))).collect()
+            // Only built-in checks that the team names replace the default: not its own checks, and not what manifests
+            // name.
+            let names_built_in = |layer: &LayerData| layer.rules.iter().flatten().any(|name| known.has(name));
+            let is_chosen = layers.iter().any(|layer| layer.layer.is_of_team() && names_built_in(layer));
+            let defaults = DEFAULT_CHECKS.into_iter().filter(|name| !is_chosen && known.has(name));
+            let defaults: Vec<&str> = defaults.collect();
+            let others = rules.iter().map(String::as_str).filter(|name| !defaults.contains(name));
+            let all = defaults.iter().copied().chain(others);
+            let is_listed = |name: &str| rules.iter().any(|rule| rule == name);
+            all.map(|name| if is_listed(name) { by_files(name, merged, layers) } else { by_default(name) }).collect()
         }
     };
     for check in &known.checks {
@@ -63,7 +74,9 @@ pub(super) fn select(
         };
         if selection.runs(check.name) {
             let name = check.name.to_owned();
-            selection.checks.push(SelectedCheck { name, mode, definition: Definition::BuiltIn, config });
+            let by_default = selection.switches.iter().any(|s| s.name == name && s.layer == Layer::Default);
+            let definition = Definition::BuiltIn;
+            selection.checks.push(SelectedCheck { name, mode, by_default, definition, config });
         }
     }
     for check in selection.own.clone() {
@@ -76,7 +89,7 @@ pub(super) fn select(
         };
         if selection.runs(&check.name) {
             let CustomCheck { name, definition, config } = check;
-            selection.checks.push(SelectedCheck { name, mode, definition, config });
+            selection.checks.push(SelectedCheck { name, mode, by_default: false, definition, config });
         }
     }
     // Checks run in the order in which they were named.
@@ -84,17 +97,40 @@ pub(super) fn select(
     selection.checks.sort_by_key(order);
     selection.notices.extend(tighten::weakened(&selection.checks, merged, known));
     selection.notice_what_is_off(layers);
+    // In a file the preset is a default of the team; whoever names it for this run expects an effect.
+    let named = merged.tree.get(PRESET).filter(|preset| preset.layer >= Layer::Environment);
+    if let Some(preset) = named.filter(|_| !selection.runs(CRD_UPGRADE_SAFETY)) {
+        let message = format!("has no effect, because {CRD_UPGRADE_SAFETY} does not run");
+        selection.notices.push(preset.place.problem(message));
+    }
+    if !selection.runs(CRD_UPGRADE_SAFETY) {
+        selection.without_crd_safety = selection.decides_against_crd_safety(known).cloned();
+    }
     selection
 }
 
-/// The check that runs if no file selects checks.
-fn default_check() -> Switch {
-    Switch { name: DEFAULT_CHECK.to_owned(), enabled: true, layer: Layer::Default, place: Place::Default }
+/// The switch of a check that runs if no file selects checks.
+fn by_default(name: &str) -> Switch {
+    Switch { name: name.to_owned(), enabled: true, layer: Layer::Default, place: Place::Default }
 }
 
 fn config_of(name: &str, merged: &Merged) -> ConfigMap {
     let rules = merged.tree.get(RULES);
-    ConfigMap(rules.and_then(|rules| rules.get(name)?.get("config")).cloned())
+    let config = rules.and_then(|rules| rules.get(name)?.get("config")).cloned();
+    match merged.tree.get(PRESET).filter(|_| name == CRD_UPGRADE_SAFETY) {
+        Some(preset) => ConfigMap(Some(with_preset(config, preset))),
+        None => ConfigMap(config),
+    }
+}
+
+/// The configuration with the preset of the run, unless it has one, which then wins (see [`super::merge`]).
+fn with_preset(config: Option<Located>, preset: &Located) -> Located {
+    let empty = || Located { data: LocatedData::Map(BTreeMap::new()), ..preset.clone() };
+    let mut config = config.unwrap_or_else(empty);
+    if let LocatedData::Map(map) = &mut config.data {
+        map.entry(PRESET.to_owned()).or_insert_with(|| preset.clone());
+    }
+    config
 }
 
 /// Exactly the named checks run; other configured checks are listed as disabled.
@@ -135,6 +171,12 @@ fn by_files(name: &str, merged: &Merged, layers: &[LayerData]) -> Switch {
 impl Selection {
     fn runs(&self, name: &str) -> bool {
         self.switches.iter().any(|switch| switch.enabled && switch.name == name)
+    }
+
+    /// The place that disables CRDUpgradeSafety, or else the first one that names another built-in check.
+    fn decides_against_crd_safety(&self, known: &Known) -> Option<&Place> {
+        let own = self.switches.iter().find(|switch| switch.name == CRD_UPGRADE_SAFETY);
+        own.or_else(|| self.switches.iter().find(|switch| known.has(&switch.name))).map(|switch| &switch.place)
     }
 
     fn is_known(&self, name: &str, known: &Known) -> bool {
@@ -194,23 +236,15 @@ impl Selection {
             let message = format!("a Config document among the manifests disables the check {:?}", switch.name);
             self.notices.push(switch.place.problem(message).help(format!("--preflight {} still runs it", switch.name)));
         }
-        let mut inherited = false;
-        for layer in layers {
-            inherited |= layer.layer == Layer::Manifests;
-            match &layer.rules {
-                Some(names) if names.is_empty() && inherited => {
-                    let place = layer.places.get([RULES.to_owned()].as_slice());
-                    let message = format!("an empty {RULES} does not disable inherited checks");
-                    let notice = place.map_or(Problem::new(message.clone()), |places| places.key.problem(message));
-                    self.notices.push(notice.help("write {name: …, enabled: false} for each check to disable"));
-                }
-                Some(names) => inherited |= !names.is_empty(),
-                None => {}
-            }
+        for layer in layers.iter().filter(|layer| layer.rules.as_ref().is_some_and(Vec::is_empty)) {
+            let place = layer.places.get([RULES.to_owned()].as_slice());
+            let message = format!("an empty {RULES} does not disable the checks that run by default or are inherited");
+            let notice = place.map_or(Problem::new(message.clone()), |places| places.key.problem(message));
+            self.notices.push(notice.help("write {name: …, enabled: false} for each check to disable"));
         }
         if self.problems.is_empty() && self.checks.is_empty() {
             let message = format!("no preflight check runs: {RULES} enables none");
-            self.notices.push(Problem::new(message).help(format!("--preflight {DEFAULT_CHECK} still runs one")));
+            self.notices.push(Problem::new(message).help(format!("--preflight {CRD_UPGRADE_SAFETY} still runs one")));
         }
     }
 }

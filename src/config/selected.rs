@@ -10,6 +10,8 @@ use crate::finding::Mode;
 pub struct SelectedCheck {
     pub name: String,
     pub mode: Mode,
+    /// No flag, variable or file names the check.
+    pub by_default: bool,
     pub definition: Definition,
     /// The entry's `config`; for a custom check, its definition (`exec`, `cel`).
     pub config: ConfigMap,

@@ -9,6 +9,7 @@ use super::keys;
 use super::lists::Rules;
 use super::located::Located;
 use super::merge::Merged;
+use super::origin::{Layer, Place};
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
 use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
@@ -29,6 +30,8 @@ pub struct Settings {
     /// Where the metadata of packages comes from.
     pub catalogs: Vec<CatalogSource>,
     pub warn_only: bool,
+    /// What decides that CRDUpgradeSafety does not run, if that is so.
+    pub without_crd_safety: Option<Place>,
     pub target: TargetSpec,
     pub kubeconfig: Option<PathBuf>,
     pub context: Option<String>,
@@ -63,6 +66,8 @@ pub struct Settings {
     /// No output contains a value of an object.
     pub redact: bool,
     pub output: Vec<OutputSpec>,
+    /// The project file names the outputs.
+    pub output_is_of_project: bool,
     pub color: ColorChoice,
     pub(super) switches: Vec<Switch>,
     pub(super) tree: Located,
@@ -119,6 +124,7 @@ impl Settings {
             waivers,
             rules,
             catalogs,
+            without_crd_safety: None,
             warn_only: raw.warn_only.ok_or_else(missing("warnOnly"))?,
             target: target.parse().map_err(|why| wrong("target", why))?,
             kubeconfig: raw.kubeconfig.map(PathBuf::from),
@@ -155,6 +161,7 @@ impl Settings {
                 .iter()
                 .map(|text| text.parse().map_err(|why| wrong("output", why)))
                 .collect::<std::result::Result<_, _>>()?,
+            output_is_of_project: tree.at("output").is_some_and(|found| found.layer == Layer::Project),
             color: keys::color(&color).map_err(|why| wrong("color", why))?,
             switches,
             tree,

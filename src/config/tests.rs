@@ -8,10 +8,11 @@ use tempfile::TempDir;
 use super::*;
 use crate::finding::Mode;
 use crate::manifest::Source;
-use crate::options::TargetSpec;
+use crate::options::{Preset, TargetSpec};
 
 mod custom_checks;
 mod lists;
+mod preset;
 mod project;
 mod schemas;
 mod shown;
@@ -22,7 +23,7 @@ fn configure_safety(reader: &mut ConfigReader<'_>) {
     reader.strictness("failMode", "What an unknown change does.", &choices, true, AmongManifests::Set);
     let choices = [("Strict", true), ("None", false)];
     reader.strictness("enforcement", "Whether.", &choices, true, AmongManifests::Tighten);
-    reader.choice("preset", "Whose.", &[("ours", 1), ("theirs", 2)], 1);
+    reader.choice("preset", "Whose.", &[("ours", 1), ("theirs", 2), ("semantic", 3), ("evidence", 4), ("kapp", 5)], 1);
 }
 
 fn configure_permissions(reader: &mut ConfigReader<'_>) {
@@ -122,6 +123,11 @@ impl Bed {
 
     fn preflight(mut self, value: &str) -> Self {
         self.loader.overrides.preflight.push(value.into());
+        self
+    }
+
+    fn preset(mut self, preset: Preset) -> Self {
+        self.loader.overrides.preset = Some(preset);
         self
     }
 
@@ -254,12 +260,13 @@ fn enabled_switches_inherited_checks_off_and_on() {
 
 #[test]
 fn running_no_check_is_reported() {
-    for body in ["preflightRules: []\n", "preflightRules:\n- {name: CRDUpgradeSafety, enabled: false}\n"] {
-        let loaded = Bed::new().file("gantry.yaml", body).load();
-        assert!(loaded.settings.checks.is_empty());
-        assert!(say(&loaded.notices[0]).starts_with("no preflight check runs"), "{:?}", loaded.notices);
-    }
-    // Null means absent.
+    let body = "preflightRules:\n- {name: CRDUpgradeSafety, enabled: false}\n";
+    let loaded = Bed::new().file("gantry.yaml", body).load();
+    assert!(loaded.settings.checks.is_empty());
+    assert!(say(&loaded.notices[0]).starts_with("no preflight check runs"), "{:?}", loaded.notices);
+    // A list without a built-in check, null, and a missing list leave the default as it is.
+    let empty = Bed::new().file("gantry.yaml", "preflightRules: []\n");
+    assert_eq!(empty.checks(), ["CRDUpgradeSafety"]);
     assert_eq!(Bed::new().file("gantry.yaml", "preflightRules:\n").checks(), ["CRDUpgradeSafety"]);
     let over = Bed::new()
         .file("gantry.yaml", "preflightRules: [{name: CRDUpgradeSafety}]\n")
@@ -267,8 +274,35 @@ fn running_no_check_is_reported() {
     assert_eq!(over.checks(), ["CRDUpgradeSafety"]);
     assert_eq!(
         over.load().notices.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["b:3:1: an empty preflightRules does not disable inherited checks"]
+        ["b:3:1: an empty preflightRules does not disable the checks that run by default or are inherited"]
     );
+}
+
+#[test]
+fn the_place_that_leaves_crd_upgrade_safety_out_is_known() {
+    let place = |bed: Bed| bed.settings().without_crd_safety.map(|place| place.to_string());
+    let file = |text: &str| Bed::new().file("gantry.yaml", &format!("preflightRules:\n{text}"));
+    assert_eq!(place(Bed::new()), None);
+    assert_eq!(place(file("- {name: mine, cel: {expression: e}}\n")), None);
+    let other = "- {name: mine, cel: {expression: e}}\n- name: PermissionValidation\n";
+    assert_eq!(place(file(other)).as_deref(), Some("gantry.yaml:5:9"));
+    let off = "- name: PermissionValidation\n- name: CRDUpgradeSafety\n  enabled: false\n";
+    assert_eq!(place(file(off)).as_deref(), Some("gantry.yaml:6:12"));
+    assert_eq!(place(Bed::new().preflight("PermissionValidation")).as_deref(), Some("--preflight"));
+    assert_eq!(place(file(other).preflight("CRDUpgradeSafety")), None);
+    let variable = Bed::new().variable("GANTRY_PREFLIGHT", "PermissionValidation");
+    assert_eq!(place(variable).as_deref(), Some("GANTRY_PREFLIGHT"));
+}
+
+#[test]
+fn own_checks_add_to_the_default_and_do_not_replace_it() {
+    let own = "preflightRules:\n- {name: mine, cel: {expression: e}}\n";
+    assert_eq!(Bed::new().file("gantry.yaml", own).checks(), ["CRDUpgradeSafety", "mine"]);
+    assert_eq!(Bed::new().with("c.yaml", own).checks(), ["CRDUpgradeSafety", "mine"]);
+    let off = "preflightRules:\n- {name: mine, enabled: false, cel: {expression: e}}\n";
+    assert_eq!(Bed::new().file("gantry.yaml", off).checks(), ["CRDUpgradeSafety"]);
+    let chosen = "preflightRules:\n- {name: mine, cel: {expression: e}}\n- name: PermissionValidation\n";
+    assert_eq!(Bed::new().file("gantry.yaml", chosen).checks(), ["mine", "PermissionValidation"]);
 }
 
 #[test]

@@ -247,6 +247,30 @@ impl Crd {
         self.strategy() == Some(Strategy::Webhook)
     }
 
+    /// Whether `managedFields` show that a manager owns the conversion which does not own the rest of the CRD.
+    pub fn conversion_belongs_to_another(&self) -> bool {
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Metadata {
+            managed_fields: Vec<Entry>,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Entry {
+            manager: String,
+            fields_v1: Value,
+        }
+        let metadata = scan::member(&self.text, "metadata");
+        let metadata =
+            metadata.and_then(|metadata| serde_json::from_str::<Metadata>(metadata).ok()).unwrap_or_default();
+        let owners = |field: &str| {
+            let owns = |entry: &&Entry| entry.fields_v1["f:spec"].get(field).is_some();
+            metadata.managed_fields.iter().filter(owns).map(|entry| entry.manager.clone()).collect::<Vec<_>>()
+        };
+        let of_all = owners("f:group");
+        owners("f:conversion").iter().any(|owner| !of_all.contains(owner))
+    }
+
     /// The conversion webhook, if a webhook converts and the CRD describes it.
     pub fn webhook(&self) -> Option<&Webhook> {
         self.conversion.as_ref().filter(|_| self.converts_by_webhook())?.webhook.as_ref()

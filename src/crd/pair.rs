@@ -205,6 +205,13 @@ impl CrdPair {
         Ok(CrdPair { live: read(live, Side::Live)?, desired: read(desired, Side::Desired)?, has_same_versions })
     }
 
+    /// Whether a webhook converts once desired is applied. A manifest without `conversion` keeps the live one if it belongs
+    /// to somebody else: many operators set it themselves.
+    pub fn converts_by_webhook(&self) -> bool {
+        let is_kept = || self.live.converts_by_webhook() && self.live.conversion_belongs_to_another();
+        self.desired.converts_by_webhook() || self.desired.strategy().is_none() && is_kept()
+    }
+
     /// Each version that both CRDs have, as a pair of live and desired.
     pub fn common_versions(&self) -> impl Iterator<Item = (&Version, &Version)> {
         self.live.versions.iter().filter_map(|live| Some((live, self.desired.version(&live.name)?)))

@@ -58,7 +58,7 @@ impl Baseline {
     }
 
     /// Sets the baseline state of every finding, and the severity `Known` of findings that are not worse than before.
-    /// Waived findings stay waived.
+    /// Waived findings stay waived, and what the API server refuses stays an error.
     pub fn apply(&self, reports: &mut [CheckReport]) -> BaselineEntry {
         let mut places: BTreeMap<Fingerprint, Vec<usize>> = BTreeMap::new();
         for (at, (_, finding)) in self.findings.iter().enumerate() {
@@ -87,7 +87,7 @@ impl Baseline {
                 BaselineState::Updated => entry.updated += 1,
                 BaselineState::Unchanged => {
                     entry.unchanged += 1;
-                    if finding.severity != Severity::Waived {
+                    if finding.severity != Severity::Waived && !finding.refused_by_server {
                         finding.original_severity = Some(finding.severity);
                         finding.severity = Severity::Known;
                     }

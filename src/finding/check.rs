@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Finding, Mode, Severity, Source};
+use super::{EvidenceObject, Finding, Mode, Severity, Source};
 use crate::resource::ObjectRef;
 
 /// The status of a check.
@@ -74,6 +74,22 @@ pub struct Coverage {
     /// The versions whose change is proven safe for every possible object, so no object had to be read for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proven: Vec<String>,
+    /// The objects that suffer from the errors of the check, each counted once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harm: Option<Harm>,
+}
+
+/// The objects of one CRD that suffer from a change, however many findings describe it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Harm {
+    /// The number of existing objects.
+    pub objects: u64,
+    /// The number of manifests of this deploy.
+    pub manifests: u64,
+    /// Some of these objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<EvidenceObject>,
 }
 
 /// Something that could not be checked.

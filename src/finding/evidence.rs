@@ -32,7 +32,7 @@ pub struct Evidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Examined {
-    /// Nothing is affected: the error becomes a warning.
+    /// Nothing is affected: with `preset: evidence`, the error becomes a warning.
     NoneAffected,
     /// Something is affected: the error stays.
     Affected,

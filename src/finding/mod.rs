@@ -26,13 +26,13 @@ use crate::problem::Location;
 use crate::resource::ObjectRef;
 pub use action::{Action, ApplyResult};
 pub use baseline::{Baseline, BaselineEntry, BaselineState};
-pub use check::{CheckReport, CheckStatus, Coverage, Suppressed, Unchecked};
+pub use check::{CheckReport, CheckStatus, Coverage, Harm, Suppressed, Unchecked};
 pub use complaint::Complaint;
 pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, EvidenceObject, Examined};
 pub use extension::{ExtensionEntry, ResolvedBundle};
 pub use fingerprint::Fingerprint;
 pub use keyword::KeywordChange;
-pub use witness::{Witness, WitnessVerdict};
+pub use witness::{RefusedUpdates, Witness, WitnessVerdict};
 pub use wording::ForVersions;
 
 /// A place in the manifests.
@@ -102,7 +102,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Breaks {
-    /// Existing objects are refused when they are next written.
+    /// Updates of existing objects are refused, even if they leave the invalid value as it is.
     StoredObjects,
     /// Clients that write values that were valid until now are refused.
     Writers,
@@ -180,7 +180,8 @@ pub struct Finding {
     /// The existing objects that are affected, if the check examined them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affected: Option<Affected>,
-    /// Under `preset: evidence`: the evidence from this cluster for an error of `preset: semantic`.
+    /// The evidence from this cluster, for an error of `preset: semantic`. Only `preset: evidence` lowers the severity
+    /// because of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
     /// What to do next.
@@ -197,6 +198,10 @@ pub struct Finding {
     /// Whether the deploy does not write the object of the finding. Then an error becomes a warning.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_written: bool,
+    /// Whether the API server would refuse to write the object. Then no waiver, mode or baseline lets it pass: the
+    /// deploy would end half way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused_by_server: bool,
     /// Why it may pass, for a finding of severity waived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived: Option<Waived>,
@@ -206,6 +211,11 @@ impl Finding {
     /// The severity that it would have if it were neither waived nor known.
     pub fn severity_if_unaccepted(&self) -> Severity {
         self.original_severity.unwrap_or(self.severity)
+    }
+
+    /// Whether it is an error whatever the configuration says, because the API server would refuse the request.
+    pub fn is_refused_error(&self) -> bool {
+        self.refused_by_server && self.severity == Severity::Error
     }
 }
 

@@ -50,6 +50,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         wording: None,
         explain: None,
         not_written: false,
+        refused_by_server: false,
         waived: None,
     }
 }
@@ -97,6 +98,7 @@ pub fn removed_field(version: &str, line: usize) -> Finding {
             live: WitnessVerdict::Accepted,
             desired: WitnessVerdict::Pruned,
             message: "spec.pollInterval is dropped".into(),
+            refused_updates: None,
         }],
         fact: Some("removed".into()),
         schema_changes: vec![KeywordChange::new("type", Some("\"string\""), None::<&str>)],

@@ -23,6 +23,24 @@ pub struct Witness {
     pub desired: WitnessVerdict,
     /// What is refused, dropped or set, and where.
     pub message: String,
+    /// If the server refuses the object: which updates of such an object it refuses although they leave the refused value
+    /// as it is. Absent if there are none, and if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_updates: Option<RefusedUpdates>,
+}
+
+/// Updates of an invalid object that the server refuses. Other updates that leave the invalid value unchanged pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RefusedUpdates {
+    /// Every update, even of a label.
+    Every,
+    /// Every change in this field.
+    ChangesOf(String),
+    /// Every change of this list, for example an additional item.
+    ChangesOfList(String),
+    /// Every server-side apply.
+    Applies,
 }
 
 /// What an API server does to an object.

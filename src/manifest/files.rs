@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::bundles::Folder;
@@ -45,6 +45,8 @@ pub(super) struct Gathered {
     standard_input: Option<(usize, Result<Taken, Problem>)>,
     /// The canonical paths of the files.
     seen: BTreeSet<PathBuf>,
+    /// The directory argument that files are found in, with links resolved.
+    argument: Option<PathBuf>,
     /// The maximum size of one source, in bytes.
     most: usize,
 }
@@ -92,6 +94,7 @@ impl Gathered {
     }
 
     fn directory_argument(&mut self, directory: &Path) {
+        self.argument = fs::canonicalize(directory).ok();
         let mut files = Vec::new();
         let problems_before = self.problems.len();
         if !self.is_bundle(directory, &mut files) {
@@ -107,6 +110,7 @@ impl Gathered {
                 Found::Bundle(folder) => self.bundle(folder),
             }
         }
+        self.argument = None;
     }
 
     /// Whether a directory is a bundle. Adds the bundle to `files`, or reports its problem.
@@ -175,6 +179,12 @@ impl Gathered {
     }
 
     fn file(&mut self, path: PathBuf) {
+        if let Some(to) = leads_out(&path) {
+            let message = format!("a link that leads out of the repository, to {}", name(&to));
+            let help = "manifests of others must not name your files: replace the link by the file, or pass the file \
+                        itself with -f";
+            return self.problems.push(Problem::new(message).at(whole(&name(&path))).help(help));
+        }
         let identity = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         if self.seen.insert(identity) {
             self.files.push(path);
@@ -220,6 +230,25 @@ impl Gathered {
             }
         }
     }
+}
+
+/// Where a path leads through links, if that is outside the repository that the path is in, or a file of git. Errors
+/// quote what they are about, and reports of a pull request are public.
+fn leads_out(path: &Path) -> Option<PathBuf> {
+    let real = fs::canonicalize(path).ok()?;
+    // `..` is resolved as the system does, but no link after it.
+    let steps: Vec<_> = path.components().collect();
+    let named = steps.iter().rposition(|step| *step == Component::ParentDir).map_or(0, |last| last + 1);
+    let (start, rest): (PathBuf, PathBuf) = (steps[..named].iter().collect(), steps[named..].iter().collect());
+    let start = if named == 0 { std::env::current_dir() } else { fs::canonicalize(start) };
+    let shown = start.ok()?.join(rest);
+    if shown == real {
+        return None;
+    }
+    let repository = shown.ancestors().skip(1).find(|folder| folder.join(".git").exists())?;
+    let is_of_git = real.components().any(|step| step.as_os_str().eq_ignore_ascii_case(".git"));
+    let is_inside = fs::canonicalize(repository).is_ok_and(|repository| real.starts_with(repository));
+    (is_of_git || !is_inside).then_some(real)
 }
 
 /// What was read.

@@ -10,6 +10,7 @@ use gantry_schema::tree::Tree as _;
 use serde_json::{Map, Value};
 
 use super::fields::{FieldSet, Item};
+use super::handover::Owners;
 use super::order;
 use super::schema::{OBJECT_META, Schema, Shape};
 use crate::resource::SERVER_METADATA;
@@ -54,19 +55,12 @@ pub(crate) fn of_kind<'s>(schema: &'s Value, definitions: Option<&'s Value>) -> 
     Schema::of_object(schema, definitions, &METADATA)
 }
 
-/// Like [`merge`], with any schema.
+/// Like [`merge`], with any schema. The fields of former deploy tools are taken over.
 pub(crate) fn merge_by(live: &Value, intent: &Value, schema: Schema<'_, Value>, manager: &str) -> Value {
-    let records = live.pointer("/metadata/managedFields").and_then(Value::as_array).map(Vec::as_slice);
-    let is_ours = |entry: &Value| {
-        entry["manager"] == manager && entry["operation"] == "Apply" && entry.get("subresource").is_none()
-    };
-    let (ours, others): (Vec<&Value>, Vec<&Value>) =
-        records.unwrap_or_default().iter().partition(|entry| is_ours(entry));
-    let sets = |entries: Vec<&Value>| -> Vec<FieldSet> {
-        entries.into_iter().filter_map(|entry| entry.get("fieldsV1")).map(FieldSet::read).collect()
-    };
-    let (ours, others) = (sets(ours), sets(others));
-    let managers = Managers { before: ours.first(), others: others.iter().collect() };
+    let version = intent["apiVersion"].as_str().unwrap_or_default();
+    let Owners { mut ours, taken, others, .. } = Owners::of(live, manager, version);
+    ours.add(&taken);
+    let managers = Managers { before: Some(&ours), others: others.iter().map(|other| &other.fields).collect() };
     apply(live, intent, schema, &managers, Emptied::Null)
 }
 

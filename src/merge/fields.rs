@@ -58,6 +58,17 @@ impl Item {
         read.unwrap_or_else(|| Item::Other(step.to_owned()))
     }
 
+    /// Whether it identifies this value of a list.
+    pub fn is_of(&self, value: &Value) -> bool {
+        match self {
+            Item::Keys(keys) => {
+                keys.iter().all(|(name, key)| value.get(name).is_some_and(|value| value.written() == *key))
+            }
+            Item::Value(text) => value.written() == *text,
+            Item::Other(_) => false,
+        }
+    }
+
     fn written(&self) -> String {
         match self {
             Item::Keys(keys) => {
@@ -150,6 +161,68 @@ impl FieldSet {
         self.items.iter()
     }
 
+    /// Adds every field of `other`.
+    pub fn add(&mut self, other: &FieldSet) {
+        fn below<K: Ord + Clone>(ours: &mut BTreeMap<K, FieldSet>, other: &BTreeMap<K, FieldSet>) {
+            for (step, other) in other {
+                ours.entry(step.clone()).or_default().add(other);
+            }
+        }
+        self.own |= other.own;
+        below(&mut self.fields, &other.fields);
+        below(&mut self.items, &other.items);
+    }
+
+    /// Takes the field at `path` and everything below it out of the set. What is taken is a set of its own, from the root.
+    pub fn split_off(&mut self, path: &[&str]) -> FieldSet {
+        let mut taken = FieldSet::default();
+        let Some((name, rest)) = path.split_first() else { return taken };
+        let Some(below) = self.fields.get_mut(*name) else { return taken };
+        let of_below = if rest.is_empty() { std::mem::take(below) } else { below.split_off(rest) };
+        if below.is_empty() {
+            self.fields.remove(*name);
+        }
+        if !of_below.is_empty() {
+            taken.fields.insert((*name).to_owned(), of_below);
+        }
+        taken
+    }
+
+    /// Keeps only fields that exist in `value`.
+    pub fn retain_existing(&mut self, value: &Value) {
+        self.fields.retain(|name, below| {
+            let Some(value) = value.get(name) else { return false };
+            below.retain_existing(value);
+            !below.is_empty()
+        });
+        self.items.retain(|item, below| {
+            let Some(value) = value.as_array().and_then(|list| list.iter().find(|known| item.is_of(known))) else {
+                return false;
+            };
+            below.retain_existing(value);
+            !below.is_empty()
+        });
+    }
+
+    /// The path of each field in the set, without those of maps and items that have fields of their own in it.
+    pub fn paths(&self) -> Vec<Vec<Step>> {
+        fn collect(set: &FieldSet, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+            if set.own && !set.has_below() && !path.is_empty() {
+                found.push(path.clone());
+            }
+            let fields = set.fields.iter().map(|(name, below)| (Step::Field(name.clone()), below));
+            let items = set.items.iter().map(|(item, below)| (Step::Item(item.clone()), below));
+            for (step, below) in fields.chain(items) {
+                path.push(step);
+                collect(below, path, found);
+                path.pop();
+            }
+        }
+        let mut found = Vec::new();
+        collect(self, &mut Vec::new(), &mut found);
+        found
+    }
+
     /// Removes every field that is also in `other`. Returns whether there was one.
     pub fn subtract(&mut self, other: &FieldSet) -> bool {
         fn below<K: Ord>(ours: &mut BTreeMap<K, FieldSet>, other: &BTreeMap<K, FieldSet>, changed: &mut bool) {
@@ -201,6 +274,20 @@ mod tests {
                 "f:list": {"k:{\"name\":\"c\",\"port\":80}": {".": {}, "f:image": {}}}});
         assert_eq!(FieldSet::read(&written).to_json(), written);
         assert!(FieldSet::read(&json!("nonsense")).is_empty());
+    }
+
+    #[test]
+    fn a_part_of_a_set_is_taken_out_of_it() {
+        let mut fields =
+            FieldSet::read(&json!({"f:metadata": {"f:finalizers": {"v:\"a\"": {}}, "f:labels": {"f:x": {}}}}));
+        let taken = fields.split_off(&["metadata", "finalizers"]);
+        assert_eq!(taken.to_json(), json!({"f:metadata": {"f:finalizers": {"v:\"a\"": {}}}}));
+        assert_eq!(fields.to_json(), json!({"f:metadata": {"f:labels": {"f:x": {}}}}));
+        assert!(fields.split_off(&["metadata", "finalizers"]).is_empty());
+        fields.add(&taken);
+        assert_eq!(fields.paths().len(), 2);
+        fields.retain_existing(&json!({"metadata": {"finalizers": ["a"]}}));
+        assert_eq!(fields, taken);
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //! order    the order of a list after an apply
 //! apply    the object after an apply
 //! lost     the fields of another manager that an apply changes
+//! tools    the field managers that are deploy tools
+//! handover the fields that are taken over from them
 //! ```
 //!
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy>, and the behaviour of
@@ -14,12 +16,16 @@
 
 mod apply;
 mod fields;
+mod handover;
 mod lost;
 mod order;
 mod schema;
+mod tools;
 
 pub(crate) use apply::{Emptied, Managers, apply, intent, merge, merge_by, of_kind};
 pub(crate) use fields::{FieldSet, Item, Step};
+pub(crate) use handover::Owners;
 pub(crate) use lost::{Owned, is_at_stake, lost, lost_below, overlaps, path_text};
 pub(crate) use order::keeps_order;
 pub(crate) use schema::{Schema, Shape};
+pub(crate) use tools::{UNRECORDED, deploy_tool, listed, of_manager};

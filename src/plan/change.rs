@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::unchanged::{self, Comparison};
 use super::{Action, bundles, order, owner, removal};
 use crate::app::last_applied::Mark;
-use crate::cluster::{Apply, DryRunError, Pin, Read};
+use crate::cluster::{Apply, DryRunError, FormerTools, Pin, Read};
 use crate::crd::Sides;
 use crate::manifest::Manifest;
 use crate::problem::Problem;
@@ -145,6 +145,17 @@ impl Change {
             field_manager: self.installer.as_deref().unwrap_or(field_manager),
             // OLM takes over every field of its objects, whatever the configuration says.
             force_conflicts: force_conflicts || self.kapp.seized || self.desired.bundle.is_some(),
+            former_tools: self.former_tools(),
+        }
+    }
+
+    /// What writing this change does with the fields of deploy tools that wrote the object before.
+    pub fn former_tools(&self) -> FormerTools {
+        match self.action {
+            // OLM deploys it.
+            _ if self.desired.bundle.is_some() => FormerTools::Keep,
+            Action::Adopt if self.owner.is_some() || self.kapp.joins => FormerTools::Take,
+            _ => FormerTools::TakeUnlessConflict,
         }
     }
 

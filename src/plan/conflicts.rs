@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::published::Published;
 use super::{Change, Plan, kinds};
-use crate::cluster::{Described, FieldConflict, Operation, Target, client_side_tool};
+use crate::cluster::{Described, FieldConflict, FormerTools, Operation, Target, deploy_tool};
 use crate::merge::{self, FieldSet, Owned, Schema};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
@@ -167,9 +167,12 @@ impl ConflictFinder<'_> {
             .filter(|entry| !ours(entry) && entry.api_version == change.desired.object.api_version)
             .filter(|entry| !(change.kapp.seized && entry.manager == "kapp" && entry.operation == "Update"))
             .filter_map(|entry| {
-                let operation = if entry.operation == "Apply" { Operation::Apply } else { Operation::Update };
+                let is_apply = entry.operation == "Apply";
+                let operation = if is_apply { Operation::Apply } else { Operation::Update };
                 let fields = FieldSet::read(&Json::parse(entry.fields_v1?.get()).ok()?);
-                merge::is_at_stake(&fields).then_some(Record {
+                let is_taken = change.former_tools() == FormerTools::Take
+                    && merge::of_manager(&entry.manager, is_apply, &fields).is_some();
+                (merge::is_at_stake(&fields) && !is_taken).then_some(Record {
                     manager: entry.manager,
                     operation,
                     fields: Some(fields),
@@ -290,7 +293,7 @@ pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
             if objects.len() > OBJECTS_SHOWN {
                 message.push_str(&format!("\n  … and {} more", objects.len() - OBJECTS_SHOWN));
             }
-            let help = match client_side_tool(manager, operation) {
+            let help = match deploy_tool(manager, operation) {
                 _ if only_defaults => ONLY_DEFAULTS_HELP.to_owned(),
                 Some(tool) => format!(
                     "they were last deployed by {tool}; if gantry deploys them from now on, take ownership once with \

@@ -1,5 +1,4 @@
-//! Names, labels and keys of data that the API server refuses in any object of a built-in kind, whatever its schema says.
-//! Custom resources are the subject of a check.
+//! Names, labels and keys of data that the API server refuses in any object, whatever its schema says.
 //!
 //! Source: `ValidateObjectMeta` in `k8s.io/apimachinery/pkg/api/validation`, and for names and data the validations of the
 //! kinds in `k8s.io/kubernetes/pkg/apis/core/validation`
@@ -19,13 +18,18 @@ use gantry_schema::names;
 /// The maximum number of problems that are named for one object.
 const SHOWN: usize = 10;
 
-/// What the server would refuse in the objects that the plan writes.
-pub fn problems(plan: &Plan) -> Vec<Problem> {
-    let is_asked = |change: &&Change| change.is_written() && kinds::is_built_in(&change.resource.group);
-    let written: Vec<&Change> = plan.changes.iter().filter(is_asked).collect();
+/// What the server would refuse in the objects that the plan writes. On a server (`is_server`), the names of custom
+/// resources are the subject of a check.
+pub fn problems(plan: &Plan, is_server: bool) -> Vec<Problem> {
+    let written: Vec<&Change> = plan.changes.iter().filter(|change| change.is_written()).collect();
     let found = in_parallel(&written, |change| {
         let object = &change.desired.object;
-        let found = faults(object, &change.desired.raw.value());
+        let mut found = faults(object, &change.desired.raw.value());
+        // A kind of a server may belong to an aggregated API, and what that requires of names is not known.
+        if !is_server && !kinds::is_built_in(&change.resource.group) {
+            let message = names::subdomain(&object.name).into_iter().next();
+            found.extend(message.map(|message| (path(&["metadata", "name"]), message)));
+        }
         let problem = |(at, message): (Vec<Step>, String)| {
             let message = format!("{object}: the API server would refuse it: {}: {message}", text::field(&at));
             let at = Spans::of(&change.desired.origin).locate(&at).location;
@@ -42,6 +46,8 @@ fn faults(object: &ObjectRef, manifest: &Value) -> Vec<Fault> {
     let mut found: Vec<Fault> = Vec::new();
     let said = |messages: Vec<String>| messages.into_iter().next();
     found.extend(said(name_faults(object, &object.name)).map(|message| (path(&["metadata", "name"]), message)));
+    let of_namespace = object.namespace.as_deref().map(names::dns_1123_label).and_then(said);
+    found.extend(of_namespace.map(|message| (path(&["metadata", "namespace"]), message)));
     for (key, value) in fields(manifest, &["metadata", "labels"]) {
         let at = path(&["metadata", "labels", key]);
         found.extend(said(names::qualified(key)).map(|message| (at.clone(), message)));
@@ -76,10 +82,38 @@ fn name_faults(object: &ObjectRef, name: &str) -> Vec<String> {
     match (object.group(), object.kind.as_str()) {
         // Servers before the feature RelaxedServiceNameValidation are stricter about Services.
         ("", "Namespace" | "Service") => names::dns_1123_label(name),
-        ("", "ConfigMap" | "PersistentVolume" | "PersistentVolumeClaim" | "Pod" | "Secret" | "ServiceAccount")
-        | ("apps", "DaemonSet" | "Deployment" | "ReplicaSet")
+        (
+            "",
+            "ConfigMap"
+            | "Endpoints"
+            | "LimitRange"
+            | "Node"
+            | "PersistentVolume"
+            | "PersistentVolumeClaim"
+            | "Pod"
+            | "PodTemplate"
+            | "ReplicationController"
+            | "ResourceQuota"
+            | "Secret"
+            | "ServiceAccount",
+        )
+        | ("apps", "ControllerRevision" | "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet")
+        | ("autoscaling", "HorizontalPodAutoscaler")
         | ("batch", "CronJob" | "Job")
-        | ("networking.k8s.io", "Ingress") => names::subdomain(name),
+        | ("coordination.k8s.io", "Lease")
+        | ("discovery.k8s.io", "EndpointSlice")
+        | ("networking.k8s.io", "Ingress" | "IngressClass" | "NetworkPolicy")
+        | ("node.k8s.io", "RuntimeClass")
+        | ("policy", "PodDisruptionBudget")
+        | ("scheduling.k8s.io", "PriorityClass")
+        | ("storage.k8s.io", "CSIDriver" | "CSINode" | "StorageClass" | "VolumeAttachment")
+        | (
+            "admissionregistration.k8s.io",
+            "MutatingWebhookConfiguration"
+            | "ValidatingAdmissionPolicy"
+            | "ValidatingAdmissionPolicyBinding"
+            | "ValidatingWebhookConfiguration",
+        ) => names::subdomain(name),
         _ => Vec::new(),
     }
 }

@@ -56,17 +56,21 @@ pub fn is_created_by(live: &RawObject, manager: &str) -> bool {
     })
 }
 
-/// The version to move entries to: the storage version of `desired`, or another one that both CRDs have.
+/// The version to move entries to: the storage version of `desired`, or another one that both CRDs have, served if possible.
 pub fn remaining<'c>(live: &Crd, desired: &'c Crd) -> Option<&'c str> {
     let storage = desired.storage().into_iter();
-    let mut both = storage.chain(&desired.versions).filter(|version| live.version(&version.name).is_some());
-    both.next().map(|version| &*version.name)
+    let both = || storage.clone().chain(&desired.versions).filter(|version| live.version(&version.name).is_some());
+    let served = both().find(|version| version.served && live.served(&version.name).is_some());
+    served.or_else(|| both().next()).map(|version| &*version.name)
 }
 
 /// The command that moves the entries of all objects from these versions to another one.
 pub fn move_all(crd: &Crd, from: &[&str], to: &str) -> String {
     let everywhere = if crd.is_namespaced() { " --all-namespaces" } else { "" };
-    moving(&crd.group, &format!("{}{everywhere}", crd.plural_and_group()), ".items[]", from, to)
+    // At that version, if it is or will be served: the one that kubectl prefers may lack fields, which the write would drop.
+    let is_served = crd.version(to).is_none_or(|version| version.served);
+    let at = if is_served { format!("{to}.") } else { String::new() };
+    moving(&crd.group, &format!("{}.{at}{}{everywhere}", crd.names.plural, crd.group), ".items[]", from, to)
 }
 
 /// The same for one object.

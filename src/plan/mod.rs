@@ -1,5 +1,6 @@
 //! The plan: desired objects with their live state, and what a deploy would do with each.
 
+pub mod apps_of_gantry;
 mod build;
 mod built_in;
 pub mod bundles;
@@ -8,6 +9,7 @@ pub mod conflicts;
 pub mod filter;
 mod going;
 pub mod graph;
+pub mod handover;
 mod invalid;
 pub(crate) mod kinds;
 pub mod managed;

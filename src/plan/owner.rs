@@ -43,6 +43,8 @@ pub enum Owner {
     Kapp(String),
     /// The identifier of the set.
     ApplySet(String),
+    /// The name of the app, and the namespace of its record.
+    GantryApp(String, String),
     /// The kind of its object, namespace and name.
     Flux(&'static str, String, String),
     ArgoCd(String),
@@ -67,6 +69,7 @@ impl fmt::Display for Owner {
         match self {
             Owner::Kapp(id) => write!(f, "a kapp app ({KAPP_APP}: {})", shown(id)),
             Owner::ApplySet(id) => write!(f, "another ApplySet ({})", shown(id)),
+            Owner::GantryApp(name, namespace) => write!(f, "gantry's app {}{}", shown(name), place(namespace)),
             Owner::Flux(kind, name, namespace) => write!(f, "the Flux {kind} {}{}", shown(name), place(namespace)),
             Owner::ArgoCd(app) => write!(f, "the Argo CD application {}", shown(app)),
             Owner::Helm(name, namespace) => write!(f, "the Helm release {}{}", shown(name), place(namespace)),
@@ -81,6 +84,7 @@ impl Owner {
         match self {
             Owner::Kapp(_) => format!("kapp deletes {them} with its app"),
             Owner::ApplySet(_) => format!("the tool of that ApplySet prunes {them}"),
+            Owner::GantryApp(name, _) => format!("a deploy of {name} stops at {them} until {leave} its manifests"),
             Owner::Flux(..) => format!("Flux writes {them} again until {leave} its source"),
             Owner::ArgoCd(_) => format!("Argo CD writes {them} again until {leave} its source"),
             Owner::Helm(..) => format!("Helm changes {them} with its next upgrade and deletes {them} with its release"),
@@ -91,7 +95,7 @@ impl Owner {
     pub fn marks(&self) -> Marks {
         match self {
             Owner::Kapp(_) => Marks { labels: kapp::LABELS.to_vec(), annotations: kapp::ANNOTATIONS.to_vec() },
-            Owner::ApplySet(_) => Marks { labels: vec![PART_OF], annotations: Vec::new() },
+            Owner::ApplySet(_) | Owner::GantryApp(..) => Marks { labels: vec![PART_OF], annotations: Vec::new() },
             Owner::Flux(kind, ..) => Marks {
                 labels: FLUX
                     .iter()
@@ -287,6 +291,9 @@ pub fn refused(plan: &Plan, verbose: bool) -> Vec<Problem> {
             owner.consequence(them)
         );
         let help = match owner {
+            Owner::GantryApp(name, namespace) => {
+                format!("deploy with -a {name} --app-namespace {namespace}; or {help}")
+            }
             Owner::Kapp(_) => format!("{help}. To take over the whole kapp app: --app=NAME --from-kapp=NAME"),
             _ => help,
         };

@@ -51,7 +51,9 @@ pub struct Refusals {
 
 /// Why a deploy of this plan would fail. Only reads.
 pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reported: Reported) -> Refusals {
-    let Target::Kube(server) = target else { return Refusals::default() };
+    let Target::Kube(server) = target else {
+        return Refusals { problems: invalid::problems(plan, false), notices: Vec::new() };
+    };
     let asking = Asking { plan, server, writing };
     let (mut problems, immutable, replaced, unreadable) = tokio::join!(
         asking.namespaces(target),
@@ -63,7 +65,7 @@ pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reporte
     problems.extend(replaced);
     problems.extend(unreadable.problems);
     if !reported.dry_runs {
-        problems.extend(invalid::problems(plan));
+        problems.extend(invalid::problems(plan, true));
     }
     Refusals { problems, notices: unreadable.notices }
 }
@@ -292,8 +294,9 @@ impl Asking<'_> {
             let Err(DryRunError::Refused(refusal)) = answer else { continue };
             if refusal.causes.iter().any(|cause| cluster::is_immutable(&cause.message)) {
                 let object = &change.desired.object;
+                let live = change.live.as_ref().map(|live| live.raw.value());
                 let problem = Problem::new(format!("{object}: {}", refusal.problem.message));
-                problems.push(problem.at(change.desired.origin.location()).help(immutable_help(object)));
+                problems.push(problem.at(change.desired.origin.location()).help(immutable_help(object, live.as_ref())));
             }
         }
         problems

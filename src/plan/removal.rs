@@ -110,9 +110,8 @@ pub fn decide(
             }
             Fate::OneKey(why) => {
                 let message = format!("{object} is not deleted: {why}");
-                removals
-                    .notices
-                    .push(Problem::new(message).help(format!("if it is not needed: kubectl delete {object}")));
+                let help = format!("something else may use it; look at it: kubectl get {object} -o yaml");
+                removals.notices.push(Problem::new(message).help(help));
                 continue;
             }
             Fate::Copy | Fate::Nothing => continue,

@@ -13,12 +13,14 @@ use jiff::Timestamp;
 
 use super::removal::Removal;
 use super::{Action, Change, Crds, Plan};
+use crate::app::kapp::KAPP_APP;
 use crate::app::{members, versions};
 use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
 use crate::manifest::{Manifest, Spans};
 use crate::problem::Problem;
 use crate::readiness;
 use crate::resource::{ObjectRef, RawObject, Step};
+use crate::text;
 
 const PREFIX: &str = "kapp.k14s.io/";
 const OWN_PREFIX: &str = "gantry.dev/";
@@ -269,8 +271,20 @@ pub fn taken_versions(plan: &Plan, app: &str) -> Vec<Problem> {
     };
     let problem = |change: &Change| {
         let object = &change.desired.object;
-        let message = format!("{object} already exists with different content, and the app {app} has no record of it");
-        let help = format!("deploy the app that created it or, if it is not needed, run kubectl delete {object}");
+        let live = change.live.as_ref().map(|live| live.raw.value()).unwrap_or_default();
+        // Whatever created it, a workload may refer to it: it is never to be deleted.
+        let (whose, help) = match live["metadata"]["labels"][KAPP_APP].as_str() {
+            Some(id) => (
+                format!("it belongs to a kapp app ({KAPP_APP}: {})", text::sanitize(id)),
+                "add --from-kapp to take over the kapp app (--from-kapp=NAME if it has another name)",
+            ),
+            None => (
+                format!("the app {app} has no record of it"),
+                "deploy the app that created it, or give the object of the manifest another name. Workloads may use the \
+                 live object",
+            ),
+        };
+        let message = format!("{object} already exists with different content, and {whose}");
         Problem::new(message).at(change.desired.origin.location()).help(help)
     };
     plan.changes.iter().filter(is_version).filter(is_taken).map(problem).collect()

@@ -22,6 +22,9 @@ pub struct CheckEntry {
     pub build: fn(&ConfigMap) -> Box<dyn Check>,
     /// Findings of other checks that this one reports better.
     pub supersedes: &'static [Superseded],
+    /// The rules whose findings predict that the API server refuses a request of the deploy. The runner keeps these
+    /// findings errors, whatever the mode, waivers and baseline: accepted, they would end the deploy half way.
+    pub refusals: &'static [&'static str],
     /// The rule that reports fields owned by another field manager, if the check has one. The plan does not repeat what
     /// it reports.
     pub field_conflicts: Option<&'static str>,

@@ -178,8 +178,10 @@ fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
         section(&format!("Example, {title}{scope}"), part);
     }
     section("What to do", rule.what_to_do);
-    if let Some(waiver) = waiver(rule) {
-        section("How to accept it", &format!("{ACCEPT}\n\n{waiver}"));
+    match waiver(check, rule) {
+        _ if is_refusal(check, rule) => section("No waiver", NO_WAIVER),
+        Some(waiver) => section("How to accept it", &format!("{ACCEPT}\n\n{waiver}")),
+        None => {}
     }
     text
 }
@@ -189,9 +191,20 @@ const ACCEPT: &str = "If you have reviewed a finding and it may pass, pass a Con
     name of the object. version, path and expires narrow it. A waiver changes gantry's verdict, not what the \
     server does.";
 
-/// A Config that waives a finding of this rule; `None` for notes, which need no waiver.
-fn waiver(rule: &RuleDoc) -> Option<String> {
-    (rule.severity != Severity::Info).then(|| {
+/// Why a finding cannot be waived.
+const NO_WAIVER: &str = "The API server refuses the request, whatever gantry's verdict is, and the deploy would end half \
+    way. So a waiver, mode: warn, --warn-only, enforcement and a baseline do not apply: the deploy ends before it writes \
+    anything.";
+
+/// Whether the findings of the rule predict a refusal, which no waiver lets pass.
+fn is_refusal(check: &CheckEntry, rule: &RuleDoc) -> bool {
+    check.refusals.contains(&rule.name)
+}
+
+/// A Config that waives a finding of this rule; `None` for notes, which need no waiver, and for refusals, which none lets
+/// pass.
+fn waiver(check: &CheckEntry, rule: &RuleDoc) -> Option<String> {
+    (rule.severity != Severity::Info && !is_refusal(check, rule)).then(|| {
         format!(
             "apiVersion: gantry.dev/v1alpha1\nkind: Config\nwaivers:\n- rule: {}\n  object: {}\n  \
              reason: who reviewed it, and why it may pass\n",
@@ -216,7 +229,14 @@ fn example_object(example: &Example) -> String {
 
 /// The page of a rule, as Markdown.
 pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
-    let accept = waiver(rule).map_or_else(String::new, |waiver| {
+    let no_waiver = match is_refusal(check, rule) {
+        true => format!(
+            "\n## No waiver\n\n{}\n",
+            NO_WAIVER.replace("mode: warn, --warn-only", "`mode: warn`, `--warn-only`")
+        ),
+        false => String::new(),
+    };
+    let accept = waiver(check, rule).map_or(no_waiver, |waiver| {
         let about = ACCEPT.replace("a waiver (-c FILE)", "a [waiver](../configuration.md#waivers) (`-c FILE`)");
         let about = about.replace("version, path and expires", "`version`, `path` and `expires`");
         format!("\n## How to accept it\n\n{about}\n\n```yaml\n{waiver}```\n")
@@ -374,7 +394,7 @@ mod tests {
         {
             let page = page(check, rule);
             let Some((_, rest)) = page.split_once("## How to accept it") else {
-                assert_eq!(rule.severity, Severity::Info, "{}", rule.name);
+                assert!(rule.severity == Severity::Info || page.contains("## No waiver"), "{}", rule.name);
                 continue;
             };
             let snippet = rest.split("```").nth(1).unwrap().trim_start_matches("yaml\n");

@@ -76,6 +76,9 @@ pub struct Context<'a> {
     pub olm: &'a olm::Olm<'a>,
     /// The current date in UTC, for expiry dates.
     pub today: Date,
+    /// Whether the check runs only because nothing else is configured. What the user may not read for it is then a
+    /// notice: a deploy that worked without the check still works.
+    pub by_default: bool,
     /// The progress of checks that take long.
     pub stage: &'a Stage,
     /// What the check reports besides its answer.
@@ -117,6 +120,14 @@ struct Noticed {
 impl Notices {
     pub fn add(&self, message: impl Into<String>) {
         self.lock().notices.push(Problem::new(message));
+    }
+
+    /// Adds what a check that runs by default could not check, because the user may not read it or the target cannot
+    /// answer.
+    pub fn not_checked(&self, check: &str, left_out: CouldNotCheck) {
+        let problem = Problem::new(format!("{check} did not check everything: {}", left_out.message));
+        let problem = left_out.help.into_iter().fold(problem, Problem::help);
+        self.lock().notices.push(problem);
     }
 
     /// Adds the resolution of a ClusterExtension.
@@ -162,6 +173,9 @@ pub struct Violation {
     pub rule: Cow<'static, str>,
     /// The rule's own severity. The runner can lower it, but never raises it.
     pub severity: Severity,
+    /// The server may accept the request after all, although the rule predicts a refusal: see
+    /// [`CheckEntry::refusals`](entry::CheckEntry::refusals).
+    pub may_be_accepted: bool,
     pub version: Option<String>,
     /// The schema node, for example `^.spec.pollInterval`.
     pub path: Option<String>,
@@ -241,6 +255,7 @@ impl Violation {
             subject: subject.into(),
             rule: doc.name.into(),
             severity: doc.severity,
+            may_be_accepted: false,
             version,
             path: None,
             message,

@@ -85,6 +85,14 @@ mod tests {
     }
 
     #[test]
+    fn rules_that_predict_refusals_exist() {
+        for check in CHECKS {
+            let names = (check.names)();
+            assert!(check.refusals.iter().all(|rule| names.contains(rule)), "{}", check.name);
+        }
+    }
+
+    #[test]
     fn every_check_has_a_page_that_names_its_rules_and_keys() {
         for check in CHECKS {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(check.docs);

@@ -31,6 +31,8 @@ use crate::ui::progress::Stage;
 pub struct Enabled {
     pub name: String,
     pub mode: Mode,
+    /// No flag, variable or file names the check.
+    pub by_default: bool,
     pub check: Box<dyn Check>,
 }
 
@@ -106,6 +108,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
             catalogs,
             olm,
             today: waivers.today,
+            by_default: enabled.by_default,
             stage,
             notices,
         };
@@ -119,7 +122,8 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let answers = join_all(runs).await;
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
-    let problems = waive(&mut reports, waivers, custom_checks);
+    let mut problems = waive(&mut reports, waivers, custom_checks);
+    problems.extend(kept_errors(&reports, warn_only));
     let left_out = superseded::leave_out(&mut reports);
     let baseline = baseline.map(|baseline| {
         let entry = baseline.apply(&mut reports);
@@ -213,7 +217,8 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
     };
     let unchecked = match answer {
         Ok(Answer::Checked { violations, unchecked, coverage, suppressed }) => {
-            report.findings = place(violations, plan, mode);
+            let refusals = registry::find(&enabled.name).map_or(&[][..], |entry| entry.refusals);
+            report.findings = place(violations, plan, mode, refusals);
             report.status = status(&report.findings, !unchecked.is_empty());
             report.coverage = coverage;
             report.suppressed = suppressed;
@@ -242,9 +247,43 @@ fn is_written(subject: &Subject, plan: &Plan) -> bool {
     }
 }
 
+/// Whether this deploy itself sends requests for the subject of a violation, so that a refusal ends it half way. What OLM
+/// writes is refused to OLM.
+fn is_sent(subject: &Subject, plan: &Plan) -> bool {
+    match subject {
+        Subject::Change(index) => plan.changes[*index].is_written(),
+        Subject::Unplaced(_) => true,
+        Subject::Bundle(_) => false,
+        Subject::Object(_) | Subject::Plan => plan.has_effect(),
+    }
+}
+
+/// Why findings are errors although the configuration makes those of their check warnings.
+fn kept_errors(reports: &[CheckReport], warn_only: bool) -> Vec<Problem> {
+    let kept = |report: &CheckReport| {
+        let refused = || report.findings.iter().filter(|finding| finding.is_refused_error());
+        let rules: BTreeSet<&str> = refused().map(|finding| finding.rule.as_str()).collect();
+        let set = if warn_only { "--warn-only".to_owned() } else { format!("mode: warn of {}", report.name) };
+        (report.mode == Mode::Warn && !rules.is_empty()).then(|| {
+            let (count, is) = match refused().count() {
+                1 => ("1 finding".to_owned(), "stays an error"),
+                many => (text::count(many, "finding"), "stay errors"),
+            };
+            let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
+            Problem::new(format!(
+                "{set}: {count} ({rules}) {is}: the API server would refuse the request, and the deploy \
+                would end half way"
+            ))
+        })
+    };
+    reports.iter().filter_map(kept).collect()
+}
+
 /// Finds the line and column of each violation. Each manifest is parsed again only once, even if it has several
 /// violations.
-fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
+///
+/// `refusals` are the rules of the check whose findings predict that the server refuses a request.
+fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode, refusals: &[&str]) -> Vec<Finding> {
     let mut by_subject: BTreeMap<Subject, Vec<Violation>> = BTreeMap::new();
     for violation in violations {
         by_subject.entry(violation.subject.clone()).or_default().push(violation);
@@ -273,39 +312,46 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode) -> Vec<Finding> {
     // Violations can be many and large, so they are moved, not copied.
     let mut findings = Vec::new();
     for ((subject, violations), (object, sources)) in groups.into_iter().zip(places) {
-        let is_written = is_written(&subject, plan);
-        let weighed = |severity| match severity {
-            Severity::Error if mode == Mode::Warn || !is_written => Severity::Warning,
-            severity => severity,
+        let (is_written, is_sent) = (is_written(&subject, plan), is_sent(&subject, plan));
+        let to_finding = |(violation, source): (Violation, Option<Source>)| {
+            let is_refusal = refusals.contains(&&*violation.rule) && violation.severity <= Severity::Warning;
+            let refused_by_server = is_refusal && !violation.may_be_accepted && is_sent;
+            let weighed = |severity| match severity {
+                Severity::Error if refused_by_server => Severity::Error,
+                Severity::Error if mode == Mode::Warn || !is_written => Severity::Warning,
+                severity => severity,
+            };
+            Finding {
+                rule: violation.rule.into_owned(),
+                severity: weighed(violation.severity),
+                original_severity: None,
+                baseline_state: None,
+                semantic: violation.semantic.map(weighed).filter(|semantic| *semantic != weighed(violation.severity)),
+                refused_by_server,
+                not_written: violation.severity == Severity::Error && mode == Mode::Error && !is_written,
+                object: object.clone(),
+                source,
+                label: violation.label,
+                version: violation.version,
+                path: violation.path,
+                message: violation.message,
+                fact: violation.fact,
+                schema_changes: violation.schema_changes,
+                caused_by: violation.caused_by,
+                complaint: violation.complaint,
+                documented: violation.documented,
+                verdict: violation.verdict,
+                breaks: violation.breaks,
+                witnesses: violation.witnesses,
+                affected: violation.affected,
+                evidence: violation.evidence,
+                help: violation.help,
+                wording: violation.wording,
+                explain: violation.explain.map(Cow::into_owned),
+                waived: None,
+            }
         };
-        findings.extend(violations.into_iter().zip(sources).map(|(violation, source)| Finding {
-            rule: violation.rule.into_owned(),
-            severity: weighed(violation.severity),
-            original_severity: None,
-            baseline_state: None,
-            semantic: violation.semantic.map(weighed).filter(|semantic| *semantic != weighed(violation.severity)),
-            not_written: violation.severity == Severity::Error && mode == Mode::Error && !is_written,
-            object: object.clone(),
-            source,
-            label: violation.label,
-            version: violation.version,
-            path: violation.path,
-            message: violation.message,
-            fact: violation.fact,
-            schema_changes: violation.schema_changes,
-            caused_by: violation.caused_by,
-            complaint: violation.complaint,
-            documented: violation.documented,
-            verdict: violation.verdict,
-            breaks: violation.breaks,
-            witnesses: violation.witnesses,
-            affected: violation.affected,
-            evidence: violation.evidence,
-            help: violation.help,
-            wording: violation.wording,
-            explain: violation.explain.map(Cow::into_owned),
-            waived: None,
-        }));
+        findings.extend(violations.into_iter().zip(sources).map(to_finding));
     }
     findings
 }
@@ -370,7 +416,12 @@ mod tests {
     #[test]
     fn slow_lookups_do_not_hold_up_other_checks() {
         let (sender, receiver) = channel();
-        let enabled = |name: &str, check: Box<dyn Check>| Enabled { name: name.into(), mode: Mode::Error, check };
+        let enabled = |name: &str, check: Box<dyn Check>| Enabled {
+            name: name.into(),
+            mode: Mode::Error,
+            by_default: false,
+            check,
+        };
         let checks = [
             enabled("Asking", Box::new(Asking(Mutex::new(Some(receiver))))),
             enabled("Other", Box::new(Other(sender))),

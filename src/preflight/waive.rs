@@ -26,13 +26,18 @@ impl Waivers<'_> {
     /// waiver for a rule of another check is not reported as unused.
     pub fn apply(&self, reports: &mut [CheckReport], rules_of_all: &[&str], rules_that_ran: &[&str]) -> Vec<Problem> {
         let mut used = vec![false; self.list.len()];
+        let mut problems = Vec::new();
         for finding in reports.iter_mut().flat_map(|report| &mut report.findings) {
             for (waiver, used) in self.list.iter().zip(&mut used) {
                 if !waiver.matches(finding) {
                     continue;
                 }
                 *used = true;
-                if !self.is_expired(waiver) && finding.severity != Severity::Waived {
+                if finding.refused_by_server {
+                    if !self.is_expired(waiver) {
+                        problems.push(waiver.unfit_for(finding));
+                    }
+                } else if !self.is_expired(waiver) && finding.severity != Severity::Waived {
                     finding.original_severity = Some(finding.severity);
                     finding.severity = Severity::Waived;
                     finding.waived = Some(Waived {
@@ -43,7 +48,6 @@ impl Waivers<'_> {
             }
         }
         let whole = reports.iter().all(|report| report.status != CheckStatus::Failed);
-        let mut problems = Vec::new();
         for (waiver, used) in self.list.iter().zip(used) {
             let rule = waiver.rule.as_deref().map(WildMatch::new);
             // The rules of a program, CHECK/RULE, are matched by the name of their check.
@@ -98,6 +102,17 @@ impl Waiver {
             && matches(&self.version, finding.version.as_deref().as_slice())
             && matches(&self.path, finding.path.as_deref().as_slice())
             && matches(&self.rule, &[&finding.rule])
+    }
+
+    /// Why the waiver does not let the finding pass.
+    fn unfit_for(&self, finding: &Finding) -> Problem {
+        let of = finding.object.as_ref().map(|object| format!(" of {object}")).unwrap_or_default();
+        let message = format!(
+            "the waiver ({}) does not apply to {}{of}: the API server would refuse the request, and the deploy would end \
+             half way",
+            self.reason, finding.rule
+        );
+        self.problem(message, "do what the finding says, and remove the waiver")
     }
 
     fn problem(&self, message: String, help: &str) -> Problem {

@@ -98,6 +98,7 @@ pub fn write_review(
     } else {
         plan::write(report, options, &mut pen)?;
     }
+    plan::harm(report, &mut pen)?;
     findings::write(report, &causes, options, excerpts, &mut pen)?;
     checks::write(report, &causes, options, &mut pen)
 }

@@ -171,6 +171,7 @@ pub fn hostile() -> Report {
                     live: WitnessVerdict::Accepted,
                     desired: WitnessVerdict::Refused,
                     message: evil.into(),
+                    refused_updates: None,
                 }],
                 breaks: vec![Breaks::Data],
                 help: evil.into(),

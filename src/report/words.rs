@@ -1,9 +1,11 @@
 //! Sentences that several formats share. Untrusted text is sanitized here; each format does its own escaping on top.
 
 use super::Report;
-use super::human::finding::{phrase, witness_fate};
+use super::human::finding::{phrase, refused_updates, witness_fate};
 use super::human::flow;
-use crate::finding::{BaselineEntry, CheckReport, CheckStatus, Finding, Severity, Source, Verdict, Witness};
+use crate::finding::{
+    BaselineEntry, CheckReport, CheckStatus, EvidenceObject, Examined, Finding, Severity, Source, Verdict, Witness,
+};
 use crate::text;
 
 /// The maximum length of a message; longer ones are cut, and `-o json` has all of them.
@@ -11,6 +13,76 @@ const LONGEST_MESSAGE: usize = 500;
 const LONGEST_HELP: usize = 2000;
 /// The maximum length of a witness, in characters; longer ones are shortened.
 const LONGEST_WITNESS: usize = 2000;
+
+/// Who suffers from what blocks: `2 of 1,234 objects of this cluster are affected: team-a/batch, team-b/nightly`. `None`
+/// if no objects were read to find out.
+pub fn harm(report: &Report) -> Option<String> {
+    let harms = || {
+        report.checks.iter().flat_map(|check| &check.coverage).filter_map(|one| Some((one.read, one.harm.as_ref()?)))
+    };
+    harms().next()?;
+    let read: u64 = harms().map(|(read, _)| read).sum();
+    let affected: u64 = harms().map(|(_, harm)| harm.objects).sum();
+    let manifests: u64 = harms().map(|(_, harm)| harm.manifests).sum();
+    let place = if report.target.starts_with("kube: ") { "this cluster" } else { "the target" };
+    let examples: Vec<String> = harms().flat_map(|(_, harm)| &harm.examples).map(example).collect();
+    let named = examples.len().min(NAMED_OBJECTS);
+    let mut names = examples[..named].join(", ");
+    let more = (affected + manifests).saturating_sub(named as u64);
+    if more > 0 && !names.is_empty() {
+        names.push_str(&format!(" and {} more", text::thousands(more)));
+    }
+    let unknown = unexamined(report);
+    let but = match unknown {
+        0 => String::new(),
+        1 => "; objects do not show what 1 of the errors breaks".to_owned(),
+        many => format!("; objects do not show what {many} of the errors break"),
+    };
+    let objects = |count: u64| format!("{} object{}", text::thousands(count), if count == 1 { "" } else { "s" });
+    Some(match (affected, manifests) {
+        (0, 0) if read == 0 => format!("there is no object of the blocked kinds in {place}{but}"),
+        (0, 0) => format!("no object of {place} is affected ({} read){but}", objects(read)),
+        (0, one) => format!(
+            "no object of {place} is affected, but {} of this deploy: {names}{but}",
+            text::count(usize::try_from(one).unwrap_or(usize::MAX), "manifest")
+        ),
+        (affected, _) => {
+            let are = if affected == 1 { "is" } else { "are" };
+            format!("{} of {} of {place} {are} affected: {names}{but}", text::thousands(affected), objects(read))
+        }
+    })
+}
+
+/// The most affected objects that the sentence above names.
+const NAMED_OBJECTS: usize = 3;
+
+fn example(object: &EvidenceObject) -> String {
+    let name = match &object.namespace {
+        Some(namespace) => format!("{namespace}/{}", object.name),
+        None => object.name.to_string(),
+    };
+    let of = if object.from_manifest { " (manifest)" } else { "" };
+    format!("{}{of}", line(&name, 300))
+}
+
+/// The number of errors about CRDs with examined objects whose effect these objects do not show.
+fn unexamined(report: &Report) -> usize {
+    let is_covered = |check: &CheckReport, finding: &Finding| {
+        check.coverage.iter().any(|one| one.harm.is_some() && Some(&one.object) == finding.object.as_ref())
+    };
+    let is_shown = |finding: &Finding| match &finding.evidence {
+        Some(evidence) => evidence.examined != Examined::No,
+        // It is an error although it is proven to harm no object.
+        None => finding.semantic.is_some_and(|semantic| semantic > Severity::Error),
+    };
+    let checks = report.checks.iter();
+    let errors = checks.flat_map(|check| {
+        check.findings.iter().filter(move |finding| {
+            finding.severity == Severity::Error && is_covered(check, finding) && !is_shown(finding)
+        })
+    });
+    errors.count()
+}
 
 /// `error`, `warning`, …
 pub fn severity(severity: Severity) -> &'static str {
@@ -47,12 +119,16 @@ pub fn place(source: &Source) -> String {
 /// Who is affected and how, one sentence each.
 pub fn breaks(finding: &Finding) -> Vec<String> {
     let said = finding.breaks.iter().map(|breaks| phrase(*breaks));
-    said.map(|(who, how)| format!("{who}: {how}")).collect()
+    said.zip(&finding.breaks)
+        .map(|((who, how), breaks)| {
+            format!("{who}: {}", refused_updates(*breaks, &[finding]).unwrap_or_else(|| how.to_owned()))
+        })
+        .collect()
 }
 
 /// The next steps, one line each.
 pub fn steps(finding: &Finding) -> Vec<String> {
-    let help = text::cut(&finding.help, LONGEST_HELP);
+    let help = text::cut_between_commands(&finding.help, LONGEST_HELP);
     help.lines().map(|step| text::sanitize(step).into_owned()).filter(|step| !step.trim().is_empty()).collect()
 }
 
@@ -117,7 +193,7 @@ pub fn unchecked(report: &Report) -> impl Iterator<Item = (&CheckReport, String,
             (
                 check,
                 line(&unchecked.message, 1000),
-                help.map(|help| text::cut(&text::sanitize_block(help), LONGEST_HELP).into_owned()),
+                help.map(|help| text::cut_between_commands(&text::sanitize_block(help), LONGEST_HELP).into_owned()),
             )
         })
     })

@@ -14,6 +14,7 @@ use super::host::{Exit, Host};
 use super::interrupt::until;
 use super::prepare::loader;
 use crate::catalog;
+use crate::ci_log::{Guarded, Syntax};
 use crate::cli::CatalogArgs;
 use crate::cluster::Target;
 use crate::config::{CatalogSource, Loader, Overrides, Settings};
@@ -189,7 +190,7 @@ async fn read(
     let target = live.target.iter();
     let of_cluster = target.flat_map(|target| live.catalogs.iter().map(move |catalog| Source::Live(catalog, target)));
     for source in configured.chain(of_cluster) {
-        let out = std::mem::replace(&mut host.stdout, Box::new(io::sink()));
+        let out = Guarded::new(std::mem::replace(&mut host.stdout, Box::new(io::sink())), Syntax::Json);
         let state = Reading {
             catalog: Catalog::default(),
             keep: keep.clone(),

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
+use crate::ci_log::{self, Guarded, Syntax};
 use crate::date::Date;
 use crate::options::ColorChoice;
 use crate::problem::{Error, Problem};
@@ -137,6 +138,20 @@ impl Host {
         }
     }
 
+    /// Escapes commands of CI hosts in everything that is written to standard error, unless people read it directly.
+    pub(super) fn guard_stderr(&mut self) {
+        if !self.stderr_is_terminal || ci_log::is_detected(&self.environment) {
+            let stderr = std::mem::replace(&mut self.stderr, Box::new(io::sink()));
+            self.stderr = Box::new(Guarded::new(stderr, Syntax::Text));
+        }
+    }
+
+    /// Standard output for a report or an answer in this syntax, with the commands of CI hosts escaped. Only this
+    /// writes to standard output.
+    pub(super) fn stdout(&mut self, syntax: Syntax) -> Guarded<&mut (dyn Write + Send)> {
+        Guarded::new(&mut *self.stdout, syntax)
+    }
+
     /// Whether to colour a stream.
     pub(super) fn color(&self, choice: ColorChoice, is_terminal: bool) -> bool {
         ui::color::decide(choice, |name| self.environment.get(name).cloned(), is_terminal)
@@ -166,7 +181,8 @@ impl Host {
 
     /// Prints the whole answer of a command.
     pub(super) fn say(&mut self, text: &str) -> Exit {
-        match self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()) {
+        let mut out = self.stdout(Syntax::of(text));
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Ok(()) => Exit::Success,
             // The reader closed the pipe (`gantry rules | head`).
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,

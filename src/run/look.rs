@@ -9,7 +9,7 @@ use super::verdict::Foreseen;
 use crate::app::versions::VERSIONED;
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
-use crate::config::Settings;
+use crate::config::{CRD_UPGRADE_SAFETY, Place, Settings};
 use crate::finding::{Baseline, CheckStatus, Source};
 use crate::manifest::Manifest;
 use crate::options::Wait;
@@ -18,14 +18,15 @@ use crate::plan::predicted::Writing;
 use crate::plan::refusals::Reported;
 use crate::plan::removal::Removal;
 use crate::plan::{
-    self, Change, Desired, Plan, PlanOptions, Prefetch, bundles, conflicts, graph, only_defaults, owner, rebase,
-    records, refusals, strategy,
+    self, Change, Desired, Plan, PlanOptions, Prefetch, apps_of_gantry, bundles, conflicts, graph, handover,
+    only_defaults, owner, rebase, records, refusals, strategy,
 };
 use crate::preflight::proofs::Known;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Problem, Result};
 use crate::report::{ChangeEntry, ErrorEntry, Report, StepEntry};
+use crate::text;
 use crate::ui::progress::Progress;
 
 /// The checks that run, the findings that count as known, and the app that is deployed.
@@ -84,6 +85,7 @@ pub async fn look(
     let mut plan = plan::build(desired, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     filter::apply(showing.filters, &mut plan);
     conflicts::spare_others(&mut plan, target, &settings.field_manager).await;
+    apps_of_gantry::name(&mut plan, target).await;
     plan.is_awaited = super::app::waits(settings);
     plan.ignores_failing_apis = settings.ignore_failing_api_services;
     plan.shows_logs = super::app::shows_logs(settings);
@@ -124,11 +126,13 @@ pub async fn look(
         .into_iter()
         .chain(plan::going(&plan))
         .chain(rebase::notice(&plan))
+        .chain(handover::notices(&plan, &settings.field_manager))
         .chain(left_out)
         .chain(order.notices)
         .chain(order.unawaited.into_iter().filter(|_| settings.wait == Wait::Crds))
         .chain(order.turned.into_iter().filter(|_| showing.verbose))
         .chain(of_app.notices)
+        .chain(upgrades_without_check(settings, &plan, enabled))
         .chain(std::mem::take(&mut plan.notices))
         .collect();
     if !showing.filters.is_empty() && plan.changes.is_empty() && plan.unplaced.is_empty() {
@@ -163,6 +167,27 @@ pub async fn look(
     drop(stage);
     report.count();
     Ok((plan, foreseen, notices))
+}
+
+/// The notice that CRDs change although CRDUpgradeSafety does not run.
+fn upgrades_without_check(settings: &Settings, plan: &Plan, enabled: &[Enabled]) -> Option<Problem> {
+    let place = settings.without_crd_safety.as_ref()?;
+    let mut upgrades = plan::upgraded_crds(&plan.changes);
+    let first = &upgrades.next()?.1.desired.object.name;
+    let more = match upgrades.count() {
+        0 => String::new(),
+        more => format!(" and {}", text::count(more, "other CRD")),
+    };
+    let message = format!("{CRD_UPGRADE_SAFETY} does not run, so the upgrade of CRD {first}{more} is not checked");
+    let help = match place {
+        Place::Flag(_) | Place::Variable(_) => {
+            let names = enabled.iter().filter(|enabled| settings.checks.iter().any(|check| check.name == enabled.name));
+            let names: Vec<&str> = names.map(|enabled| enabled.name.as_str()).collect();
+            format!("--preflight {},{CRD_UPGRADE_SAFETY} also runs it", names.join(","))
+        }
+        Place::File(_) | Place::Default => format!("enable it in preflightRules: - name: {CRD_UPGRADE_SAFETY}"),
+    };
+    Some(place.problem(message).help(help))
 }
 
 /// Objects that belong to another tool, and the records of apps: nothing is written to them.

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use super::file;
 use super::host::Host;
+use super::own_report;
+use crate::ci_log::{Guarded, Syntax};
 use crate::cli::OutputArgs;
 use crate::finding::{CheckReport, Severity};
 use crate::manifest::{Source, is_manifest_file};
@@ -36,6 +38,8 @@ pub struct Output {
     is_quoted: bool,
     /// With many clusters: the notices of one cluster, kept for the whole run, which prints them.
     kept: Option<Vec<Problem>>,
+    /// A new file of the human report starts with [`own_report::MARK`].
+    marks_human: bool,
 }
 
 impl Output {
@@ -49,6 +53,7 @@ impl Output {
             is_configured: false,
             is_quoted: false,
             kept: None,
+            marks_human: false,
         }
     }
 
@@ -63,6 +68,7 @@ impl Output {
             is_configured: true,
             is_quoted: false,
             kept: Some(Vec::new()),
+            marks_human: false,
         }
     }
 
@@ -135,6 +141,27 @@ impl Output {
             }
             is_first
         });
+        if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
+    }
+
+    /// Refuses to write over files that are not reports of gantry, if the project file names the outputs: the project
+    /// can come from somebody else, and the file can be one of the user's.
+    pub fn spare_foreign_files(&mut self, host: &Host) -> Result<()> {
+        let mut problems = Vec::new();
+        self.specs.retain(|spec| {
+            let Some(path) = &spec.file else { return true };
+            let whole = host.working_directory.join(path);
+            if !whole.exists() || own_report::is_report(spec.format, &whole) {
+                return true;
+            }
+            let problem = Problem::new(format!("{} exists, and gantry did not write it", path.display()));
+            problems.push(problem.help(
+                "the project file names it as output, and may only replace reports of gantry: remove the file, or use \
+                 -o or -c FILE",
+            ));
+            false
+        });
+        self.marks_human = true;
         if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
     }
 
@@ -334,12 +361,16 @@ impl Output {
         let mut failed = Vec::new();
         for spec in self.specs.iter().filter(|spec| spec.format != Format::Human) {
             let written = match &spec.file {
-                None => write(spec.format, around, &mut host.stdout)
-                    .and_then(|()| host.stdout.flush())
-                    .map_err(|error| lost(&error)),
+                None => {
+                    let mut out = host.stdout(syntax_of(spec.format));
+                    write(spec.format, around, &mut out).and_then(|()| out.flush()).map_err(|error| lost(&error))
+                }
                 Some(path) => {
                     let path = host.working_directory.join(path);
-                    let written = file::replace(&path, |out| write(spec.format, around, out));
+                    // The file can be printed to a log later.
+                    let written = file::replace(&path, |out| {
+                        write(spec.format, around, &mut Guarded::new(out, syntax_of(spec.format)))
+                    });
                     written.map_err(|error| Error::failed(unwritable(&path, &error)))
                 }
             };
@@ -367,16 +398,22 @@ impl Output {
                         width: ui::width(host.stdout_is_terminal),
                         ..self.options
                     };
-                    write(&options, &self.sources, &mut host.stdout).map_err(|error| lost(&error))?;
+                    write(&options, &self.sources, &mut host.stdout(Syntax::Text)).map_err(|error| lost(&error))?;
                 }
                 Some(path) => {
                     let path = host.working_directory.join(path);
-                    let written = file::append(&path, |out| write(&self.options, &self.sources, out));
+                    let is_new = !path.exists();
+                    let written = file::append(&path, |out| {
+                        if self.marks_human && is_new {
+                            writeln!(out, "{}", own_report::MARK)?;
+                        }
+                        write(&self.options, &self.sources, &mut Guarded::new(out, Syntax::Text))
+                    });
                     written.map_err(|error| Error::failed(unwritable(&path, &error)))?;
                 }
             }
         }
-        host.stdout.flush().map_err(|error| lost(&error))
+        host.stdout(Syntax::Text).flush().map_err(|error| lost(&error))
     }
 }
 
@@ -394,6 +431,16 @@ fn whole(format: Format) -> Option<WriteWhole> {
         Format::Github => Some(github::write),
         Format::Gitlab => Some(gitlab::write),
         Format::Html => Some(html::write),
+    }
+}
+
+/// The syntax of a format, for escaping in it.
+fn syntax_of(format: Format) -> Syntax {
+    match format {
+        Format::Human | Format::Markdown => Syntax::Text,
+        Format::Json | Format::Sarif | Format::Gitlab => Syntax::Json,
+        Format::Junit | Format::Html => Syntax::Xml,
+        Format::Github => Syntax::Commands,
     }
 }
 

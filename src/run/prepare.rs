@@ -61,6 +61,7 @@ async fn read_files_of(files: &[String], host: &mut Host) -> Result<Input> {
 pub fn overrides(input: &InputArgs) -> Overrides {
     Overrides {
         preflight: input.preflight.clone(),
+        preset: input.preset,
         render: input.render.clone(),
         catalogs: input.catalogs.clone(),
         ..overrides_of_target(&input.target, &input.config)

@@ -7,11 +7,11 @@ use super::host::Exit;
 use crate::apply::Applied;
 use crate::apply::delete::Removed;
 use crate::cluster::FieldConflict;
-use crate::finding::{CheckReport, CheckStatus};
+use crate::finding::{CheckReport, CheckStatus, Finding, Severity, Source};
 use crate::plan::conflicts::{self, Foreseen as ForeseenConflict};
 use crate::plan::{Change, Plan};
 use crate::preflight::registry;
-use crate::problem::{Error, Problem};
+use crate::problem::{Error, Location, Problem};
 use crate::report::{ErrorEntry, Outcome};
 
 /// What would stop a deploy at its first object or half way, and is not a finding.
@@ -70,6 +70,12 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
     if has(CheckStatus::Blocked) || blocks.peek().is_some() {
         return ends(Outcome::Blocked, Exit::Blocked, blocks.collect());
     }
+    // The preset of another tool may call it a warning; the server would still refuse the request.
+    let refused = foretold(checks);
+    if !refused.is_empty() {
+        let errors = hidden(refused.iter().map(ErrorEntry::from).collect(), terms.redact);
+        return ends(Outcome::Blocked, Exit::Blocked, errors);
+    }
     // A check may report the same as a warning only; the server would still refuse the request.
     let conflicts = if terms.force_conflicts { Vec::new() } else { conflicts::explain(&conflicts()) };
     let not_served = plan.whole().err();
@@ -118,6 +124,24 @@ pub fn after_writing(applied: &Applied, removed: &Removed, redact: bool) -> (Out
         false if is_failed => (Outcome::Failed, Exit::Failed, errors),
         false => (Outcome::Failed, Exit::NotReady, errors),
     }
+}
+
+/// The refusals that checks predict without an error, because they reproduce the verdict of another tool.
+fn foretold(checks: &[CheckReport]) -> Vec<Problem> {
+    let findings = checks.iter().flat_map(|check| &check.findings);
+    let refused = findings.filter(|finding| finding.refused_by_server && finding.severity != Severity::Error);
+    let problem = |finding: &Finding| {
+        let of = finding.object.as_ref().map(|object| format!("{object}: ")).unwrap_or_default();
+        let message = format!("{of}the API server would refuse it: {}", finding.message);
+        let problem = Problem::new(message).help("fix it: without it, the deploy would end half way");
+        match &finding.source {
+            Some(Source { file, line, column }) => {
+                problem.at(Location { file: file.to_string(), line: *line, column: column.unwrap_or_default() })
+            }
+            None => problem,
+        }
+    };
+    refused.map(problem).collect()
 }
 
 fn hidden(mut errors: Vec<ErrorEntry>, redact: bool) -> Vec<ErrorEntry> {

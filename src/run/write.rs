@@ -63,10 +63,18 @@ pub async fn confirm(host: &mut Host, question: &str) -> Result<()> {
 pub fn question(report: &Report, target: &Target) -> String {
     let Summary { created, adopted, updated, replaced, deleted, warnings, .. } = report.summary;
     let warned = if warnings > 0 { format!(" ({})", text::count(warnings, "warning")) } else { String::new() };
-    let adopt = if adopted > 0 { format!(", adopt {adopted}") } else { String::new() };
-    let replace = if replaced > 0 { format!(", DELETE and create again {replaced}") } else { String::new() };
-    let delete = if deleted > 0 { format!(" and DELETE {deleted}") } else { String::new() };
-    format!("Create {created}{adopt} and update {updated}{replace}{delete} in {}{warned}?", target.describe())
+    let parts = [
+        (created, "create"),
+        (adopted, "adopt"),
+        (updated, "update"),
+        (replaced, "DELETE and create again"),
+        (deleted, "DELETE"),
+    ];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, what)| format!("{what} {count}")).collect();
+    let what = parts.join(", ");
+    let (first, rest) = what.split_at(what.len().min(1));
+    format!("{}{rest} in {}{warned}?", first.to_uppercase(), target.describe())
 }
 
 /// Waits for objects that an earlier run wrote and that were not ready when it ended.

@@ -55,6 +55,25 @@ fn each_field_that_a_webhook_names_is_a_finding_at_its_line() {
 }
 
 #[test]
+fn a_denial_with_a_message_and_causes_shows_both() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    cp.apply_yaml(&bed.namespace());
+    let webhook = denying(|_| {
+        let causes = [json!({"field": "data.key", "message": "too small"})];
+        json!({"code": 403, "message": "ask team storage", "details": {"causes": causes}})
+    });
+    let mut admission = Admission::default();
+    admission.webhook(&bed, "configmaps", &webhook.client_config(), "denied the request");
+    bed.write("manifests.yaml", &bed.config_map("c", "x"));
+    let said = "denied the request: ask team storage: data.key: too small";
+    bed.deploy(cp.kubeconfig("admin"), &[&CHECK[..], &["-o", "json"]].concat()).run().code(3).stdout_contains(said);
+    // At the real write, too.
+    let unchecked = bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety", "-o", "json"]).run();
+    unchecked.code(1).stdout_contains(said);
+    drop(admission);
+}
+
+#[test]
 fn a_denial_is_one_whatever_its_code() {
     let cp = control_plane();
     let bed = Bed::new();

@@ -71,9 +71,9 @@ first: x
     // Without the check it is an error that ends the run.
     let output = bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run();
     output.code(3).stderr_contains("no kind \"Ingress\" in \"extensions/v1beta1\" is served by the target");
-    // As a warning it still cannot be deployed, and nothing else is deployed either.
+    // It cannot be deployed, so it is no warning, and nothing else is deployed either.
     let output = bed.deploy(cp.kubeconfig("admin"), &["--preflight", "APIAvailability", "--warn-only"]).run();
-    output.code(3).stdout_contains("no kind \"Deploymnet\" in \"apps/v1\" is served by the target");
+    output.code(3).stdout_contains("error[ApiNotServed]: Deploymnet of apps/v1 is neither served by the target");
     assert_eq!(cp.get(&format!("/api/v1/namespaces/{namespace}")).0, 404, "nothing was written");
 }
 

@@ -352,7 +352,10 @@ fn a_conversion_webhook_of_the_bundle_is_in_its_crds_as_olm_writes_it() {
         bed.gantry(cp.kubeconfig("admin"), &[&["check", checks, "-f", "example"], more].concat()).run()
     };
     // Without the webhook the conversion would be lost.
-    check(&[]).code(0).stdout_contains("warning[ConversionChanged]: the conversion webhook is removed");
+    check(&[])
+        .code(3)
+        .stdout_contains("error[StorageVersionLosesFields]: objects of v2 lose first once they are stored at v1")
+        .stdout_contains("warning[ConversionChanged]: the conversion webhook is removed");
     let csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": "example.v1.2.0"},

@@ -77,12 +77,12 @@ fn the_checks_of_the_documentation_work_as_they_stand_there() {
         .stdout_contains("error[replica-limit]: at most 5 replicas, not 7")
         .stdout_contains("--> manifests.yaml:5:3")
         .stdout_contains("error[no-latest-tag]: an image without a version")
-        .stdout_contains("the check is defined at ci/tag.yaml:5:3")
+        .stdout_contains("from ci/tag.yaml:5")
         .stdout_contains("Nothing was written.");
     let path = format!("/apis/apps/v1/namespaces/{}/deployments/web", bed.names.namespace);
     assert_eq!(control_plane().get(&path).0, 404);
     bed.write("manifests.yaml", &deployment(&bed, "web:1", 5));
-    bed.gantry(admin, &arguments).run().code(0).stdout_contains("no-latest-tag  passed");
+    bed.gantry(admin, &arguments).run().code(0).stdout_contains("no-latest-tag             passed");
     assert_eq!(control_plane().get(&path).0, 200);
 }
 
@@ -114,7 +114,8 @@ fn the_examples_find_what_they_are_for() {
         .iter()
         .map(|check| (check["name"].as_str().unwrap_or_default(), check["status"].as_str().unwrap_or_default()))
         .collect();
-    assert_eq!(checks, names.map(|name| (name, "passed")));
+    let names = ["CRDUpgradeSafety", "CustomResourceValidation"].into_iter().chain(names);
+    assert_eq!(checks, names.map(|name| (name, "passed")).collect::<Vec<_>>());
 
     let bad = manifests(&bed, "elsewhere/web:latest", 3, "[{name: v, hostPath: {path: /}}]", "{a: x}");
     bed.write("manifests.yaml", &bad.replace("owner: us", "team: us"));
@@ -174,8 +175,9 @@ fn a_program_that_hangs_is_stopped_with_all_that_it_started() {
     let run = check(&bed, &shell("slow", HANGS, ", timeout: 1s"), &[]);
     run.code(1)
         .stdout_contains("could not check: sh did not end within 1s and was stopped")
-        .stdout_contains("checks.yaml:5:3")
-        .stdout_contains("still at it");
+        .stdout_contains("checks.yaml:5:3");
+    let flat = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("it said: still at it"), "{run}");
     for pid in pids(&bed) {
         eventually("the program is gone", || (!runs(&pid)).then_some(()));
     }
@@ -199,7 +201,9 @@ fn an_interrupt_stops_the_program() {
 fn what_a_program_leaves_behind_neither_delays_nor_stays() {
     let bed = bed_with(|bed| bed.config_map("a", "x"));
     let leaves = "sleep 1000 & echo $! >> pids; echo $! >> pids; echo '{\"results\": []}'";
-    check(&bed, &shell("quick", leaves, ", timeout: 10m"), &[]).code(0).stdout_contains("quick  passed");
+    check(&bed, &shell("quick", leaves, ", timeout: 10m"), &[])
+        .code(0)
+        .stdout_contains("quick                     passed");
     for pid in pids(&bed) {
         eventually("what it left is gone", || (!runs(&pid)).then_some(()));
     }
@@ -211,7 +215,9 @@ fn who_leaves_the_group_of_a_program_does_not_delay_it() {
     let bed = bed_with(|bed| bed.config_map("a", "x"));
     let daemon = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    print(os.getpid(), file=open('pids', 'w'), flush=True)\n    time.sleep(1000)";
     let script = format!("python3 -c \"{daemon}\"; while [ ! -s pids ]; do :; done; echo '{{\"results\": []}}'");
-    check(&bed, &shell("leaves", &script, ", timeout: 60s"), &[]).code(0).stdout_contains("leaves  passed");
+    check(&bed, &shell("leaves", &script, ", timeout: 60s"), &[])
+        .code(0)
+        .stdout_contains("leaves                    passed");
     let pid = std::fs::read_to_string(bed.folder.path().join("pids")).expect("its process id");
     let killed = std::process::Command::new("kill").arg(pid.trim()).status().expect("run `kill`");
     assert!(killed.success(), "it still ran");
@@ -279,16 +285,16 @@ fn a_program_that_came_with_the_manifests_is_not_run() {
     let run = bed.deploy(admin.clone(), &[]).run();
     run.code(1)
         .stdout_contains("could not check: the manifests name this program")
-        .stdout_contains("(manifests.yaml:10:3), and gantry")
+        .stdout_contains("(manifests.yaml:10:3),")
         .stderr_contains("notice: manifests.yaml:10:3: ignored: \"exec\" of the check \"mine\"");
     assert!(!ran());
     assert_eq!(control_plane().get(&bed.config_map_path("a")).0, 404);
     // Without the check, or with the team's own definition, the deploy continues.
     bed.deploy(admin.clone(), &["--dry-run", "--preflight", "CRDUpgradeSafety"]).run().code(0);
     let cel = "- name: mine\n  cel: {expression: object.kind == 'ConfigMap'}\n";
-    check(&bed, cel, &[]).code(0).stdout_contains("mine  passed");
+    check(&bed, cel, &[]).code(0).stdout_contains("mine                      passed");
     let exec = shell("mine", "echo '{\"results\": []}'", "");
-    check(&bed, &exec, &[]).code(0).stdout_contains("mine  passed");
+    check(&bed, &exec, &[]).code(0).stdout_contains("mine                      passed");
     assert!(!ran());
     // A project file that is itself one of the manifests is treated as a part of them.
     bed.write("manifests.yaml", &bed.config_map("a", "x"));
@@ -301,9 +307,11 @@ fn a_program_that_came_with_the_manifests_is_not_run() {
     assert!(!ran());
     // A project file that is not one of the manifests runs its program only if the user allows it.
     let check = |more: &[&str]| bed.gantry(admin.clone(), &["check", "-f", "manifests.yaml"]).args(more).run();
-    check(&[]).code(1).stdout_contains("mine  could not check: the project file names this program");
+    check(&[])
+        .code(1)
+        .stdout_contains("mine                      could not check: the project file names this program");
     assert!(!ran());
-    check(&["--allow-exec"]).code(0).stdout_contains("mine  passed");
+    check(&["--allow-exec"]).code(0).stdout_contains("mine                      passed");
     assert!(ran());
 }
 
@@ -334,7 +342,8 @@ fn a_program_of_the_project_file_runs_where_the_user_asks_for_it() {
         [(&[][..], "", ""), (&[], "0", allow), (&["--preflight", "mine"], "", ""), (&["--warn-only"], "", "")]
     {
         let output = run(more, variable, user);
-        let check = &output.code(1).report()["checks"][0];
+        let report = output.code(1).report();
+        let check = report["checks"].as_array().and_then(|checks| checks.last()).expect("a check");
         assert_eq!((&check["name"], &check["status"]), (&json!("mine"), &json!("failed")), "{output}");
         let help = check["unchecked"][0]["help"].as_str().unwrap_or_default();
         assert!(
@@ -346,7 +355,9 @@ fn a_program_of_the_project_file_runs_where_the_user_asks_for_it() {
         [(&["--allow-exec"][..], "", ""), (&[], "1", ""), (&[], "", allow), (&["-c", "gantry.yaml"], "", "")]
     {
         let output = run(more, variable, user);
-        assert_eq!(output.code(0).report()["checks"][0]["status"], "passed", "{output}");
+        let report = output.code(0).report();
+        let checks = report["checks"].as_array().expect("checks");
+        assert!(checks.iter().any(|check| check["name"] == "mine" && check["status"] == "passed"), "{output}");
         assert!(ran(), "{output}");
     }
     // Neither the project file itself nor the manifests can allow it.
@@ -444,7 +455,7 @@ fn an_expression_that_is_wrong_is_told_before_any_request() {
 fn an_expression_sees_what_is_live_and_one_without_a_value_has_checked_nothing() {
     let bed = bed_with(|bed| bed.config_map("a", "x"));
     let rules = "- name: frozen\n  cel: {match: {kinds: [ConfigMap]}, expression: oldObject == null || object.data == oldObject.data, message: frozen}\n";
-    check(&bed, rules, &[]).code(0).stdout_contains("frozen  passed");
+    check(&bed, rules, &[]).code(0).stdout_contains("frozen                    passed");
     bed.deploy(control_plane().kubeconfig("admin"), &["-q"]).run().code(0);
     check(&bed, rules, &[]).code(0);
     bed.write("manifests.yaml", &bed.config_map("a", "z"));
@@ -476,7 +487,29 @@ fn a_finding_may_be_about_another_object_or_about_none() {
     let flat = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("x the plan warned: 1 warning") && flat.contains("x node/n1 blocked: 1 error"), "{run}");
     let report = check(&bed, &rule, &["-o", "json"]).report();
-    let findings = report["checks"][0]["findings"].as_array().expect("findings");
+    let findings = report["checks"][2]["findings"].as_array().expect("findings");
     let objects: Vec<&Value> = findings.iter().map(|finding| &finding["object"]["name"]).collect();
     assert_eq!(objects, [&json!("a"), &json!("n1"), &Value::Null]);
+}
+
+/// A misspelt kind would otherwise look like a pass.
+#[test]
+fn an_expression_whose_kinds_match_no_object_says_so() {
+    let bed = bed_with(|bed| deployment(bed, "web:1", 1));
+    let rule = |kinds: &str| format!("- {{name: no-x, cel: {{match: {{kinds: [{kinds}]}}, expression: 'false'}}}}\n");
+    let run = check(&bed, &rule("Deployment.app"), &[]);
+    run.code(0)
+        .stdout_contains("warning[no-x]: 0 objects matched: no object among the manifests is of kind Deployment.app")
+        .stdout_contains("did you mean \"Deployment.apps\"?")
+        .stdout_contains("from checks.yaml:5");
+    let report = check(&bed, &rule("Deployment.app"), &["-o", "json"]).code(0).report();
+    assert_eq!(report["checks"][2]["status"], "warned");
+    let finding = &report["checks"][2]["findings"][0];
+    assert!(finding["message"].as_str().is_some_and(|message| message.starts_with("0 objects matched")), "{finding}");
+    for kinds in ["deployment", "Pod, Deploymnt.apps", "*.example.com"] {
+        check(&bed, &rule(kinds), &[]).code(0).stdout_contains("0 objects matched");
+    }
+    for kinds in ["Deployment.apps", "Pod, Deployment", "*.apps"] {
+        check(&bed, &rule(kinds), &[]).code(3).contains_nowhere("0 objects matched");
+    }
 }

@@ -87,7 +87,9 @@ fn a_removed_field_that_no_object_sets_is_a_warning_and_the_deploy_goes_on() {
     let desired = bed.one_version(fields(json!({"size": string()})));
 
     let documented = ["check", "-f", "-", "--force-conflicts"];
-    Gantry::new().kubeconfig(admin()).args(documented).stdin(desired.to_string()).run().code(3);
+    let blocked = Gantry::new().kubeconfig(admin()).args(documented).stdin(desired.to_string()).run();
+    blocked.code(3).stdout_contains("Objects  no object of this cluster is affected (8 objects read)\n");
+    blocked.stdout_contains("0 of 8 objects set spec.legacy");
 
     let (severity, rule, evidence) = only(&json_of(&[&desired]));
     assert_eq!((severity.as_str(), rule.as_str()), ("warning", "NoExistingFieldRemoved"));
@@ -135,11 +137,36 @@ fn a_removed_field_that_objects_set_stays_an_error_with_how_many_which_and_who()
             "examples": [example("o0"), example("o2"), example("o4")],
             "managers": [{"name": "rook", "objects": 4}, {"name": "hand", "objects": 1}]})
     );
+    // Each object counts once, and the severities of the default preset stay.
+    let documented = ["check", "-f", "-", "--force-conflicts", "--preflight", "CRDUpgradeSafety"];
+    let blocked = Gantry::new().kubeconfig(admin()).args(documented).stdin(desired.to_string()).run();
+    let affected = ["o0", "o2", "o4"].map(|name| format!("{namespace}/{name}")).join(", ");
+    let sentence = format!("5 of 9 objects of this cluster are affected: {affected} and 2 more");
+    let unwrapped = blocked.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unwrapped.contains(&sentence), "{unwrapped}");
+    blocked.code(3).stdout_contains("CRDUpgradeSafety  blocked: 2 errors");
     let human = run(admin(), "deploy", &[&desired], &["--redact"]);
     human.code(3).stdout_contains("5 of 9 objects set spec.legacy; written by rook (4 objects), hand (1 object)");
     human.stdout_contains(&format!("{namespace}/o0")).stdout_contains("… and 2 more");
     human.contains_nowhere("s3cret");
     run(admin(), "check", &[&desired], &["-o", "json", "--redact"]).code(3).contains_nowhere("s3cret");
+}
+
+#[test]
+fn objects_that_may_not_be_listed_are_a_notice_with_the_right_to_grant() {
+    let bed = Samples::new();
+    bed.live(&bed.one_version(fields(json!({"size": string(), "legacy": string()}))));
+    create(&bed, "hand", "one", &json!({"size": "s", "legacy": "s"}));
+    let desired = bed.one_version(fields(json!({"size": string()})));
+    let crds = json!({"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
+        "verbs": ["get", "list"]});
+    let user = control_plane().user(&json!([crds]));
+    let arguments = ["check", "-f", "-", "--force-conflicts", "--preflight", "CRDUpgradeSafety"];
+    let kubeconfig = control_plane().kubeconfig(&user);
+    let output = Gantry::new().kubeconfig(kubeconfig).args(arguments).stdin(desired.to_string()).run();
+    output.code(3).stderr_contains(&format!("whether objects of samples.{} suffer is unknown", bed.names.group));
+    output.stderr_contains("verbs: [\"list\"]");
+    assert!(!output.stdout.contains("Objects  "), "{}", output.stdout);
 }
 
 /// A change of the schema of `spec`, a `spec` that it does not affect, and one that it affects.

@@ -15,10 +15,15 @@ pub fn move_entries(help: &str) -> usize {
     let (program, rest) = rest.split_once('\'').expect("a jq program");
     assert!(rest.starts_with(" | kubectl replace -f -"), "{help}");
     let words: Vec<&str> = get.split_whitespace().collect();
-    let (plural, group) = words[2].split_once('.').expect("a resource");
+    let (plural, rest) = words[2].split_once('.').expect("a resource");
+    let named = rest.split_once('.').filter(|(version, _)| version.starts_with('v'));
+    let group = named.map_or(rest, |(_, group)| group);
     let cp = control_plane();
-    // At the version that the server prefers, like kubectl.
-    let preferred = text(&cp.get(&format!("/apis/{group}")).1["preferredVersion"]["groupVersion"]);
+    // At the version that the server prefers, like kubectl, unless the command names one.
+    let preferred = match named {
+        Some((version, _)) => format!("{group}/{version}"),
+        None => text(&cp.get(&format!("/apis/{group}")).1["preferredVersion"]["groupVersion"]),
+    };
     let path = match words[3..] {
         ["--all-namespaces", "-o", "json", "--show-managed-fields"] => format!("/apis/{preferred}/{plural}"),
         [name, "--namespace", namespace, "-o", "json", "--show-managed-fields"] => {
@@ -218,7 +223,7 @@ fn an_object_that_no_apply_can_write_is_found_before_the_deploy_writes_anything(
         assert!(message.contains("refuses every server-side apply of the live object"), "{message}");
 
         // Without the check, the server refuses it.
-        let arguments = ["deploy", "-f", "-", "--force-conflicts", "-y"];
+        let arguments = ["deploy", "-f", "-", "--force-conflicts", "-y", "--preflight", "CRDUpgradeSafety"];
         let refused = Gantry::new().kubeconfig(admin()).args(arguments).stdin(manifest.to_string()).run();
         refused
             .code(1)

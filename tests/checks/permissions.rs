@@ -264,9 +264,9 @@ fn what_cannot_be_read_hides_nothing_and_no_check_passes_on_it() {
     let unknown = |change: &&Value| change["action"] == "unknown";
     assert_eq!(report["changes"].as_array().unwrap().iter().filter(unknown).count(), 3);
 
-    // It lets nothing through as a warning either, because the live state is unknown.
+    // It is no warning either: the server refuses these requests.
     let run = bed.deploy(cp.kubeconfig(&user), &["--preflight", "PermissionValidation", "--warn-only"]).run();
-    run.code(1).stdout_contains("may not get");
+    run.code(3).stdout_contains("error[RequestNotPermitted]").stdout_contains("Nothing was written");
     assert!(Gantry::new().arg("rules").run().code(0).stdout.contains("RequestNotPermitted"));
 }
 

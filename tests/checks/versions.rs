@@ -3,8 +3,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use super::managed_fields::move_entries;
 use crate::support::{Gantry, Isolated, Output, control_plane, eventually, isolated, sample_crd};
 use serde_json::{Value, json};
 
@@ -68,38 +68,27 @@ fn specs(names: &Isolated, version: &str) -> Vec<(String, Value)> {
     items.iter().map(|item| (item["metadata"]["name"].as_str().unwrap().to_owned(), item["spec"].clone())).collect()
 }
 
-/// Executes the commands of the plan over the API; the command lines are taken from the plan itself.
-struct Kubectl;
+/// Runs the command at the end of a step in a shell, with kubectl, and returns what it prints.
+fn run(step: &str) -> String {
+    let command = &step[step.find("kubectl ").unwrap_or_else(|| panic!("no command: {step}"))..];
+    let home = tempfile::tempdir().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", command])
+        .env("KUBECONFIG", control_plane().kubeconfig("admin"))
+        .env("HOME", home.path())
+        .output()
+        .expect("a shell");
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
 
-impl Kubectl {
-    /// `kubectl get RESOURCE --all-namespaces -o yaml | kubectl replace -f -`
-    fn get_and_replace(command: &str) -> usize {
-        let words: Vec<&str> = command.split_whitespace().collect();
-        assert_eq!(words[..2], ["kubectl", "get"], "{command}");
-        assert!(command.contains("--all-namespaces -o yaml | kubectl replace -f -"), "{command}");
-        let (plural, group) = words[2].split_once('.').unwrap();
-        let cp = control_plane();
-        // At the version that the server prefers, like kubectl.
-        let (_, discovered) = cp.get(&format!("/apis/{group}"));
-        let preferred = discovered["preferredVersion"]["groupVersion"].as_str().unwrap().to_owned();
-        let list = answered(|| cp.get(&format!("/apis/{preferred}/{plural}")));
-        let items = list["items"].as_array().unwrap();
-        for item in items {
-            answered(|| cp.put(&cp.path_of(item), item));
-        }
-        items.len()
-    }
-
-    /// `kubectl patch customresourcedefinition NAME --subresource=status --type=merge -p 'PATCH'`
-    fn patch_status(command: &str) {
-        let words: Vec<&str> = command.split_whitespace().collect();
-        assert_eq!(words[..3], ["kubectl", "patch", "customresourcedefinition"], "{command}");
-        assert_eq!(words[4..7], ["--subresource=status", "--type=merge", "-p"], "{command}");
-        let patch = command.split_once('\'').unwrap().1.trim_end_matches('\'');
-        let patch: Value = serde_json::from_str(patch).unwrap();
-        let (status, answer) = control_plane().patch(&format!("{CRDS}/{}/status", words[3]), &patch);
-        assert_eq!(status, 200, "{answer:#}");
-    }
+/// The numbered steps of the plan to remove a stored version.
+fn plan(blocked: &Output) -> Vec<String> {
+    let report = blocked.report();
+    let help = findings(&report, "NoStoredVersionRemoved")[0]["help"].as_str().unwrap().to_owned();
+    let steps =
+        help.lines().filter_map(|line| line.split_once(". ").filter(|(number, _)| number.parse::<u8>().is_ok()));
+    steps.map(|(_, step)| step.to_owned()).collect()
 }
 
 #[test]
@@ -123,19 +112,21 @@ fn the_migration_plan_of_a_stored_version_ends_with_the_version_removed_and_all_
     blocked
         .code(3)
         .stderr_contains("\"NoStoredVersionRemoved\" validation failed: stored version \"v1alpha1\" removed");
-    deploy(work.path(), &desired, &["--warn-only"]).code(1);
+    deploy(work.path(), &desired, &["--warn-only"]).code(3);
     // The plan is written for people: a line for each step.
     let shown = deploy(work.path(), &desired, &[]);
-    let report = blocked.report();
-    let plan = findings(&report, "NoStoredVersionRemoved")[0]["help"].as_str().unwrap().to_owned();
-    let steps: Vec<&str> = plan.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).collect();
-    assert_eq!(steps.len(), 6, "{plan}");
+    let steps = plan(&blocked);
+    assert_eq!(steps.len(), 6, "{steps:?}");
     for step in &steps {
         let words: Vec<&str> = step.split_whitespace().take(3).collect();
         shown.stdout_contains(&words.join(" "));
+        // A command stands on one line, so that it can be pasted.
+        if let Some(at) = step.find("kubectl ") {
+            shown.stdout_contains(&step[at..]);
+        }
     }
 
-    let step = |number: usize| steps[number - 1].split_once(". ").unwrap().1.split("   # ").next().unwrap();
+    let step = |number: usize| steps[number - 1].as_str();
     assert_eq!(
         step(1),
         "deploy this CRD with v1alpha1 kept in spec.versions (served: true, storage: false) beside v1beta1 (served: \
@@ -143,12 +134,12 @@ fn the_migration_plan_of_a_stored_version_ends_with_the_version_removed_and_all_
     );
     let between = crd(&names, &[("v1alpha1", true, false, fields), ("v1beta1", true, true, fields)]);
     deploy(work.path(), &between, &[]).code(0);
-    assert_eq!(Kubectl::get_and_replace(step(2)), before.len());
-    Kubectl::patch_status(step(3));
+    assert_eq!(run(step(2)).lines().count(), before.len());
+    run(step(3));
     assert_eq!(step(4), "once no client uses v1alpha1 any more, deploy this CRD with v1alpha1 at served: false");
     let unserved = crd(&names, &[("v1alpha1", false, false, fields), ("v1beta1", true, true, fields)]);
     deploy(work.path(), &unserved, &[]).code(0);
-    assert_eq!(move_entries(step(5)), before.len());
+    assert_eq!(run(step(5)).lines().count(), before.len());
     assert_eq!(step(6), "deploy this change again");
     deploy(work.path(), &desired, &["-y"]).code(0);
 
@@ -170,10 +161,92 @@ fn a_version_that_is_stored_no_more_needs_fewer_steps() {
     let both = crd(&names, &[("v1alpha1", true, false, fields), ("v1beta1", true, true, fields)]);
     deploy(work.path(), &both, &[]).code(0);
     let blocked = deploy(work.path(), &crd(&names, &[("v1beta1", true, true, fields)]), &["-o", "json"]);
-    let report = blocked.code(3).report();
-    let plan = findings(&report, "NoStoredVersionRemoved")[0]["help"].as_str().unwrap();
-    let steps: Vec<&str> = plan.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).collect();
-    assert!(steps.len() == 5 && steps[0].starts_with("1. kubectl get samples."), "{plan}");
+    let steps = plan(blocked.code(3));
+    assert!(steps.len() == 5 && steps[0].contains("kubectl get samples.v1beta1."), "{steps:?}");
+}
+
+/// Two stored versions are removed, each with a field that the version that stays lacks, and objects stand in several
+/// namespaces. `v9`, which kubectl prefers, has none of them.
+#[test]
+fn the_plan_keeps_the_fields_that_the_version_that_stays_lacks() {
+    let cp = control_plane();
+    let names = isolated();
+    let work = tempfile::tempdir().unwrap();
+    let (a, b): (&[&str], &[&str]) = (&["host", "a"], &["host", "a", "b"]);
+    deploy(work.path(), &crd(&names, &[("v1alpha1", true, true, a)]), &[]).code(0);
+    let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let other = format!("{}-other", names.namespace);
+    cp.post("/api/v1/namespaces", &namespace(&other));
+    let create = |version: &str, namespace: &str, name: &str, spec: Value| {
+        let mut object = sample(&names, version, name, spec);
+        object["metadata"]["namespace"] = json!(namespace);
+        answered(|| cp.post(&format!("/apis/{}/{version}/namespaces/{namespace}/samples", names.group), &object));
+    };
+    create("v1alpha1", "default", "first", json!({"host": "h", "a": "1"}));
+    let both = crd(&names, &[("v1alpha1", true, false, a), ("v1alpha2", true, true, b)]);
+    deploy(work.path(), &both, &[]).code(0);
+    create("v1alpha2", &other, "second", json!({"host": "h", "a": "2", "b": "3"}));
+    let before = specs(&names, "v1alpha2");
+
+    let few: &[&str] = &["host"];
+    let desired = |fields: &[&str]| crd(&names, &[("v1", true, true, fields), ("v9", true, false, few)]);
+    let steps = plan(deploy(work.path(), &desired(few), &["-o", "json"]).code(3));
+    assert_eq!(
+        steps[0],
+        "add to v1 the fields that it lacks, or convert with a webhook: spec.a of v1alpha1; spec.a, spec.b of v1alpha2; \
+         without them, step 3 drops these values"
+    );
+    let between = |served: bool| {
+        let kept = [("v1alpha1", served, false, a), ("v1alpha2", served, false, b)];
+        crd(&names, &[&kept[..], &[("v1", true, true, b), ("v9", true, false, few)]].concat())
+    };
+    assert!(steps[1].starts_with("deploy this CRD with v1alpha1, v1alpha2 kept in spec.versions"), "{steps:?}");
+    deploy(work.path(), &between(true), &["-y"]).code(0);
+    assert_eq!(run(&steps[2]).lines().count(), 2);
+    run(&steps[3]);
+    assert!(steps[4].contains("at served: false"), "{steps:?}");
+    deploy(work.path(), &between(false), &["-y"]).code(0);
+    assert_eq!(run(&steps[5]).lines().count(), 2);
+    assert_eq!(steps[6], "deploy this change again, with the fields of step 1");
+    deploy(work.path(), &desired(b), &["-y"]).code(0);
+    assert_eq!(specs(&names, "v1"), before);
+    cp.delete(&format!("/api/v1/namespaces/{other}"));
+}
+
+/// What `ServedVersionLosesFields` warns about, shown on the server: in an upgrade and in a CRD that is created.
+#[test]
+fn a_value_that_the_storage_version_lacks_is_lost_when_it_is_written() {
+    let cp = control_plane();
+    let work = tempfile::tempdir().unwrap();
+    for is_new in [false, true] {
+        let names = isolated();
+        let (all, few): (&[&str], &[&str]) = (&["host", "port"], &["host"]);
+        if !is_new {
+            deploy(work.path(), &crd(&names, &[("v1", true, true, few)]), &[]).code(0);
+        }
+        let desired = crd(&names, &[("v1", true, true, few), ("v2", true, false, all)]);
+        let report = deploy(work.path(), &desired, &["-o", "json"]).code(0).report();
+        let found = findings(&report, "ServedVersionLosesFields");
+        assert_eq!(found.len(), 1, "{report:#}");
+        assert_eq!(
+            (&found[0]["severity"], &found[0]["version"], &found[0]["message"]),
+            (
+                &json!("warning"),
+                &json!("v2"),
+                &json!("what is written at v2 loses spec.port: the storage version v1 lacks it")
+            )
+        );
+        let object = sample(&names, "v2", "s", json!({"host": "h", "port": "p"}));
+        let path = format!("/apis/{}/v2/namespaces/default/samples", names.group);
+        answered(|| cp.post(&path, &object));
+        assert_eq!(answered(|| cp.get(&format!("{path}/s")))["spec"], json!({"host": "h"}));
+
+        // It was so before, so nothing is new.
+        let mut labelled = desired;
+        labelled["metadata"]["labels"] = json!({"changed": "yes"});
+        let report = deploy(work.path(), &labelled, &["-o", "json"]).code(0).report();
+        assert_eq!(findings(&report, "ServedVersionLosesFields"), Vec::<&Value>::new());
+    }
 }
 
 /// What `StorageVersionLosesFields` warns about, shown on the server.
@@ -188,14 +261,17 @@ fn a_storage_version_that_lacks_a_field_loses_it_at_the_next_write() {
     answered(|| cp.post(&format!("/apis/{}/v1alpha1/namespaces/default/samples", names.group), &object));
 
     let desired = crd(&names, &[("v1alpha1", true, false, all), ("v1beta1", true, true, few)]);
-    let semantic = "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: CRDUpgradeSafety\n  config: {preset: semantic}\n";
-    fs::write(work.path().join("semantic.yaml"), semantic).unwrap();
-    let blocked = deploy(work.path(), &desired, &["-c", "semantic.yaml", "-o", "json"]);
-    assert_eq!(findings(&blocked.code(3).report(), "StorageVersionLosesFields")[0]["severity"], "error");
-    let report = deploy(work.path(), &desired, &["-o", "json"]).code(0).report();
-    let finding = findings(&report, "StorageVersionLosesFields")[0];
-    assert_eq!((&finding["severity"], &finding["version"]), (&json!("warning"), &json!("v1alpha1")));
-    assert!(finding["message"].as_str().unwrap().contains("lose spec.legacy"), "{finding:#}");
+    for preset in ["documented", "semantic"] {
+        let config = format!(
+            "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: CRDUpgradeSafety\n  config: {{preset: {preset}}}\n"
+        );
+        fs::write(work.path().join("preset.yaml"), config).unwrap();
+        let report = deploy(work.path(), &desired, &["-c", "preset.yaml", "-o", "json"]).code(3).report();
+        let finding = findings(&report, "StorageVersionLosesFields")[0];
+        assert_eq!((&finding["severity"], &finding["version"]), (&json!("error"), &json!("v1alpha1")));
+        assert!(finding["message"].as_str().unwrap().contains("lose spec.legacy"), "{finding:#}");
+    }
+    deploy(work.path(), &desired, &["--warn-only"]).code(0);
 
     let path = format!("/apis/{}/v1alpha1/namespaces/default/samples/s", names.group);
     assert_eq!(answered(|| cp.get(&path))["spec"]["legacy"], "l", "it still reads as before");
@@ -215,7 +291,7 @@ fn a_kind_that_changes_is_refused_by_the_server_as_predicted() {
     desired["spec"]["names"]["singular"] = json!("example");
     let report = deploy(work.path(), &desired, &["-o", "json"]).code(3).report();
     assert_eq!(findings(&report, "KindChanged").len(), 1);
-    deploy(work.path(), &desired, &["--warn-only"]).code(1).stdout_contains("field is immutable");
+    deploy(work.path(), &desired, &["--warn-only"]).code(3).stdout_contains("the API server refuses it");
 }
 
 #[test]

@@ -303,15 +303,16 @@ fn an_object_of_a_client_side_tool_is_taken_over_once() {
     let run = bed.deploy(&["--force-conflicts"]);
     run.code(0).stderr_contains("--force-conflicts takes ownership of these fields");
     run.stderr_contains(".data.changed").stderr_contains("kubectl-client-side-apply");
+    run.stderr_contains("taking over from kubectl apply");
 
     // A value that both had set is now an ordinary change and no longer a conflict.
     bed.write(&[bed.config_map("a", json!({"changed": "2", "same": "2"}))]);
     bed.deploy(&[]).code(0);
     let live = control_plane().get(&control_plane().path_of(&live)).1;
-    assert_eq!(live["data"], json!({"changed": "2", "same": "2", "theirs": "1"}));
+    // As after kubectl's own change to server-side apply, the object is as the manifest.
+    assert_eq!(live["data"], json!({"changed": "2", "same": "2"}));
     let managers = live["metadata"]["managedFields"].as_array().expect("records");
-    let theirs = managers.iter().find(|entry| entry["manager"] == "kubectl-client-side-apply").expect("their record");
-    assert_eq!(theirs["fieldsV1"]["f:data"], json!({".": {}, "f:theirs": {}}));
+    assert!(managers.iter().all(|entry| entry["manager"] == "gantry"), "{managers:?}");
 }
 
 #[test]
@@ -326,6 +327,19 @@ fn a_crd_that_kubectl_created_is_taken_over_once() {
     // The same versions, set again: nothing is lost, so there is no conflict.
     bed.write(&[crd(&["a"])]);
     bed.deploy(&[]).code(0);
+    // From then on they are gantry's alone.
+    bed.write(&[crd(&["a", "b"])]);
+    bed.deploy(&[]).code(0);
+    // If the first deploy changes their values, that is a conflict, which force resolves for good.
+    let crd = |fields: &[&str]| {
+        let mut other = crd(fields);
+        let name = format!("others.{}", bed.names.group);
+        other["metadata"]["name"] = name.into();
+        other["spec"]["names"] =
+            json!({"plural": "others", "singular": "other", "kind": "Other", "listKind": "OtherList"});
+        other
+    };
+    bed.live("kubectl-client-side-apply", "Update", &crd(&["a"]));
     bed.write(&[crd(&["a", "b"])]);
     bed.deploy(&[]).code(3).stdout_contains(".spec.versions").stdout_contains("kubectl apply");
     bed.deploy(&["--force-conflicts"]).code(0);

@@ -322,8 +322,8 @@ fn an_immutable_field_ends_both() {
         let rules: Vec<&str> = findings.iter().filter_map(|finding| finding["rule"].as_str()).collect();
         let helps = findings
             .iter()
-            .all(|finding| finding["help"].as_str().is_some_and(|help| help.contains("kubectl delete ")));
-        if !run.stdout.contains("recreate the object")
+            .all(|finding| finding["help"].as_str().is_some_and(|help| help.contains("revert the change, or ")));
+        if !run.stdout.contains("revert the change, or ")
             || rules.is_empty()
             || rules.iter().any(|rule| *rule != "ImmutableField")
             || !helps

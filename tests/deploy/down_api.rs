@@ -135,3 +135,36 @@ fn an_app_whose_own_api_is_down_is_deleted_on_request() {
     assert!(!exists(), "{output}");
     assert_eq!(cp.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.down.example.com").0, 404);
 }
+
+/// The app's own APIService is deleted before the namespace, whose deletion would otherwise never finish.
+#[test]
+fn an_app_with_its_own_api_service_and_namespace_is_deleted_while_the_api_is_down() {
+    let cp = ControlPlane::start();
+    let stage = Stage::on(&cp);
+    let own = Bed::new().names.namespace;
+    let mut api_service = api_service();
+    api_service["spec"]["service"]["namespace"] = own.as_str().into();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": own}});
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "nobody", "namespace": own},
+        "spec": {"ports": [{"port": 443}], "selector": {"app": "nobody"}}});
+    stage.write(&[&namespace, &service, &api_service]);
+    stage.deploy_as(cp.kubeconfig("admin"), &["--wait=false"]).run().code(0).stdout_contains("3 created");
+    is_known_and_down(&cp);
+
+    let config = "{apiVersion: gantry.dev/v1alpha1, kind: Config, timeouts: {delete: 1s}}";
+    std::fs::write(stage.bed.folder.path().join("gantry.yaml"), config).expect("write a file");
+    let delete = || {
+        let arguments = ["delete", "-a", "shop", "-n", stage.namespace(), "--yes"];
+        stage.bed.gantry(cp.kubeconfig("admin"), &arguments).run()
+    };
+    // Without a namespace controller, the test finishes the deletion.
+    delete().code(5).stdout_contains(&format!("namespace/{own} is still being deleted (since"));
+    let path = format!("/api/v1/namespaces/{own}");
+    assert_eq!(cp.get("/apis/apiregistration.k8s.io/v1/apiservices/v1.down.example.com").0, 404);
+    assert_eq!(cp.get(&format!("{path}/services/nobody")).0, 404);
+    let (_, mut live) = cp.get(&path);
+    live["spec"]["finalizers"] = json!([]);
+    assert_eq!(cp.put(&format!("{path}/finalize"), &live).0, 200);
+    delete().code(0);
+    assert_eq!((cp.get(&path).0, cp.get(&stage.bed.config_map_path("shop.gantry")).0), (404, 404));
+}

@@ -376,7 +376,7 @@ fn on_a_terminal_the_question_counts_what_kapp_would_have_deleted() {
     };
     for (key, code) in [("n\n", 1), ("y\n", 0)] {
         let mut terminal = start();
-        terminal.wait_for("adopt 1 and update 0 and DELETE 1 in");
+        terminal.wait_for("Adopt 1, DELETE 1 in");
         assert!(stage.config_map_is_there("gone"));
         terminal.press(key);
         terminal.wait().code(code);

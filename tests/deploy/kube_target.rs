@@ -5,7 +5,9 @@ use std::path::Path;
 
 use crate::support::{Proxy, Recorded, When, control_plane, eventually, isolated};
 use gantry::cluster::kube::KubeTarget;
-use gantry::cluster::{Apply, ApplyError, Connection, Established, FieldConflict, Gvk, Operation, Pin, Wanted};
+use gantry::cluster::{
+    Apply, ApplyError, Connection, Established, FieldConflict, FormerTools, Gvk, Operation, Pin, Wanted,
+};
 use gantry::problem::{Error, Problem};
 use gantry::resource::{Live, ObjectRef, RawObject, Resource};
 use serde_json::{Value, json};
@@ -57,6 +59,7 @@ impl Cluster {
             pin,
             field_manager,
             force_conflicts: force,
+            former_tools: FormerTools::TakeUnlessConflict,
         }))
     }
 

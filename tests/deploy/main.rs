@@ -21,6 +21,7 @@ mod extensions;
 mod failures;
 mod first_install;
 mod harness;
+mod immutable_advice;
 mod job;
 mod kapp;
 mod kapp_built_in;
@@ -41,8 +42,10 @@ mod owners;
 mod read_ahead;
 mod report;
 mod server_metadata;
+mod slow_server;
 mod snapshot;
 mod strategies;
+mod takeover;
 #[cfg(unix)]
 mod terminal;
 mod unmanaged;

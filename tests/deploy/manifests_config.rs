@@ -93,6 +93,12 @@ fn checks(report: &Value) -> Vec<String> {
     checks.iter().map(|check| words(check).join(" ")).collect()
 }
 
+/// The status of the check, and that of the other default check if the flag does not name the checks.
+fn with_default(safety: &str, preflight: &[&str]) -> Vec<String> {
+    let other = preflight.is_empty().then_some("CustomResourceValidation error passed");
+    [safety].into_iter().chain(other).map(str::to_owned).collect()
+}
+
 /// Documents that would let the removed fields pass, and the text of the notices about them.
 fn weakenings() -> Vec<(String, Vec<&'static str>)> {
     vec![
@@ -165,7 +171,7 @@ fn without_a_file_of_the_team_manifests_set_what_kapp_reads_and_nothing_else() {
             folder.write("manifests/z.yaml", &weakening);
             let run = folder.check(preflight);
             let report = run.code(3).report();
-            assert_eq!(checks(&report), ["CRDUpgradeSafety error blocked"], "{weakening}");
+            assert_eq!(checks(&report), with_default("CRDUpgradeSafety error blocked", preflight), "{weakening}");
             assert_eq!(notices(&report).len(), what.len(), "{weakening}");
         }
         // A kapp user has this file among the manifests.
@@ -177,7 +183,7 @@ fn without_a_file_of_the_team_manifests_set_what_kapp_reads_and_nothing_else() {
         run.code(0)
             .stderr_contains("notice: manifests/z.yaml:5:12: a Config document among the manifests sets mode: warn");
         let report = run.report();
-        assert_eq!(checks(&report), ["CRDUpgradeSafety warn warned"]);
+        assert_eq!(checks(&report), with_default("CRDUpgradeSafety warn warned", preflight));
         assert_eq!(
             notices(&report),
             [format!(
@@ -204,12 +210,17 @@ fn another_check_is_added_and_replaces_none() {
     ] {
         folder.write("manifests/z.yaml", &rules(entry));
         let report = folder.check(&[]).code(3).report();
-        assert_eq!(checks(&report), ["CRDUpgradeSafety error blocked", other]);
+        let default = "CustomResourceValidation error passed";
+        assert_eq!(checks(&report), ["CRDUpgradeSafety error blocked", default, other]);
     }
     assert!(!folder.path().join("ran").exists());
     folder.write("manifests/z.yaml", &config("preflightRules: []\n"));
     let report = folder.check(&[]).code(3).report();
-    assert_eq!(notices(&report), ["manifests/z.yaml:3: an empty preflightRules does not disable inherited checks"]);
+    assert_eq!(
+        notices(&report),
+        ["manifests/z.yaml:3: an empty preflightRules does not disable the checks that run by default or are \
+        inherited"]
+    );
 }
 
 #[test]

@@ -186,3 +186,25 @@ fn of_many_objects_of_one_owner_the_first_are_named() {
     let all = refused(8, &["-v"]);
     assert!((1..=8).all(|number| is_named(&all, number)) && !all.contains("more"), "{all}");
 }
+
+#[test]
+fn a_member_of_another_app_of_gantry_is_named_with_the_app() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let manifest = |value: &str| bed.write("manifests.yaml", &object(&bed, "a", value, &json!({})).to_string());
+    let deploy = |flags: &[&str]| bed.deploy(cp.kubeconfig("admin"), flags).run();
+    let namespace = bed.names.namespace.clone();
+    manifest("old");
+    deploy(&["-a", "shop", "-n", &namespace]).code(0);
+    manifest("new");
+    for flags in [&[][..], &["-a", "store", "-n", &namespace]] {
+        let text = deploy(flags).code(3).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(&format!("belongs to gantry's app shop in namespace {namespace}")), "{text}");
+        assert!(text.contains("deploy with -a shop"), "{text}");
+        assert!(!text.contains("applyset-"), "{text}");
+    }
+    assert_eq!(live(&bed, "a")["data"]["a"], "old");
+    // The command of the message.
+    deploy(&["-a", "shop", "--app-namespace", &namespace]).code(0).stdout_contains("1 updated");
+}

@@ -29,7 +29,7 @@ fn the_plan_is_shown_then_asked_about_and_the_default_is_no() {
         terminal.press(keys);
         let run = terminal.wait();
         run.code(1).stderr_contains("not confirmed; nothing was written");
-        let question = format!("Create 2 and update 0 in kube: test ({})? [y/N]", proxy.url());
+        let question = format!("Create 2 in kube: test ({})? [y/N]", proxy.url());
         in_order(
             &run.stderr,
             &["Target", "Plan", "2 (1 Namespace, 1 ConfigMap)", "configmap/", &question, "not confirmed"],

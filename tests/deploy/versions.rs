@@ -255,6 +255,16 @@ fn a_version_that_no_record_knows_is_not_written_over() {
         .code(0);
     let output = stage.deploy(&[stage.config("2", json!({}))], &[]).run();
     output.code(3).stdout_contains("configmap/config-ver-1").stdout_contains("already exists with different content");
+    output.contains_nowhere("kubectl delete");
+    // A kapp app that has the version is named, and how to take it over.
+    let version = stage.object("v1", "ConfigMap", "config-ver-1", json!({}), json!({}));
+    let path = control_plane().path_of(&version);
+    let label = |id: Value| json!({"metadata": {"labels": {"kapp.k14s.io/app": id}}});
+    assert_eq!(control_plane().patch(&path, &label("170".into())).0, 200);
+    let owned = stage.deploy(&[stage.config("2", json!({}))], &[]).run();
+    owned.code(3).stdout_contains("a kapp app (kapp.k14s.io/app: 170)").stdout_contains("add --from-kapp");
+    owned.contains_nowhere("kubectl delete");
+    assert_eq!(control_plane().patch(&path, &label(Value::Null)).0, 200);
     assert_eq!(stage.get(&stage.object("v1", "ConfigMap", "config-ver-1", json!({}), json!({})))["data"]["a"], "1");
     // The same content is the same version.
     stage.deploy(&[stage.config("1", json!({}))], &[]).run().code(0);

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gantry::cluster::dir::DirTarget;
-use gantry::cluster::{Apply, Pin, Wanted};
+use gantry::cluster::{Apply, FormerTools, Pin, Wanted};
 use gantry::resource::{ObjectRef, RawObject, Resource};
 use serde_json::{Value, json};
 
@@ -76,6 +76,7 @@ fn writer() {
                 pin: &pin,
                 field_manager: "gantry",
                 force_conflicts: false,
+                former_tools: FormerTools::TakeUnlessConflict,
             };
             target.apply(&apply).unwrap();
             writeln!(out, "\nwritten").unwrap();

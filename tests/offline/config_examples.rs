@@ -16,6 +16,7 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["fail-open.yaml"], Mode::Error, Some("open")),
     (&["existing-objects.yaml"], Mode::Error, None),
     (&["evidence.yaml"], Mode::Error, None),
+    (&["preset.yaml"], Mode::Error, None),
     (&["permissions.yaml"], Mode::Error, None),
     (&["server-verdict.yaml"], Mode::Error, None),
     (&["waivers.yaml"], Mode::Error, None),
@@ -42,7 +43,7 @@ fn load(files: &[&str]) -> Loaded {
 
 #[test]
 fn every_example_says_what_it_is_for() {
-    let of_several_checks = [["server-verdict.yaml"], ["app.yaml"], ["extensions.yaml"]];
+    let of_several_checks = [["server-verdict.yaml"], ["app.yaml"], ["extensions.yaml"], ["preset.yaml"]];
     for (files, mode, fail_mode) in EXAMPLES.iter().filter(|(files, ..)| of_several_checks.iter().all(|of| files != of))
     {
         let settings = load(files).settings;
@@ -57,6 +58,15 @@ fn the_server_is_asked_about_both_kinds_and_objects() {
     let checks = load(&["server-verdict.yaml"]).settings.checks;
     let checks: Vec<(&str, Mode)> = checks.iter().map(|check| (check.name.as_str(), check.mode)).collect();
     assert_eq!(checks, [("APIAvailability", Mode::Warn), ("AdmissionDryRun", Mode::Error)]);
+}
+
+#[test]
+fn a_preset_without_a_check_leaves_the_default_checks_on() {
+    let checks = load(&["preset.yaml"]).settings.checks;
+    let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
+    assert_eq!(names, ["CRDUpgradeSafety", "CustomResourceValidation"]);
+    let config = checks[0].config.0.as_ref().expect("the preset");
+    assert_eq!(config.to_value(), serde_json::json!({"preset": "semantic"}));
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::fs;
 use std::path::Path;
 
 use gantry::cluster::dir::DirTarget;
-use gantry::cluster::{Apply, ApplyError, FieldConflict, Gvk, ListError, ListRequest, Operation, Pin, Wanted};
+use gantry::cluster::{
+    Apply, ApplyError, FieldConflict, FormerTools, Gvk, ListError, ListRequest, Operation, Pin, Wanted,
+};
 use gantry::resource::{Live, ObjectRef, RawObject, Resource};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -92,6 +94,7 @@ fn apply_pinned(target: &DirTarget, value: &Value, pin: &Pin) -> Result<Live, Ap
         pin,
         field_manager: "gantry",
         force_conflicts: false,
+        former_tools: FormerTools::TakeUnlessConflict,
     })
 }
 

@@ -91,7 +91,7 @@ async fn the_question_is_asked_on_the_callers_stream() {
         let (_keep, stop) = watch::channel(false);
         assert_eq!(embedded.deploy(Some(answer), stop).await, exit, "{answer:?}");
         let said = embedded.stderr.text();
-        let question = format!("Create 1 and update 0 in dir: {}", embedded.cluster().join("cluster").display());
+        let question = format!("Create 1 in dir: {}", embedded.cluster().join("cluster").display());
         assert!(said.starts_with(&question) && said.contains("? [y/N] ") && said.contains(last), "{said}");
         assert_eq!(embedded.is_written(), exit == Exit::Success, "{answer:?}");
         assert!(embedded.stdout.text().contains("create    1 (1 ConfigMap)"));

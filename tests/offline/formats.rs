@@ -176,3 +176,36 @@ fn what_could_not_be_checked_is_in_every_format() {
     assert_eq!(json(&written, "gitlab")[0]["check_name"], "lost");
     assert!(of(&written, "html").contains("Could not be checked</h2><ul><li><b>lost</b>: "));
 }
+
+#[test]
+fn a_project_file_replaces_only_reports_of_gantry() {
+    let repository = repository();
+    let deploy = repository.path().join("deploy");
+    let config = |outputs: &str| {
+        let text = format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\noutput: [{outputs}]\n");
+        fs::write(deploy.join("gantry.yaml"), text).unwrap();
+    };
+    let check = || gantry(&repository, &["check", "-f", "safe", "--target", "dir:live"]);
+    for format in FORMATS.iter().chain(&["human"]) {
+        let file = deploy.join("out");
+        config(&format!("{format}=out"));
+        // The first run creates the file, and the second one replaces or continues it.
+        for _ in 0..2 {
+            let ran = check();
+            assert_eq!(ran.status.code(), Some(0), "{format}: {}", String::from_utf8_lossy(&ran.stderr));
+        }
+        for foreign in ["", "#!/bin/sh\n", "PASSWORD=x\n", "{}\n", "<?xml version=\"1.0\"?>\n<a/>\n", "[1]\n"] {
+            fs::write(&file, foreign).unwrap();
+            let ran = check();
+            let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+            assert_eq!(ran.status.code(), Some(2), "{format}: {stderr}");
+            assert!(stderr.contains("out exists, and gantry did not write it"), "{format}: {stderr}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), foreign, "{format}");
+            // What the user names may be replaced.
+            let named =
+                gantry(&repository, &["check", "-f", "safe", "--target", "dir:live", "-o", &format!("{format}=out")]);
+            assert_eq!(named.status.code(), Some(0), "{format}: {}", String::from_utf8_lossy(&named.stderr));
+        }
+        fs::remove_file(&file).unwrap();
+    }
+}

@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A repository in its own folder, isolated from this machine's git configuration.
-struct Repository {
+pub(super) struct Repository {
     folder: TempDir,
 }
 
 /// The result of a `gantry` run.
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
+pub(super) struct Ended {
+    pub(super) code: Option<i32>,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
 }
 
 impl Repository {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let repository = Repository { folder: tempfile::tempdir().unwrap() };
         fs::create_dir(repository.root()).unwrap();
         repository.git(&["init", "-q", "-b", "main"]);
@@ -44,7 +44,7 @@ impl Repository {
         self.folder.path().join("repository")
     }
 
-    fn write(&self, file: &str, text: impl AsRef<[u8]>) {
+    pub(super) fn write(&self, file: &str, text: impl AsRef<[u8]>) {
         let path = self.root().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -55,7 +55,7 @@ impl Repository {
     }
 
     /// Commits all files of the folder.
-    fn commit(&self) {
+    pub(super) fn commit(&self) {
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "--allow-empty", "-m", "change"]);
     }
@@ -69,7 +69,7 @@ impl Repository {
     }
 
     /// Runs `gantry check` in the folder.
-    fn check(&self, arguments: &[&str]) -> Ended {
+    pub(super) fn check(&self, arguments: &[&str]) -> Ended {
         check_in(&self.root(), arguments)
     }
 }
@@ -102,7 +102,7 @@ fn ended(mut command: Command) -> Ended {
     Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-fn check_in(folder: &Path, arguments: &[&str]) -> Ended {
+pub(super) fn check_in(folder: &Path, arguments: &[&str]) -> Ended {
     ended(command(folder, &[&["check"], arguments].concat()))
 }
 

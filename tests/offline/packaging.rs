@@ -121,19 +121,36 @@ fn the_action_compares_a_pull_request_with_its_base() {
     let folder = tempfile::tempdir().unwrap();
     repository(folder.path());
     let (summary, output) = (folder.path().join("summary"), folder.path().join("output"));
+    let temporary = folder.path().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    // Links of a pull request, at the names that a report could have.
+    let config = fs::read(folder.path().join(".git/config")).unwrap();
+    for name in ["gantry.md", "gantry.sarif"] {
+        std::os::unix::fs::symlink(".git/config", folder.path().join(name)).unwrap();
+    }
     let variables = [
         ("FILES", "deploy/\n"),
         ("TARGET", ""),
         ("BASE", "main"),
         ("MORE", ""),
-        ("SARIF", "gantry.sarif"),
+        ("SARIF", ""),
+        ("RUNNER_TEMP", temporary.to_str().unwrap()),
         ("GITHUB_STEP_SUMMARY", summary.to_str().unwrap()),
         ("GITHUB_OUTPUT", output.to_str().unwrap()),
     ];
     let script = check["run"].as_str().unwrap();
     let passed = run(script, folder.path(), &variables);
     assert!(passed.status.success(), "{}{}", text(&passed), String::from_utf8_lossy(&passed.stderr));
-    assert!(folder.path().join("gantry.sarif").exists() && fs::metadata(&summary).unwrap().len() > 0);
+    let outputs = fs::read_to_string(&output).unwrap();
+    let sarif = Path::new(outputs.trim().strip_prefix("sarif=").unwrap());
+    assert!(sarif.starts_with(&temporary), "{outputs}");
+    let report: Value = serde_json::from_slice(&fs::read(sarif).unwrap()).unwrap();
+    assert_eq!(report["version"], "2.1.0");
+    assert!(fs::metadata(&summary).unwrap().len() > 0);
+    assert_eq!(fs::read(folder.path().join(".git/config")).unwrap(), config);
+    let relative = variables.map(|(name, value)| if name == "SARIF" { (name, "gantry.sarif") } else { (name, value) });
+    assert_eq!(run(script, folder.path(), &relative).status.code(), Some(2), "a path in the clone");
+    assert_eq!(fs::read(folder.path().join(".git/config")).unwrap(), config);
     fs::write(folder.path().join("deploy/a.yaml"), "a: [").unwrap();
     assert_eq!(run(script, folder.path(), &variables).status.code(), Some(1), "the exit code is gantry's");
     let names: Vec<&String> = check["env"].as_object().unwrap().keys().collect();

@@ -103,6 +103,8 @@ impl When {
 #[derive(Clone)]
 enum Action {
     Hook(Arc<dyn Fn() + Send + Sync>),
+    /// After the server has answered.
+    LateHook(Arc<dyn Fn() + Send + Sync>),
     Answer(u16, &'static str, String),
     Header(&'static str, Vec<u8>),
     Cut,
@@ -144,6 +146,18 @@ pub struct Held {
 }
 
 impl Held {
+    /// The hook waits until the value is dropped.
+    fn new() -> (Self, Arc<dyn Fn() + Send + Sync>) {
+        let ((reached, is_reached), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+        let (reached, released) = (Mutex::new(reached), Mutex::new(released));
+        let hook = move || {
+            let _ = lock(&reached).send(());
+            // Nothing is ever sent: the channel ends when the other side is dropped.
+            let _ = lock(&released).recv();
+        };
+        (Held { is_reached, _release: release }, Arc::new(hook))
+    }
+
     /// Waits until the request has arrived.
     #[track_caller]
     pub fn reached(&self) {
@@ -212,14 +226,16 @@ impl Proxy {
 
     /// Holds a matching request back until [`Held`] is dropped; later requests pass.
     pub fn hold(&self, when: When) -> Held {
-        let ((reached, is_reached), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
-        let released = Mutex::new(released);
-        self.before(when, move || {
-            let _ = reached.send(());
-            // Nothing is ever sent: the channel ends when the other side is dropped.
-            let _ = lock(&released).recv();
-        });
-        Held { is_reached, _release: release }
+        let (held, hook) = Held::new();
+        self.rule(when, Action::Hook(hook));
+        held
+    }
+
+    /// Passes a matching request on, and holds its answer back until [`Held`] is dropped.
+    pub fn hold_answer(&self, when: When) -> Held {
+        let (held, hook) = Held::new();
+        self.rule(when, Action::LateHook(hook));
+        held
     }
 
     /// Closes the connection instead of forwarding a matching request.
@@ -315,10 +331,12 @@ impl Handler {
         };
         let actions = lock(&self.state).note(recorded);
         let mut lose_answer = false;
+        let mut late = Vec::new();
         let mut headers = Vec::new();
         for action in actions {
             match action {
                 Action::Hook(hook) => tokio::task::spawn_blocking(move || hook()).await?,
+                Action::LateHook(hook) => late.push(hook),
                 Action::Answer(status, content_type, body) => {
                     let response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
                     return Ok(response.body(Body::from(body.into_bytes()))?);
@@ -334,6 +352,9 @@ impl Handler {
             }
         }
         let mut response = self.pass_on(request).await?;
+        for hook in late {
+            tokio::task::spawn_blocking(move || hook()).await?;
+        }
         for (name, value) in headers {
             response.headers_mut().append(name, value);
         }

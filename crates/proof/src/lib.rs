@@ -34,6 +34,7 @@ mod witness;
 
 use serde_json::Value;
 
+use gantry_schema::ratchet::RefusedUpdates;
 use gantry_schema::{Patterns, Schema};
 use nodes::Nodes;
 pub use product::Origin;
@@ -104,7 +105,7 @@ pub enum Verdict {
 /// Who is affected by a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Breaks {
-    /// Stored objects: their next update is refused even if it does not change the invalid value.
+    /// Stored objects: updates are refused that leave the invalid value as it is. See [`gantry_schema::ratchet`].
     StoredObjects,
     /// Clients that write values that were valid before the change.
     Writers,
@@ -140,6 +141,8 @@ pub struct Witness {
     pub message: String,
     /// Whether the object's status has to be written through the status subresource, after the object is created.
     pub via_status: bool,
+    /// For a refused object that is stored already: which of its updates are refused, too.
+    pub refused_updates: Option<RefusedUpdates>,
     /// Whether another change drops what this one would refuse. Such a witness is not shown.
     is_lost_to_another_change: bool,
 }

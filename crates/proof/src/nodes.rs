@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gantry_schema::ratchet::RefusedUpdates;
 use serde_json::Value;
 
 use crate::keywords as kw;
@@ -39,8 +40,6 @@ struct NodeState {
 struct Found {
     witness: Witness,
     reason: String,
-    /// Whether an update is refused even if it does not change the invalid value.
-    is_stuck: bool,
     is_shown: bool,
     origin: Origin,
 }
@@ -105,12 +104,11 @@ impl Nodes {
                         if is_lost {
                             witness.desired = Difference::Refused;
                         }
-                        let is_stuck = obligation.is_of_whole || obligation.is_in_list();
+                        witness.refused_updates = sides.refused_updates(solver, &witness);
                         let is_shown = !is_lost && shown(&mut witness, &mut self.shown);
                         known.witnesses.push(Found {
                             witness: *witness,
                             reason: obligation.reason,
-                            is_stuck,
                             is_shown,
                             origin: obligation.origin,
                         });
@@ -174,7 +172,6 @@ impl Nodes {
                     known.reverse.push(Found {
                         witness: *witness,
                         reason: obligation.reason,
-                        is_stuck: false,
                         is_shown: is_kept,
                         origin: obligation.origin,
                     });
@@ -291,8 +288,7 @@ impl NodeState {
         } else {
             (Verdict::Equal, String::new())
         };
-        let breaks: BTreeSet<Breaks> =
-            witnesses.iter().flat_map(|found| breaks_of(&found.witness, found.is_stuck)).collect();
+        let breaks: BTreeSet<Breaks> = witnesses.iter().flat_map(|found| breaks_of(&found.witness)).collect();
         let to_show = |found: &[&Found]| {
             found.iter().filter(|found| found.is_shown).take(MAX_WITNESSES).map(|found| found.witness.clone()).collect()
         };
@@ -320,10 +316,9 @@ fn reasons(found: &[&Found]) -> String {
     reasons.join("; ")
 }
 
-/// Who is affected by the difference. The server tolerates an invalid value that an update does not change, but not if
-/// the surrounding value is validated as a whole, and not inside lists whose items it does not correlate with the old
-/// ones.
-fn breaks_of(witness: &Witness, is_stuck: bool) -> Vec<Breaks> {
+/// Who is affected by the difference.
+fn breaks_of(witness: &Witness) -> Vec<Breaks> {
+    let is_stuck = witness.refused_updates.as_ref().is_some_and(RefusedUpdates::are_of_stored_objects);
     match witness.desired {
         Difference::Refused if witness.old_object.is_some() => vec![Breaks::Writers],
         Difference::Refused if is_stuck => vec![Breaks::StoredObjects, Breaks::Writers],

@@ -68,6 +68,8 @@ pub enum RefusedBy {
     /// A keyword, as the path from the root of the schema: `properties`, `size`, `maximum`. The path of a rule ends
     /// with its index: …, `x-kubernetes-validations`, 2.
     Keyword(Vec<Step>),
+    /// A rule that cannot be evaluated on the value, as the path of the rule. The `detail` is the evaluation error.
+    Evaluation(Vec<Step>),
     /// A requirement on metadata or on embedded resources, in words that contain no value of the object.
     ObjectMeta(String),
     /// The scale subresource, which reads the value; the string is its requirement.

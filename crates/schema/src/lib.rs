@@ -60,6 +60,7 @@ mod objectmeta;
 mod path;
 mod prune;
 pub mod quantity;
+pub mod ratchet;
 pub mod re2;
 mod rules;
 pub mod same;

@@ -205,10 +205,10 @@ impl RuleWalk {
         ratchet: Ratchet,
     ) {
         for (index, (rule, verdict)) in rules.evaluate(new, old, &mut self.budget).into_iter().enumerate() {
-            let by = || {
+            let rule_at = || {
                 let mut steps = path.keyword("x-kubernetes-validations");
                 steps.push(index.into());
-                RefusedBy::Keyword(steps)
+                steps
             };
             match verdict {
                 Verdict::Holds | Verdict::NotApplicable => {}
@@ -232,12 +232,14 @@ impl RuleWalk {
                     let bad_value = shown.then(|| new.clone());
                     // The server omits the message for a duplicate.
                     let detail = if kind == Kind::Duplicate { String::new() } else { message };
-                    self.errors.push(FieldError { at, path: text, by: by(), kind, bad_value, detail });
+                    let by = RefusedBy::Keyword(rule_at());
+                    self.errors.push(FieldError { at, path: text, by, kind, bad_value, detail });
                 }
                 Verdict::Errs { message, type_name } => {
                     let bad_value = Some(Value::String(type_name));
                     let (at, path, kind) = (path.steps(), path.field(), Kind::Invalid);
-                    self.errors.push(FieldError { at, path, by: by(), kind, bad_value, detail: message });
+                    let by = RefusedBy::Evaluation(rule_at());
+                    self.errors.push(FieldError { at, path, by, kind, bad_value, detail: message });
                 }
                 Verdict::Undecided(reason) => {
                     // The server refuses an object whose rules cost too much even if nothing in it changes.

@@ -10,7 +10,7 @@ use crate::app::inventory::{self, Inventory, Text};
 use crate::app::parts::{self, Existing, Parts};
 use crate::app::{App, MANAGER, SUFFIX, config_maps};
 use crate::cluster::patience::{Patience, help_with_webhook};
-use crate::cluster::{Apply, ApplyError, Delete, DeleteError, Lacking, Pin, Target};
+use crate::cluster::{Apply, ApplyError, Delete, DeleteError, FormerTools, Lacking, Pin, Target};
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject};
 
@@ -171,6 +171,7 @@ async fn store(
         pin: &pin,
         field_manager: MANAGER,
         force_conflicts: true,
+        former_tools: FormerTools::Keep,
     };
     let live = match patience.apply(&apply, target).await {
         Ok(live) => live,

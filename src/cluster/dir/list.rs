@@ -77,7 +77,7 @@ fn check_conversion(state: &State, resource: &Resource, objects: &[(&Identity, &
     ))
     .at(other.origin.location())
     .help(format!("check against a cluster, or convert the objects in the {holder} first"));
-    Err(ListError::Conversion { said, problem })
+    Err(ListError::Conversion { said, problem: Box::new(problem) })
 }
 
 fn api_version(resource: &Resource) -> String {

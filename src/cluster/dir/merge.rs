@@ -8,8 +8,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{FieldConflict, Operation, client_side_tool};
-use crate::merge::{self, Emptied, FieldSet, Managers, Owned, Schema, Step};
+use crate::cluster::{Apply, FieldConflict, FormerTools, Operation};
+use crate::merge::{self, Emptied, FieldSet, Managers, Owned, Owners, Schema, Step, UNRECORDED};
 
 /// A folder has no schemas.
 const SCHEMA: Schema<'static, Value> = Schema::Deduced;
@@ -26,6 +26,12 @@ impl Managed {
         Some(Managed { fields: entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default(), entry: entry.clone() })
     }
 
+    fn written(&self) -> Value {
+        let mut entry = self.entry.clone();
+        entry.insert("fieldsV1".into(), self.fields.to_json());
+        Value::Object(entry)
+    }
+
     fn text(&self, key: &str) -> &str {
         self.entry.get(key).and_then(Value::as_str).unwrap_or_default()
     }
@@ -40,8 +46,27 @@ impl Managed {
 }
 
 /// Applies `intent` to the live object (an empty object if it does not exist) and returns the merged object.
-pub(super) fn apply(live: &Value, intent: &Value, manager: &str, force: bool) -> Result<Value, Vec<FieldConflict>> {
-    let (mut others, before) = managers(live, manager);
+pub(super) fn apply(live: &Value, intent: &Value, apply: &Apply<'_>) -> Result<Value, Vec<FieldConflict>> {
+    apply_as(live, intent, apply.field_manager, apply.force_conflicts, apply.former_tools)
+}
+
+fn apply_as(
+    live: &Value,
+    intent: &Value,
+    manager: &str,
+    force: bool,
+    former_tools: FormerTools,
+) -> Result<Value, Vec<FieldConflict>> {
+    let handed_over;
+    let taken = if former_tools == FormerTools::Take { take_over(live, intent, manager) } else { None };
+    let live = match taken {
+        Some(taken) => {
+            handed_over = taken;
+            &handed_over
+        }
+        None => live,
+    };
+    let (mut others, mut before) = managers(live, manager);
 
     let mut conflicts = Vec::new();
     for other in &mut others {
@@ -55,8 +80,11 @@ pub(super) fn apply(live: &Value, intent: &Value, manager: &str, force: bool) ->
         conflicts.dedup();
         return Err(conflicts);
     }
-    if force {
-        release(&mut others, &applied_fields(intent));
+    release_unrecorded(&mut others, &applied_fields(intent));
+    if former_tools == FormerTools::TakeUnlessConflict
+        && let Some(taken) = take_over(&with_entries(live, &others, before.as_ref()), intent, manager)
+    {
+        (others, before) = managers(&taken, manager);
     }
     others.retain(|other| !other.fields.is_empty());
 
@@ -79,13 +107,29 @@ fn applied_fields(intent: &Value) -> FieldSet {
     fields
 }
 
-/// Ends the shared ownership with the deploy tools that the object is taken over from, so that the next change to these
-/// fields is ours alone.
-fn release(others: &mut [Managed], ours: &FieldSet) {
-    for other in others.iter_mut().filter(|other| client_side_tool(other.text("manager"), other.operation()).is_some())
-    {
+/// Ends the shared ownership with a writer that left no record, so that the next change to these fields is ours alone.
+fn release_unrecorded(others: &mut [Managed], ours: &FieldSet) {
+    for other in others.iter_mut().filter(|other| other.text("manager") == UNRECORDED) {
         other.fields.subtract(ours);
     }
+}
+
+/// The live object after the fields of former deploy tools were handed over to `manager`; `None` if there are none.
+fn take_over(live: &Value, intent: &Value, manager: &str) -> Option<Value> {
+    let version = intent.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let entries = Owners::of(live, manager, version).handed_over(manager, version)?;
+    let mut taken = live.clone();
+    *taken.pointer_mut("/metadata/managedFields")? = Value::Array(entries);
+    Some(taken)
+}
+
+/// The live object with these managers.
+fn with_entries(live: &Value, others: &[Managed], before: Option<&Managed>) -> Value {
+    let mut live = live.clone();
+    if let Some(entries) = live.pointer_mut("/metadata/managedFields") {
+        *entries = others.iter().chain(before).map(Managed::written).collect();
+    }
+    live
 }
 
 /// The managers of the live object: the other managers, and the entry of what `manager` itself applied before.
@@ -100,13 +144,7 @@ fn managers(live: &Value, manager: &str) -> (Vec<Managed>, Option<Managed>) {
 /// Writes `metadata.managedFields`: the other managers as they were, then this one.
 fn record(merged: &mut Value, others: Vec<Managed>, before: Option<Managed>, intent: &Value, manager: &str) {
     let fields = applied_fields(intent);
-    let mut entries: Vec<Value> = others
-        .into_iter()
-        .map(|mut other| {
-            other.entry.insert("fieldsV1".into(), other.fields.to_json());
-            Value::Object(other.entry)
-        })
-        .collect();
+    let mut entries: Vec<Value> = others.into_iter().map(|other| other.written()).collect();
     let api_version = intent.get("apiVersion").cloned().unwrap_or_default();
     match before {
         // If nothing changed, the entry keeps the time that a server wrote into it.
@@ -134,6 +172,10 @@ fn record(merged: &mut Value, others: Vec<Managed>, before: Option<Managed>, int
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn apply(live: &Value, intent: &Value, manager: &str, force: bool) -> Result<Value, Vec<FieldConflict>> {
+        apply_as(live, intent, manager, force, FormerTools::TakeUnlessConflict)
+    }
 
     fn config_map(data: Value) -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})

@@ -272,8 +272,7 @@ fn stored(
     let intent = crate::merge::intent(desired, status_is_subresource);
     let old = before.map(|live| live.raw.value());
     let empty = Value::Object(serde_json::Map::new());
-    let mut object = merge::apply(old.as_ref().unwrap_or(&empty), &intent, apply.field_manager, apply.force_conflicts)
-        .map_err(ApplyError::Conflict)?;
+    let mut object = merge::apply(old.as_ref().unwrap_or(&empty), &intent, apply).map_err(ApplyError::Conflict)?;
     if apply.object.is_crd() {
         crd::admit(old.as_ref(), &mut object)
             .map_err(|errors| ApplyError::Refused(crd::refusal(&apply.object.name, &errors)))?;

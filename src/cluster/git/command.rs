@@ -2,7 +2,10 @@
 //!
 //! It is started directly and never through a shell. It finds the repository as usual (the working directory, `GIT_DIR`
 //! and so on), uses no pager, never prompts and takes no locks. None of the commands used here runs a hook or a filter.
-//! In a partial clone git fetches missing objects, as for `git show`.
+//!
+//! A repository can come from somebody else, and its configuration can name programs. Git would start one of them when
+//! it fetches what a partial clone lacks (`remote.*.uploadpack`, `core.sshCommand`), so it may not fetch: the user runs
+//! `git fetch`, which is the user's own decision.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,7 +18,7 @@ use crate::problem::Problem;
 use crate::program::{self, Failure, Talk};
 use crate::text;
 
-/// A partial clone might have to fetch first.
+/// A large repository on a slow disk takes minutes.
 const TIMEOUT: Duration = Duration::from_secs(300);
 /// The maximum size of a list of files; a path has about 100 bytes.
 const MAX_BYTES: usize = 256 << 20;
@@ -28,6 +31,8 @@ pub struct Failed {
     failure: Failure,
     /// Its standard error.
     pub said: String,
+    /// The remote that a partial clone would fetch missing objects from, if that is why git failed.
+    lacks_objects_of: Option<String>,
 }
 
 /// Runs git and returns its output.
@@ -40,7 +45,7 @@ pub async fn run_with_warnings<S: AsRef<OsStr>>(arguments: &[S]) -> Result<(Vec<
     let (answer, said) = program::run(command(arguments, Stdio::null()), None, TIMEOUT, MAX_BYTES).await;
     match answer {
         Ok(answer) => Ok((answer, said)),
-        Err(failure) => Err(Failed { failure, said }),
+        Err(failure) => Err(failed(failure, said).await),
     }
 }
 
@@ -50,16 +55,44 @@ pub async fn converse<'f, S: AsRef<OsStr>>(
     talk: impl FnOnce(Option<tokio::process::ChildStdin>, tokio::process::ChildStdout) -> Talk<'f> + Send,
 ) -> Result<(), Failed> {
     let (ended, said) = program::converse(command(arguments, Stdio::piped()), TIMEOUT, talk).await;
-    ended.map_err(|failure| Failed { failure, said })
+    match ended {
+        Ok(()) => Ok(()),
+        Err(failure) => Err(failed(failure, said).await),
+    }
+}
+
+async fn failed(failure: Failure, said: String) -> Failed {
+    // Versions of git before 2.45 ignore the variable that forbids fetching, and are not allowed any transport.
+    let is_partial = said.contains("lazy fetching disabled") || said.contains("promisor remote");
+    let lacks_objects_of = if is_partial { Some(promisor().await) } else { None };
+    Failed { failure, said, lacks_objects_of }
+}
+
+/// The remote of a partial clone.
+async fn promisor() -> String {
+    let query = ["config", "--get-regexp", r"^remote\..*\.promisor$"];
+    let (answer, _) = program::run(command(&query, Stdio::null()), None, TIMEOUT, MAX_BYTES).await;
+    let answer = String::from_utf8_lossy(&answer.unwrap_or_default()).into_owned();
+    let name =
+        answer.lines().find_map(|line| line.strip_prefix("remote.")?.split_once(".promisor").map(|(name, _)| name));
+    // The name becomes part of a command to copy.
+    let is_plain = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte));
+    name.filter(is_plain).filter(|name| !name.starts_with('-')).unwrap_or("origin").to_owned()
 }
 
 fn command<S: AsRef<OsStr>>(arguments: &[S], stdin: Stdio) -> CommandWrap {
     let mut command = CommandWrap::with_new(OsString::from("git"), |command| {
         // Paths are taken literally, and git always warns about ambiguous names.
         let options = ["--no-pager", "--literal-pathspecs", "-c", "core.warnAmbiguousRefs=true"];
-        command.args(options).args(arguments);
+        command.args(options);
+        // No program that the repository names, whatever the commands below read.
+        for setting in ["core.fsmonitor=false", "core.hooksPath=/dev/null", "gc.auto=0", "core.pager=cat"] {
+            command.args(["-c", setting]);
+        }
+        command.args(arguments);
         // Its messages are parsed.
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
+        command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none").env_remove("GIT_EXTERNAL_DIFF");
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     });
     program::as_group(&mut command);
@@ -77,11 +110,18 @@ impl Failed {
             Failure::NotStarted(error) => Problem::new(format!("cannot start git: {error}")),
             Failure::TimedOut => {
                 Problem::new(format!("git did not finish within {} s and was stopped", TIMEOUT.as_secs()))
-                    .help("in a partial clone git fetches missing files: check that the remote is reachable")
+                    .help("check that the repository is on a fast disk, and see what git fsck reports")
             }
             Failure::TooLong => {
                 Problem::new(format!("git listed more than {} MiB of files and was stopped", MAX_BYTES >> 20))
                     .help("name a folder of the commit: --target git:REV:PATH")
+            }
+            Failure::Ended(_) | Failure::Broken(_) if self.lacks_objects_of.is_some() => {
+                let remote = self.lacks_objects_of.as_deref().unwrap_or_default();
+                Problem::new("this is a partial clone, and it lacks files of the commit").help(format!(
+                    "fetch them: git fetch --refetch --no-filter {remote} (gantry does not fetch, because git would run \
+                     programs that the configuration of the repository names)"
+                ))
             }
             Failure::Ended(_) if self.is_no_repository() => {
                 Problem::new("the working directory is not in a git repository")

@@ -65,11 +65,11 @@ impl Repository {
     pub async fn commit(&self, revision: &GitRevision) -> Result<Commit, Problem> {
         match revision {
             GitRevision::Commit(revision) => {
-                let Named { hash, notice } = self.hash(revision).await?;
+                let Named { hash, notice } = self.hash(revision, History::NotNeeded).await?;
                 Ok(Commit { hash, name: shown(revision), notices: notice.into_iter().collect() })
             }
             GitRevision::MergeBase(one, other) => {
-                let (left, right) = (self.hash(one).await?, self.hash(other).await?);
+                let (left, right) = (self.hash(one, History::Needed).await?, self.hash(other, History::Needed).await?);
                 let answer = match command::run(&["merge-base", &left.hash, &right.hash]).await {
                     Ok(answer) => String::from_utf8_lossy(&answer).trim().to_owned(),
                     // Git prints nothing if there is no merge base.
@@ -85,10 +85,10 @@ impl Repository {
     }
 
     /// The commit with this name. A name cannot be an option: [`GitRevision`] rejects any that looks like one.
-    async fn hash(&self, revision: &str) -> Result<Named, Problem> {
+    async fn hash(&self, revision: &str, history: History) -> Result<Named, Problem> {
         match rev_parse(revision).await {
             Ok(Some(named)) => Ok(named),
-            Ok(None) => Err(self.unknown(revision).await),
+            Ok(None) => Err(self.unknown(revision, history).await),
             Err(failed) if failed.said.contains("is ambiguous") => {
                 let problem =
                     Problem::new(format!("{} is ambiguous: several objects have this short hash", quoted(revision)));
@@ -98,14 +98,14 @@ impl Repository {
                 match dereferenced(&failed.said) {
                     Some(kind) => Err(Problem::new(format!("{} is a {kind}, not a commit", quoted(revision)))
                         .help("name a commit, a branch or a tag, followed by the path: --target git:REV:PATH")),
-                    None => Err(self.unknown(revision).await),
+                    None => Err(self.unknown(revision, history).await),
                 }
             }
             Err(failed) => Err(failed.problem()),
         }
     }
 
-    async fn unknown(&self, revision: &str) -> Problem {
+    async fn unknown(&self, revision: &str, history: History) -> Problem {
         let problem = Problem::new(format!("there is no commit {} in this repository", quoted(revision)));
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'/' | b'-');
         let is_name = revision.bytes().all(plain) && !revision.starts_with("HEAD");
@@ -113,12 +113,17 @@ impl Repository {
         if is_name && rev_parse(&format!("refs/remotes/{remote}")).await.is_ok_and(|hash| hash.is_some()) {
             return problem.help(format!("did you mean {remote}? This branch does not exist locally"));
         }
+        let (how_much, why) = match history {
+            History::Needed => ("--unshallow", " and its history"),
+            History::NotNeeded => ("--depth=1", ""),
+        };
         match (self.is_shallow, is_name, revision.strip_prefix("origin/")) {
             (true, true, Some(branch)) => problem.help(format!(
-                "this clone is shallow and lacks it; fetch it: git fetch --depth=1 origin {branch}:refs/remotes/{revision}"
+                "this clone is shallow and lacks it; fetch it{why}: \
+                 git fetch {how_much} origin {branch}:refs/remotes/{revision}"
             )),
             (true, true, None) => problem.help(format!(
-                "this clone is shallow and lacks it; fetch it: git fetch --depth=1 origin {revision}, then use \
+                "this clone is shallow and lacks it; fetch it{why}: git fetch {how_much} origin {revision}, then use \
                  FETCH_HEAD"
             )),
             (true, false, _) => problem.help(
@@ -136,11 +141,18 @@ impl Repository {
         let (one, other) = (quoted(one), quoted(other));
         match self.is_shallow {
             true => Problem::new(format!("this clone is shallow and lacks the merge base of {one} and {other}"))
-                .help("fetch more of the history: git fetch --unshallow, or repeat git fetch --deepen=100"),
+                .help("fetch the rest of the history: git fetch --unshallow"),
             false => Problem::new(format!("{one} and {other} have no commit in common"))
                 .help("name the commit to compare with: --target git:REV"),
         }
     }
+}
+
+/// Whether the ancestors of a commit are needed, too.
+#[derive(Clone, Copy)]
+enum History {
+    Needed,
+    NotNeeded,
 }
 
 /// A name, resolved to a commit.

@@ -18,10 +18,11 @@ use super::errors::{self, words};
 use super::json::{self, Members, push_member, quote};
 use super::refusals::Denier;
 use super::request::{Call, Failure, Format, Payload, encode};
-use super::takeover;
 use super::transport::Transport;
 use super::unanswered::{self, Unanswered};
-use crate::cluster::{Apply, ApplyError, FieldConflict, Lacking, Operation, Pin};
+use super::{dry_run, takeover};
+use crate::cluster::{Apply, ApplyError, DryRunError, FieldConflict, FormerTools, Lacking, Operation, Pin};
+use crate::merge::Owners;
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject, Resource, SERVER_METADATA};
 
@@ -52,8 +53,58 @@ impl FreshSchemas {
     }
 }
 
-/// Writes the object if its pin holds, and returns the new live object.
+/// Writes the object if its pin holds, and returns the new live object. The fields of former deploy tools are taken over.
 pub async fn apply(
+    transport: &Transport,
+    fresh: &FreshSchemas,
+    default_namespace: &str,
+    apply: &Apply<'_>,
+) -> Result<Live, ApplyError> {
+    let namespace = namespace_of(apply, default_namespace);
+    if may_hand_over(transport, default_namespace, apply).await?
+        && let Some(handed_over) = takeover::hand_over(transport, apply, namespace).await?
+    {
+        let pin = handed_over.pin.clone();
+        let answer = write(transport, fresh, default_namespace, &Apply { pin: &pin, ..*apply }).await;
+        if answer.is_err() {
+            handed_over.give_back(transport, apply, namespace).await;
+        }
+        return answer;
+    }
+    let live = write(transport, fresh, default_namespace, apply).await?;
+    match (apply.former_tools, apply.pin) {
+        (FormerTools::Keep, _) | (_, Pin::Absent) => Ok(live),
+        _ => Ok(takeover::release_unrecorded(transport, apply, namespace, live).await),
+    }
+}
+
+/// Whether the fields of deploy tools are taken over. Afterwards they would no longer be in conflict, so an apply that must
+/// not change their values is tried first.
+async fn may_hand_over(transport: &Transport, default_namespace: &str, apply: &Apply<'_>) -> Result<bool, ApplyError> {
+    let has_tools = || {
+        let live = apply.live.map(RawObject::value);
+        live.is_some_and(|live| !Owners::of(&live, apply.field_manager, &apply.object.api_version).tools.is_empty())
+    };
+    if apply.former_tools == FormerTools::Keep || !has_tools() {
+        return Ok(false);
+    }
+    if apply.former_tools == FormerTools::Take || apply.force_conflicts {
+        return Ok(true);
+    }
+    let tried = Apply { former_tools: FormerTools::Keep, ..*apply };
+    match dry_run::dry_run(transport, default_namespace, &tried).await {
+        Err(DryRunError::Conflict(conflicts)) => Err(ApplyError::Conflict(conflicts)),
+        Err(DryRunError::Changed) => Err(ApplyError::Changed),
+        // The server may refuse the values of the tool together with those of the manifest.
+        _ => Ok(true),
+    }
+}
+
+pub(super) fn namespace_of<'a>(apply: &Apply<'a>, default_namespace: &'a str) -> Option<&'a str> {
+    apply.resource.namespaced.then(|| apply.object.namespace.as_deref().unwrap_or(default_namespace))
+}
+
+async fn write(
     transport: &Transport,
     fresh: &FreshSchemas,
     default_namespace: &str,
@@ -115,9 +166,6 @@ pub async fn apply(
             instead of creating it"
         ));
     }
-    if apply.force_conflicts && matches!(pin, Pin::At { .. }) {
-        return Ok(takeover::release(transport, apply, request.namespace, live).await);
-    }
     Ok(live)
 }
 
@@ -131,7 +179,7 @@ pub(super) struct Request<'a> {
 impl<'a> Request<'a> {
     pub fn of(apply: &Apply<'a>, default_namespace: &'a str) -> Result<Self, Problem> {
         let Apply { resource, object, pin, .. } = apply;
-        let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
+        let namespace = namespace_of(apply, default_namespace);
         let body = body(apply, namespace, Some(pin))?;
         let uri = format!(
             "{}?fieldManager={}&force={}&fieldValidation=Strict",
@@ -347,6 +395,7 @@ mod tests {
             pin,
             field_manager: "gantry & co",
             force_conflicts: force,
+            former_tools: FormerTools::Keep,
         };
         target.apply(&apply).await
     }
@@ -469,8 +518,16 @@ mod tests {
             let api_version = format!("{}/v1", resource.group);
             let object = ObjectRef { api_version, kind: kind.into(), namespace: None, name: "samples.g.io".into() };
             let (pin, field_manager) = (&at(), "gantry");
-            let apply =
-                Apply { resource, object: &object, raw: &raw, live: None, pin, field_manager, force_conflicts: false };
+            let apply = Apply {
+                resource,
+                object: &object,
+                raw: &raw,
+                live: None,
+                pin,
+                field_manager,
+                force_conflicts: false,
+                former_tools: FormerTools::Keep,
+            };
             target.apply(&apply).await.is_ok()
         };
         let requests = || std::mem::take(&mut *seen.lock().unwrap()).len();

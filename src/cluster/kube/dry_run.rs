@@ -6,16 +6,18 @@
 use std::collections::BTreeSet;
 
 use kube::core::Status;
+use serde_json::{Value, json};
 
 use super::apply::{self, Request};
 use super::errors::{self, words, words_of_field};
 use super::json;
-use super::refusals::{self, Denied, Denier, denied_by};
+use super::refusals::{self, Denied, Denier, denied_by, with_reason};
 use super::request::{Call, Failure, Format, Payload, encode};
 use super::transport::Transport;
-use crate::cluster::{Apply, Cause, DryRunError, Pin, Refusal, Refuser};
+use crate::cluster::{Apply, Cause, DryRunError, FieldConflict, FormerTools, Pin, Refusal, Refuser, deploy_tool};
+use crate::merge::Owners;
 use crate::problem::Problem;
-use crate::resource::RawObject;
+use crate::resource::{RawObject, SERVER_METADATA};
 use gantry_schema::gotext;
 
 /// Sends the request only once: this deploy has not written anything yet that the server might still have to pick up.
@@ -27,15 +29,98 @@ pub async fn dry_run(
     let mut request = Request::of(apply, default_namespace)
         .map_err(|problem| DryRunError::Unanswered { problem, everything: false })?;
     request.uri.push_str("&dryRun=All");
-    let call = request.call(apply);
-    match transport.send(&call).await {
+    let answer = send(transport, &request.call(apply), apply).await;
+    match answer {
+        Ok(answer) => taken_over(transport, default_namespace, apply, answer).await,
+        // The fields of these tools are taken over before the object is written, so they are not in conflict then.
+        Err(DryRunError::Conflict(conflicts))
+            if apply.former_tools == FormerTools::Take && conflicts.iter().all(is_of_tool) =>
+        {
+            let forced = Apply { force_conflicts: true, ..*apply };
+            Box::pin(dry_run(transport, default_namespace, &forced)).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_of_tool(conflict: &FieldConflict) -> bool {
+    deploy_tool(&conflict.manager, conflict.operation).is_some()
+}
+
+async fn send(transport: &Transport, call: &Call<'_>, apply: &Apply<'_>) -> Result<RawObject, DryRunError> {
+    match transport.send(call).await {
         Ok(answer) if json::is_sound(&answer.body) => Ok(RawObject::new(answer.body)),
         Ok(answer) => {
             let problem = errors::unexpected_response(transport.peer(), answer.code.as_u16(), "not an object");
             Err(DryRunError::Unanswered { problem, everything: true })
         }
-        Err(failure) => Err(error_of(failure, &call, apply, transport)),
+        Err(failure) => Err(error_of(failure, call, apply, transport)),
     }
+}
+
+/// What the object becomes if the fields of its former deploy tools are taken over first, which a dry run cannot do. The
+/// answer to the apply shows which fields the manifest sets. The server is asked about the object without the others, which
+/// it may default.
+async fn taken_over(
+    transport: &Transport,
+    default_namespace: &str,
+    apply: &Apply<'_>,
+    answer: RawObject,
+) -> Result<RawObject, DryRunError> {
+    let (Some(live), FormerTools::Take | FormerTools::TakeUnlessConflict) = (apply.live, apply.former_tools) else {
+        return Ok(answer);
+    };
+    let Apply { resource, object, pin, field_manager, .. } = apply;
+    let mut next = answer.value();
+    let owners = Owners::of(&next, field_manager, &object.api_version);
+    if owners.tools.is_empty() {
+        return Ok(answer);
+    }
+    if !owners.given_up().is_empty() {
+        owners.strip(&mut next);
+        let namespace = apply::namespace_of(apply, default_namespace);
+        let patch = patch_to(&live.value(), &next, pin);
+        let path = resource.path(namespace, Some(&object.name));
+        let call = Call {
+            verb: "patch",
+            resource: Some(resource),
+            namespace,
+            name: Some(&object.name),
+            uri: format!("{path}?fieldManager={}&dryRun=All", encode(field_manager)),
+            body: Some(Payload::JsonPatch(&patch)),
+            live: apply.live,
+            format: Format::Json,
+        };
+        next = send(transport, &call, apply).await?.value();
+    }
+    next["metadata"]["managedFields"] = owners.without_tools().into();
+    Ok(RawObject::from_value(&next))
+}
+
+/// The JSON patch that makes `live` to `next`, apart from the status and what the server maintains.
+fn patch_to(live: &Value, next: &Value, pin: &Pin) -> String {
+    let mut patch = Vec::new();
+    if let Pin::At { uid, resource_version } = pin {
+        patch.push(json!({"op": "test", "path": "/metadata/uid", "value": uid}));
+        patch.push(json!({"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}));
+    }
+    let mut change = |parent: &str, live: &Value, next: &Value, is_kept: &dyn Fn(&str) -> bool| {
+        let keys = |object: &Value| object.as_object().map(|map| map.keys().cloned().collect::<BTreeSet<_>>());
+        let [of_live, of_next] = [live, next].map(|object| keys(object).unwrap_or_default());
+        for key in of_live.union(&of_next).filter(|key| !is_kept(key)) {
+            let path = format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"));
+            match next.get(key) {
+                Some(value) if live.get(key) != Some(value) => {
+                    patch.push(json!({"op": "add", "path": path, "value": value}));
+                }
+                Some(_) => {}
+                None => patch.push(json!({"op": "remove", "path": path})),
+            }
+        }
+    };
+    change("", live, next, &|key| matches!(key, "apiVersion" | "kind" | "metadata" | "status"));
+    change("/metadata", &live["metadata"], &next["metadata"], &|key| SERVER_METADATA.contains(&key));
+    Value::from(patch).to_string()
 }
 
 /// Whether the server would accept the object if it did not exist yet: the object is sent as a create. The server validates
@@ -174,7 +259,7 @@ fn causes(status: &Status, call: &Call<'_>) -> Vec<Cause> {
     if let Some(Denier::Webhook(webhook)) = Denier::of(&status.message) {
         for Cause { field, message } in &mut causes {
             let colon = if field.is_empty() { "" } else { ": " };
-            *message = denied_by(webhook, &format!("{field}{colon}{message}"));
+            *message = denied_by(webhook, &with_reason(&status.message, &format!("{field}{colon}{message}")));
         }
     }
     if causes.is_empty() {
@@ -231,8 +316,6 @@ fn of_strict_decoding(message: &str) -> impl Iterator<Item = Cause> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::super::fake_server::{self, Reply, plain, status};
     use super::*;
     use crate::resource::{ObjectRef, Resource};
@@ -260,6 +343,7 @@ mod tests {
             pin,
             field_manager: "gantry",
             force_conflicts: true,
+            former_tools: FormerTools::Keep,
         };
         let (target, seen) = fake_server::target(move |_| reply());
         let error = target.dry_run(&apply).await.unwrap_err();

@@ -243,7 +243,9 @@ impl KubePages {
         match code {
             403 => ListError::Forbidden { right: Box::new(self.query.right()), problem },
             404 => ListError::NotServed(problem),
-            500 if said.contains("conversion webhook for ") => ListError::Conversion { said, problem },
+            500 if said.contains("conversion webhook for ") => {
+                ListError::Conversion { said, problem: Box::new(problem) }
+            }
             _ => ListError::Other(problem),
         }
     }

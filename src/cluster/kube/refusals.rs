@@ -107,7 +107,7 @@ fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
             .help("`kubectl get apiservices` shows which API is down; run again when it is up"),
         422 if is_immutable(status) => {
             Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
-                .help("revert the change, or recreate the object: run kubectl delete and deploy again")
+                .help("revert the change; `gantry check` with the same flags says how to recreate the object")
         }
         400 | 422 => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
             .help("fix the manifest and run the same command again"),
@@ -205,7 +205,8 @@ fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
         return Problem::new(format!("{server} treats {whom} (context {context:?}) as anonymous, which {may_not}"))
             .help("does the kubeconfig contain credentials for this user, and for this cluster? Log in again");
     }
-    Problem::new(format!("user {user:?} {may_not}")).help(format!("ask for {role}, bound to that user"))
+    let problem = Problem::new(format!("user {user:?} {may_not}")).help(format!("ask for {role}, bound to that user"));
+    Problem { needs_right: true, ..problem }
 }
 
 /// The problem if `--as` is used without permission. The server names the last of several verbs that would be enough
@@ -272,8 +273,18 @@ fn causes(status: &Status) -> String {
     // gantry's output.
     match Denier::of(&status.message) {
         _ if lines.is_empty() => said(status),
-        Some(Denier::Webhook(webhook)) => denied_by(webhook, &lines.join("; ")),
+        Some(Denier::Webhook(webhook)) => denied_by(webhook, &with_reason(&status.message, &lines.join("; "))),
         _ => lines.join("; "),
+    }
+}
+
+/// What a webhook says about the whole object, in front of what it says about fields, as kubectl shows them.
+pub(super) fn with_reason(message: &str, causes: &str) -> String {
+    let reason = message.split_once(" denied the request: ").map(|(_, reason)| words(reason)).unwrap_or_default();
+    // The common library of webhooks writes the causes into the message as well: `Kind "name" is invalid: …`.
+    match reason.is_empty() || reason.contains(" is invalid: ") || causes.contains(&reason) {
+        true => causes.to_owned(),
+        false => format!("{reason}: {causes}"),
     }
 }
 

@@ -1,31 +1,135 @@
-//! Completes a take-over. A forced apply takes over the fields that it changes. Fields that it sets to their current
-//! value stay with the former manager, too, and would be a conflict as soon as they change. A deploy tool that wrote
-//! with plain updates no longer manages the object, so the fields that our record has are removed from its record.
-//!
-//! Fields that the manifest does not set stay unchanged and stay with the tool: nothing is removed.
+//! Takes an object over from the tools that deployed it. Before the apply, the fields in their entries of `managedFields`
+//! become fields of our own entry. So the apply removes those that the manifest does not set, and the tools own nothing
+//! that a later apply changes. If the apply fails, they get their entries back.
 //!
 //! Source: `managedFields` can be written by a patch, as `kubectl apply --server-side` does for the same purpose
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/#migration-between-client-side-and-server-side-apply>).
+//! kubectl applies first, then patches, then applies again; in between, the object has the values of both.
 
 use serde_json::{Value, json};
 
 use super::json;
 use super::request::{Call, Failure, Payload};
 use super::transport::Transport;
-use crate::cluster::{Apply, Operation, client_side_tool};
-use crate::merge::FieldSet;
+use crate::cluster::{Apply, ApplyError, Pin};
+use crate::merge::{FieldSet, Owners, UNRECORDED};
 use crate::resource::{Live, Resource};
 
 /// The number of attempts to write the record if the object changes in the meantime.
 const TRIES: u32 = 5;
 
-/// Updates the managedFields of `live`, which was just applied. This only helps the next deploy, so a failure is a
-/// warning.
-pub async fn release(transport: &Transport, apply: &Apply<'_>, namespace: Option<&str>, mut live: Live) -> Live {
+/// The fields of former deploy tools, which our entry has now.
+pub struct HandedOver {
+    /// The object with the new entries.
+    pub pin: Pin,
+    /// The entries before.
+    before: Value,
+}
+
+/// Hands the fields of deploy tools over to our manager. `None` if there are none, so that nothing is written.
+///
+/// # Errors
+/// The object has changed, or the server refuses the patch.
+pub async fn hand_over(
+    transport: &Transport,
+    apply: &Apply<'_>,
+    namespace: Option<&str>,
+) -> Result<Option<HandedOver>, ApplyError> {
+    let Apply { resource, object, pin: Pin::At { uid, resource_version }, live: Some(live), .. } = apply else {
+        return Ok(None);
+    };
+    let version = &object.api_version;
+    let mut live = live.value();
+    if Owners::of(&live, apply.field_manager, version).tools.is_empty() {
+        return Ok(None);
+    }
+    let read = Call::get(resource, namespace, &object.name);
+    if live["metadata"]["resourceVersion"] != **resource_version {
+        // Its status was written since it was read, and its managers may have been, too.
+        let now = again(transport, &read, resource).await.ok_or(ApplyError::Changed)?;
+        if now.uid != *uid || now.resource_version != *resource_version {
+            return Err(ApplyError::Changed);
+        }
+        live = now.raw.value();
+    }
+    let Some(entries) = Owners::of(&live, apply.field_manager, version).handed_over(apply.field_manager, version)
+    else {
+        return Ok(None);
+    };
+    let patch = patch_of(uid, resource_version, entries.into());
+    let call = Call { verb: "patch", body: Some(Payload::JsonPatch(&patch)), live: apply.live, ..read };
+    match transport.send(&call).await {
+        Ok(answer) => {
+            let now = json::live(&answer.body, resource).ok_or(ApplyError::Changed)?;
+            let pin = Pin::At { uid: now.uid, resource_version: now.resource_version };
+            let before = live["metadata"]["managedFields"].take();
+            Ok(Some(HandedOver { pin, before }))
+        }
+        Err(Failure::Refused(status)) if matches!(status.code, 404 | 409 | 422) => Err(ApplyError::Changed),
+        Err(failure) => Err(ApplyError::Refused(failure.into_problem(&call, transport.peer()))),
+    }
+}
+
+impl HandedOver {
+    /// Gives the tools their entries back, because nothing was applied. If the object has changed since, the fields stay
+    /// ours, and the next deploy continues from there.
+    pub async fn give_back(self, transport: &Transport, apply: &Apply<'_>, namespace: Option<&str>) {
+        let Apply { resource, object, .. } = apply;
+        let read = Call::get(resource, namespace, &object.name);
+        let Pin::At { uid, mut resource_version } = self.pin else { return };
+        let mut entries = self.before;
+        for _ in 0..TRIES {
+            let patch = patch_of(&uid, &resource_version, entries.clone());
+            let call = Call { verb: "patch", body: Some(Payload::JsonPatch(&patch)), live: apply.live, ..read.clone() };
+            match transport.send(&call).await {
+                Err(Failure::Refused(status)) if matches!(status.code, 409 | 422) => {}
+                _ => return,
+            }
+            let Some(now) = again(transport, &read, resource).await.filter(|now| now.uid == uid) else { return };
+            let Some(given) = given_back(&entries, &now, apply) else { return };
+            (entries, resource_version) = (given, now.resource_version);
+        }
+    }
+}
+
+/// The entries to write after the object has changed: those of before, and what others wrote about subresources since.
+fn given_back(before: &Value, now: &Live, apply: &Apply<'_>) -> Option<Value> {
+    let has_subresource = |entry: &&Value| entry.get("subresource").is_some_and(|subresource| subresource != "");
+    let entries = |object: &Value| object.as_array().cloned().unwrap_or_default();
+    let now = now.raw.value();
+    let now = entries(&now["metadata"]["managedFields"]);
+    let is_ours = |entry: &Value| entry["manager"] == apply.field_manager && entry["operation"] == "Apply";
+    let before = entries(before);
+    let same = |entry: &&Value| is_ours(entry) || before.contains(entry);
+    // Somebody wrote more than a status.
+    if !now.iter().filter(|entry| !has_subresource(entry)).all(|entry| same(&entry)) {
+        return None;
+    }
+    let status = now.iter().filter(has_subresource).cloned();
+    Some(before.iter().filter(|entry| !has_subresource(entry)).cloned().chain(status).collect())
+}
+
+fn patch_of(uid: &str, resource_version: &str, entries: Value) -> String {
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": uid},
+        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version},
+    ]);
+    patch.to_string()
+}
+
+/// Ends the shared ownership with a writer that left no record. The server makes an entry of every live field for it when
+/// such an object is applied for the first time. This only helps the next deploy, so a failure is a warning.
+pub async fn release_unrecorded(
+    transport: &Transport,
+    apply: &Apply<'_>,
+    namespace: Option<&str>,
+    mut live: Live,
+) -> Live {
     let Apply { resource, object, .. } = apply;
     let read = Call::get(resource, namespace, &object.name);
     for _ in 0..TRIES {
-        let Some(patch) = patch(&live, apply.field_manager) else { return live };
+        let Some(patch) = without_unrecorded(&live, apply.field_manager) else { return live };
         let body = Some(Payload::JsonPatch(&patch));
         let write = Call { verb: "patch", body, live: Some(&live.raw), ..read.clone() };
         match transport.send(&write).await {
@@ -41,7 +145,7 @@ pub async fn release(transport: &Transport, apply: &Apply<'_>, namespace: Option
     }
     transport.warn(format!(
         "{object} was written, but the managedFields of its previous owner could not be changed; the next change may \
-         need --force-conflicts again"
+         need --force-conflicts"
     ));
     live
 }
@@ -50,8 +154,12 @@ async fn again(transport: &Transport, read: &Call<'_>, resource: &Resource) -> O
     json::live(&transport.send(read).await.ok()?.body, resource)
 }
 
-/// The JSON patch that removes our fields from the records of deploy tools; `None` if they have none of them.
-fn patch(live: &Live, field_manager: &str) -> Option<String> {
+/// The JSON patch that removes our fields from the entry of a writer without a record; `None` if it has none of them.
+fn without_unrecorded(live: &Live, field_manager: &str) -> Option<String> {
+    // Most objects have no such entry, and need not be parsed.
+    if !live.raw.json().contains(UNRECORDED) {
+        return None;
+    }
     let object = live.raw.value();
     let entries = object.pointer("/metadata/managedFields")?.as_array()?;
     let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
@@ -65,9 +173,7 @@ fn patch(live: &Live, field_manager: &str) -> Option<String> {
     let kept: Vec<Value> = entries
         .iter()
         .filter_map(|entry| {
-            let is_update = text(entry, "operation") == "Update" && text(entry, "subresource").is_empty();
-            let is_tool = is_update && client_side_tool(&text(entry, "manager"), Operation::Update).is_some();
-            if !is_tool || entry["apiVersion"] != ours["apiVersion"] {
+            if text(entry, "manager") != UNRECORDED || entry["apiVersion"] != ours["apiVersion"] {
                 return Some(entry.clone());
             }
             let mut theirs = FieldSet::read(&entry["fieldsV1"]);
@@ -77,12 +183,7 @@ fn patch(live: &Live, field_manager: &str) -> Option<String> {
             (!theirs.is_empty()).then_some(entry)
         })
         .collect();
-    let patch = json!([
-        {"op": "test", "path": "/metadata/uid", "value": live.uid},
-        {"op": "replace", "path": "/metadata/managedFields", "value": kept},
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version},
-    ]);
-    changed.then(|| patch.to_string())
+    changed.then(|| patch_of(&live.uid, &live.resource_version, kept.into()))
 }
 
 #[cfg(test)]
@@ -100,24 +201,23 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_gives_up_what_is_ours_and_keeps_the_rest() {
+    fn a_writer_without_a_record_gives_up_what_is_ours_and_keeps_the_rest() {
         let ours = entry("gantry", "Apply", json!({"f:data": {"f:a": {}}}));
-        let applier = entry("kubectl", "Apply", json!({"f:data": {"f:a": {}}}));
-        let tool = entry("kubectl-client-side-apply", "Update", json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}}));
-        let emptied = entry("kubectl-create", "Update", json!({"f:data": {"f:a": {}}}));
-        let patch = patch(&live(json!([ours, applier, tool, emptied])), "gantry").unwrap();
+        let edited = entry("kubectl-edit", "Update", json!({"f:data": {"f:a": {}}}));
+        let unrecorded = entry(UNRECORDED, "Update", json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}}));
+        let patch = without_unrecorded(&live(json!([ours, edited, unrecorded])), "gantry").unwrap();
         let patch: Value = serde_json::from_str(&patch).unwrap();
-        let left = entry("kubectl-client-side-apply", "Update", json!({"f:data": {".": {}, "f:b": {}}}));
-        assert_eq!(patch[1]["value"], json!([ours, applier, left]));
+        let left = entry(UNRECORDED, "Update", json!({"f:data": {".": {}, "f:b": {}}}));
+        assert_eq!(patch[1]["value"], json!([ours, edited, left]));
         assert_eq!((&patch[0]["value"], &patch[2]["value"]), (&json!("u"), &json!("7")));
     }
 
     #[test]
-    fn nothing_is_written_where_nothing_is_shared_with_a_tool() {
+    fn nothing_is_written_where_nothing_is_shared_with_it() {
         let ours = entry("gantry", "Apply", json!({"f:data": {"f:a": {}}}));
-        let controller = entry("some-controller", "Update", json!({"f:data": {"f:a": {}}}));
-        let tool = entry("helm", "Update", json!({"f:data": {"f:b": {}}}));
-        assert_eq!(patch(&live(json!([ours, controller, tool])), "gantry"), None);
-        assert_eq!(patch(&live(json!([tool])), "gantry"), None);
+        let edited = entry("kubectl-edit", "Update", json!({"f:data": {"f:a": {}}}));
+        let unrecorded = entry(UNRECORDED, "Update", json!({"f:data": {"f:b": {}}}));
+        assert_eq!(without_unrecorded(&live(json!([ours, edited, unrecorded])), "gantry"), None);
+        assert_eq!(without_unrecorded(&live(json!([unrecorded])), "gantry"), None);
     }
 }

@@ -62,14 +62,14 @@ fn programs_that_come_with_the_manifests_are_not_run() {
     let bed = Bed::new().with("c.yaml", "preflightRules:\n- name: mine\n  exec: {command: [./good]}\n").manifest(&exec);
     let loaded = bed.load();
     assert_eq!(loaded.notices.len(), 1);
-    let config = loaded.settings.checks[0].config.0.as_ref().unwrap().to_value();
+    let config = loaded.settings.checks[1].config.0.as_ref().unwrap().to_value();
     assert_eq!(config, serde_json::json!({"command": ["./good"]}));
     // An expression is harmless, but it does not replace one of the team.
     let cel = gantry("preflightRules:\n- name: mine\n  cel: {expression: 'true'}\n");
     assert_eq!(Bed::new().manifest(&cel).checks(), ["CRDUpgradeSafety", "mine"]);
     let bed = Bed::new().with("c.yaml", "preflightRules:\n- name: mine\n  cel: {expression: e}\n").manifest(&cel);
     let loaded = bed.load();
-    assert_eq!(loaded.settings.checks[0].config.0.as_ref().unwrap().to_value(), serde_json::json!({"expression": "e"}));
+    assert_eq!(loaded.settings.checks[1].config.0.as_ref().unwrap().to_value(), serde_json::json!({"expression": "e"}));
     assert!(say(&loaded.notices[0]).contains("ignored: \"cel\""));
 }
 

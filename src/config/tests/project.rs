@@ -85,3 +85,35 @@ fn a_link_in_the_project_leads_no_report_out_of_it() {
         assert!(problems[0].contains("is outside the folder of this file"), "{link}: {problems:?}");
     }
 }
+
+#[test]
+fn the_project_file_writes_to_no_folder_of_git() {
+    for path in [".git/hooks/post-checkout", ".GIT/config", "sub/.git/config", "bare/hooks/post-update", "hooks/x"] {
+        let bed = Bed::new().file("gantry.yaml", &format!("output: [human={path}]\n"));
+        let folder = &bed.loader.working_directory;
+        std::fs::create_dir_all(folder.join(".git/hooks")).unwrap();
+        for part in ["objects", "refs", "hooks"] {
+            std::fs::create_dir_all(folder.join("bare").join(part)).unwrap();
+        }
+        std::fs::write(folder.join("bare/HEAD"), "ref: refs/heads/main\n").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(".git/hooks", folder.join("hooks")).unwrap();
+        let problems = bed.problems();
+        assert!(problems[0].contains("is in a folder of git"), "{path}: {problems:?}");
+    }
+    let problems = Bed::new().file("gantry.yaml", "target: dir:.git/x\n").problems();
+    assert!(problems[0].contains("is in a folder of git"), "{problems:?}");
+}
+
+#[test]
+fn the_project_file_reads_no_catalog_outside_of_its_folder() {
+    for path in ["/etc/passwd", "../home/.netrc", "a/../../b"] {
+        let body = format!("catalogs: [{{name: a, path: {path}}}]\n");
+        let problems = Bed::new().file("gantry.yaml", &body).problems();
+        let refused = format!("gantry.yaml:3:28: catalogs[0].path: \"{path}\" is outside the folder of this file");
+        assert!(problems[0].starts_with(&refused), "{problems:?}");
+        assert_eq!(Bed::new().with("mine.yaml", &body).settings().catalogs.len(), 1, "{path}");
+    }
+    let bed = Bed::new().file("gantry.yaml", "catalogs: [{name: a, path: catalog}]\n");
+    assert_eq!(bed.settings().catalogs.len(), 1);
+}

@@ -136,7 +136,10 @@ fn manifests_that_name_another_check_do_not_replace_the_default_one() {
     }
     let bed = Bed::new().manifest(&gantry("preflightRules: []\n"));
     assert_eq!(bed.checks(), ["CRDUpgradeSafety"]);
-    assert!(notices(&bed)[0].ends_with("an empty preflightRules does not disable inherited checks"));
+    assert!(
+        notices(&bed)[0]
+            .ends_with("an empty preflightRules does not disable the checks that run by default or are inherited")
+    );
     // A file of the team decides which checks run.
     let bed = project("preflightRules:\n- name: PermissionValidation\n").manifest(&gantry("preflightRules: []\n"));
     assert_eq!(bed.checks(), ["PermissionValidation"]);
@@ -175,7 +178,8 @@ fn manifests_cannot_touch_a_check_of_the_teams_own() {
     let theirs = "- {name: mine, enabled: true}\n- {name: no-x, enabled: false, config: {mode: warn}}\n- {name: theirs, cel: {expression: e}, config: {mode: warn}}\n";
     let bed = file(team).manifest(&rules(theirs));
     let checks: Vec<(String, Mode)> = bed.settings().checks.into_iter().map(|check| (check.name, check.mode)).collect();
-    assert_eq!(checks, [("no-x".into(), Mode::Error), ("theirs".into(), Mode::Warn)]);
+    let safety = ("CRDUpgradeSafety".into(), Mode::Error);
+    assert_eq!(checks, [safety, ("no-x".into(), Mode::Error), ("theirs".into(), Mode::Warn)]);
     let ignored = [
         "enabled: true of the check \"mine\"",
         "enabled: false of the check \"no-x\"",

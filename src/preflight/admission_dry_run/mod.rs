@@ -41,6 +41,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     configure: |_| {},
     build: |_| Box::new(AdmissionDryRun),
     supersedes: &[],
+    refusals: rules::REFUSALS,
     field_conflicts: Some(rules::CONFLICT_NAME),
     documented: |_, _| Vec::new(),
 };

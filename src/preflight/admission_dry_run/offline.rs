@@ -39,7 +39,7 @@ pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
         return found;
     }
     let custom = manifests::check(context, &|index| waiting.contains_key(&index)).await;
-    found.unchecked = custom.unchecked;
+    found.unchecked = custom.unchecked.into_iter().chain(custom.not_allowed).collect();
     found.violations = custom.faults.into_iter().map(as_violation).collect();
     let described = built_in(context, waiting.keys().copied(), &mut found.violations).await;
     found.violations.extend(notes(changes, &waiting, &described));

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::depend::Dependence;
 use super::{place, resolved, rules};
-use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, client_side_tool};
+use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, deploy_tool};
 use crate::finding::{Complaint, Severity};
 use crate::plan::managed;
 use crate::plan::{Change, Plan};
@@ -75,11 +75,13 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
         violation.path = field.filter(|field| !field.is_empty()).map(|field| field.trim_start_matches('.').to_owned());
         if let Some(resolved_by) = resolved_by {
             violation.severity = Severity::Warning;
+            violation.may_be_accepted = true;
             let first = &plan.changes[resolved_by].desired.object;
             violation.help = format!("this deploy writes {first} before it, so the server may accept it then");
         }
         violations.push(violation);
     };
+    let live = change.live.as_ref().map(|live| live.raw.value());
     let help = refusal.problem.help.clone();
     match refusal.by {
         Refuser::Validation if !refusal.causes.is_empty() => {
@@ -93,7 +95,7 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
                     &rules::INVALID
                 };
                 let help = match doc.name == rules::IMMUTABLE.name {
-                    true => cluster::immutable_help(&change.desired.object),
+                    true => cluster::immutable_help(&change.desired.object, live.as_ref()),
                     false => "fix the manifest here".to_owned(),
                 };
                 say(doc, Some(&cause.field), &said, format!("the server refuses it: {said}"), help);
@@ -164,7 +166,7 @@ fn conflicting(plan: &Plan, index: usize, conflicts: &[FieldConflict], violation
         }
         let what = if only_defaults { ONLY_DEFAULTS } else { "fields that the manifest changes" };
         let message = format!("field manager {manager:?} owns {what}: {shown}");
-        let help = match client_side_tool(manager, operation) {
+        let help = match deploy_tool(manager, operation) {
             _ if only_defaults => "take ownership once with --force-conflicts: that changes no value".to_owned(),
             Some(tool) => format!("it was last deployed by {tool}; take ownership once with --force-conflicts"),
             None => format!("leave these fields to {manager:?}, or take ownership with --force-conflicts"),

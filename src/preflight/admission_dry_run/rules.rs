@@ -122,7 +122,7 @@ immutable: true
 data: {level: debug}
 ",
     },
-    "Revert the change, use a new name, or delete the object yourself and deploy again.",
+    "Revert the change or use a new name. The finding says how an object of this kind is recreated with the least loss.",
 );
 
 pub static NOT_DRY_RUN: RuleDoc = RuleDoc {
@@ -238,3 +238,16 @@ pub fn docs() -> Vec<&'static RuleDoc> {
         &REFUSED,
     ]
 }
+
+/// The rules whose findings are certain refusals. A webhook that does not answer may answer later, and a deploy waits for
+/// it.
+pub const REFUSALS: &[&str] = &[
+    "AdmissionDenied",
+    "ApplyForbidden",
+    CONFLICT_NAME,
+    "ImmutableField",
+    "NamespaceMissing",
+    "ObjectInvalid",
+    "QuotaExceeded",
+    "RefusedByServer",
+];

@@ -38,6 +38,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     configure: |_| {},
     build: |_| Box::new(ApiAvailability),
     supersedes: &[],
+    refusals: rules::REFUSALS,
     field_conflicts: None,
     documented: |_, _| Vec::new(),
 };

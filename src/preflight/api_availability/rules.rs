@@ -145,3 +145,6 @@ metadata: {name: reader, namespace: team-a}
 pub fn docs() -> Vec<&'static RuleDoc> {
     vec![&DEPRECATED, &GOES_AWAY, &NOT_SERVED, &REMOVED, &NAMESPACE_ASSUMED, &NAMESPACE_IGNORED]
 }
+
+/// The rules whose findings are certain refusals.
+pub const REFUSALS: &[&str] = &["ApiNotServed", "ApiRemoved"];

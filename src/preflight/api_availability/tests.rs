@@ -69,6 +69,7 @@ fn run<T>(
             lookups: &Vec::new,
             live_lookups: &Vec::new,
             deletion_lookups: &Vec::new,
+            by_default: false,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             proofs: Arc::new(Proofs::new(Proven, 1)),
             objects: Arc::new(crate::preflight::objects::Objects::new([])),

@@ -60,6 +60,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     },
     build: |config| Box::new(ConversionWebhook { objects: options(&mut ConfigReader::new(NAME, config)) }),
     supersedes: &[],
+    refusals: &[],
     field_conflicts: None,
     documented: |_, _| Vec::new(),
 };
@@ -86,6 +87,7 @@ fn violation(
         subject,
         rule: Cow::Borrowed(doc.name),
         severity: doc.severity,
+        may_be_accepted: false,
         version: version.map(str::to_owned),
         path: None,
         message,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::json::{Json, Map};
 use super::node::{AddedNode, Change, NodePair, Place, RemovedNode, Transition};
-use super::rule::{Diagnosis, Judge, Rule, UNKNOWN_CHANGE};
+use super::rule::{Diagnosis, Found, Judge, Rule, UNKNOWN_CHANGE};
 use super::rules::RULES;
 use crate::crd::{Crd, CrdPair, Fault, Malformed, Side, Unreadable, Version, steps};
 use crate::finding::KeywordChange;
@@ -47,6 +47,21 @@ pub struct RuleViolation {
     pub diagnosis: Diagnosis,
 }
 
+impl RuleViolation {
+    /// A violation of a rule about whole CRDs.
+    pub fn of_crd(rule: &'static Rule, found: Found) -> Self {
+        let (path, node) = found.diagnosis.node.clone().unzip();
+        RuleViolation {
+            rule,
+            version: found.version,
+            path,
+            node: node.unwrap_or_default(),
+            changes: Vec::new(),
+            diagnosis: found.diagnosis,
+        }
+    }
+}
+
 /// The difference between a live CRD and the desired one.
 #[derive(Debug, Default)]
 pub struct Comparison {
@@ -69,17 +84,7 @@ pub fn crd(pair: &CrdPair) -> Result<Comparison, Malformed> {
             Judge::Versions(judge) => judge(pair, &between),
             Judge::Node(_) | Judge::Removed(_) | Judge::Added(_) | Judge::Server | Judge::Proof => continue,
         };
-        violations.extend(found.into_iter().map(|found| {
-            let (path, node) = found.diagnosis.node.clone().unzip();
-            RuleViolation {
-                rule,
-                version: found.version,
-                path,
-                node: node.unwrap_or_default(),
-                changes: Vec::new(),
-                diagnosis: found.diagnosis,
-            }
-        }));
+        violations.extend(found.into_iter().map(|found| RuleViolation::of_crd(rule, found)));
     }
     for (live, desired) in pair.common_versions() {
         let Some(desired_text) = desired.schema() else {

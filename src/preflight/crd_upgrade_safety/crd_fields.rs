@@ -45,7 +45,11 @@ pub const FIELDS: &[(&str, &str, Holder)] = &[
     ("CustomResourceDefinitionVersion", "deprecated", Rules(&["VersionDeprecated"])),
     ("CustomResourceDefinitionVersion", "deprecationWarning", Waived("the text of a warning")),
     ("CustomResourceDefinitionVersion", "name", Rules(&["NoStoredVersionRemoved", "ServedVersionRemoved"])),
-    ("CustomResourceDefinitionVersion", "schema", Rules(&["ServedVersionsDiffer", "UnknownChange"])),
+    (
+        "CustomResourceDefinitionVersion",
+        "schema",
+        Rules(&["ServedVersionLosesFields", "ServedVersionsDiffer", "UnknownChange"]),
+    ),
     ("CustomResourceDefinitionVersion", "selectableFields", Rules(&["SelectableFieldRemoved"])),
     ("CustomResourceDefinitionVersion", "served", Rules(&["VersionUnserved"])),
     ("CustomResourceDefinitionVersion", "storage", Rules(&["StorageVersionLosesFields", "StorageVersionMoved"])),

@@ -1,4 +1,5 @@
-//! `preset: evidence`: an error that affects no object of this cluster and no manifest of the deploy becomes a warning.
+//! Which errors affect an object of this cluster or a manifest of the deploy. With `preset: evidence`, one that affects
+//! none becomes a warning.
 //!
 //! [`crate::preflight::objects`] reports the effect on each object and the place in the desired schema that causes it.
 //! This module attributes each cause to the violations that it comes from. A cause that cannot be attributed counts for
@@ -10,7 +11,7 @@ use std::collections::BTreeSet;
 use super::compare::RuleViolation;
 use super::rule::{Judge, UNKNOWN_CHANGE};
 use crate::crd::Strategy;
-use crate::finding::{Evidence, EvidenceManager, EvidenceObject, Examined, Severity, WitnessVerdict};
+use crate::finding::{Evidence, EvidenceManager, EvidenceObject, Examined, Harm, Severity, WitnessVerdict};
 use crate::preflight::objects::Upgrade;
 use crate::preflight::objects::question;
 use crate::preflight::objects::survey::{Listed, Surveyed, Unlisted};
@@ -102,6 +103,24 @@ pub fn of(found: &[Weighed], examination: &Examination<'_>) -> Vec<Option<Eviden
         Some(verdict.unwrap_or_else(not_examined))
     };
     found.iter().enumerate().map(one).collect()
+}
+
+/// The number of existing objects, and those that suffer from any of the errors; `None` if they could not be read.
+pub fn harm(found: &[Weighed], surveyed: &Surveyed) -> Option<(u64, Harm)> {
+    let blamed = blame(found, surveyed);
+    let of_list = |(list, blamed): (&Listed, &Vec<BTreeSet<&Cause>>)| {
+        let (Ok(objects), Some(tally)) = (&list.read, &list.tally) else { return None };
+        let of_errors = found.iter().zip(blamed).filter(|(weighed, _)| weighed.is_error());
+        let causes = of_errors.flat_map(|(_, causes)| causes.iter().copied()).collect();
+        let Sum { objects: affected, manifests, examples, .. } = tally.sum(&causes);
+        let examples = examples.into_iter().take(EXAMPLES).map(shown).collect();
+        Some((*objects, Harm { objects: affected, manifests, examples }))
+    };
+    // Each list has the same objects, at another version.
+    surveyed.lists.iter().zip(&blamed).map(of_list).try_fold(None, |most: Option<(u64, Harm)>, one| {
+        let one = one?;
+        Some(most.filter(|most| most.1.objects + most.1.manifests >= one.1.objects + one.1.manifests).or(Some(one)))
+    })?
 }
 
 fn not_examined(reason: String) -> Evidence {
@@ -232,7 +251,9 @@ fn examine(
         (Err(Unlisted::Webhook(diagnosis)), false) => {
             return Err(format!("objects cannot be read at {version}: {}", text::cut(diagnosis, 400)));
         }
-        (Err(Unlisted::Forbidden(error) | Unlisted::Other(error)), _) => return Err(error.message.clone()),
+        (Err(Unlisted::Forbidden(error, _) | Unlisted::NotConvertible(error) | Unlisted::Other(error)), _) => {
+            return Err(error.message.clone());
+        }
     };
     let Some(tally) = &list.tally else { return Err("the objects were not counted".to_owned()) };
     if objects == 0 && is_folder {

@@ -9,7 +9,6 @@ pub mod crd_fields;
 pub mod decide;
 pub mod documented;
 mod evidence;
-mod fields;
 mod indirect;
 pub use gantry_schema::json;
 mod keyword_change;
@@ -35,14 +34,15 @@ pub use self::options::{FailMode, Options, Preset};
 use self::place::Off;
 use self::server::Written;
 use super::entry::CheckEntry;
-use super::objects::{self, AT_ONCE, Wants};
+use super::objects::survey::{Surveyed, Unlisted};
+use super::objects::{self, AT_ONCE, Upgrade, Wants};
 use super::pair::{Pair, could_not_compare};
 use super::proofs::{Proof, Proofs, Proven, Prover, Question, VersionProof};
 use super::rule::RuleDoc;
 use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Violation};
 use crate::config::ConfigReader;
 use crate::crd::{CrdPair, Malformed, Sides, Version};
-use crate::finding::{Evidence, Suppressed};
+use crate::finding::{Coverage, Evidence, Examined, Severity, Suppressed, Verdict};
 use crate::olm::cluster_extension::SafetyOff;
 use crate::parallel::{apart, in_parallel};
 use crate::plan::bundles::Installer;
@@ -64,6 +64,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     },
     build: |config| Box::new(CrdUpgradeSafety::new(Options::read(&mut ConfigReader::new(NAME, config)))),
     supersedes: &[],
+    refusals: server::REFUSALS,
     field_conflicts: None,
     documented: documented::lines,
 };
@@ -109,7 +110,7 @@ impl Check for CrdUpgradeSafety {
     }
 
     fn wants(&self) -> Wants {
-        Wants { tallied: self.needs_objects(), ..Wants::default() }
+        Wants { tallied: self.counts_objects(), ..Wants::default() }
     }
 
     fn lookups(&self, plan: &Plan, proofs: &Arc<Proofs>) -> FindLookups {
@@ -130,8 +131,7 @@ impl Check for CrdUpgradeSafety {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
             if self.options.off {
-                let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
-                return Ok(Answer::Skipped(format!("disabled by enforcement: None{}", at.unwrap_or_default())));
+                return self.only_refusals(&context).await;
             }
             let pairs = Arc::new(Pair::all(&context.plan.changes));
             notify_skipped(&context);
@@ -191,6 +191,21 @@ fn notify_skipped(context: &Context<'_>) {
     }
 }
 
+/// Says that it is unknown which objects suffer, and what to grant.
+fn notify_unread(upgrade: &Upgrade, surveyed: &Surveyed, context: &Context<'_>) {
+    let unread = surveyed.lists.iter().filter_map(|list| list.read.as_ref().err()).next();
+    let (message, help) = match unread {
+        // A notice is one line.
+        Some(Unlisted::Forbidden(error, help)) => (&error.message, help.as_deref()),
+        Some(Unlisted::NotConvertible(error) | Unlisted::Other(error)) => (&error.message, error.help.as_deref()),
+        Some(Unlisted::Webhook(message)) => (message, None),
+        None => return,
+    };
+    let help = help.map(|help| format!(" ({help})")).unwrap_or_default();
+    let name = text::sanitize(&upgrade.name);
+    context.notices.add(format!("{NAME}: whether objects of {name} suffer is unknown: {message}{help}"));
+}
+
 fn interrupted() -> CouldNotCheck {
     CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None }
 }
@@ -216,37 +231,84 @@ impl Compared {
     }
 }
 
-/// The evidence on each violation of one CRD.
-type Evidences = Vec<Option<Evidence>>;
+/// What existing objects show about the upgrade of one CRD.
+#[derive(Default)]
+struct CrdEvidence {
+    /// For each violation.
+    violations: Vec<Option<Evidence>>,
+    coverage: Option<Coverage>,
+}
+
+impl From<Vec<Option<Evidence>>> for CrdEvidence {
+    fn from(violations: Vec<Option<Evidence>>) -> Self {
+        CrdEvidence { violations, coverage: None }
+    }
+}
 
 impl CrdUpgradeSafety {
-    /// Whether the evidence from objects counts.
+    /// Whether the verdict depends on objects.
     fn needs_objects(&self) -> bool {
         self.options.preset == Preset::Evidence && !self.options.off
+    }
+
+    /// Whether the report says which objects suffer. Other tools read none.
+    fn counts_objects(&self) -> bool {
+        !self.options.off && self.options.tool().is_none()
+    }
+
+    /// Whether the violations of a CRD would block, apart from evidence.
+    fn would_block(&self, found: &[Weighed]) -> bool {
+        found.iter().any(|Weighed { violation: RuleViolation { rule, path, diagnosis, .. }, proof, .. }| {
+            let severity = decide::severity(rule, diagnosis, path.is_none(), proof.as_ref(), &self.options);
+            let verdict = proof.as_ref().map(|proof| proof.verdict);
+            let is_harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
+            decide::enforce(severity, is_harmless, rule.doc.name, &self.options) == Some(Severity::Error)
+        })
     }
 
     fn compare(&self, pair: &Pair, proofs: &Proofs) -> Result<Compared, Malformed> {
         self.compare_with(&pair.crds()?, &|question| proofs.of(pair.change, question))
     }
 
+    /// The answer of the check that is switched off: only what the API server refuses, which no setting lets pass.
+    async fn only_refusals(&self, context: &Context<'_>) -> Result<Answer, CouldNotCheck> {
+        let written = Written::all(&context.plan.changes, context.field_manager);
+        let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
+        let answer = apart(move || check.answer(&[], Vec::new(), Vec::new(), &written, &proofs));
+        match answer.await.ok_or_else(interrupted)? {
+            Answer::Checked { violations, .. } if violations.is_empty() => {
+                let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
+                Ok(Answer::Skipped(format!("disabled by enforcement: None{}", at.unwrap_or_default())))
+            }
+            answer => Ok(answer),
+        }
+    }
+
     /// The evidence on each CRD; empty if objects are not examined.
+    ///
+    /// Objects are read if the verdict depends on them, and where a CRD blocks, so that the report can say who suffers.
+    /// In the second case it is no error if they cannot be read: a notice says so.
     async fn evidence(
         &self,
         pairs: &Arc<Vec<Pair>>,
         compared: &[Result<Compared, Malformed>],
         context: &Context<'_>,
-    ) -> Result<Vec<Evidences>, CouldNotCheck> {
-        if !self.needs_objects() {
-            return Ok(pairs.iter().map(|_| Vec::new()).collect());
+    ) -> Result<Vec<CrdEvidence>, CouldNotCheck> {
+        if !self.counts_objects() {
+            return Ok(pairs.iter().map(|_| CrdEvidence::default()).collect());
         }
+        let is_needed = self.needs_objects();
         let of = |index: usize| {
             let found = match &compared[index] {
                 Ok(Compared::ByRules(found)) => found.as_slice(),
                 _ => &[],
             };
             async move {
+                if !(is_needed || found.iter().any(Weighed::is_open) && self.would_block(found)) {
+                    return Ok(CrdEvidence::default());
+                }
                 if !found.iter().any(Weighed::is_open) {
-                    return Ok(evidence::of(found, &Examination::Not("objects cannot show it")));
+                    return Ok(evidence::of(found, &Examination::Not("objects cannot show it")).into());
                 }
                 let (pairs, proofs) = (Arc::clone(pairs), Arc::clone(&context.proofs));
                 let upgrade =
@@ -254,14 +316,34 @@ impl CrdUpgradeSafety {
                         Ok(Some(upgrade)) if !upgrade.questions.is_empty() => upgrade,
                         Ok(_) => {
                             let reason = "no object is read or written at a version that changes";
-                            return Ok(evidence::of(found, &Examination::Not(reason)));
+                            return Ok(match is_needed {
+                                true => evidence::of(found, &Examination::Not(reason)).into(),
+                                false => CrdEvidence::default(),
+                            });
                         }
-                        Err(error) => return Ok(evidence::of(found, &Examination::Not(&error.message))),
+                        Err(error) if is_needed => {
+                            return Ok(evidence::of(found, &Examination::Not(&error.message)).into());
+                        }
+                        Err(_) => return Ok(CrdEvidence::default()),
                     };
                 let surveyed = context.objects.of(&upgrade, context).await;
                 let is_folder = !context.target.is_server();
                 let redact = context.redact;
-                Ok(evidence::of(found, &Examination::At { upgrade: &upgrade, surveyed: &surveyed, is_folder, redact }))
+                let examination = Examination::At { upgrade: &upgrade, surveyed: &surveyed, is_folder, redact };
+                let mut violations = evidence::of(found, &examination);
+                if !is_needed {
+                    notify_unread(&upgrade, &surveyed, context);
+                    for evidence in &mut violations {
+                        evidence.take_if(|evidence| evidence.examined == Examined::No);
+                    }
+                }
+                let object = &context.plan.changes[upgrade.change].desired.object;
+                let coverage =
+                    evidence::harm(found, &surveyed).filter(|(read, _)| *read > 0 || !is_folder).map(|(read, harm)| {
+                        let object = object.as_ref().clone();
+                        Coverage { object, read, proven: Vec::new(), harm: Some(harm) }
+                    });
+                Ok(CrdEvidence { violations, coverage })
             }
         };
         stream::iter(0..pairs.len()).map(of).buffered(AT_ONCE).try_collect().await
@@ -271,17 +353,19 @@ impl CrdUpgradeSafety {
         &self,
         pairs: &[Pair],
         compared: Vec<Result<Compared, Malformed>>,
-        evidence: Vec<Evidences>,
+        evidence: Vec<CrdEvidence>,
         written: &[Written],
         proofs: &Proofs,
     ) -> Answer {
         let mut violations = Vec::new();
         let mut unchecked = Vec::new();
         let mut suppressed: BTreeMap<Off, usize> = BTreeMap::new();
+        let mut covered = Vec::new();
         for ((pair, compared), evidence) in pairs.iter().zip(compared).zip(evidence) {
+            covered.extend(evidence.coverage);
             match compared {
                 Ok(compared) => {
-                    let judged = self.judged(compared, evidence);
+                    let judged = self.judged(compared, evidence.violations);
                     let found = judged.violations.into_iter();
                     violations.extend(found.map(|found| Violation { subject: pair.change.into(), ..found }));
                     judged.off.into_iter().for_each(|off| *suppressed.entry(off).or_default() += 1);
@@ -293,6 +377,9 @@ impl CrdUpgradeSafety {
             let mut judged = Judged::default();
             let found = server::validate(&crd.crd, Some(&crd.manager), proofs.known());
             found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation, crd.is_left_to_server)));
+            for violation in self.of_new_crd(crd) {
+                judged.add(self.place(violation, None, None));
+            }
             judged
         });
         for (crd, judged) in written.iter().zip(refused) {
@@ -306,10 +393,20 @@ impl CrdUpgradeSafety {
             let (rule, source) = (rule.to_owned(), at.map(Into::into));
             Suppressed { rule, severity, count, source }
         });
-        Answer::Checked { violations, unchecked, coverage: Vec::new(), suppressed: suppressed.collect() }
+        Answer::Checked { violations, unchecked, coverage: covered, suppressed: suppressed.collect() }
     }
 
-    fn judged(&self, compared: Compared, evidence: Evidences) -> Judged {
+    /// What gantry's own rules report about a CRD that is created.
+    fn of_new_crd(&self, crd: &Written) -> Vec<RuleViolation> {
+        if self.options.tool().is_some() || crd.is_left_to_server || crd.crd.live_object.is_some() {
+            return Vec::new();
+        }
+        let rule = &rules::served_version_loses_fields::RULE;
+        let found = crd.crd.desired().ok().map(|crd| rules::served_version_loses_fields::judge_new(crd));
+        found.into_iter().flatten().map(|found| RuleViolation::of_crd(rule, found)).collect()
+    }
+
+    fn judged(&self, compared: Compared, evidence: Vec<Option<Evidence>>) -> Judged {
         let found = match compared {
             Compared::ByTool(judged) => return judged,
             Compared::ByRules(found) => found,

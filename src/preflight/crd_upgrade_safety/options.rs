@@ -357,3 +357,16 @@ fn near(name: &str, known: &[&str]) -> String {
         None => format!("known: {}", known.join(", ")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ENTRY;
+    use crate::options;
+
+    #[test]
+    fn the_flag_has_the_presets_of_the_check() {
+        let keys = ENTRY.keys();
+        let key = keys.iter().find(|key| key.name == "preset").expect("the check has presets");
+        assert_eq!(key.schema["enum"], serde_json::json!(options::Preset::names()));
+    }
+}

@@ -4,7 +4,7 @@
 use super::compare::RuleViolation;
 use super::options::{FailMode, Preset};
 use super::presets::{self, Flagged};
-use super::{CrdUpgradeSafety, decide};
+use super::{CrdUpgradeSafety, decide, server};
 use crate::finding::{Evidence, Examined, ForVersions, Severity, Verdict};
 use crate::preflight::proofs::Proof;
 use crate::preflight::{Subject, Violation};
@@ -41,14 +41,19 @@ impl CrdUpgradeSafety {
         let RuleViolation { rule, version, path, changes, diagnosis, .. } = violation;
         let doc = &rule.doc;
         let severity = decide::severity(rule, &diagnosis, path.is_none(), proof.as_ref(), &self.options);
-        let is_cleared = evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
-        let severity = if is_cleared { severity.max(Severity::Warning) } else { severity };
+        let is_cleared = self.options.preset == Preset::Evidence
+            && evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
+        // The server refuses the change whatever the configuration says, and whether there are objects or not.
+        let is_refusal = server::REFUSALS.contains(&doc.name);
+        let severity = if is_cleared && !is_refusal { severity.max(Severity::Warning) } else { severity };
         let verdict = proof.as_ref().map(|proof| proof.verdict);
         let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
-        let severity =
-            decide::enforce(severity, harmless, doc.name, &self.options).ok_or_else(|| self.off(doc.name, severity))?;
+        let enforced = |severity| decide::enforce(severity, harmless, doc.name, &self.options);
         let semantic = decide::semantic(rule, &diagnosis, path.is_none(), proof.as_ref(), &self.options);
-        let semantic = decide::enforce(semantic, harmless, doc.name, &self.options);
+        let (severity, semantic) = match is_refusal {
+            true => (severity, Some(semantic)),
+            false => (enforced(severity).ok_or_else(|| self.off(doc.name, severity))?, enforced(semantic)),
+        };
         // Everything that blocks is reported in the format that scripts look for, even if the upstream documentation
         // has no text for it.
         let blocks = severity == Severity::Error;
@@ -68,6 +73,9 @@ impl CrdUpgradeSafety {
             }
             witnesses = proof.witnesses;
         }
+        if is_refusal && self.options.enforced(doc.name).is_some_and(|rule| rule.enforcement != Some(Severity::Error)) {
+            help = help.then("; enforcement does not apply to what the API server refuses");
+        }
         // These texts contain names from the cluster, which must not start new lines. Only the steps do.
         let mut help = help.map(|text| text::sanitize(text).into_owned());
         for step in &diagnosis.steps {
@@ -77,6 +85,7 @@ impl CrdUpgradeSafety {
             subject: Subject::Change(0),
             rule: doc.name.into(),
             severity,
+            may_be_accepted: false,
             version,
             path,
             message: diagnosis.message.for_versions(&named),
@@ -125,6 +134,7 @@ impl CrdUpgradeSafety {
             subject: Subject::Change(0),
             rule: flagged.validation.into(),
             severity,
+            may_be_accepted: false,
             version: flagged.version,
             path: flagged.path,
             // kapp's text names the place; crdify's does not, but its line does.

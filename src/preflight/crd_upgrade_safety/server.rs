@@ -32,6 +32,16 @@ pub const TWINS: [(Refusal, &[&str]); 2] = [
     (Refusal::StoredVersions, &[kapp::NO_STORED_VERSION_REMOVED, crdify::STORED_VERSION_REMOVAL]),
 ];
 
+/// The rules, of gantry and of the tools that it reproduces, whose findings are certain refusals.
+pub const REFUSALS: &[&str] = &[
+    NAME,
+    "KindChanged",
+    kapp::NO_SCOPE_CHANGE,
+    kapp::NO_STORED_VERSION_REMOVED,
+    crdify::SCOPE,
+    crdify::STORED_VERSION_REMOVAL,
+];
+
 /// A CRD that a deploy would write.
 pub struct Written {
     /// The index of the change in the plan.

@@ -91,7 +91,7 @@ fn found_for_x(live: &Value, desired: &Value) -> Vec<(&'static str, String)> {
 
 fn judge_all(check: &CrdUpgradeSafety, pairs: &[Pair], written: &[Written], proofs: &Proofs) -> Answer {
     let compared = pairs.iter().map(|pair| check.compare(pair, proofs)).collect();
-    check.answer(pairs, compared, pairs.iter().map(|_| Vec::new()).collect(), written, proofs)
+    check.answer(pairs, compared, pairs.iter().map(|_| CrdEvidence::default()).collect(), written, proofs)
 }
 
 #[test]
@@ -392,6 +392,7 @@ async fn the_check_answers_with_what_was_compared() {
             deletion_lookups: &Vec::new,
             proofs: Arc::new(Proofs::new(Proven, 1)),
             objects: Arc::new(crate::preflight::objects::Objects::new([])),
+            by_default: false,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             stage: &stage,
             notices: &crate::preflight::Notices::default(),

@@ -1,5 +1,7 @@
 //! `cel`: a check by an expression, which is true for each object that is fine.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use wildmatch::WildMatch;
 
@@ -7,8 +9,9 @@ use super::{Identity, KindEntry, field, shown};
 use crate::config::{ConfigReader, LocatedData};
 use crate::finding::Severity;
 use crate::parallel::in_parallel;
-use crate::plan::Change;
+use crate::plan::{Change, Plan};
 use crate::preflight::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
+use crate::problem::did_you_mean;
 use crate::resource::{ObjectRef, Step};
 use gantry_schema::cel::{Budget, Expression};
 
@@ -127,6 +130,14 @@ impl KindPattern {
     }
 }
 
+/// The kind of an object, as `match.kinds` names it: `Deployment.apps`.
+fn of_kind(object: &ObjectRef) -> String {
+    match object.group() {
+        "" => object.kind.clone(),
+        group => format!("{}.{group}", object.kind),
+    }
+}
+
 /// A check by an expression.
 struct Cel {
     identity: Identity,
@@ -150,15 +161,46 @@ impl Check for Cel {
                     Err(error) => unchecked.push(error),
                 }
             }
+            violations.extend(self.no_match(context.plan));
             Ok(Answer::checked(violations, unchecked))
         })
     }
 }
 
 impl Cel {
+    fn is_of_kind(&self, object: &ObjectRef) -> bool {
+        self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.matches(object))
+    }
+
+    /// The warning that the kinds match no object: a misspelt kind or group would otherwise look like a pass.
+    fn no_match(&self, plan: &Plan) -> Option<Violation> {
+        let unserved = plan.unplaced.iter().map(|unplaced| &unplaced.manifest.object);
+        let mut objects = plan.changes.iter().map(|change| &change.desired.object).chain(unserved).peekable();
+        objects.peek()?;
+        if objects.any(|object| self.is_of_kind(object)) {
+            return None;
+        }
+        let message =
+            format!("0 objects matched: no object among the manifests is of kind {}", self.options.kinds.join(", "));
+        let help = match self.near(plan) {
+            Some(near) => format!("did you mean {near:?}? Correct match.kinds"),
+            None => "correct match.kinds, or disable the check for these manifests: enabled: false".to_owned(),
+        };
+        let violation = self.identity.violation(Subject::Plan, Severity::Warning, message, Vec::new());
+        let help = [help, violation.help.clone()].into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>();
+        Some(Violation { help: help.join("\n"), ..violation })
+    }
+
+    /// A kind of the manifests that is spelled like one that the check names.
+    fn near(&self, plan: &Plan) -> Option<String> {
+        let kinds: BTreeSet<String> = plan.changes.iter().map(|change| of_kind(&change.desired.object)).collect();
+        let near = |kind: &String| did_you_mean(kind, kinds.iter().map(String::as_str)).map(str::to_owned);
+        self.options.kinds.iter().find_map(near)
+    }
+
     fn evaluate(&self, index: usize, change: &Change, redact: bool) -> Result<Option<Violation>, CouldNotCheck> {
         let reference = &change.desired.object;
-        if !self.kinds.is_empty() && !self.kinds.iter().any(|kind| kind.matches(reference)) {
+        if !self.is_of_kind(reference) {
             return Ok(None);
         }
         let could_not_check = |why: &str| {

@@ -149,6 +149,7 @@ impl Identity {
             subject,
             rule: Cow::Owned(self.name.clone()),
             severity,
+            may_be_accepted: false,
             version: None,
             path: None,
             message,
@@ -163,13 +164,18 @@ impl Identity {
             witnesses: Vec::new(),
             affected: None,
             evidence: None,
-            help: self.at.as_ref().map(|at| format!("the check is defined at {at}")).unwrap_or_default(),
+            help: self.at.as_ref().map(from).unwrap_or_default(),
             wording: None,
             explain: Some(Cow::Owned(self.name.clone())),
             at,
             label: None,
         }
     }
+}
+
+/// `from gantry.yaml:10`
+fn from(at: &Location) -> String {
+    format!("from {}", Location { column: 0, ..at.clone() })
 }
 
 /// Hides values in a text about an object: those of Secrets, and with `redact` those of any object.

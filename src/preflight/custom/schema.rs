@@ -165,6 +165,7 @@ async fn written(function_config: Option<&Value>) -> Value {
         force_conflicts: false,
         proofs: Arc::new(Proofs::new(Proven, 1)),
         objects: Arc::new(crate::preflight::objects::Objects::new([])),
+        by_default: false,
         today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
         stage: &stage,
         notices: &Notices::default(),

@@ -9,11 +9,11 @@ use crate::plan::managed;
 use crate::preflight::objects::cause::Keyword;
 use crate::preflight::objects::effect::{Fill, Impact, Loss};
 use crate::preflight::objects::group::{Group, Groups, Key};
-use crate::preflight::objects::ratchet::Refusal;
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{CouldNotCheck, Violation};
 use crate::resource::Step;
 use crate::text;
+use gantry_schema::ratchet::{Around, RefusedUpdates};
 
 /// The properties of the CRD that findings need.
 pub struct About<'a> {
@@ -88,22 +88,33 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
     let mut severity = None;
     let (doc, message, help): (&RuleDoc, String, String) = match impact {
         Impact::Undecided(reason) => return Err(reason.clone()),
-        Impact::Refused(Refusal::AnyUpdate) => (
+        Impact::Refused(RefusedUpdates::Every) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any update, even of labels, at {version}: {field}{because}"),
             format!("fix {field} in {them} before the upgrade, or let {version} accept {values}"),
         ),
-        Impact::Refused(Refusal::AnyChangeOf(part)) => (
+        Impact::Refused(RefusedUpdates::ChangesOfContent(part)) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any change of {part} at {version}: {field}{because}"),
             format!("fix {field} in {them} before the upgrade, or let {version} accept {values}"),
         ),
-        Impact::Refused(Refusal::AnyApply) => (
+        Impact::Refused(RefusedUpdates::Applies) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any server-side apply at {version}: {field}{because}"),
             format!("fix {field} in {them} before the upgrade, or let {version} accept {values}"),
         ),
-        Impact::Refused(Refusal::Touched) => (
+        Impact::Refused(RefusedUpdates::ChangesAround(Around { field: outer, is_list, .. })) => {
+            let change = match is_list {
+                true => format!("when {outer} is changed in any way (for example an item is added)"),
+                false => format!("when anything in {outer} is changed"),
+            };
+            (
+                &rules::REFUSED_WHEN_TOUCHED,
+                format!("{of_all} {is} refused {change} at {version}: {field}{because}"),
+                format!("fix {field} in {them} before anything changes {outer}"),
+            )
+        }
+        Impact::Refused(RefusedUpdates::ChangesOfValue) => (
             &rules::REFUSED_WHEN_TOUCHED,
             format!("{of_all} {is} refused when {field} is changed at {version}{because}"),
             match group.count {
@@ -111,7 +122,7 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
                 _ => format!("fix {field} in them before they have to be created again"),
             },
         ),
-        Impact::Refused(Refusal::CreateOnly) => (
+        Impact::Refused(RefusedUpdates::None) => (
             &rules::REFUSED,
             format!("{of_all} {is} refused when created again at {version}: {field}{because}"),
             format!("fix {field} in {manifests}, or let {version} accept {values}"),

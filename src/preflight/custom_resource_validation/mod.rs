@@ -47,6 +47,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     },
     build: |config| Box::new(CustomResourceValidation { options: options(&mut ConfigReader::new(NAME, config)) }),
     supersedes: &[Superseded { check: "AdmissionDryRun", rule: "ObjectInvalid" }],
+    refusals: rules::REFUSALS,
     field_conflicts: None,
     documented: |_, _| Vec::new(),
 };
@@ -146,7 +147,16 @@ impl CustomResourceValidation {
                 Err(Unlisted::Webhook(error)) => {
                     found.violations.push(not_converted(&upgrade, &list.version, error, context));
                 }
-                Err(Unlisted::Forbidden(error) | Unlisted::Other(error)) => found.unchecked.push(error.clone()),
+                // A notice is one line.
+                Err(Unlisted::Forbidden(error, help)) if context.by_default => {
+                    context.notices.not_checked(NAME, CouldNotCheck { help: help.clone(), ..error.clone() });
+                }
+                Err(Unlisted::NotConvertible(error)) if context.by_default => {
+                    context.notices.not_checked(NAME, error.clone());
+                }
+                Err(Unlisted::Forbidden(error, _) | Unlisted::NotConvertible(error) | Unlisted::Other(error)) => {
+                    found.unchecked.push(error.clone());
+                }
             }
         }
         if let Some(read) = surveyed.read() {
@@ -201,10 +211,15 @@ impl Check for CustomResourceValidation {
                 found.extend(surveyed);
             }
             drop(surveys);
-            let manifests::Found { faults, unchecked } = manifests::check(&context, &|_| true).await;
+            let manifests::Found { faults, unchecked, not_allowed } = manifests::check(&context, &|_| true).await;
+            match context.by_default {
+                true => not_allowed.into_iter().for_each(|error| context.notices.not_checked(NAME, error)),
+                false => found.unchecked.extend(not_allowed),
+            }
             found.violations.extend(faults.into_iter().map(of_manifest));
             found.unchecked.extend(unchecked);
             let coverage = found.coverage.into_iter().map(|(change, read, proven)| Coverage {
+                harm: None,
                 object: (*changes[change].desired.object).clone(),
                 read,
                 proven: proven.iter().map(ToString::to_string).collect(),

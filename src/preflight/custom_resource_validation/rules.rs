@@ -25,3 +25,6 @@ pub fn docs() -> Vec<&'static RuleDoc> {
         &NOT_VALIDATED,
     ]
 }
+
+/// The rules whose findings are certain refusals.
+pub const REFUSALS: &[&str] = &["ManifestObjectRefused", "ManifestUnknownField", "ObjectInRemovedVersion"];

@@ -43,6 +43,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     configure: |_| {},
     build: |_| Box::new(DeletionSafety),
     supersedes: &[],
+    refusals: &[],
     field_conflicts: None,
     documented: |_, _| Vec::new(),
 };

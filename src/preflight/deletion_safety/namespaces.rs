@@ -17,6 +17,9 @@ const AT_ONCE: usize = 8;
 /// The objects that Kubernetes creates in every namespace.
 const IN_EVERY_NAMESPACE: [(&str, &str); 2] = [("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")];
 
+/// The group and kind of APIServices. Those of the app are deleted before its namespaces.
+const API_SERVICES: (&str, &str) = ("apiregistration.k8s.io", "APIService");
+
 /// Whether losing objects of the kind matters. Objects of other kinds are computed, or written about other objects.
 fn matters(resource: &Resource) -> bool {
     let is_derived = matches!(
@@ -42,14 +45,20 @@ pub async fn check(deletions: &Deletions<'_>, ignores_failing_apis: bool, notice
             return found;
         }
     };
+    let goes_before = |api_service: &str| deletions.is_deleted(API_SERVICES.0, API_SERVICES.1, None, api_service);
     if !ignores_failing_apis {
-        match deletions.failing().await {
+        let failing = deletions.failing().await.map(|mut failing| {
+            failing.retain(|api_service| !goes_before(api_service));
+            failing
+        });
+        match failing {
             Ok(failing) => found.unchecked.extend(unknown(deletions, &failing)),
             // APIServices are only reported if the user may list them.
             Err(error) => notices.add(error.message),
         }
     }
-    kinds.retain(matters);
+    // The server no longer serves these when the namespace is deleted.
+    kinds.retain(|kind| matters(kind) && !goes_before(&format!("{}.{}", kind.version, kind.group)));
     for removal in namespaces {
         match check_namespace(deletions, removal, kinds.iter()).await {
             Ok(violation) => found.violations.extend(violation),

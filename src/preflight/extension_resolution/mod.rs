@@ -52,6 +52,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     },
     build: |config| Box::new(ExtensionResolution { options: options(&mut ConfigReader::new(NAME, config)) }),
     supersedes: &[],
+    refusals: &[],
     field_conflicts: None,
     documented: |_, _| Vec::new(),
 };

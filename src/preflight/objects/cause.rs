@@ -33,6 +33,7 @@ pub fn of(error: &FieldError, place: &Place, schema: &Value) -> Keyword {
     };
     match &error.by {
         RefusedBy::Keyword(at) => Keyword { at: at.clone(), words: words(error, at, schema) },
+        RefusedBy::Evaluation(at) => Keyword { at: at.clone(), words: unevaluated(error, at, schema) },
         RefusedBy::ObjectMeta(words) if words.is_empty() => {
             Keyword { at: place.schema.clone(), words: error.kind.words().to_owned() }
         }
@@ -67,6 +68,28 @@ fn words(error: &FieldError, at: &[Step], schema: &Value) -> String {
         }
         _ => own(Kind::Invalid, format!("{keyword} is {}", text())),
     }
+}
+
+/// The server's words about a rule that it cannot evaluate. If they can contain a value of the object, only the rule is
+/// named: see [`evaluation_error`].
+fn unevaluated(error: &FieldError, at: &[Step], schema: &Value) -> String {
+    let found = place::value_at(schema, at);
+    let source = found.and_then(|rule| rule.get("rule")?.as_str()).unwrap_or_default();
+    let is_plain = ["'no such overload", "division by zero", "modulus by zero", "integer overflow", "unsigned integer"];
+    // Keys and indexes can come from the object, unless the rule itself has them.
+    let is_of_rule = ["no such key: ", "index out of bounds: "].iter().any(|prefix| {
+        let rest = error.detail.strip_prefix(prefix).and_then(|rest| rest.split_once(" evaluating rule"));
+        rest.is_some_and(|(name, _)| source.contains(name))
+    });
+    if is_of_rule || is_plain.iter().any(|prefix| error.detail.starts_with(prefix)) {
+        return crate::text::cut(&error.body(), LONGEST_RULE).into_owned();
+    }
+    format!("{}: the rule cannot be evaluated: {}", error.kind.words(), rule(found))
+}
+
+/// The server's error for a rule that it cannot evaluate on this object, in which values of the object can occur.
+pub fn evaluation_error(error: &FieldError) -> Option<&str> {
+    matches!(error.by, RefusedBy::Evaluation(_)).then_some(&error.detail)
 }
 
 /// A type or a format. A node without one is an int-or-string.

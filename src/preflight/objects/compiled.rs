@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use crate::crd::{Version, steps};
 use crate::resource::Step;
-use gantry_schema::{Schema, typed};
+use gantry_schema::ratchet::{self, RefusedUpdates};
+use gantry_schema::typed::{self, Unreadable};
+use gantry_schema::{FieldError, Schema};
 
 #[derive(Debug, Clone)]
 pub struct Compiled {
@@ -58,6 +60,17 @@ impl Compiled {
             status_subresource: version.status_subresource,
             index: version.index,
         }
+    }
+
+    /// Which updates the server refuses of an object that has `error` at this version; `objects` are its new and old form.
+    /// `unreadable` is what server-side apply cannot parse of it.
+    pub fn refused_updates(
+        &self,
+        error: &FieldError,
+        objects: (&Value, &Value),
+        unreadable: &[Unreadable],
+    ) -> RefusedUpdates {
+        ratchet::refused_updates(&self.schema, &self.raw, error, objects, unreadable)
     }
 
     /// The steps from the root of the CRD to the schema of this version.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::cause::Keyword;
-use super::ratchet::Refusal;
 use crate::resource::Step;
+use gantry_schema::ratchet::RefusedUpdates;
 
 /// What happens to an object, from worst to least.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Impact {
-    /// See [`Refusal`].
-    Refused(Refusal),
+    /// The server refuses it when it is created, and these updates.
+    Refused(RefusedUpdates),
     /// It loses a field.
     Pruned(Loss),
     /// It gets a default.

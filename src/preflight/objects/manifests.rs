@@ -84,12 +84,25 @@ impl Fault {
 pub struct Found {
     pub faults: Vec<Fault>,
     pub unchecked: Vec<CouldNotCheck>,
+    /// What could not be checked because the user lacks a right.
+    pub not_allowed: Vec<CouldNotCheck>,
 }
 
 impl Found {
     fn extend(&mut self, other: Found) {
         self.faults.extend(other.faults);
         self.unchecked.extend(other.unchecked);
+        self.not_allowed.extend(other.not_allowed);
+    }
+}
+
+impl Found {
+    /// Adds what could not be checked, because the user lacks a right or for another reason.
+    fn not_answered(&mut self, needs_right: bool, error: CouldNotCheck) {
+        match needs_right {
+            true => self.not_allowed.push(error),
+            false => self.unchecked.push(error),
+        }
     }
 }
 
@@ -186,7 +199,11 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
                 }
             }
         }
-        Err(unchecked) => found.unchecked.extend(unchecked),
+        Err(not_read) => {
+            for (needs_right, error) in not_read {
+                found.not_answered(needs_right, error);
+            }
+        }
     }
     let work: Vec<Work> = definitions
         .into_iter()
@@ -281,19 +298,20 @@ fn unserved(definition: &Definition, version: &str, index: usize) -> Fault {
     }
 }
 
+/// The live CRDs of these names. The errors say whether the user lacks a right.
 async fn live_crds(
     context: &Context<'_>,
     names: impl Iterator<Item = &String>,
-) -> Result<Vec<Option<RawObject>>, Vec<CouldNotCheck>> {
+) -> Result<Vec<Option<RawObject>>, Vec<(bool, CouldNotCheck)>> {
     let wanted: Vec<Wanted> = names.map(|name| Wanted::crd(name)).collect();
     match context.target.read(&wanted, &|_, _| ()).await {
         Ok(live) => Ok(live.into_iter().map(|live| live.map(|live| live.raw)).collect()),
         Err(error) => Err(error
             .problems()
             .iter()
-            .map(|problem| CouldNotCheck {
-                message: format!("custom resources cannot be validated without their CRDs: {}", problem.message),
-                help: problem.help.clone(),
+            .map(|problem| {
+                let message = format!("custom resources cannot be validated without their CRDs: {}", problem.message);
+                (problem.needs_right, CouldNotCheck { message, help: problem.help.clone() })
             })
             .collect()),
     }

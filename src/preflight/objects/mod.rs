@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! question ─► pass ─► survey (list, validate on all cores) ─► group, tally
-//!             which lists       object ─► validator ─► today, ratchet
+//!             which lists       object ─► validator ─► today
 //! ```
 //!
 //! [`gantry_schema`] validates each object against the desired CRD as the API server would. Existing problems are left
@@ -16,12 +16,12 @@ mod defaults;
 pub mod definition;
 pub mod effect;
 pub mod group;
+pub mod lost_fields;
 pub mod manifests;
 pub mod object;
 pub mod pass;
 pub mod place;
 pub mod question;
-pub mod ratchet;
 pub mod survey;
 pub mod tally;
 mod today;

@@ -80,8 +80,10 @@ impl Surveyed {
 pub enum Unlisted {
     /// The conversion webhook fails.
     Webhook(String),
-    /// The user may not list them.
-    Forbidden(CouldNotCheck),
+    /// The user may not list them, and how to ask for the right on one line.
+    Forbidden(CouldNotCheck, Option<String>),
+    /// A folder or a commit cannot call the conversion webhook.
+    NotConvertible(CouldNotCheck),
     Other(CouldNotCheck),
 }
 
@@ -277,6 +279,7 @@ fn fates(item: &Item, json: &str, effects: &[Effect]) -> Result<Fates, serde_jso
 }
 
 fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> Unlisted {
+    let is_conversion = matches!(error, ListError::Conversion { .. });
     let problem = match error {
         // A folder cannot call a webhook, which is not a fault of the webhook.
         ListError::Conversion { said, .. } if matches!(target, Target::Kube(_)) => return Unlisted::Webhook(said),
@@ -289,19 +292,20 @@ fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> Unlisted {
                 "- apiGroups: [{:?}]\n  resources: [{:?}]\n  verbs: [{:?}]",
                 right.group, right.resource, right.verb
             );
-            return Unlisted::Forbidden(CouldNotCheck {
-                message: format!("the objects of {} cannot be validated: {}", upgrade.name, problem.message),
-                help: Some(format!("ask for a {kind} with this rule, bound to that user:\n{rule}")),
-            });
+            return Unlisted::Forbidden(
+                CouldNotCheck {
+                    message: format!("the objects of {} cannot be validated: {}", upgrade.name, problem.message),
+                    help: Some(format!("ask for a {kind} with this rule, bound to that user:\n{rule}")),
+                },
+                problem.help,
+            );
         }
         error => error.problem().cloned(),
     };
+    let unlisted = if is_conversion { Unlisted::NotConvertible } else { Unlisted::Other };
     let (reason, help) = match problem {
         Some(problem) => (problem.message, problem.help),
         None => ("the list expired".to_owned(), Some("run again".to_owned())),
     };
-    Unlisted::Other(CouldNotCheck {
-        message: format!("the objects of {} cannot be validated: {reason}", upgrade.name),
-        help,
-    })
+    unlisted(CouldNotCheck { message: format!("the objects of {} cannot be validated: {reason}", upgrade.name), help })
 }

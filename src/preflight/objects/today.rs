@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::cause::{self, Keyword};
 use super::compiled::Compiled;
 use super::place;
-use super::ratchet::{self, Refusal};
 use crate::resource::Step;
+use gantry_schema::ratchet::{self, RefusedUpdates};
 use gantry_schema::typed::{self, Duplicates, Unreadable};
 use gantry_schema::{FieldError, Outcome, Undecided};
 
@@ -31,7 +31,8 @@ impl Today<'_> {
     }
 
     /// Whether the object has the same error today, which refuses at least the same writes.
-    pub fn refuses_as_much(&self, error: &FieldError, keyword: &Keyword, refusal: &Refusal) -> bool {
+    pub fn refuses_as_much(&self, error: &FieldError, keyword: &Keyword, refused: &RefusedUpdates) -> bool {
+        let unreadable = self.unreadable();
         self.outcome
             .errors
             .iter()
@@ -41,7 +42,7 @@ impl Today<'_> {
                 let cause = cause::of(known, &place, &self.live.raw);
                 let same_words = is_rule(keyword) && cause.words == keyword.words;
                 let is_same = same_words || !is_rule(keyword) && cause.at.last() == keyword.at.last();
-                is_same && ratchet::refusal(self.live, known, &place, (&self.new, &self.old), &[]) <= *refusal
+                is_same && self.live.refused_updates(known, (&self.new, &self.old), &unreadable) <= *refused
             })
     }
 }

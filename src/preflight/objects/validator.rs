@@ -22,12 +22,15 @@ use super::effect::{Effect, Fill, Impact, Loss};
 use super::object::{Item, Keep, Parts};
 use super::place::{self, Place};
 use super::question::Ask;
-use super::ratchet::{self, Refusal};
 use super::today::{Today, refused_when_created, validate};
 use crate::resource::Step;
 use crate::text;
-use gantry_schema::typed::{self, Duplicates, UnreadableKind};
+use gantry_schema::ratchet::RefusedUpdates;
+use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
 use gantry_schema::{Defaulted, FieldError, Pruned, RefusedBy, Undecided};
+
+/// The maximum number of characters shown of an evaluation error.
+const LONGEST_ERROR: usize = 300;
 
 /// Validates the objects of one list.
 #[derive(Debug, Default)]
@@ -213,7 +216,14 @@ impl Validator {
     fn undecodable(&self, error: &FieldError, version: &Compiled, object: &Value, effects: &mut Vec<Effect>) {
         let place = place::at(&error.at, &version.raw);
         let keyword = cause::of(error, &place, &version.raw);
-        effects.push(self.effect(Impact::Refused(Refusal::AnyUpdate), version, &place, &error.path, keyword, object));
+        effects.push(self.effect(
+            Impact::Refused(RefusedUpdates::Every),
+            version,
+            &place,
+            &error.path,
+            keyword,
+            object,
+        ));
     }
 
     /// Adds the effects if a client reads the object at a version and writes it back.
@@ -273,15 +283,23 @@ impl Validator {
             let outcome = validate(live, &new, &old);
             Today { live, old, new, outcome }
         });
-        let unreadable = today.as_ref().map(Today::unreadable).unwrap_or_default();
+        let unreadable_today = today.as_ref().map(Today::unreadable).unwrap_or_default();
+        let is_new =
+            |found: &Unreadable| !unreadable_today.iter().any(|known| known.at == found.at && known.kind == found.kind);
+        let mut unreadable = typed::unreadable(&version.raw, &new, Duplicates::Allowed);
+        unreadable.retain(is_new);
         for error in &outcome.errors {
             let place = place::at(&error.at, &version.raw);
             let keyword = cause::of(error, &place, &version.raw);
-            let refusal = ratchet::refusal(version, error, &place, (&new, &old), &unreadable);
-            if today.as_ref().is_some_and(|today| today.refuses_as_much(error, &keyword, &refusal)) {
+            let refused = version.refused_updates(error, (&new, &old), &unreadable);
+            if today.as_ref().is_some_and(|today| today.refuses_as_much(error, &keyword, &refused)) {
                 continue;
             }
-            effects.push(self.effect(Impact::Refused(refusal), version, &place, &error.path, keyword, &new));
+            let mut effect = self.effect(Impact::Refused(refused), version, &place, &error.path, keyword, &new);
+            if let Some(text) = cause::evaluation_error(error).filter(|_| !self.redact) {
+                effect.value = text::cut(text, LONGEST_ERROR).into_owned();
+            }
+            effects.push(effect);
         }
         let known = today.as_ref().filter(|_| !created.is_empty()).map(Today::refused_when_created).unwrap_or_default();
         for error in &created {
@@ -291,7 +309,7 @@ impl Validator {
             let place = place::at(&error.at, &version.raw);
             let keyword = cause::of(error, &place, &version.raw);
             effects.push(self.effect(
-                Impact::Refused(Refusal::CreateOnly),
+                Impact::Refused(RefusedUpdates::None),
                 version,
                 &place,
                 &error.path,
@@ -327,7 +345,7 @@ impl Validator {
             let mut at = place.schema.clone();
             at.push("x-kubernetes-list-type".into());
             let words = "server-side apply cannot parse a set of objects or lists".to_owned();
-            let refused = Impact::Refused(Refusal::AnyApply);
+            let refused = Impact::Refused(RefusedUpdates::Applies);
             effects.push(self.effect(refused, version, &place, &found.path, Keyword { at, words }, new));
         }
     }

@@ -44,6 +44,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     configure: |_| {},
     build: |_| Box::new(OperatorDependencies),
     supersedes: &[],
+    refusals: &[],
     field_conflicts: None,
     documented: |_, _| Vec::new(),
 };

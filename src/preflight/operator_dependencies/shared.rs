@@ -65,7 +65,7 @@ async fn objects(upgrade: &Upgrade, name: &str, owners: &str, context: &Context<
     for list in &surveyed.lists {
         match &list.read {
             Ok(_) => {}
-            Err(Unlisted::Forbidden(error) | Unlisted::Other(error)) => {
+            Err(Unlisted::Forbidden(error, _) | Unlisted::NotConvertible(error) | Unlisted::Other(error)) => {
                 found.unchecked.push(error.clone());
                 continue;
             }

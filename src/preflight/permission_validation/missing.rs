@@ -231,7 +231,9 @@ fn write_binding(
     };
     let what = go_format(rbac::GROUP, "v1", role.plural());
     let message = format!("not permitted to \"bind\" {what} {:?}, {why}", role.name);
-    Some(violation(&rules::BINDING, need.change, message, grants, bind, vec!["roleRef".into(), "name".into()]))
+    let found = violation(&rules::BINDING, need.change, message, grants, bind, vec!["roleRef".into(), "name".into()]);
+    // The server can read a role that the identity cannot.
+    Some(Violation { may_be_accepted: matches!(roles.get(role), Some(Err(_))), ..found })
 }
 
 /// The first of some rights as text: `"list" configmaps`.
@@ -269,6 +271,7 @@ fn violation(
         subject: change.into(),
         rule: rule.name.into(),
         severity: rule.severity,
+        may_be_accepted: false,
         version: None,
         path: None,
         message,

@@ -50,6 +50,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     },
     build: |_| Box::new(PermissionValidation),
     supersedes: &[],
+    refusals: rules::REFUSALS,
     field_conflicts: None,
     documented: |_, _| Vec::new(),
 };

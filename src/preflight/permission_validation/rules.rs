@@ -131,3 +131,6 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: team}]
     breaks: &[],
     severity: Severity::Error,
 };
+
+/// The rules whose findings are certain refusals.
+pub const REFUSALS: &[&str] = &["BindingNotPermitted", "RequestNotPermitted", "RoleNotPermitted"];

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::imposed;
 use super::question::{PartProof, Proof, Prover, Question, VersionProof};
-use crate::finding::{Breaks, Verdict, Witness, WitnessVerdict};
+use crate::finding::{Breaks, RefusedUpdates, Verdict, Witness, WitnessVerdict};
 use gantry_proof::{self as proof, Difference, Limits, Version};
+use gantry_schema::ratchet;
 
 /// The prover that uses [`gantry_proof`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -137,6 +138,18 @@ fn met(difference: Difference) -> WitnessVerdict {
     }
 }
 
+fn refused_updates(refused: ratchet::RefusedUpdates) -> Option<RefusedUpdates> {
+    use ratchet::RefusedUpdates as Refused;
+    Some(match refused {
+        Refused::Every => RefusedUpdates::Every,
+        Refused::ChangesOfContent(part) => RefusedUpdates::ChangesOf(part),
+        Refused::Applies => RefusedUpdates::Applies,
+        Refused::ChangesAround(around) if around.is_list => RefusedUpdates::ChangesOfList(around.field),
+        Refused::ChangesAround(around) => RefusedUpdates::ChangesOf(around.field),
+        Refused::ChangesOfValue | Refused::None => return None,
+    })
+}
+
 /// The witnesses for what breaks, then those for what only desired accepts.
 fn witnesses(forward: Vec<proof::Witness>, reverse: Vec<proof::Witness>) -> Vec<Witness> {
     let forward = forward.into_iter().map(|witness| Witness {
@@ -146,6 +159,7 @@ fn witnesses(forward: Vec<proof::Witness>, reverse: Vec<proof::Witness>) -> Vec<
         old_object: witness.old_object,
         subresource: witness.via_status.then(|| "status".to_owned()),
         message: witness.message,
+        refused_updates: witness.refused_updates.and_then(refused_updates),
     });
     let reverse = reverse.into_iter().map(|witness| Witness {
         live: met(witness.desired),
@@ -154,6 +168,7 @@ fn witnesses(forward: Vec<proof::Witness>, reverse: Vec<proof::Witness>) -> Vec<
         old_object: witness.old_object,
         subresource: witness.via_status.then(|| "status".to_owned()),
         message: witness.message,
+        refused_updates: None,
     });
     forward.chain(reverse).collect()
 }

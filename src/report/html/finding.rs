@@ -64,7 +64,7 @@ pub fn write<'a>(number: usize, cause: &Cause<'a>, rules: &Explained<'a>, around
 
 fn steps(cause: &Cause<'_>) -> Vec<String> {
     let help = cause.help();
-    let help = text::cut(&help, 2000);
+    let help = text::cut_between_commands(&help, 2000);
     help.lines().map(|step| text::sanitize(step).into_owned()).filter(|step| !step.trim().is_empty()).collect()
 }
 

@@ -62,6 +62,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
                         div { "Target " code { (words::line(&report.target, 300)) } }
                     }
                     @if around.list.is_none() && !report.changes.is_empty() { div { "Plan: " (plan::counts(&report.changes)) } }
+                    @if let Some(line) = words::harm(report) { div { b { "Objects: " (line) } } }
                     @if let Some(line) = words::baseline(report) { div { (line) } }
                 }
                 main {

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::finding::{AffectedObject, Evidence, Finding, ForVersions, Severity, Source};
+use crate::finding::{AffectedObject, Evidence, Finding, ForVersions, Severity, Source, Verdict};
 use crate::report::Report;
 use crate::resource::ObjectRef;
 
@@ -85,6 +85,15 @@ impl Cause<'_> {
     /// All findings of this cause.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         std::iter::once(self.finding).chain(self.others.iter().copied())
+    }
+
+    /// Whether it is proven that nothing breaks: only documented rules forbid the change.
+    pub fn breaks_nothing(&self) -> bool {
+        self.findings().all(|finding| {
+            matches!(finding.verdict, Some(Verdict::Equal | Verdict::Widening))
+                && finding.severity == Severity::Error
+                && finding.semantic.is_some()
+        })
     }
 
     /// Whether the same changes cause both, and everything that is shown only once is the same.

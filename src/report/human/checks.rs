@@ -71,7 +71,7 @@ fn unchecked(name: &str, check: &CheckReport, options: &HumanOptions, pen: &mut 
         let help = unchecked.help.as_deref().map(|help| format!(": {}", text::sanitize_block(help)));
         let reason = format!("{message}{}", help.unwrap_or_default());
         let prefix = format!("{name}{}: ", pen.paint.text(Role::Error, WORD));
-        pen.wrapped(&prefix, text::width(name) + WORD.len() + 2, &text::cut(&reason, 1000))?;
+        pen.wrapped(&prefix, text::width(name) + WORD.len() + 2, &text::cut_between_commands(&reason, 1000))?;
     }
     if check.unchecked.len() > shown {
         let more = check.unchecked.len() - shown;

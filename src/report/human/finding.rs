@@ -11,7 +11,9 @@ use super::excerpt::{self, Excerpt, Style};
 use super::groups::Block;
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, flow};
-use crate::finding::{AffectedObject, Breaks, Finding, Severity, Source, Verdict, Witness, WitnessVerdict};
+use crate::finding::{
+    AffectedObject, Breaks, Finding, RefusedUpdates, Severity, Source, Verdict, Witness, WitnessVerdict,
+};
 use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
@@ -91,7 +93,7 @@ pub fn hides(finding: &Finding, redact: bool, excerpts: &dyn Excerpts) -> bool {
 fn steps(fact: &Cause<'_>, shown: &mut Shown) -> Vec<String> {
     let help = fact.help();
     // One line for each step.
-    let help = text::cut(&help, LONGEST_HELP);
+    let help = text::cut_between_commands(&help, LONGEST_HELP);
     let mut steps: Vec<String> =
         help.lines().map(|line| text::sanitize(line).into_owned()).filter(|line| !line.is_empty()).collect();
     if let Some(name) = fact.finding.explain.as_ref().filter(|name| shown.rules.insert((*name).clone()))
@@ -127,8 +129,11 @@ impl Shown {
             let names: Vec<&str> = breaks.into_iter().map(|breaks| phrase(breaks).0).collect();
             return Vec::from_iter((!names.is_empty()).then(|| names.join(", ")));
         }
+        let findings: Vec<&Finding> = facts.iter().map(|fact| fact.finding).collect();
         let words = breaks.iter().map(|breaks| match (phrase(*breaks), self.breaks.insert(*breaks)) {
-            ((who, how), true) => format!("{who}: {how}"),
+            ((who, how), true) => {
+                format!("{who}: {}", refused_updates(*breaks, &findings).unwrap_or_else(|| how.into()))
+            }
             ((who, _), false) => who.to_owned(),
         });
         words.collect()
@@ -145,6 +150,10 @@ impl Shown {
 /// The next step for users who did not write the CRD: keep the old one, or accept the changes at this place.
 fn for_who_installs(facts: &[&Cause<'_>]) -> Option<Vec<String>> {
     let crd = facts.first()?.finding.object.as_ref().filter(|object| object.is_crd())?;
+    // No waiver helps where the server refuses the CRD.
+    if facts.iter().any(|fact| fact.finding.refused_by_server) {
+        return None;
+    }
     let is_error = |fact: &&&Cause<'_>| fact.severity() == Severity::Error && !fact.finding.breaks.is_empty();
     let waiver = |rule: &str, path: Option<&str>| {
         let mut waiver = serde_json::Map::new();
@@ -301,12 +310,35 @@ fn also(block: &Block<'_>, shown: &Shown, options: &HumanOptions) -> Vec<String>
 /// Who is affected, and how.
 pub fn phrase(breaks: Breaks) -> (&'static str, &'static str) {
     match breaks {
-        Breaks::StoredObjects => ("stored objects", "the server refuses invalid ones when they are next written"),
+        Breaks::StoredObjects => {
+            ("stored objects", "the server refuses updates of invalid ones, even if they keep the invalid value")
+        }
         Breaks::Writers => ("writers", "the server refuses or drops what they send today"),
         Breaks::Readers => ("readers", "they no longer find what they read today"),
         Breaks::Data => ("data", "the server drops values from objects when they are next written"),
         Breaks::Behaviour => ("behaviour", "nothing is refused, but the same object has a different meaning"),
     }
+}
+
+/// Which updates of stored objects are refused, if it is proven.
+pub fn refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option<String> {
+    let mut proven =
+        findings.iter().flat_map(|finding| &finding.witnesses).filter_map(|it| it.refused_updates.as_ref());
+    let refused = proven.next().filter(|_| breaks == Breaks::StoredObjects)?;
+    let field = |field: &str| text::cut(&text::sanitize(field), LONGEST_MESSAGE).into_owned();
+    Some(match refused {
+        RefusedUpdates::Every => "the server refuses every update of invalid ones, even of labels".to_owned(),
+        RefusedUpdates::Applies => "the server refuses every server-side apply of invalid ones".to_owned(),
+        RefusedUpdates::ChangesOf(part) => {
+            format!("the server refuses invalid ones when anything in {} is changed", field(part))
+        }
+        RefusedUpdates::ChangesOfList(list) => {
+            format!(
+                "the server refuses invalid ones when {} is changed in any way (for example an item is added)",
+                field(list)
+            )
+        }
+    })
 }
 
 /// The effect on this cluster: how many objects are affected, and some of their names.
@@ -378,8 +410,12 @@ fn proofs(facts: &[&Cause<'_>], options: &HumanOptions) -> Vec<String> {
             Some(Verdict::Undecided) => {
                 "none: gantry could not decide whether objects break, so it does not call the change safe"
             }
+            Some(Verdict::Equal | Verdict::Widening) if fact.breaks_nothing() => {
+                "harmless: every object that is valid today stays valid and unchanged. Reported because kapp and OLM \
+                    forbid this change."
+            }
             Some(Verdict::Equal | Verdict::Widening) => {
-                "every object that is valid today stays valid and unchanged; the rule reports the change anyway"
+                "harmless: every object that is valid today stays valid and unchanged"
             }
             _ => continue,
         };

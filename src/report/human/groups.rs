@@ -70,6 +70,8 @@ pub fn kinds<'a>(objects: &'a [ObjectCauses<'a>], severity: Severity) -> Vec<Kin
             None => blocks.push(Block { places: vec![place] }),
         }
     }
+    // What breaks something comes first.
+    blocks.sort_by_key(|block| block.causes().all(Cause::breaks_nothing));
     let mut kinds: Vec<Kind<'a>> = Vec::new();
     let mut kind_of = BTreeMap::new();
     for block in blocks {

@@ -127,7 +127,11 @@ pub fn write_overview(list: &ReportList, options: &HumanOptions, out: &mut dyn i
         let line = format!("{}: {}", names(clusters.iter().copied(), most), first_line(&why.message));
         pen.wrapped(&" ".repeat(INDENT), INDENT, &text::cut(&text::sanitize(&line), 1000))?;
         if let Some(help) = &why.help {
-            pen.wrapped(&" ".repeat(INDENT + 2), INDENT + 2, &text::cut(&text::sanitize_block(help), 1000))?;
+            pen.wrapped(
+                &" ".repeat(INDENT + 2),
+                INDENT + 2,
+                &text::cut_between_commands(&text::sanitize_block(help), 1000),
+            )?;
         }
     }
     live(list, options, pen)

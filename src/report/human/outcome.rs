@@ -5,7 +5,7 @@ use std::io;
 use super::causes::{Cause, ObjectCauses};
 use super::pen::Pen;
 use super::{Excerpts, HumanOptions, Purpose, plan, problems};
-use crate::finding::{ApplyResult, CheckStatus, Finding, Severity, Verdict};
+use crate::finding::{ApplyResult, CheckStatus, Finding, Severity};
 use crate::report::{Outcome, Report, WaitState};
 use crate::text;
 use crate::ui::color::Role;
@@ -198,31 +198,52 @@ fn errors(report: &Report) -> String {
     if counts.len() > 1 { format!("{errors} in {} objects", counts.len()) } else { errors }
 }
 
-/// `31 of 37 errors are proven harmless; preset: semantic blocks for 6.` Empty if none is.
+/// `4 of the 18 errors break nothing (kapp and OLM forbid them all the same). Judged by effect only, 11 are errors and 3 are
+/// warnings: --preset semantic.` Nothing if every error breaks something.
 fn proven_harmless(report: &Report) -> Option<String> {
     let objects = ObjectCauses::of(report);
     let causes: Vec<&Cause<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
-    let errors = causes.iter().filter(|cause| cause.severity() == Severity::Error).count();
-    let is_harmless = |finding: &Finding| {
-        matches!(finding.verdict, Some(Verdict::Equal | Verdict::Widening))
-            && finding.severity == Severity::Error
-            && finding.semantic.is_some()
+    let (errors, others): (Vec<&Cause<'_>>, Vec<&Cause<'_>>) =
+        causes.into_iter().partition(|cause| cause.severity() == Severity::Error);
+    let blocks = |cause: &&&Cause<'_>| {
+        let counts = |finding: &Finding| !matches!(finding.severity, Severity::Waived | Severity::Known);
+        let by_effect = |finding: &Finding| finding.semantic.unwrap_or(finding.severity);
+        cause.findings().any(|finding| counts(finding) && by_effect(finding) == Severity::Error)
     };
-    let blocks = |finding: &Finding| {
-        !matches!(finding.severity, Severity::Waived | Severity::Known)
-            && finding.semantic.unwrap_or(finding.severity) == Severity::Error
+    let harmless = errors.iter().filter(|cause| cause.breaks_nothing()).count();
+    let by_effect = errors.iter().filter(blocks).count();
+    let raised = others.iter().filter(blocks).count();
+    let lowered = errors.len() - harmless - by_effect;
+    let (subject, them) = match (harmless, errors.len()) {
+        (0, _) => return None,
+        (1, 1) => ("The error breaks".to_owned(), "it"),
+        (1, all) => (format!("1 of the {all} errors breaks"), "it"),
+        (harmless, all) if harmless == all => (format!("All {all} errors break"), "them"),
+        (harmless, all) => (format!("{harmless} of the {all} errors break"), "them"),
     };
-    let harmless = causes.iter().filter(|cause| cause.findings().all(is_harmless)).count();
-    if harmless == 0 {
-        return None;
+    let is = |count: usize, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {many}")),
+    };
+    let rest = [
+        is(by_effect, "is an error", "are errors"),
+        is(lowered, "is a warning", "are warnings"),
+        is(raised, "warning becomes an error", "warnings become errors"),
+    ];
+    let rest: Vec<String> = rest.into_iter().flatten().collect();
+    let rest = if rest.is_empty() { "nothing is an error".to_owned() } else { listed(&rest) };
+    Some(format!(
+        "{subject} nothing (kapp and OLM forbid {them} all the same). Judged by effect only, {rest}: --preset semantic."
+    ))
+}
+
+/// `a, b and c`
+fn listed(parts: &[String]) -> String {
+    match parts {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        parts => parts.concat(),
     }
-    let then = match causes.iter().filter(|cause| cause.findings().any(blocks)).count() {
-        0 => "would not block".to_owned(),
-        left => format!("blocks for {left}"),
-    };
-    let of = if errors == 1 { "error" } else { "errors" };
-    let are = if harmless == 1 { "is" } else { "are" };
-    Some(format!("{harmless} of {errors} {of} {are} proven harmless; preset: semantic {then}."))
 }
 
 /// `2 updated, 1 created, 3 unchanged`

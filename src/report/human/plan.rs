@@ -5,7 +5,7 @@ use std::io;
 use super::HumanOptions;
 use super::pen::Pen;
 use crate::finding::{Action, ExtensionEntry};
-use crate::report::{ChangeEntry, Report};
+use crate::report::{ChangeEntry, Report, words};
 use crate::text;
 use crate::ui::color::Role;
 
@@ -38,6 +38,12 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
     }
     changes(report, options, pen)?;
     extensions(report, pen)
+}
+
+/// Which objects suffer from what blocks.
+pub fn harm(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
+    let Some(harm) = words::harm(report) else { return Ok(()) };
+    pen.wrapped(&text::pad("Objects", INDENT), INDENT, &harm)
 }
 
 /// What each ClusterExtension resolves to.

@@ -70,7 +70,7 @@ pub fn write(
             let sign = pen.paint.text(Role::Frame, "=");
             let label = pen.paint.text(Role::Heading, "help");
             let prefix = format!("{} {sign} {label}: ", " ".repeat(gutter));
-            pen.wrapped(&prefix, gutter + 9, &text::cut(&help, 2000))?;
+            pen.wrapped(&prefix, gutter + 9, &text::cut_between_commands(&help, 2000))?;
         }
     }
     if errors.len() > shown {

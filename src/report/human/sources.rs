@@ -48,7 +48,7 @@ impl Sources {
     pub fn read(&mut self, name: &str) {
         let path = Path::new(name);
         // Standard input cannot be read twice, and a pipe or a device might never end.
-        if self.files.contains_key(name) || name == "-" || !path.is_file() {
+        if self.files.contains_key(name) || name == "-" || !path.is_file() || is_elsewhere(path) {
             return;
         }
         let mut text = String::new();
@@ -58,6 +58,18 @@ impl Sources {
             self.add(Arc::new(Source::new(name, text)));
         }
     }
+}
+
+/// Whether the file is in another folder than its name says. Its text may be nobody's business here: a link in a pull
+/// request can lead to any file, and reports are public.
+fn is_elsewhere(path: &Path) -> bool {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    path.is_symlink()
+        && path
+            .canonicalize()
+            .ok()
+            .zip(folder.canonicalize().ok())
+            .is_none_or(|(file, folder)| !file.starts_with(folder))
 }
 
 impl Excerpts for Sources {
@@ -99,5 +111,25 @@ mod tests {
         }
         assert_eq!(sources.line(&name, 2), Some("c"));
         assert_eq!(sources.files.len(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_line_behind_a_link_to_another_folder_is_not_shown() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("manifests")).expect("a folder");
+        for name in ["secret", "manifests/a.yaml"] {
+            std::fs::write(at(name), "password\n").expect("written");
+        }
+        std::os::unix::fs::symlink("../secret", at("manifests/b.yaml")).expect("a link");
+        std::os::unix::fs::symlink("a.yaml", at("manifests/c.yaml")).expect("a link");
+        let shown = ["a.yaml", "b.yaml", "c.yaml"].map(|name| {
+            let name = at("manifests").join(name).display().to_string();
+            let mut sources = Sources::default();
+            sources.read(&name);
+            sources.line(&name, 1).is_some()
+        });
+        assert_eq!(shown, [true, false, true]);
     }
 }

@@ -71,6 +71,7 @@ fn head(report: &Report, causes: &[ObjectCauses<'_>], around: Surroundings<'_>) 
         let plan = if plan.is_empty() { plan } else { format!(", plan: {}", bare(&plan)) };
         text.push_str(&format!("\nTarget {}{plan}\n", code(&words::line(&report.target, 200))));
     }
+    text.extend(words::harm(report).map(|line| format!("\nObjects: {}\n", bare(&line))));
     text.extend(words::baseline(report).map(|line| format!("\n{}\n", bare(&line))));
     if !report.checks.is_empty() {
         text.push_str(

@@ -23,6 +23,7 @@ fn raised_minimum(severity: Severity) -> Finding {
             live: WitnessVerdict::Accepted,
             desired: WitnessVerdict::Refused,
             message: "spec.replicas: Invalid value: 1: should be greater than or equal to 2".into(),
+            refused_updates: None,
         }],
         help: "leave the minimum of spec.replicas at 1".into(),
         ..finding(
@@ -102,6 +103,7 @@ pub fn upgrade() -> Report {
         live: WitnessVerdict::Accepted,
         desired: WitnessVerdict::Refused,
         message: "spec.text: Too long: may not be more than 1024 bytes".into(),
+        refused_updates: None,
     }];
     let assumed = |name: &str| Finding {
         source: Some(source("manifests/app.yaml", 70, 0)),
@@ -149,7 +151,8 @@ pub fn upgrade() -> Report {
     changes.extend(["widgets", "gadgets", "gizmos"].map(crd));
     changes.push(change(Action::Unchanged, object("v1", "Namespace", None, "prod"), 1));
     let mut validated = check("CustomResourceValidation", CheckStatus::Passed, Vec::new());
-    let coverage = |object: &ObjectRef, read| Coverage { object: object.clone(), read, proven: vec!["v1".into()] };
+    let coverage =
+        |object: &ObjectRef, read| Coverage { object: object.clone(), read, proven: vec!["v1".into()], harm: None };
     validated.coverage =
         changes[30..33].iter().enumerate().map(|(at, change)| coverage(&change.object, at as u64 / 2)).collect();
     let checks = vec![
@@ -241,7 +244,11 @@ pub fn evidence() -> Report {
         found("unseen", Severity::Error, of(Examined::No, unseen, 0, &[])),
         found("old", Severity::Warning, of(Examined::NoneAffected, cleared, 0, &[("rook", 1234)])),
     ];
-    let check = check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
+    let mut check = check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
+    let examples = vec![example("team-a", "nightly", false), example("team-b", "weekly", false)];
+    let harm = Some(Harm { objects: 4, manifests: 1, examples });
+    let object = crd("samples.test.example.com");
+    check.coverage = vec![Coverage { object, read: 1234, proven: Vec::new(), harm }];
     report(Outcome::Blocked, vec![change(Action::Update, crd("samples.test.example.com"), 1)], vec![check])
 }
 
@@ -295,6 +302,7 @@ pub fn existing_objects() -> Report {
         help: Some("ask for a ClusterRole".into()),
     }];
     let coverage = |name: &str, read, proven: &[&str]| Coverage {
+        harm: None,
         object: crd(name),
         read,
         proven: proven.iter().map(|version| (*version).to_owned()).collect(),

@@ -68,7 +68,12 @@ impl Run<'_> {
         let deletes_some = settings.app.is_some() || loaded.manifests.iter().any(strategy::may_replace);
         if deletes_some && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
             let check = Box::new(deletion_safety::DeletionSafety);
-            enabled.push(Enabled { name: deletion_safety::NAME.to_owned(), mode: Mode::Error, check });
+            enabled.push(Enabled {
+                name: deletion_safety::NAME.to_owned(),
+                mode: Mode::Error,
+                by_default: false,
+                check,
+            });
         }
         if let (Some(app), true, false) = (&settings.app, loaded.manifests.is_empty(), deletes) {
             // All members would count as removed from the manifests.
@@ -94,10 +99,11 @@ pub async fn prepare<'a>(
     let render = Loader { overrides: overrides(&args.input), ..loader(&args.input.config, host) };
     let input = read_input(&args.input.files, &render, host).await?;
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
-    let (settings, mut enabled, input) = configure(args, writes, input, host, output, report)?;
+    let (mut settings, mut enabled, input) = configure(args, writes, input, host, output, report)?;
     let baselines = args.baseline.as_deref().map(|file| baseline::read(file, &host.working_directory)).transpose()?;
     if matches!(goal, Goal::Diff) && args.input.preflight.is_empty() {
         enabled.clear();
+        settings.without_crd_safety = None;
     }
     if settings.app.is_none() {
         args.app.need_none()?;
@@ -149,6 +155,9 @@ fn configure(
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, settings.redact, host)?;
+    if settings.output_is_of_project {
+        output.spare_foreign_files(host)?;
+    }
     let mut read = read_files(&loader, &settings, &input, host);
     read.extend(args.baseline.iter().map(|file| host.working_directory.join(file)));
     output.spare(&read, &settings.target, host)?;
@@ -165,12 +174,12 @@ fn configure(
     let enabled = settings
         .checks
         .iter()
-        .filter_map(|SelectedCheck { name, mode, definition, config }| {
+        .filter_map(|SelectedCheck { name, mode, by_default, definition, config }| {
             let check = match registry::find(name) {
                 Some(entry) => (entry.build)(config),
                 None => custom::build(name, definition, config, &surroundings)?,
             };
-            Some(Enabled { name: name.clone(), mode: *mode, check })
+            Some(Enabled { name: name.clone(), mode: *mode, by_default: *by_default, check })
         })
         .collect::<Vec<Enabled>>();
     if enabled.iter().any(|enabled| enabled.name == extension_resolution::NAME) {

@@ -100,21 +100,55 @@ fn a_shallow_clone_says_what_to_fetch() {
 }
 
 #[test]
-fn a_partial_clone_fetches_what_it_needs() {
+fn the_command_for_a_shallow_clone_fetches_the_merge_base() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    repository.git(&["branch", "topic"]);
+    for change in ["one", "two"] {
+        repository.write(change, change);
+        repository.commit();
+    }
+    repository.git(&["checkout", "-q", "topic"]);
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    repository.commit();
+    repository.write("other", "text");
+    repository.commit();
+    for (target, command, fetched) in [
+        ("git:origin/main...", "git fetch --unshallow origin main:refs/remotes/origin/main", "git:origin/main..."),
+        ("git:main...", "git fetch --unshallow origin main", "git:FETCH_HEAD..."),
+    ] {
+        let clone = repository.clone(&["--depth=1", "--branch=topic"]);
+        let check = |target: &str| check_in(&clone, &["-f", "deploy", "--target", target]);
+        check(target).code(1).says(command);
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        git(&clone, &words);
+        check(fetched).code(3).says(REMOVED);
+        fs::remove_dir_all(clone).unwrap();
+    }
+}
+
+#[test]
+fn a_partial_clone_says_what_to_fetch_and_runs_no_program_of_its_configuration() {
     let repository = Repository::with_crd(&["keep", "gone"]);
     repository.git(&["config", "uploadpack.allowFilter", "true"]);
     repository.git(&["config", "uploadpack.allowAnySHA1InWant", "true"]);
     repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
     repository.commit();
-    let clone = repository.clone(&["--filter=blob:none"]);
-    check_in(&clone, &["-f", "deploy", "--target", "git:HEAD~1"]).code(3).says(REMOVED);
-    // Without its remote it cannot, and reports so.
-    let offline = repository.folder.path().join("offline");
-    fs::create_dir(&offline).unwrap();
-    fs::remove_dir_all(&clone).unwrap();
-    let clone = repository.clone(&["--filter=blob:none"]);
-    fs::rename(repository.root(), offline.join("moved")).unwrap();
-    check_in(&clone, &["-f", "deploy", "--target", "git:HEAD~1"]).code(1).says("git failed: ");
+    for filter in ["--filter=blob:none", "--filter=tree:0"] {
+        let clone = repository.clone(&[filter]);
+        let ran = repository.folder.path().join("ran");
+        // As git would start it for a fetch.
+        let program = format!("touch '{}'; git-upload-pack", ran.display());
+        git(&clone, &["config", "remote.origin.uploadpack", &program]);
+        git(&clone, &["config", "protocol.file.allow", "always"]);
+        let check = || check_in(&clone, &["-f", "deploy", "--target", "git:HEAD~1"]);
+        check().code(1).says("this is a partial clone").says("git fetch --refetch --no-filter origin");
+        assert!(!ran.exists(), "{filter}");
+        git(&clone, &["fetch", "-q", "--refetch", "--no-filter", "origin"]);
+        assert!(ran.exists(), "the program is one that a fetch runs");
+        check().code(3).says(REMOVED);
+        fs::remove_file(&ran).unwrap();
+        fs::remove_dir_all(clone).unwrap();
+    }
 }
 
 #[test]
@@ -179,4 +213,34 @@ fn nothing_of_the_repository_is_run_and_nothing_is_written() {
     ended(check).code(0).says("1 object unchanged");
     assert!(!ran.exists());
     assert_eq!(fs::read(repository.root().join(".git/index")).unwrap(), before);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_out_of_the_repository_is_not_read() {
+    use std::os::unix::fs::symlink;
+    let repository = Repository::with_crd(&["keep"]);
+    let secrets = repository.folder.path().join("home");
+    fs::create_dir(&secrets).unwrap();
+    fs::write(secrets.join("netrc.yaml"), "machine example.com login me password hunter2\n").unwrap();
+    let link = |to: &str, name: &str| symlink(to, repository.root().join(name)).unwrap();
+    repository.write("shared/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
+    link("../shared/map.yaml", "deploy/inside.yaml");
+    for format in ["human", "github", "sarif", "json"] {
+        let check = |path: &str| repository.check(&["-f", path, "--target", "git:main", "-o", format]);
+        check("deploy").code(0);
+        link("../../home/netrc.yaml", "deploy/out.yaml");
+        link("../.git/config", "deploy/config.yaml");
+        link("../home", "folder");
+        for path in ["deploy", "deploy/out.yaml", "deploy/../deploy/config.yaml", "folder", "folder/netrc.yaml"] {
+            let refused = check(path);
+            refused.code(1).says("a link that leads out of the repository");
+            for text in ["hunter2", "machine", "[core]"] {
+                assert!(!refused.stdout.contains(text) && !refused.stderr.contains(text), "{path}: {}", refused.stdout);
+            }
+        }
+        for name in ["deploy/out.yaml", "deploy/config.yaml", "folder"] {
+            fs::remove_file(repository.root().join(name)).unwrap();
+        }
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::obligation::{Origin, Place};
 use super::{ProductWalk, among, filled};
 use crate::constraints::{Constraints, Part};
-use crate::keywords::{self as kw, Kinds};
+use crate::keywords as kw;
 use crate::text::{changed_words, short};
 
 /// The maximum number of comparisons between the options of two enums.
@@ -56,8 +56,6 @@ impl<'s> ProductWalk<'_, 's> {
                 own => own,
             };
             self.attribute(known, place, origin);
-            let is_of_whole = matches!(keyword, "maxItems" | "minItems" | "maxProperties" | "minProperties");
-            self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
         }
         let required: BTreeSet<&str> = kw::names(structure, "required").collect();
         let mut added: Vec<&str> = Vec::new();
@@ -81,7 +79,6 @@ impl<'s> ProductWalk<'_, 's> {
             let refused = Part::own(json!({"type": "object", "required": names}));
             self.prove_accepted(source, refused, place, || format!("required: {} added", short(&names.join(", "))));
         }
-        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = true);
         self.attribute(known, place, among(differing, &["required"]));
     }
 
@@ -120,7 +117,6 @@ impl<'s> ProductWalk<'_, 's> {
         differing: &[&str],
         place: &Place<'s>,
     ) {
-        let known = self.walked.obligations.len();
         for keyword in ["anyOf", "oneOf", "not"] {
             let Some(value) = kw::get(target, keyword) else { continue };
             let mut refused = kw::type_keywords(target);
@@ -154,8 +150,6 @@ impl<'s> ProductWalk<'_, 's> {
             };
             self.attribute(at, place, if is_filled { Origin::OtherNodes } else { among(differing, &["allOf"]) });
         }
-        let is_of_whole = kw::kinds(target).contains(Kinds::OBJECT);
-        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = is_of_whole);
     }
 }
 

@@ -54,7 +54,6 @@ impl<'s> ProductWalk<'_, 's> {
         let open = answer.open.or_else(|| Some("other lists may have duplicates".to_owned()));
         let known = self.walked.obligations.len();
         self.obligation(place, reason, Effect::Refused, plain(answer.values), open);
-        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = true);
         self.attribute(known, place, among(differing, &[KEYWORD, "x-kubernetes-list-map-keys"]));
     }
 

@@ -245,7 +245,6 @@ impl<'s> ProductWalk<'_, 's> {
             value_path: place.value_path.clone(),
             refused: None,
             open,
-            is_of_whole: false,
             origin: match place.is_below_its_path {
                 true => Origin::Keywords(DESCRIBE_BELOW.iter().map(|keyword| (*keyword).to_owned()).collect()),
                 false => Origin::Node,
@@ -406,7 +405,6 @@ impl<'s> ProductWalk<'_, 's> {
         }
         let known = self.walked.obligations.len();
         self.obligation(place, reason, Effect::Refused, values, open);
-        self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.is_of_whole = true);
         let is_own = !is_unchanged && !self.holds_alone(live, desired);
         self.attribute(known, place, if is_own { among(differing, &[RULES]) } else { Origin::OtherNodes });
     }
@@ -465,7 +463,6 @@ pub fn add_cost_obligation<'s>(solver: &Solver<'s>, source: &Value, target: &Val
         value_path: place.value_path.clone(),
         refused: None,
         open: Some(why),
-        is_of_whole: true,
         origin: Origin::Keywords(vec![RULES.to_owned()]),
     }));
 }
@@ -491,7 +488,6 @@ pub fn status_obligation<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s
         value_path: Some(Rc::new(value_path)),
         refused: None,
         open: answer.open,
-        is_of_whole: false,
         origin: Origin::OtherNodes,
     })
 }

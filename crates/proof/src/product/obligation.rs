@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::cel::Counterexample;
-use crate::constraints::{Constraints, Part};
+use crate::constraints::Constraints;
 use crate::keywords as kw;
 
 /// The step from a value to a value inside it.
@@ -61,8 +61,6 @@ pub struct Obligation<'s> {
     pub refused: Option<Value>,
     /// Why other values may exist. None: if no whole object can contain the values found, nothing is left to prove.
     pub open: Option<String>,
-    /// Whether the value is validated as a whole: then an update that changes any part of it is refused.
-    pub is_of_whole: bool,
     pub origin: Origin,
 }
 
@@ -101,21 +99,6 @@ pub struct Unwalked<'s> {
     pub(super) structure: &'s Value,
     pub(super) target: &'s Value,
     pub(super) place: Place<'s>,
-}
-
-impl Obligation<'_> {
-    /// Whether the value is inside a list whose items the server does not correlate with the old ones on an update.
-    pub fn is_in_list(&self) -> bool {
-        let mut level = self.value_path.as_deref();
-        while let Some(value_path) = level {
-            let is_map = |part: &Part| part.get("x-kubernetes-list-type").and_then(Value::as_str) == Some("map");
-            if matches!(value_path.step, Step::Item) && !value_path.constraints.holds.first().is_some_and(is_map) {
-                return true;
-            }
-            level = value_path.above.as_deref();
-        }
-        false
-    }
 }
 
 /// The position of a walk.

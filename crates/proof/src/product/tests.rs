@@ -114,25 +114,6 @@ fn what_is_proven_and_worth_saying_is_a_note() {
     assert_eq!(found(&whole(&source), &whole(&target)), expected);
 }
 
-/// On an update the server correlates the items of a list of type `map` with the old ones and tolerates unchanged items.
-#[test]
-fn only_in_a_list_without_keys_a_value_has_none_before() {
-    let list = |kind: &str, most: u64| {
-        let item = json!({"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string", "maxLength": most}},
-            "required": ["k"]});
-        whole(
-            &json!({"type": "array", "items": item, "x-kubernetes-list-type": kind, "x-kubernetes-list-map-keys": ["k"]}),
-        )
-    };
-    for (kind, is_in_list) in [("atomic", true), ("map", false)] {
-        let (source, target) = (list(kind, 9), list(kind, 3));
-        let solver = Solver::new(100_000, &Patterns::default());
-        let walked = walk(&solver, &source, &target);
-        let told: Vec<(&str, bool)> = walked.obligations.iter().map(|open| (&*open.path, open.is_in_list())).collect();
-        assert_eq!(told, [("^.f.items.v", is_in_list)]);
-    }
-}
-
 #[test]
 fn without_steps_nothing_is_proven() {
     let (source, target) = (whole(&json!({"type": "string"})), whole(&json!({"type": "string", "maxLength": 3})));

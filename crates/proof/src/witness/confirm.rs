@@ -7,6 +7,8 @@ use super::route::Route;
 use crate::solve::{MAX_WEIGHT, Solver, VALIDATOR_STEPS_PER_STEP};
 use crate::{Difference, Version, Witness, keywords as kw};
 use gantry_schema::Step;
+use gantry_schema::ratchet::{self, RefusedUpdates};
+use gantry_schema::typed::{self, Duplicates};
 use gantry_schema::{Processed, Schema};
 
 /// The number of bytes of an object that cost one step: it is copied and traversed several times.
@@ -141,9 +143,28 @@ impl Sides<'_> {
             desired,
             message,
             via_status,
+            refused_updates: None,
             is_lost_to_another_change: false,
         };
         Ok(Confirmed { witness, at, is_there })
+    }
+
+    /// Which updates the target refuses of a stored object like the witness.
+    pub fn refused_updates(&self, solver: &Solver, witness: &Witness) -> Option<RefusedUpdates> {
+        let Side { version, schema, .. } = &self.target;
+        let is_refused = witness.desired == Difference::Refused && witness.old_object.is_none();
+        // The object is validated once for each value around the invalid one.
+        if !is_refused || !solver.spend(20 + kw::weight(&witness.object) / WEIGHED) {
+            return None;
+        }
+        let mut object = witness.object.clone();
+        schema.prepare(&mut object).ok()?;
+        let errors = schema.validate_all(&object, None).errors;
+        let error = errors.iter().find(|error| error.to_string() == witness.message)?;
+        let mut unreadable = typed::unreadable(version.schema, &object, Duplicates::Allowed);
+        let before = typed::unreadable(self.source.version.schema, &witness.object, Duplicates::Allowed);
+        unreadable.retain(|found| !before.iter().any(|known| known.at == found.at && known.kind == found.kind));
+        Some(ratchet::refused_updates(schema, version.schema, error, (&object, &object), &unreadable))
     }
 
     /// Whether the object can be created before its status is written.

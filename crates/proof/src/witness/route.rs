@@ -69,7 +69,7 @@ impl<'d> Route<'d> {
     /// own `allOf`, `anyOf`, `oneOf`, `not` or rules count as the node's, even if they concern values below.
     pub fn is_refused_by(&self, error: &FieldError) -> bool {
         let is_own = match &error.by {
-            RefusedBy::Keyword(steps) => nodes(steps) <= self.steps.len(),
+            RefusedBy::Keyword(steps) | RefusedBy::Evaluation(steps) => nodes(steps) <= self.steps.len(),
             _ => true,
         };
         is_own && self.leads_to(&error.at)

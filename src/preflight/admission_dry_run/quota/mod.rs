@@ -229,9 +229,12 @@ fn is_count(key: &str) -> bool {
 /// A violation of a quota that this deploy changes is only a warning.
 fn with_severity(violation: Violation, is_changed: bool) -> Violation {
     match is_changed {
-        true => {
-            Violation { severity: Severity::Warning, help: "this deploy changes the quota first".into(), ..violation }
-        }
+        true => Violation {
+            severity: Severity::Warning,
+            may_be_accepted: true,
+            help: "this deploy changes the quota first".into(),
+            ..violation
+        },
         false => violation,
     }
 }

@@ -50,7 +50,12 @@ pub fn exceeded(changes: &[Change], admitted: &BTreeMap<usize, Value>) -> Vec<Vi
         let created = created.into_iter().flatten().filter(|index| !std::ptr::eq(&changes[**index], change));
         let measured: Vec<Measured<'_>> = created.map(|index| Measured::of(*index, changes, admitted)).collect();
         let help = "create fewer, or set a higher limit in the manifest of the quota";
-        let warn = |violation| Violation { severity: Severity::Warning, help: help.into(), ..violation };
+        let warn = |violation| Violation {
+            severity: Severity::Warning,
+            may_be_accepted: true,
+            help: help.into(),
+            ..violation
+        };
         violations.extend(super::exceeded(&quota, &measured, Stored::Planned).into_iter().map(warn));
     }
     violations

@@ -14,19 +14,22 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses values that do not match it; where it pruned unknown fields before, it now keeps them",
-        help: "leave additionalProperties out of this version, or add it only in a new version",
+        help: "leave additionalProperties out of this version, or add it only in a new version that a webhook \
+            converts, or after a migration",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Data],
         verdict: None,
         so: "the server may refuse or drop values that it kept until now",
-        help: "keep additionalProperties as it is in this version, or change it only in a new version",
+        help: "keep additionalProperties as it is in this version, or change it only in a new version that a webhook \
+            converts, or after a migration",
     },
     removed: Effect {
         breaks: &[Breaks::Data],
         verdict: None,
         so: "the server drops fields that the schema does not name when an object is next written",
-        help: "keep additionalProperties as it is in this version, or change it only in a new version",
+        help: "keep additionalProperties as it is in this version, or change it only in a new version that a webhook \
+            converts, or after a migration",
     },
 };
 

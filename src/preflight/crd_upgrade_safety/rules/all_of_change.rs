@@ -11,13 +11,15 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses values that do not match all of it",
-        help: "leave allOf out of this version, or add it only in a new version",
+        help: "leave allOf out of this version, or add it only in a new version that a webhook converts, or after a \
+            migration",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse objects that were valid until now",
-        help: "keep allOf as it is in this version, or change it only in a new version",
+        help: "keep allOf as it is in this version, or change it only in a new version that a webhook converts, or \
+            after a migration",
     },
     removed: LOOSENS,
 };
@@ -42,7 +44,8 @@ size:
   - multipleOf: 8
 ",
         },
-        what_to_do: "Leave the condition as it is in this version, or change it in a new version.",
+        what_to_do: "Leave the condition as it is in this version, or change it in a new version that a webhook \
+            converts, or after a migration.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -46,6 +46,9 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         let config = || crd.webhook().map(|webhook| webhook.client_config.clone()).unwrap_or_default();
         crd.converts_by_webhook().then(config)
     };
+    if pair.desired.strategy().is_none() && pair.converts_by_webhook() {
+        return Vec::new();
+    }
     let (message, help, label) = match (config(&pair.live), config(&pair.desired)) {
         (None, Some(_)) => (
             "a conversion webhook is added",

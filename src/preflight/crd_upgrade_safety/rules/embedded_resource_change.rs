@@ -11,19 +11,22 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Data],
         verdict: None,
         so: "the server refuses values without apiVersion and kind, and drops unknown metadata",
-        help: "leave x-kubernetes-embedded-resource out of this version, or add it only in a new version",
+        help: "leave x-kubernetes-embedded-resource out of this version, or add it only in a new version that a \
+            webhook converts, or after a migration",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse values",
-        help: "keep x-kubernetes-embedded-resource as it is in this version, or change it only in a new version",
+        help: "keep x-kubernetes-embedded-resource as it is in this version, or change it only in a new version that \
+            a webhook converts, or after a migration",
     },
     removed: Effect {
         breaks: &[Breaks::Data],
         verdict: None,
         so: "the server drops apiVersion, kind and metadata unless the schema names or keeps them",
-        help: "keep x-kubernetes-embedded-resource as it is in this version, or change it only in a new version",
+        help: "keep x-kubernetes-embedded-resource as it is in this version, or change it only in a new version that \
+            a webhook converts, or after a migration",
     },
 };
 

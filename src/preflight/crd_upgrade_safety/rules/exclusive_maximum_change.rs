@@ -11,13 +11,15 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses the maximum itself",
-        help: "leave exclusiveMaximum out of this version, or add it only in a new version",
+        help: "leave exclusiveMaximum out of this version, or add it only in a new version that a webhook converts, \
+            or after a migration",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses the maximum itself",
-        help: "keep exclusiveMaximum as it is in this version, or change it only in a new version",
+        help: "keep exclusiveMaximum as it is in this version, or change it only in a new version that a webhook \
+            converts, or after a migration",
     },
     removed: LOOSENS,
 };
@@ -42,7 +44,8 @@ share:
   exclusiveMaximum: true
 ",
         },
-        what_to_do: "Leave the bound as it is in this version, or change it in a new version.",
+        what_to_do: "Leave the bound as it is in this version, or change it in a new version that a webhook converts, \
+            or after a migration.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -11,13 +11,15 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "if the API server knows the format, it refuses values that do not have it",
-        help: "leave format out of this version, or add it only in a new version",
+        help: "leave format out of this version, or add it only in a new version that a webhook converts, or after a \
+            migration",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse values that have only the old format",
-        help: "keep format as it is in this version, or change it only in a new version",
+        help: "keep format as it is in this version, or change it only in a new version that a webhook converts, or \
+            after a migration",
     },
     removed: LOOSENS,
 };

@@ -40,7 +40,8 @@ source:
 ",
         },
         what_to_do: "Look at what changed around the field; if the changes are below it, the message names them. Make \
-            the new schema accept everything that is accepted today, or make the change in a new version.",
+            the new schema accept everything that is accepted today, or make the change in a new version that a \
+            webhook converts, or after a migration.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
@@ -69,7 +70,10 @@ pub fn diagnosis(place: &Place, causes: Vec<String>, reason: Option<&str>) -> Di
             " that it accepts today, because {because}{reason}"
         ),
         fact: Some("affected by another change".to_owned()),
-        help: wording!("make {what} only in a new version, or keep valid everything that is valid today"),
+        help: wording!(
+            "make {what} only in a new version that a webhook converts, or after a migration, or keep \
+            valid everything that is valid today"
+        ),
         at: place.steps.clone(),
         caused_by: causes,
         ..Diagnosis::default()

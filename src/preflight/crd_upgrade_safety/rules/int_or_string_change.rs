@@ -12,7 +12,8 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::Readers],
         verdict: None,
         so: "the field now accepts both integers and strings",
-        help: "make sure that every reader understands both, or change it only in a new version",
+        help: "make sure that every reader understands both, or change it only in a new version that a webhook \
+            converts, or after a migration",
     },
     changed: NO_LONGER,
     removed: NO_LONGER,
@@ -22,7 +23,8 @@ const NO_LONGER: Effect = Effect {
     breaks: &[Breaks::StoredObjects, Breaks::Writers],
     verdict: None,
     so: "the server refuses values of the other type",
-    help: "keep x-kubernetes-int-or-string as it is in this version, or change it only in a new version",
+    help: "keep x-kubernetes-int-or-string as it is in this version, or change it only in a new version that a \
+        webhook converts, or after a migration",
 };
 
 pub const RULE: Rule = Rule {
@@ -43,7 +45,8 @@ port:
   x-kubernetes-int-or-string: true
 ",
         },
-        what_to_do: "Make the readers accept both types before the change, or make it in a new version.",
+        what_to_do: "Make the readers accept both types before the change, or make it in a new version that a webhook \
+            converts, or after a migration.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },

@@ -12,19 +12,22 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         verdict: None,
         so: "the server refuses items with equal keys",
-        help: "leave x-kubernetes-list-map-keys out of this version, or add it only in a new version",
+        help: "leave x-kubernetes-list-map-keys out of this version, or add it only in a new version that a webhook \
+            converts, or after a migration",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         verdict: None,
         so: "the server refuses items with equal keys, and under server-side apply the owners of items change",
-        help: "keep x-kubernetes-list-map-keys as it is in this version, or change it only in a new version",
+        help: "keep x-kubernetes-list-map-keys as it is in this version, or change it only in a new version that a \
+            webhook converts, or after a migration",
     },
     removed: Effect {
         breaks: &[Breaks::Behaviour],
         verdict: None,
         so: "under server-side apply the owners of items change",
-        help: "keep x-kubernetes-list-map-keys as it is in this version, or change it only in a new version",
+        help: "keep x-kubernetes-list-map-keys as it is in this version, or change it only in a new version that a \
+            webhook converts, or after a migration",
     },
 };
 

@@ -14,7 +14,8 @@ const UNIQUE: Effect = Effect {
     breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
     verdict: None,
     so: "the server refuses lists with two equal items (for a map: equal keys)",
-    help: "look for lists with equal items first, or add it only in a new version",
+    help: "look for lists with equal items first, or add it only in a new version that a webhook converts, or after a \
+        migration",
 };
 
 const OF_STRUCTURES: Effect = Effect {
@@ -59,7 +60,7 @@ hosts:
 ",
         },
         what_to_do: "Look for lists with equal items in the existing objects; if there may be some, add the type in a \
-            new version.",
+            new version that a webhook converts, or after a migration.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         severity: Severity::Error,
     },

@@ -50,6 +50,7 @@ mod pruning_turned_on;
 mod scale_field_restricted;
 mod scale_path_changed;
 mod selectable_field_removed;
+pub mod served_version_loses_fields;
 mod served_version_removed;
 mod served_versions_differ;
 mod status_subresource_added;
@@ -112,6 +113,7 @@ pub static RULES: &[Rule] = &[
     scale_field_restricted::RULE,
     scale_path_changed::RULE,
     selectable_field_removed::RULE,
+    served_version_loses_fields::RULE,
     served_version_removed::RULE,
     served_versions_differ::RULE,
     status_subresource_added::RULE,

@@ -11,13 +11,15 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses numbers that are not a multiple of it",
-        help: "leave multipleOf out of this version, or add it only in a new version",
+        help: "leave multipleOf out of this version, or add it only in a new version that a webhook converts, or \
+            after a migration",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse multiples of the old value",
-        help: "keep multipleOf as it is in this version, or change it only in a new version",
+        help: "keep multipleOf as it is in this version, or change it only in a new version that a webhook converts, \
+            or after a migration",
     },
     removed: LOOSENS,
 };
@@ -39,7 +41,8 @@ size:
   multipleOf: 8
 ",
         },
-        what_to_do: "Leave it out of this version and let the controller round, or add it in a new version.",
+        what_to_do: "Leave it out of this version and let the controller round, or add it in a new version that a \
+            webhook converts, or after a migration.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

@@ -27,7 +27,7 @@ replicas:
 ",
         },
         what_to_do: "Let the controller treat absence as this value, without a default in the schema, or add the \
-            default only in a new version.",
+            default only in a new version that a webhook converts, or after a migration.",
         breaks: &[Breaks::Behaviour],
         severity: Severity::Error,
     },
@@ -47,6 +47,11 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .message(wording!("default of {field} may not be added to ", VERSIONS, ": {now}"))
             .fact(format!("default added: {now}"))
             .label("no default in the live CRD".into())
-            .help(wording!("leave the default out of ", VERSIONS, ", or add it only in a new version")),
+            .help(wording!(
+                "leave the default out of ",
+                VERSIONS,
+                ", or add it only in a new version that a webhook \
+                converts, or after a migration"
+            )),
     )
 }

@@ -26,7 +26,8 @@ replicas:
   default: 3
 ",
         },
-        what_to_do: "Keep the default of the live CRD in this version and use the new one only in a new version.",
+        what_to_do: "Keep the default of the live CRD in this version and use the new one only in a new version that \
+            a webhook converts, or after a migration.",
         breaks: &[Breaks::Behaviour],
         severity: Severity::Error,
     },
@@ -45,6 +46,11 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .message(wording!("default of {field} may not be changed from {was} to {now} in ", VERSIONS))
             .fact(format!("default changed from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))
-            .help(wording!("keep the default {was} in ", VERSIONS, ", or change it only in a new version")),
+            .help(wording!(
+                "keep the default {was} in ",
+                VERSIONS,
+                ", or change it only in a new version that a \
+                webhook converts, or after a migration"
+            )),
     )
 }

@@ -25,7 +25,8 @@ replicas:
   type: integer
 ",
         },
-        what_to_do: "Keep the default in this version and remove it only in a new version.",
+        what_to_do: "Keep the default in this version and remove it only in a new version that a webhook converts, or \
+            after a migration.",
         breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Behaviour],
         severity: Severity::Error,
     },
@@ -45,6 +46,11 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .message(wording!("default of {field} may not be removed from ", VERSIONS, ": {was}"))
             .fact(format!("default removed: {was}"))
             .label(format!("the live CRD has default {was} here"))
-            .help(wording!("keep the default {was} in ", VERSIONS, ", or remove it only in a new version")),
+            .help(wording!(
+                "keep the default {was} in ",
+                VERSIONS,
+                ", or remove it only in a new version that a \
+                webhook converts, or after a migration"
+            )),
     )
 }

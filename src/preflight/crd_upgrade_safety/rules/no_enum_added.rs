@@ -27,7 +27,7 @@ mode:
 ",
         },
         what_to_do: "Leave the field unrestricted in this version and let the controller report values that it does \
-            not know; add the enum in a new version.",
+            not know; add the enum in a new version that a webhook converts, or after a migration.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
@@ -47,6 +47,11 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .message(wording!("{field} may not be restricted to an enum in ", VERSIONS, ": {values}"))
             .fact(format!("enum added: {values}"))
             .label("the live CRD allows any value".into())
-            .help(wording!("leave the enum out of ", VERSIONS, ", or add it only in a new version")),
+            .help(wording!(
+                "leave the enum out of ",
+                VERSIONS,
+                ", or add it only in a new version that a webhook \
+                converts, or after a migration"
+            )),
     )
 }

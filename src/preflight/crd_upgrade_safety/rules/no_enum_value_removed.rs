@@ -55,6 +55,11 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
         Diagnosis::of_field(place, "enum", &format!("enum values removed: {}", words::bracketed(&removed)))
             .message(wording!("{values} may not be removed from the enum of {field} in ", VERSIONS))
             .label(format!("the live CRD also allows {values}"))
-            .help(wording!("keep {values} in ", VERSIONS, ", or remove it only in a new version")),
+            .help(wording!(
+                "keep {values} in ",
+                VERSIONS,
+                ", or remove it only in a new version that a webhook \
+                converts, or after a migration"
+            )),
     )
 }

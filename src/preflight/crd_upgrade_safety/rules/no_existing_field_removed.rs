@@ -24,7 +24,8 @@ pollInterval:
             desired: "{}\n",
         },
         what_to_do: "Keep the field and say in its description that it is deprecated. To remove it, leave it out of a \
-            new version, and remove the old version when no client uses it any more.",
+            new version that a webhook converts, or after a migration, and remove the old version when no client uses \
+            it any more.",
         breaks: &[Breaks::Data, Breaks::Writers, Breaks::Readers],
         severity: Severity::Error,
     },
@@ -46,7 +47,12 @@ fn judge(node: &RemovedNode) -> Diagnosis {
             "\"NoExistingFieldRemoved\" validation failed: crd/{} version/{version} field/{} may not be removed",
             place.crd, place.path
         )),
-        help: wording!("keep {field} in ", VERSIONS, " and mark it as deprecated, or remove it only in a new version"),
+        help: wording!(
+            "keep {field} in ",
+            VERSIONS,
+            " and mark it as deprecated, or remove it only in a new version \
+            that a webhook converts, or after a migration"
+        ),
         at: place.steps.clone(),
         label: Some(format!("the live CRD has {name} here{}", kind.unwrap_or_default())),
         ..Diagnosis::default()

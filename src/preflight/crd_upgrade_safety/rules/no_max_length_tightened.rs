@@ -27,7 +27,8 @@ name:
   maxLength: 5
 ",
         },
-        what_to_do: "Keep the bound of the live CRD in this version and use the tighter one only in a new version, or \
+        what_to_do: "Keep the bound of the live CRD in this version and use the tighter one only in a new version \
+            that a webhook converts, or \
             let the controller report values that it cannot handle.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,

@@ -37,7 +37,7 @@ database:
 ",
         },
         what_to_do: "Leave the field optional in this version and let the controller handle its absence as it does \
-            today; require it in a new version.",
+            today; require it in a new version that a webhook converts, or after a migration.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
@@ -66,7 +66,12 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .message(wording!("{names} may not become required{inside} in ", VERSIONS))
             .fact(format!("now required: {names}"))
             .label(if known { "optional in the live CRD".into() } else { "not in the live CRD".into() })
-            .help(wording!("leave {names} optional in ", VERSIONS, ", or require it only in a new version"));
+            .help(wording!(
+                "leave {names} optional in ",
+                VERSIONS,
+                ", or require it only in a new version that a \
+                webhook converts, or after a migration"
+            ));
     diagnosis.at.push(first.into());
     Some(diagnosis)
 }

@@ -32,9 +32,10 @@ spec:
     storage: true
 ",
         },
-        what_to_do: "Add the new version as the storage version and keep the old one, with `served: false` once no \
-            client uses it. Write every object once (`kubectl get KIND -A -o yaml | kubectl replace -f -`, or a \
-            storage version migration), remove the old version from `status.storedVersions`, move the entries of \
+        what_to_do: "Without a conversion webhook, first add the fields that the stored versions have to the version \
+            that stays: a write drops all others. Then add the new version as the storage version and keep the old \
+            one, with `served: false` once no client uses it. Write every object once (`kubectl get \
+            PLURAL.VERSION.GROUP -A -o yaml | kubectl replace -f -`, at the version that stays), remove the old version from `status.storedVersions`, move the entries of \
             `metadata.managedFields` that name it, and only then remove it from the CRD. The finding prints the \
             commands.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers, Breaks::Data],
@@ -60,7 +61,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                         first"
                 )
                 .into(),
-                steps: migration::plan(&pair.live, &pair.desired),
+                steps: migration::plan(pair),
                 at: steps::versions(),
                 label: Some(format!("the cluster may have objects that are stored at {name}")),
                 ..Diagnosis::default()

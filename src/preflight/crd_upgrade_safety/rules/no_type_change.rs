@@ -57,7 +57,8 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
             .help(wording!(
                 "keep {field} as it is in ",
                 VERSIONS,
-                " and add a field with another name, or change it in a new version"
+                " and add a field with another name, or change it in a new version that a webhook converts, or after \
+                    a migration"
             )),
     )
 }

@@ -11,19 +11,22 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::Readers, Breaks::Behaviour],
         verdict: None,
         so: "the server keeps a null that it dropped until now",
-        help: "make sure that every reader understands null there, or change it only in a new version",
+        help: "make sure that every reader understands null there, or change it only in a new version that a webhook \
+            converts, or after a migration",
     },
     changed: Effect {
         breaks: &[Breaks::Readers, Breaks::Data],
         verdict: None,
         so: "the server drops a null from now on",
-        help: "keep nullable as it is in this version, or change it only in a new version",
+        help: "keep nullable as it is in this version, or change it only in a new version that a webhook converts, or \
+            after a migration",
     },
     removed: Effect {
         breaks: &[Breaks::Data, Breaks::Behaviour],
         verdict: None,
         so: "the server drops a null from now on and fills in the default",
-        help: "keep nullable as it is in this version, or change it only in a new version",
+        help: "keep nullable as it is in this version, or change it only in a new version that a webhook converts, or \
+            after a migration",
     },
 };
 
@@ -47,7 +50,7 @@ limit:
 ",
         },
         what_to_do: "Make sure that the controller and its clients treat null and absence alike, or make the change in \
-            a new version.",
+            a new version that a webhook converts, or after a migration.",
         breaks: &[Breaks::Readers, Breaks::Data, Breaks::Behaviour],
         severity: Severity::Error,
     },

@@ -11,13 +11,15 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses values that match none of it, or more than one",
-        help: "leave oneOf out of this version, or add it only in a new version",
+        help: "leave oneOf out of this version, or add it only in a new version that a webhook converts, or after a \
+            migration",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse objects that were valid until now",
-        help: "keep oneOf as it is in this version, or change it only in a new version",
+        help: "keep oneOf as it is in this version, or change it only in a new version that a webhook converts, or \
+            after a migration",
     },
     removed: LOOSENS,
 };
@@ -54,7 +56,8 @@ storage:
   - required: [bucket]
 ",
         },
-        what_to_do: "Leave the condition as it is in this version, or change it in a new version.",
+        what_to_do: "Leave the condition as it is in this version, or change it in a new version that a webhook \
+            converts, or after a migration.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

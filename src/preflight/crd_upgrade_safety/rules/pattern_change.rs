@@ -11,13 +11,15 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses strings that do not match it",
-        help: "leave pattern out of this version, or add it only in a new version",
+        help: "leave pattern out of this version, or add it only in a new version that a webhook converts, or after a \
+            migration",
     },
     changed: Effect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses strings that match only the old pattern",
-        help: "keep pattern as it is in this version, or change it only in a new version",
+        help: "keep pattern as it is in this version, or change it only in a new version that a webhook converts, or \
+            after a migration",
     },
     removed: LOOSENS,
 };
@@ -40,7 +42,8 @@ host:
   pattern: ^[a-z.]+$
 ",
         },
-        what_to_do: "Make the new pattern match every string that is accepted today, or use it only in a new version.",
+        what_to_do: "Make the new pattern match every string that is accepted today, or use it only in a new version \
+            that a webhook converts, or after a migration.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },

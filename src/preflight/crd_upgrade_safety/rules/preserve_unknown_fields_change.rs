@@ -17,13 +17,15 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::Data],
         verdict: None,
         so: "the server may drop unknown fields",
-        help: "keep x-kubernetes-preserve-unknown-fields as it is in this version, or change it only in a new version",
+        help: "keep x-kubernetes-preserve-unknown-fields as it is in this version, or change it only in a new version \
+            that a webhook converts, or after a migration",
     },
     removed: Effect {
         breaks: &[Breaks::Data, Breaks::Readers],
         verdict: None,
         so: "the server drops fields that the schema does not name when an object is next written",
-        help: "keep x-kubernetes-preserve-unknown-fields as it is in this version, or change it only in a new version",
+        help: "keep x-kubernetes-preserve-unknown-fields as it is in this version, or change it only in a new version \
+            that a webhook converts, or after a migration",
     },
 };
 
@@ -47,7 +49,7 @@ config:
 ",
         },
         what_to_do: "Name every field that is in use in the schema before you remove the flag, or remove it only in a \
-            new version.",
+            new version that a webhook converts, or after a migration.",
         breaks: &[Breaks::Data, Breaks::Readers],
         severity: Severity::Error,
     },

@@ -34,7 +34,8 @@ config:
       type: integer
 ",
         },
-        what_to_do: "Describe the field only in a new version, or describe it so that every value stays valid and is \
+        what_to_do: "Describe the field only in a new version that a webhook converts, or after a migration, or \
+            describe it so that every value stays valid and is \
             kept: without a type, with `nullable: true` and with `x-kubernetes-preserve-unknown-fields: true`.",
         breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Data],
         severity: Severity::Error,
@@ -54,7 +55,11 @@ fn judge(node: &AddedNode) -> Diagnosis {
     Diagnosis {
         message: wording!("field {field} gets a schema{kind} in ", VERSIONS, ", which kept any value there until now"),
         fact: Some(format!("described{kind}")),
-        help: wording!("describe {field} only in a new version, and leave it out of the schema of ", VERSIONS),
+        help: wording!(
+            "describe {field} only in a new version that a webhook converts, or after a migration, and \
+            leave it out of the schema of ",
+            VERSIONS
+        ),
         at: place.steps.clone(),
         label: Some(format!("the live CRD keeps {name} as an unknown field")),
         ..Diagnosis::default()

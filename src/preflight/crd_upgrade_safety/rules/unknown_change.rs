@@ -40,7 +40,8 @@ hosts:
 ",
         },
         what_to_do: "Look at what changed. If every object that is valid today stays valid and keeps its meaning, \
-            deploy with `failMode: open` for this check; otherwise make the change in a new version.",
+            deploy with `failMode: open` for this check; otherwise make the change in a new version that a webhook \
+            converts, or after a migration.",
         breaks: &[],
         severity: Severity::Error,
     },

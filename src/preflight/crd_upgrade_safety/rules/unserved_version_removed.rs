@@ -59,10 +59,9 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
         .map(|version| {
             let name = &version.name;
             let first = "CustomResourceValidation reports objects that name it";
-            let help = match managed::remaining(live, desired) {
-                Some(to) => format!("{first}; this command changes them:\n{}", managed::move_all(live, &[name], to)),
-                None => first.to_owned(),
-            };
+            let command = managed::remaining(live, desired).map(|to| managed::move_all(live, &[name], to));
+            let help =
+                if command.is_some() { format!("{first}; this command changes them:") } else { first.to_owned() };
             let diagnosis = Diagnosis {
                 message: format!(
                     "version {name} is removed: an object whose managedFields name it can no longer be written by \
@@ -71,6 +70,7 @@ fn judge(pair: &CrdPair) -> Vec<Found> {
                 .into(),
                 documented: None,
                 help: help.into(),
+                steps: command.into_iter().collect(),
                 at: steps::versions(),
                 label: Some(format!("the live CRD has {name}")),
                 ..Diagnosis::default()

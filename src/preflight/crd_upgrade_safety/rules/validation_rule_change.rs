@@ -38,7 +38,8 @@ replicas:
     message: must be odd
 ",
         },
-        what_to_do: "Make the new rule accept everything that is accepted today, or add it in a new version.",
+        what_to_do: "Make the new rule accept everything that is accepted today, or add it in a new version that a \
+            webhook converts, or after a migration.",
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         severity: Severity::Error,
     },
@@ -82,7 +83,8 @@ fn judge(pair: &NodePair) -> Option<Diagnosis> {
         help: if harmless {
             "this alone breaks nothing; waive the finding or set the rule's enforcement"
         } else {
-            "make the new rules accept what is accepted today, or add them only in a new version"
+            "make the new rules accept what is accepted today, or add them only in a new version that a webhook \
+                converts, or after a migration"
         },
     };
     let parts: Vec<String> = [

@@ -163,7 +163,8 @@ pub static REFUSED_WHEN_TOUCHED: RuleDoc = RuleDoc {
     name: "ExistingObjectRefusedWhenTouched",
     summary: "existing objects cannot be created again, and are refused when the field is changed (warning)",
     reports: "Objects with a value that the desired schema refuses, and that the server still accepts as long as an \
-        update does not change the value (ratcheting, on by default since Kubernetes 1.30).",
+        update does not change the value (ratcheting, on by default since Kubernetes 1.30). An item of a list that is not of type `map` \
+        counts as changed if anything in the list changes, for example if an item is added.",
     why: "This is a warning because running workloads are unaffected: controllers and appliers that do not change the \
         value can write the object. But it cannot be created again (a restored backup, another cluster), and a \
         client that changes the value must make it valid.",

@@ -54,6 +54,7 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
             lookups: &Vec::new,
             live_lookups: &Vec::new,
             deletion_lookups: &Vec::new,
+            by_default: false,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             force_conflicts: false,
             proofs,

@@ -72,7 +72,7 @@ pub(super) async fn check(
         match answer {
             Ok(None) => {}
             Ok(Some(refusal)) => found.faults.push(fault(change, *index, &at, &refusal)),
-            Err(problem) => found.unchecked.push(CouldNotCheck {
+            Err(problem) => found.not_answered(problem.needs_right, CouldNotCheck {
                 message: format!(
                     "{}: whether it fits {}, at which managedFields of the live object have entries, once the webhook \
                      has converted it: {}",

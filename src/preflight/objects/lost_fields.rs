@@ -1,7 +1,9 @@
 //! The fields of one version that the schema of another one lacks, so that they are pruned when an object is stored.
 
-use super::json::{Json, Map};
+use gantry_schema::json::{Json, Map};
 use gantry_schema::keywords;
+
+use crate::crd::{Crd, Version};
 
 /// The maximum number of fields returned.
 const NAMED: usize = 1000;
@@ -18,6 +20,46 @@ pub fn lost(from: &Json, to: &Json) -> Vec<String> {
         pruned.compare(Values::Of(from), "", DEPTH, &mut found);
     }
     found
+}
+
+/// What an object that is written at `version` of this CRD loses in the storage version, if no webhook converts. Nothing
+/// if it is the storage version.
+pub fn lost_in_storage(crd: &Crd, version: &Version) -> Vec<String> {
+    match crd.storage().filter(|storage| storage.name != version.name) {
+        Some(storage) => lost_between(version, storage),
+        None => Vec::new(),
+    }
+}
+
+/// The fields that the schema of `from` keeps and that of `to` would prune. A schema that cannot be read is an error of
+/// its own version.
+pub fn lost_between(from: &Version, to: &Version) -> Vec<String> {
+    if from.schema() == to.schema() {
+        return Vec::new();
+    }
+    let schema = |version: &Version| version.schema().unwrap_or(OPEN).to_owned();
+    let (from, to) = (schema(from), schema(to));
+    match (Json::parse(&from), Json::parse(&to)) {
+        (Ok(from), Ok(to)) => lost(&from, &to),
+        _ => Vec::new(),
+    }
+}
+
+/// The schema of a version without one, which keeps everything.
+const OPEN: &str = r#"{"x-kubernetes-preserve-unknown-fields":true}"#;
+
+/// Those of `lost` that are in none of `known`, nor below.
+pub fn without(mut lost: Vec<String>, known: &[String]) -> Vec<String> {
+    lost.retain(|field| !known.iter().any(|known| covers(known, field)));
+    lost
+}
+
+/// Whether a field is one that `known` names, or is below it. `*` is a field of any name.
+fn covers(known: &str, field: &str) -> bool {
+    let (known, field): (Vec<&str>, Vec<&str>) = (known.split('.').collect(), field.split('.').collect());
+    let is_same =
+        |(known, name): (&&str, &&str)| known == name || *known == "*" || *known == name.trim_end_matches("[*]");
+    known.len() <= field.len() && known.iter().zip(&field).all(is_same)
 }
 
 /// The values that can be at a place today.
@@ -145,6 +187,21 @@ fn child<'a>(node: &'a Map<'a>, keyword: &str) -> Option<&'a Map<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_lost_before_is_not_lost_anew() {
+        let lost = ["spec.a", "spec.b.c", "spec.list[*].d", "spec.map.*.e", "spec.x: null"];
+        for (known, left) in [
+            (&[][..], &lost[..]),
+            (&["spec.a", "spec.b"], &lost[2..]),
+            (&["spec.b.c.d", "spec.list[*].other"], &lost[..]),
+            (&["spec.*"], &[]),
+            (&["spec.list", "spec.map.*", "spec.x: null"], &lost[..2]),
+        ] {
+            let text = |fields: &[&str]| fields.iter().map(|field| (*field).to_owned()).collect::<Vec<_>>();
+            assert_eq!(without(text(&lost), &text(known)), text(left), "{known:?}");
+        }
+    }
 
     #[test]
     fn only_what_is_pruned_is_lost() {

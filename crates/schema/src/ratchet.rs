@@ -1,0 +1,215 @@
+//! Which updates of an invalid object the server refuses: on an update, it tolerates invalid values that do not change
+//! (ratcheting).
+//!
+//! The validator itself decides what counts as unchanged: it validates updates in which the old object differs from the
+//! new one in its metadata only, then in one of the values around the invalid one, then in the invalid value itself.
+//! Everything that speaks about updates of invalid objects (proofs, checks) asks here.
+
+use serde_json::{Value, json};
+
+use crate::typed::{Unreadable, UnreadableKind};
+use crate::{FieldError, Schema, Step};
+
+/// The refused updates, from most to fewest. In each case, creating such an object is refused too.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RefusedUpdates {
+    /// Every update, even of a label or a finalizer.
+    Every,
+    /// Every update that changes anything in this field, which holds the whole content of the object: `spec`.
+    ChangesOfContent(String),
+    /// Every server-side apply, whatever it sets, and every other update that changes the value: an apply first parses
+    /// the live object by its schema, and cannot parse a value of the wrong type, or an item of a list without its
+    /// keys.
+    Applies,
+    /// Every update that changes anything in the value around the invalid one.
+    ChangesAround(Around),
+    /// Every update that changes the invalid value and leaves it invalid.
+    ChangesOfValue,
+    /// No update: no change of the invalid value leaves it invalid in the same way.
+    None,
+}
+
+/// The outermost value around an invalid one that cannot be changed while the invalid one stays.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Around {
+    /// The number of steps to it from the object: the first ones of the steps to the invalid value.
+    pub depth: usize,
+    /// The path to it, with `[*]` for indexes and for the keys of maps: `status.conditions`.
+    pub field: String,
+    /// Whether it is a list. The server pairs the items of a list with the old ones only in a list of type `map`. Any
+    /// change of another list, such as a new item, makes it validate all items.
+    pub is_list: bool,
+}
+
+impl RefusedUpdates {
+    /// Whether there are refused updates that leave the invalid value as it is.
+    pub fn are_of_stored_objects(&self) -> bool {
+        !matches!(self, Self::ChangesOfValue | Self::None)
+    }
+}
+
+/// A field that no schema describes. It makes two objects differ without any other effect.
+const MARK: &str = "gantry.dev/differs";
+
+/// Which updates the server refuses of an object that has `error` with `schema`. `new` and `old` are the object as it is
+/// written and as it was read, both prepared.
+///
+/// `unreadable` is what server-side apply cannot parse because of the schema: see [`crate::typed::unreadable`].
+pub fn refused_updates(
+    schema: &Schema,
+    raw: &Value,
+    error: &FieldError,
+    (new, old): (&Value, &Value),
+    unreadable: &[Unreadable],
+) -> RefusedUpdates {
+    let remains = |new: &Value, old: &Value| {
+        let found = schema.validate_all(new, Some(old)).errors;
+        let is_it = |found: &FieldError| {
+            found.path == error.path && found.at == error.at && found.kind == error.kind && found.by == error.by
+        };
+        found.iter().any(is_it)
+    };
+    let labelled = labelled(old);
+    if remains(new, &labelled) {
+        return RefusedUpdates::Every;
+    }
+    let is_refused_around = |depth: &usize| {
+        let mut before = labelled.clone();
+        change_around(&mut before, &error.at, *depth) && remains(new, &before)
+    };
+    let is_refused_itself = || {
+        let is_empty = value_at(new, &error.at).is_some_and(is_empty);
+        let mut changed = if is_empty { new.clone() } else { labelled.clone() };
+        change_value(&mut changed, &error.at)
+            // There is only one empty list: a change adds something to it.
+            && if is_empty { remains(&changed, &labelled) } else { remains(new, &changed) }
+    };
+    // A change further inside changes everything around it as well.
+    let innermost = error.at.len().checked_sub(1).filter(|depth| *depth > 0 && is_refused_around(depth));
+    let outermost = innermost.map(|innermost| (1..innermost).find(is_refused_around).unwrap_or(innermost));
+    let is_refused = outermost.is_some() || is_refused_itself();
+    if let Some(Step::Key(part)) = error.at.first()
+        && is_content(raw, part)
+        && (outermost == Some(1) || error.at.len() == 1 && is_refused)
+    {
+        return RefusedUpdates::ChangesOfContent(part.clone());
+    }
+    let is_above = |found: &Unreadable| found.kind != UnreadableKind::Undeclared && error.at.starts_with(&found.at);
+    if unreadable.iter().any(is_above) {
+        return RefusedUpdates::Applies;
+    }
+    match outermost {
+        Some(depth) => {
+            let is_list = value_at(new, &error.at[..depth]).is_some_and(Value::is_array);
+            RefusedUpdates::ChangesAround(Around { depth, field: pattern(raw, &error.at[..depth]), is_list })
+        }
+        None if is_refused => RefusedUpdates::ChangesOfValue,
+        None => RefusedUpdates::None,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+/// The path to a value, the same for all objects.
+fn pattern(schema: &Value, steps: &[Step]) -> String {
+    let (mut path, mut node) = (String::new(), Some(schema));
+    for step in steps {
+        let below = |keyword: &str| node.and_then(|node| node.get(keyword)).filter(|below| below.is_object());
+        let field = match step {
+            Step::Key(key) => below("properties").and_then(|fields| fields.get(key)),
+            Step::Index(_) => None,
+        };
+        let entry = below(if matches!(step, Step::Index(_)) { "items" } else { "additionalProperties" });
+        match step {
+            Step::Key(key) if field.is_some() || entry.is_none() => {
+                path.push_str(if path.is_empty() { "" } else { "." });
+                path.push_str(key);
+            }
+            _ => path.push_str("[*]"),
+        }
+        node = field.or(entry);
+    }
+    path
+}
+
+/// The object with another label.
+pub fn labelled(object: &Value) -> Value {
+    let mut labelled = object.clone();
+    labelled["metadata"]["labels"][MARK] = json!("");
+    labelled
+}
+
+/// Whether a field of the object itself holds all that its owner or its controller changes: `spec`, `status`, or the
+/// only other field. Elsewhere an update of the other fields leaves it unchanged, just as in a part of `spec`.
+fn is_content(schema: &Value, part: &str) -> bool {
+    let of_server = ["apiVersion", "kind", "metadata", "status"];
+    let is_other = |name: &str| name != part && !of_server.contains(&name);
+    ["spec", "status"].contains(&part)
+        || !schema["properties"].as_object().is_some_and(|fields| fields.keys().any(|name| is_other(name)))
+}
+
+/// Changes something in the value at the first `depth` steps that is not on the way to the end of the steps. Returns
+/// whether there is such a value.
+fn change_around(object: &mut Value, at: &[Step], depth: usize) -> bool {
+    match value_at_mut(object, &at[..depth]) {
+        Some(Value::Object(fields)) => {
+            fields.insert(MARK.to_owned(), json!(""));
+            true
+        }
+        Some(Value::Array(items)) => {
+            items.push(unlike(items));
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Gives the value at these steps another value of the same type. Returns whether there is one.
+fn change_value(object: &mut Value, at: &[Step]) -> bool {
+    let Some(value) = value_at_mut(object, at) else { return false };
+    match value {
+        Value::Null => *value = json!(""),
+        Value::Bool(flag) => *flag = !*flag,
+        Value::Number(number) => {
+            *value = number.as_i64().map_or(json!(0.5), |number| json!(number.wrapping_add(1)));
+        }
+        Value::String(text) => text.push('-'),
+        Value::Array(items) => items.push(unlike(items)),
+        Value::Object(fields) => drop(fields.insert(MARK.to_owned(), json!(""))),
+    }
+    true
+}
+
+/// An item of the same type as these that is none of them.
+fn unlike(items: &[Value]) -> Value {
+    match items.first() {
+        Some(Value::Object(_)) => json!({ MARK: "" }),
+        Some(Value::Array(_)) => json!([MARK]),
+        Some(Value::Number(_)) => {
+            json!(items.iter().filter_map(Value::as_i64).max().unwrap_or_default().wrapping_add(1))
+        }
+        Some(Value::Bool(flag)) => json!(!flag),
+        _ => json!(MARK),
+    }
+}
+
+/// The value at these steps.
+fn value_at<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
+    steps.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    })
+}
+
+fn value_at_mut<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
+    steps.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.get_mut(key),
+        Step::Index(index) => value.get_mut(index),
+    })
+}

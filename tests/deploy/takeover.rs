@@ -1,0 +1,282 @@
+//! Objects that another tool deployed are taken over: what leaves the manifests is removed, and no later upgrade needs force.
+
+use std::process::Command;
+
+use crate::support::{Bed, control_plane};
+use serde_json::{Value, json};
+
+/// How a former tool wrote the objects.
+#[derive(Clone, Copy, PartialEq)]
+enum Wrote {
+    /// By `kubectl` with these arguments.
+    Kubectl(&'static [&'static str]),
+    /// By kubectl, with the marks of another tool on the object.
+    Marked(&'static [&'static str], Mark),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Mark {
+    Helm,
+    Kustomization,
+    ArgoCd,
+    Kapp,
+}
+
+use Wrote::{Kubectl, Marked};
+
+const TOOLS: [(&str, Wrote); 10] = [
+    ("apply", Kubectl(&["apply"])),
+    ("server-side", Kubectl(&["apply", "--server-side"])),
+    ("create", Kubectl(&["create"])),
+    ("replace", Kubectl(&["replace"])),
+    ("helm-update", Marked(&["create", "--field-manager=helm"], Mark::Helm)),
+    ("helm-apply", Marked(&["apply", "--server-side", "--field-manager=helm"], Mark::Helm)),
+    ("flux", Marked(&["apply", "--server-side", "--field-manager=kustomize-controller"], Mark::Kustomization)),
+    ("argo-update", Marked(&["apply", "--field-manager=argocd-controller"], Mark::ArgoCd)),
+    ("argo-apply", Marked(&["apply", "--server-side", "--field-manager=argocd-controller"], Mark::ArgoCd)),
+    ("kapp", Marked(&["create", "--field-manager=kapp"], Mark::Kapp)),
+];
+
+const FLAGS: [&[&str]; 3] = [&[], &["--take-ownership"], &["--force-conflicts"]];
+
+fn kubectl(arguments: &[&str], object: &Value) {
+    use std::io::Write as _;
+    let mut child = Command::new("kubectl")
+        .args(arguments)
+        .args(["-f", "-", "--kubeconfig"])
+        .arg(control_plane().kubeconfig("admin"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("kubectl");
+    child.stdin.take().expect("its input").write_all(object.to_string().as_bytes()).expect("write to it");
+    assert!(child.wait().expect("kubectl ends").success(), "{arguments:?}");
+}
+
+fn config_map(bed: &Bed, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": bed.names.namespace, "labels": {"stays": "1", "leaves": "1"}},
+        "data": {"stays": "1", "leaves": "1"}})
+}
+
+fn deployment(bed: &Bed, name: &str) -> Value {
+    let env = |name: &str| json!({"name": name, "value": "1"});
+    let port = |port: u16| json!({"containerPort": port, "name": format!("p{port}")});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": bed.names.namespace},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"containers": [
+                {"name": "stays", "image": "i:1", "env": [env("STAYS"), env("LEAVES")], "ports": [port(80), port(81)]},
+                {"name": "leaves", "image": "i:1"}]}}}})
+}
+
+/// The same object after a key, a label, an environment variable, a port and a container left the manifest.
+fn less(object: &Value) -> Value {
+    let mut object = object.clone();
+    for pointer in ["/metadata/labels", "/data"] {
+        if let Some(map) = object.pointer_mut(pointer).and_then(Value::as_object_mut) {
+            map.shift_remove("leaves");
+        }
+    }
+    if let Some(containers) = object.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut) {
+        containers.pop();
+        for list in ["env", "ports"] {
+            containers[0][list].as_array_mut().expect("a list").pop();
+        }
+    }
+    object
+}
+
+fn changed(object: &Value) -> Value {
+    let mut object = less(object);
+    match object["kind"].as_str() {
+        Some("ConfigMap") => object["data"]["stays"] = json!("2"),
+        _ => object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("i:2"),
+    }
+    object
+}
+
+/// The object as the former tool left it.
+fn deployed(object: &Value, wrote: Wrote) {
+    let mut object = object.clone();
+    let arguments = match wrote {
+        Kubectl(arguments) => arguments,
+        Marked(arguments, mark) => {
+            let namespace = object["metadata"]["namespace"].clone();
+            let kind = match object["kind"].as_str() {
+                Some("ConfigMap") => "/ConfigMap",
+                _ => "apps/Deployment",
+            };
+            let (at, marks) = match mark {
+                Mark::Helm => (
+                    "annotations",
+                    json!({"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": namespace}),
+                ),
+                Mark::Kustomization => (
+                    "labels",
+                    json!({
+                    "kustomize.toolkit.fluxcd.io/name": "k", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}),
+                ),
+                Mark::ArgoCd => (
+                    "annotations",
+                    json!({"argocd.argoproj.io/tracking-id":
+                    format!("shop:{kind}:{}/{}", namespace.as_str().unwrap(), object["metadata"]["name"].as_str().unwrap())}),
+                ),
+                Mark::Kapp => ("labels", json!({"kapp.k14s.io/app": "1700000000000"})),
+            };
+            let map = object["metadata"].as_object_mut().expect("metadata");
+            let map = map.entry(at).or_insert_with(|| json!({})).as_object_mut().expect("a map");
+            map.extend(marks.as_object().cloned().expect("marks"));
+            arguments
+        }
+    };
+    if arguments == ["replace"] {
+        kubectl(&["create"], &less(&object));
+    }
+    kubectl(arguments, &object);
+}
+
+fn live(object: &Value) -> Value {
+    let (status, live) = control_plane().get(&control_plane().path_of(object));
+    assert_eq!(status, 200);
+    live
+}
+
+/// Whether the live object has what left the manifest, as text for a failure; empty if it is as it should be.
+fn remains(object: &Value) -> Vec<String> {
+    let live = live(object);
+    let mut found = Vec::new();
+    for pointer in ["/metadata/labels/leaves", "/data/leaves"] {
+        found.extend(live.pointer(pointer).map(|_| pointer.to_owned()));
+    }
+    if let Some(containers) = live.pointer("/spec/template/spec/containers").and_then(Value::as_array) {
+        found.extend((containers.len() != 1).then(|| "a container".to_owned()));
+        for list in ["env", "ports"] {
+            let count = containers[0][list].as_array().map_or(0, Vec::len);
+            found.extend((count != 1).then(|| format!("{count} of {list}")));
+        }
+    }
+    found
+}
+
+/// Of every former tool: the cell of each flag, with and without an app, for a ConfigMap and a Deployment.
+#[test]
+fn what_leaves_the_manifests_after_a_take_over_is_removed() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let mut wrong = Vec::new();
+    for (tool, wrote) in TOOLS {
+        for (number, flags) in FLAGS.into_iter().enumerate() {
+            let name = format!("{tool}-{number}");
+            let objects = [config_map(&bed, &name), deployment(&bed, &name)];
+            objects.iter().for_each(|object| deployed(object, wrote));
+            let deploy = |objects: &[Value], flags: &[&str]| {
+                let text: Vec<String> = objects.iter().map(Value::to_string).collect();
+                bed.write("manifests.yaml", &text.join("\n---\n"));
+                let app = ["--wait=false", "-y", "-a", &name];
+                // Every other tool without an app.
+                let app = if number == 1 { &app[..2] } else { &app[..] };
+                bed.deploy(cp.kubeconfig("admin"), &[app, flags].concat()).run()
+            };
+            // An owner that is marked blocks, and nothing is written.
+            let is_blocked = matches!(wrote, Marked(..)) && !flags.contains(&"--take-ownership");
+            let before: Vec<Value> = objects.iter().map(live).collect();
+            let first = deploy(&objects, flags);
+            if is_blocked {
+                first.code(3).stdout_contains("OwnedByOther");
+                assert_eq!(objects.iter().map(live).collect::<Vec<_>>(), before, "{name}");
+                continue;
+            }
+            first.code(0);
+            deploy(&objects.each_ref().map(less), &[]).code(0);
+            for object in &objects {
+                wrong.extend(remains(object).into_iter().map(|what| format!("{name} {}: {what}", object["kind"])));
+            }
+            deploy(&objects.each_ref().map(changed), &[]).code(0).stdout_contains("2 updated");
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_the_first_manifests_do_not_set_is_removed_as_by_kubectl() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let [ours, kubectls] = ["ours", "kubectls"].map(|name| {
+        let objects = [config_map(&bed, name), deployment(&bed, name)];
+        objects.iter().for_each(|object| kubectl(&["apply"], object));
+        objects
+    });
+    bed.write("manifests.yaml", &ours.each_ref().map(|object| less(object).to_string()).join("\n---\n"));
+    let foretold = bed.gantry(cp.kubeconfig("admin"), &["diff", "-f", "manifests.yaml"]).run();
+    foretold.stdout_contains("leaves").stdout_contains("LEAVES");
+    // What the server defaults again does not go.
+    foretold.contains_nowhere("progressDeadlineSeconds").contains_nowhere("dnsPolicy");
+    let run = bed.deploy(cp.kubeconfig("admin"), &["--wait=false"]).run();
+    run.code(0).stderr_contains("taking over from kubectl apply");
+    kubectls.iter().for_each(|object| kubectl(&["apply", "--server-side"], &less(object)));
+    for (ours, kubectls) in ours.iter().zip(&kubectls) {
+        assert_eq!(remains(ours), Vec::<String>::new());
+        assert_eq!(remains(kubectls), Vec::<String>::new());
+        let [ours, kubectls] = [live(ours), live(kubectls)].map(|object| {
+            let text = json!([object["spec"], object["data"], object["metadata"]["labels"]]).to_string();
+            text.replace("kubectls", "NAME").replace("ours", "NAME")
+        });
+        assert_eq!(ours, kubectls);
+    }
+}
+
+#[test]
+fn what_people_and_controllers_own_stays_and_is_named() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let object = config_map(&bed, "edited");
+    kubectl(&["apply"], &object);
+    let path = format!("{}?fieldManager=kubectl-edit", cp.path_of(&object));
+    assert_eq!(cp.patch(&path, &json!({"data": {"by-hand": "1"}})).0, 200);
+    bed.write("manifests.yaml", &less(&object).to_string());
+    let run = bed.deploy(cp.kubeconfig("admin"), &[]).run();
+    run.code(0).stderr_contains(".data.by-hand of kubectl-edit stays");
+    assert_eq!(live(&object)["data"], json!({"stays": "1", "by-hand": "1"}));
+}
+
+#[test]
+fn a_refused_take_over_leaves_the_fields_with_the_tool() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let object = config_map(&bed, "kept");
+    kubectl(&["apply", "--server-side", "--field-manager=helm"], &object);
+    let before = live(&object);
+    let mut other = object.clone();
+    other["data"]["stays"] = json!("2");
+    bed.write("manifests.yaml", &other.to_string());
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(3).stdout_contains("last deployed by helm");
+    assert_eq!(live(&object), before);
+}
+
+#[test]
+fn taking_ownership_also_takes_values_that_change_but_none_of_people() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let object = config_map(&bed, "web");
+    deployed(&object, Marked(&["apply", "--server-side", "--field-manager=helm"], Mark::Helm));
+    let mut other = object.clone();
+    other["data"]["stays"] = json!("2");
+    bed.write("manifests.yaml", &other.to_string());
+    let take = || bed.deploy(cp.kubeconfig("admin"), &["--take-ownership"]).run();
+    let path = format!("{}?fieldManager=kubectl-edit", cp.path_of(&object));
+    assert_eq!(cp.patch(&path, &json!({"data": {"leaves": "by hand"}})).0, 200);
+    let before = live(&object);
+    take().code(3).stdout_contains("kubectl-edit").contains_nowhere("\"helm\" owns");
+    assert_eq!(live(&object), before);
+    other["data"]["leaves"] = json!("by hand");
+    bed.write("manifests.yaml", &other.to_string());
+    take().code(0).stdout_contains("1 adopted");
+    assert_eq!(live(&object)["data"], other["data"]);
+}
