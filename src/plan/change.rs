@@ -12,6 +12,7 @@ use crate::app::last_applied::Mark;
 use crate::cluster::{Apply, DryRunError, FormerTools, Pin, Read};
 use crate::crd::Sides;
 use crate::manifest::Manifest;
+use crate::merge::Owners;
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject, Resource};
 
@@ -157,6 +158,19 @@ impl Change {
             Action::Adopt if self.owner.is_some() || self.kapp.joins => FormerTools::Take,
             _ => FormerTools::TakeUnlessConflict,
         }
+    }
+
+    /// The live object as the apply by this manager finds it: with `managedFields` as they are once the fields of former
+    /// deploy tools are taken over. `None` if there is no live object.
+    pub fn live_when_applied(&self, field_manager: &str) -> Option<Value> {
+        let mut live = self.live.as_ref()?.raw.value();
+        if self.former_tools() != FormerTools::Keep {
+            let version = &self.desired.object.api_version;
+            if let Some(entries) = Owners::of(&live, field_manager, version).handed_over(field_manager, version) {
+                live["metadata"]["managedFields"] = Value::Array(entries);
+            }
+        }
+        Some(live)
     }
 
     /// The manifest as JSON, with its namespace filled in.

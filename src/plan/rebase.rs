@@ -1,8 +1,8 @@
 //! Keeps the label of kapp's app in selectors, which manifests do not have and a deploy cannot remove.
 //!
 //! kapp adds the label of its app to the selectors of workloads and Services, and to pod templates. The selector of a workload
-//! is immutable, the server refuses a pod template that it does not match, and a changed template restarts all Pods. So if
-//! the live selector has the label, it is added to what is applied, in every deploy as long as the object exists.
+//! is immutable, the server refuses a pod template that it does not match, and a changed template restarts all Pods. So what
+//! the live object has of it is added to what is applied, in every deploy as long as the object exists.
 
 use serde_json::{Map, Value};
 
@@ -13,6 +13,8 @@ use crate::resource::{ObjectRef, RawObject};
 
 /// The maximum number of objects that a sentence names.
 const NAMED: usize = 10;
+
+const TEMPLATE_LABELS: &str = "/spec/template/metadata/labels";
 
 /// The path of a kind's selector, and whether it is immutable.
 fn selector(object: &ObjectRef) -> Option<(&'static str, bool)> {
@@ -26,7 +28,7 @@ fn selector(object: &ObjectRef) -> Option<(&'static str, bool)> {
     }
 }
 
-/// Adds the label to each manifest whose live selector has it. With `drops`, it is removed from selectors that are not
+/// Adds the labels to each manifest whose live selector or pod template has them. With `drops`, it is removed from selectors that are not
 /// immutable.
 pub fn keep(changes: &mut [Change], drops: bool) {
     for change in changes.iter_mut().filter(|change| change.desired.bundle.is_none()) {
@@ -36,32 +38,38 @@ pub fn keep(changes: &mut [Change], drops: bool) {
         };
         let Some(live) = change.live.as_ref().filter(|live| live.raw.json().contains(KAPP_APP)) else { continue };
         let live = live.raw.value();
-        let Some(pair) = live.pointer(path).and_then(|labels| labels.get(KAPP_APP)).and_then(Value::as_str) else {
-            continue;
-        };
         let mut desired = change.desired.raw.value();
-        if rebase(&mut desired, &live, path, is_fixed, pair) {
+        if rebase(&mut desired, &live, path, is_fixed) {
             change.desired.raw = RawObject::from_value(&desired);
-            change.kapp.kept = Some(pair.to_owned());
+            let label = |labels: &str| live.pointer(labels)?.get(KAPP_APP)?.as_str().map(str::to_owned);
+            change.kapp.kept = label(path).or_else(|| label(TEMPLATE_LABELS));
         }
     }
 }
 
 /// Returns whether there is anything to add.
-fn rebase(desired: &mut Value, live: &Value, path: &str, is_fixed: bool, pair: &str) -> bool {
+fn rebase(desired: &mut Value, live: &Value, path: &str, is_fixed: bool) -> bool {
     let before = desired.clone();
     let Some(spec) = desired.get_mut("spec").and_then(Value::as_object_mut) else { return false };
+    let label = |labels: &str, key: &str| live.pointer(labels).and_then(|labels| labels.get(key)?.as_str());
     // A Service without a selector has manually managed endpoints.
-    let Some(labels) = spec.get_mut("selector").and_then(Value::as_object_mut) else { return false };
-    match path.ends_with("matchLabels") {
-        true => add(labels, "matchLabels", KAPP_APP, pair),
-        false => add_to(labels, KAPP_APP, pair),
+    if let Some(pair) = label(path, KAPP_APP)
+        && let Some(labels) = spec.get_mut("selector").and_then(Value::as_object_mut)
+    {
+        match path.ends_with("matchLabels") {
+            true => add(labels, "matchLabels", KAPP_APP, pair),
+            false => add_to(labels, KAPP_APP, pair),
+        }
     }
     if is_fixed {
-        if let Some(template) = spec.get_mut("template").and_then(Value::as_object_mut)
-            && let Some(metadata) = child(template, "metadata")
-        {
-            add(metadata, "labels", KAPP_APP, pair);
+        // The server refuses another pod template of a Job, and a controller replaces the Pods of one that changes.
+        for key in [KAPP_APP, ASSOCIATION] {
+            if let Some(value) = label(TEMPLATE_LABELS, key)
+                && let Some(template) = spec.get_mut("template").and_then(Value::as_object_mut)
+                && let Some(metadata) = child(template, "metadata")
+            {
+                add(metadata, "labels", key, value);
+            }
         }
         let live = live.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
         let claims = spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut);
@@ -131,13 +139,17 @@ mod tests {
 
     fn rebased(path: &str, live: Value, desired: Value) -> Option<Value> {
         let (live, mut desired) = (json!({ "spec": live }), json!({ "spec": desired }));
-        rebase(&mut desired, &live, path, path.ends_with("matchLabels"), "17").then(|| desired["spec"].take())
+        rebase(&mut desired, &live, path, path.ends_with("matchLabels")).then(|| desired["spec"].take())
     }
 
     #[test]
     fn selector_template_and_claims_have_the_pair_and_nothing_else_changes() {
         let labels = json!({KAPP_APP: "17", ASSOCIATION: "v1.a"});
-        let live = json!({"volumeClaimTemplates": [{"metadata": {"name": "data", "labels": labels}}]});
+        let live = json!({
+            "selector": {"matchLabels": {"app": "db", KAPP_APP: "17"}},
+            "template": {"metadata": {"labels": {"app": "db", KAPP_APP: "17", ASSOCIATION: "v1.a"}}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data", "labels": labels}}],
+        });
         let desired = json!({
             "selector": {"matchLabels": {"app": "db"}},
             "template": {"metadata": {"labels": {"app": "db"}}, "spec": {}},
@@ -145,11 +157,19 @@ mod tests {
         });
         let expected = json!({
             "selector": {"matchLabels": {"app": "db", KAPP_APP: "17"}},
-            "template": {"metadata": {"labels": {"app": "db", KAPP_APP: "17"}}, "spec": {}},
+            "template": {"metadata": {"labels": {"app": "db", KAPP_APP: "17", ASSOCIATION: "v1.a"}}, "spec": {}},
             "volumeClaimTemplates": [{"metadata": {"name": "data", "labels": labels}}, {"metadata": {"name": "new"}}],
         });
         assert_eq!(rebased("/spec/selector/matchLabels", live.clone(), desired), Some(expected.clone()));
         assert_eq!(rebased("/spec/selector/matchLabels", live, expected), None);
+    }
+
+    #[test]
+    fn the_template_of_a_job_keeps_the_labels_without_a_selector() {
+        let labels = json!({KAPP_APP: "17", ASSOCIATION: "v1.a"});
+        let live = json!({"selector": {"matchLabels": {"uid": "u"}}, "template": {"metadata": {"labels": labels}}});
+        let expected = json!({"template": {"metadata": {"labels": labels}}});
+        assert_eq!(rebased("/spec/selector/matchLabels", live, json!({"template": {}})), Some(expected));
     }
 
     #[test]

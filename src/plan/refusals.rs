@@ -144,14 +144,14 @@ pub fn no_longer_served(plan: &Plan) -> Vec<Problem> {
 /// Objects that do not fit the schema of an older version at which `managedFields` of the live object have an entry, such as
 /// an object that moves to a new version of its CRD and sets a field that the old one lacks. The server refuses the apply
 /// once the CRD of the same plan is written: see [`managed`].
-pub fn unfit_for_managed_fields(plan: &Plan) -> Vec<Problem> {
+pub fn unfit_for_managed_fields(plan: &Plan, field_manager: &str) -> Vec<Problem> {
     let crds = deployed_crds(plan);
     let mut schemas: BTreeMap<(&str, &str), Option<Value>> = BTreeMap::new();
     let mut problems = Vec::new();
     for change in plan.changes.iter().filter(|change| change.is_written()) {
         let Resource { plural, group, version, .. } = &*change.resource;
         let crd = crds.get(format!("{plural}.{group}").as_str()).and_then(|crd| Some((*crd, crd.crd()?)));
-        let (Some((crd, sides)), Some(live)) = (crd, &change.live) else { continue };
+        let (Some((crd, sides)), Some(live)) = (crd, change.live_when_applied(field_manager)) else { continue };
         let Some(defined) = sides.defined() else { continue };
         // With a webhook, only the server knows the object at another version.
         let has_webhook =
@@ -159,7 +159,7 @@ pub fn unfit_for_managed_fields(plan: &Plan) -> Vec<Problem> {
         if has_webhook || defined.versions.len() < 2 {
             continue;
         }
-        let (live, desired) = (live.raw.value(), change.desired.raw.value());
+        let desired = change.desired.raw.value();
         let mut unfit = |at: &str| {
             let version = defined.version(at)?;
             let schema = schemas.entry((&*crd.desired.object.name, &*version.name));

@@ -154,7 +154,7 @@ pub async fn look(
         let known = refusals::foresee(&plan, target, writing, reported).await;
         foreseen.refusals = known.problems;
         notices.extend(known.notices);
-        foreseen.refusals.extend(refusals::unfit_for_managed_fields(&plan));
+        foreseen.refusals.extend(refusals::unfit_for_managed_fields(&plan, &settings.field_manager));
     }
     foreseen.refusals.extend(refusals::no_longer_served(&plan));
     foreseen.refusals.extend(bundles::served_too_late(&plan));

@@ -501,7 +501,7 @@ fn an_expression_whose_kinds_match_no_object_says_so() {
     run.code(0)
         .stdout_contains("warning[no-x]: 0 objects matched: no object among the manifests is of kind Deployment.app")
         .stdout_contains("did you mean \"Deployment.apps\"?")
-        .stdout_contains("from checks.yaml:5");
+        .stdout_contains("from checks.yaml:4");
     let report = check(&bed, &rule("Deployment.app"), &["-o", "json"]).code(0).report();
     assert_eq!(report["checks"][2]["status"], "warned");
     let finding = &report["checks"][2]["findings"][0];

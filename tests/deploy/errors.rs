@@ -289,8 +289,9 @@ fn what_the_server_refuses_is_said_in_one_line() {
     let crd =
         bed.crd("first: {type: string}").replace("plural: samples", "plural: others").replace("Namespaced", "Galactic");
     bed.write("manifests.yaml", &crd);
-    // Without the flag the check would stop the deploy before the request is sent.
-    let run = bed.deploy(control_plane().kubeconfig("admin"), &["--warn-only"]).run();
+    // CRDUpgradeSafety would stop the deploy before the request is sent.
+    let flags = ["--preflight", "CustomResourceValidation"];
+    let run = bed.deploy(control_plane().kubeconfig("admin"), &flags).run();
     let refused = format!("error: customresourcedefinition/samples.{}: the API server refused it: ", bed.names.group);
     let line = run.code(1).stdout.lines().find(|line| line.starts_with(&refused)).unwrap_or_default();
     for words in ["spec.scope: Unsupported value: \"Galactic\"", "metadata.name: Invalid value: "] {

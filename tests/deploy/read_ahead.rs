@@ -104,6 +104,8 @@ fn every_crd_is_read_once_whether_it_was_foreseen_or_not() {
     let foreseen_in_vain = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eels.example.com".to_owned();
     let mut expected: Vec<String> = ["ants", "bees", "cats", "dogs"].map(|plural| bed.path(plural)).into();
     expected.extend([foreseen_in_vain, "/api/v1".into(), "/api/v1/namespaces/eels.example.com".into()]);
+    // The upgrade is blocked, so its objects are read.
+    expected.push(format!("/apis/{}/v1/bees", bed.names.group));
     expected.sort();
     assert_eq!(paths(&proxy), expected);
 }

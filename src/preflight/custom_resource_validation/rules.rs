@@ -27,4 +27,4 @@ pub fn docs() -> Vec<&'static RuleDoc> {
 }
 
 /// The rules whose findings are certain refusals.
-pub const REFUSALS: &[&str] = &["ManifestObjectRefused", "ManifestUnknownField", "ObjectInRemovedVersion"];
+pub const REFUSALS: &[&str] = &["ManifestObjectRefused", "ManifestUnknownField"];

@@ -114,6 +114,8 @@ struct Definition {
     /// `the CRD among the manifests`, `the live CRD`
     whose: &'static str,
     name: String,
+    /// The live CRD, if it is another one.
+    live: Option<Arc<Crd>>,
     /// The schemas of the CRD's versions, each parsed at first use.
     schemas: Vec<OnceLock<Option<Value>>>,
 }
@@ -121,7 +123,12 @@ struct Definition {
 impl Definition {
     fn new(crd: Arc<Crd>, conversion: Strategy, whose: &'static str, name: String) -> Self {
         let schemas = crd.versions.iter().map(|_| OnceLock::new()).collect();
-        Definition { crd, conversion, whose, name, schemas }
+        Definition { crd, conversion, whose, name, live: None, schemas }
+    }
+
+    /// Whether the server serves a version before the deploy.
+    fn is_served_before(&self, version: &str) -> bool {
+        self.live.as_ref().unwrap_or(&self.crd).served(version).is_some()
     }
 
     /// The `openAPIV3Schema` of a version, served or not.
@@ -170,7 +177,10 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
                 }
                 let conversion = question::conversion(crd, live.unwrap_or(crd));
                 let whose = "the CRD among the manifests";
-                let definition = Definition::new(Arc::clone(crd), conversion, whose, name.clone());
+                let definition = Definition {
+                    live: live.cloned(),
+                    ..Definition::new(Arc::clone(crd), conversion, whose, name.clone())
+                };
                 converted::check(context, &definition, live.map(Arc::as_ref), &objects, &mut found).await;
                 definitions.push((definition, objects));
             }

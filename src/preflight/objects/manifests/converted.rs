@@ -35,7 +35,7 @@ pub(super) async fn check(
     let mut asked = Vec::new();
     for index in objects {
         let change = &context.plan.changes[*index];
-        let versions = versions(change, &definition.crd);
+        let versions = versions(change, &definition.crd, context.field_manager);
         if versions.is_empty() {
             continue;
         }
@@ -71,7 +71,7 @@ pub(super) async fn check(
         let at = versions.iter().map(String::as_str).collect::<Vec<_>>();
         match answer {
             Ok(None) => {}
-            Ok(Some(refusal)) => found.faults.push(fault(change, *index, &at, &refusal)),
+            Ok(Some(refusal)) => found.faults.push(fault(change, *index, &at, definition, &refusal)),
             Err(problem) => found.not_answered(problem.needs_right, CouldNotCheck {
                 message: format!(
                     "{}: whether it fits {}, at which managedFields of the live object have entries, once the webhook \
@@ -87,11 +87,9 @@ pub(super) async fn check(
 }
 
 /// The other versions at which the live object has entries, if the CRD has them all.
-fn versions(change: &Change, crd: &Crd) -> Vec<String> {
-    let Some(live) = change.live.as_ref().filter(|_| change.is_written() && change.action.applies()) else {
-        return Vec::new();
-    };
-    let live = live.raw.value();
+fn versions(change: &Change, crd: &Crd, field_manager: &str) -> Vec<String> {
+    let is_applied = change.is_written() && change.action.applies();
+    let Some(live) = change.live_when_applied(field_manager).filter(|_| is_applied) else { return Vec::new() };
     let entries = managed::entries(&live, &crd.group);
     // `recorded` reports a missing version.
     if entries.iter().any(|entry| crd.version(entry.version).is_none()) {
@@ -147,12 +145,12 @@ async fn ask(context: &Context<'_>, change: &Change) -> Result<Option<Problem>, 
     Err(Moved::Aside(pin).problem(change))
 }
 
-fn fault(change: &Change, index: usize, versions: &[&str], refusal: &Problem) -> Fault {
+fn fault(change: &Change, index: usize, versions: &[&str], definition: &Definition, refusal: &Problem) -> Fault {
     let why = format!(
         "{}: the object, converted by the webhook, does not fit a version at which managedFields of the live object have \
          entries: {}",
         refusal.message,
         versions.join(", ")
     );
-    recorded::fault(change, index, versions, why)
+    recorded::fault(change, index, versions, definition.is_served_before(&change.resource.version), why)
 }

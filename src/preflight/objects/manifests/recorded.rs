@@ -15,9 +15,8 @@ impl Validation {
     /// The fault that the server refuses the apply because of a version that `managedFields` of the live object name.
     /// `new` is the merged object.
     pub(super) fn recorded(&self, new: &Value) -> Option<Fault> {
-        let live = self.change.live.as_ref().filter(|_| self.change.is_written())?;
+        let live = self.change.live_when_applied(&self.manager).filter(|_| self.change.is_written())?;
         let crd = &self.definition.crd;
-        let live = live.raw.value();
         let entries = managed::entries(&live, &crd.group);
         let missing: Vec<_> = entries.iter().filter(|entry| crd.version(entry.version).is_none()).collect();
         if let Some(entry) = missing.first() {
@@ -53,14 +52,20 @@ impl Validation {
     fn fault_of(&self, entries: &[&managed::Entry<'_>], why: String) -> Fault {
         let versions: BTreeSet<&str> = entries.iter().map(|entry| entry.version).collect();
         let versions: Vec<&str> = versions.into_iter().collect();
-        fault(&self.change, self.index, &versions, why)
+        let is_served = self.definition.is_served_before(&self.change.resource.version);
+        fault(&self.change, self.index, &versions, is_served, why)
     }
 }
 
-/// The fault of an object whose entries at these versions prevent the apply.
-pub(super) fn fault(change: &Change, index: usize, versions: &[&str], why: String) -> Fault {
+/// The fault of an object whose entries at these versions prevent the apply. `is_served` tells whether the server already
+/// serves the version of the manifest.
+pub(super) fn fault(change: &Change, index: usize, versions: &[&str], is_served: bool, why: String) -> Fault {
     let to = &change.resource.version;
     let command = managed::move_one(&change.resource, &change.desired.object, versions, to);
+    let help = match is_served {
+        true => format!("move the entries to {to}:\n{command}"),
+        false => format!("deploy the CRD first, then move the entries to {to} and deploy the rest:\n{command}"),
+    };
     Fault {
         change: index,
         wrong: Wrong::Refused,
@@ -68,7 +73,7 @@ pub(super) fn fault(change: &Change, index: usize, versions: &[&str], why: Strin
         path: Some("metadata.managedFields".to_owned()),
         complaint: Complaint::ManagedFields,
         message: why,
-        help: format!("move the entries to {to}:\n{command}"),
+        help,
         at: vec!["apiVersion".into()],
         label: format!("managedFields of the live object name {}", versions.join(", ")),
     }
