@@ -97,7 +97,7 @@ impl<W: Write> Guarded<W> {
 
     /// Takes note of the next byte. Returns whether it would complete the start of a command.
     fn completes_a_command(&mut self, byte: u8) -> bool {
-        let starts = self.completes_a_line_start(byte) && self.syntax == Syntax::Text;
+        let starts = self.completes_a_line_start(byte) && self.syntax != Syntax::Commands;
         self.completes_a_marker(byte) || starts
     }
 
@@ -194,6 +194,7 @@ mod tests {
         let text = "---\na: b::c\n  # x [1]\n## Heading [link]\n - ::\n #[a]\n--- \n".replace("--- \n", "----\n");
         assert_eq!(escape(&text, Syntax::Text), text);
         assert_eq!(escape("::error file=a::b", Syntax::Commands), "::error file=a::b");
+        assert_eq!(escape("<a>\n ::error::x", Syntax::Xml), "<a>\n :&#58;error::x");
     }
 
     #[test]

@@ -108,6 +108,7 @@ impl DeleteArgs {
             wait: None,
             ignore_failing_api_services: self.ignore_failing_api_services,
             logs: false,
+            fail_on_weaker_gate: false,
             keep_going: false,
             apply_timeout: None,
             wait_timeout: None,

@@ -88,6 +88,10 @@ pub struct FlowArgs {
     #[arg(long, value_name = "true|crds|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub wait: Option<Wait>,
 
+    /// Block if the configuration or the baseline lets more pass than at the commit of --target git:REV
+    #[arg(long)]
+    pub fail_on_weaker_gate: bool,
+
     /// When an object fails, continue with those that do not depend on it
     #[arg(long)]
     pub keep_going: bool,

@@ -43,11 +43,14 @@ pub(super) fn user_file(
 /// The nearest project file: its name relative to the working directory (`gantry.yaml`, `../gantry.yaml`), and its
 /// path. An entry that cannot be read, such as a broken link, is not skipped: the file of a parent folder could allow
 /// what this one forbids.
-pub(super) fn project_file(working_directory: &Path) -> Option<(PathBuf, PathBuf)> {
+pub(super) fn project_file(
+    working_directory: &Path,
+    replaced: &BTreeMap<PathBuf, Option<String>>,
+) -> Option<(PathBuf, PathBuf)> {
     let mut name = PathBuf::from(PROJECT_FILE);
     for folder in working_directory.ancestors() {
         let path = folder.join(PROJECT_FILE);
-        if !is_absent(&path) {
+        if replaced.get(&path).map_or_else(|| !is_absent(&path), Option::is_some) {
             return Some((name, path));
         }
         name = Path::new("..").join(name);
@@ -57,11 +60,22 @@ pub(super) fn project_file(working_directory: &Path) -> Option<(PathBuf, PathBuf
 
 /// Reads every document of the file at `path`; `name` is the path shown to the user, relative to the working directory.
 /// A missing file is an error only if the user named it (`-c`).
+/// `replaced` is the text in place of the one on disk, if any; a file without one has no documents.
 /// With `confined_to`, the file may not name an output file or a target outside that folder.
-pub(super) fn read(layer: Layer, name: &Path, path: &Path, confined_to: Option<&Path>) -> Reading {
+pub(super) fn read(
+    layer: Layer,
+    name: &Path,
+    path: &Path,
+    replaced: Option<&Option<String>>,
+    confined_to: Option<&Path>,
+) -> Reading {
     let mut reading = Reading::default();
     let shown = name.display().to_string();
-    let text = match read_text(path) {
+    let text = match replaced {
+        Some(text) => Ok(text.clone().unwrap_or_default()),
+        None => read_text(path),
+    };
+    let text = match text {
         Ok(text) => text,
         Err(_) if layer != Layer::File && is_absent(path) => return reading,
         Err(error) => {
@@ -203,9 +217,15 @@ mod tests {
         let deep = root.path().join("a/b");
         std::fs::create_dir_all(&deep).unwrap();
         std::fs::write(root.path().join("gantry.yaml"), "").unwrap();
-        assert_eq!(project_file(&deep), Some(("../../gantry.yaml".into(), root.path().join("gantry.yaml"))));
+        assert_eq!(
+            project_file(&deep, &BTreeMap::new()),
+            Some(("../../gantry.yaml".into(), root.path().join("gantry.yaml")))
+        );
         std::fs::write(root.path().join("a/gantry.yaml"), "").unwrap();
-        assert_eq!(project_file(&deep), Some(("../gantry.yaml".into(), root.path().join("a/gantry.yaml"))));
+        assert_eq!(
+            project_file(&deep, &BTreeMap::new()),
+            Some(("../gantry.yaml".into(), root.path().join("a/gantry.yaml")))
+        );
     }
 
     #[cfg(unix)]
@@ -217,8 +237,12 @@ mod tests {
         std::fs::write(root.path().join("gantry.yaml"), "").unwrap();
         std::fs::create_dir(&folder).unwrap();
         let problems = |layer| -> Vec<String> {
-            assert_eq!(project_file(&folder), Some(("gantry.yaml".into(), entry.clone())));
-            read(layer, Path::new("c.yaml"), &entry, None).problems.into_iter().map(|found| found.message).collect()
+            assert_eq!(project_file(&folder, &BTreeMap::new()), Some(("gantry.yaml".into(), entry.clone())));
+            read(layer, Path::new("c.yaml"), &entry, None, None)
+                .problems
+                .into_iter()
+                .map(|found| found.message)
+                .collect()
         };
         let gone = "cannot read the config file c.yaml: broken symbolic link: gone.yaml does not exist";
         for layer in [Layer::User, Layer::Project, Layer::File] {
@@ -235,6 +259,6 @@ mod tests {
         }
         // HOME may be /dev/null.
         let below_a_file = root.path().join("gantry.yaml").join("config.yaml");
-        assert!(read(Layer::User, &below_a_file, &below_a_file, None).problems.is_empty());
+        assert!(read(Layer::User, &below_a_file, &below_a_file, None, None).problems.is_empty());
     }
 }

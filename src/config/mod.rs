@@ -33,6 +33,7 @@ mod show;
 mod tests;
 mod tighten;
 mod waivers;
+mod weaker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -58,6 +59,7 @@ pub use selected::SelectedCheck;
 pub use settings::{Settings, Timeouts};
 pub use show::Setting;
 pub use waivers::Waiver;
+pub use weaker::weaker;
 
 /// The inputs that configuration is read from.
 #[derive(Debug, Clone, Default)]
@@ -72,6 +74,8 @@ pub struct Loader {
     pub files: Vec<PathBuf>,
     /// The flags.
     pub overrides: Overrides,
+    /// Texts in place of those on disk, by path: the config files of a commit. `None` if the commit lacks the file.
+    pub replaced: BTreeMap<PathBuf, Option<String>>,
 }
 
 /// Valid settings and notices about them for the user.
@@ -140,7 +144,7 @@ impl Loader {
         reading: &mut document::Reading,
     ) -> bool {
         let canonical = |path: PathBuf| path.canonicalize().ok();
-        let project = files::project_file(&self.working_directory).and_then(|(_, path)| canonical(path));
+        let project = self.project_file().and_then(|(_, path)| canonical(path));
         let user = files::user_file(&self.environment, &self.unreadable_environment, cfg!(windows)).and_then(canonical);
         let named = self.files.iter().filter_map(|name| canonical(self.working_directory.join(name)));
         let known: BTreeSet<PathBuf> = named.chain(project.clone()).chain(user).collect();
@@ -156,10 +160,22 @@ impl Loader {
         came_along
     }
 
+    /// The files that can come with the project, whether or not they exist: each place of the project file, and the
+    /// files of `-c`.
+    pub fn files_of_project(&self) -> impl Iterator<Item = PathBuf> {
+        let project = self.working_directory.ancestors().map(|folder| folder.join(files::PROJECT_FILE));
+        project.chain(self.files.iter().map(|name| self.working_directory.join(name)))
+    }
+
+    /// The nearest project file: its name relative to the working directory, and its path.
+    fn project_file(&self) -> Option<(PathBuf, PathBuf)> {
+        files::project_file(&self.working_directory, &self.replaced)
+    }
+
     /// Every file that configuration is read from, whether or not it exists.
     pub fn every_file(&self) -> impl Iterator<Item = PathBuf> {
         let user = files::user_file(&self.environment, &self.unreadable_environment, cfg!(windows));
-        let project = files::project_file(&self.working_directory).map(|(_, path)| path);
+        let project = self.project_file().map(|(_, path)| path);
         let named = self.files.iter().map(|name| self.working_directory.join(name));
         user.into_iter().chain(project).chain(named)
     }
@@ -167,18 +183,20 @@ impl Loader {
     fn read_files(&self) -> document::Reading {
         let mut reading = document::Reading::default();
         if let Some(path) = files::user_file(&self.environment, &self.unreadable_environment, cfg!(windows)) {
-            reading.add(files::read(Layer::User, &path, &path, None));
+            reading.add(files::read(Layer::User, &path, &path, None, None));
         }
-        if let Some((name, path)) = files::project_file(&self.working_directory) {
+        if let Some((name, path)) = self.project_file() {
             // A user who also names it with -c trusts it.
             let canonical = |path: &Path| path.canonicalize().ok();
             let is_named =
                 self.files.iter().any(|name| canonical(&self.working_directory.join(name)) == canonical(&path));
             let folder = path.parent().filter(|_| !is_named);
-            reading.add(files::read(Layer::Project, &name, &path, folder));
+            let text = self.replaced.get(&path);
+            reading.add(files::read(Layer::Project, &name, &path, text, folder));
         }
         for name in &self.files {
-            reading.add(files::read(Layer::File, name, &self.working_directory.join(name), None));
+            let path = self.working_directory.join(name);
+            reading.add(files::read(Layer::File, name, &path, self.replaced.get(&path), None));
         }
         reading
     }

@@ -23,6 +23,11 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
         let help = error.help.as_ref().map(|help| format!("\n{help}")).unwrap_or_default();
         command(out, "error", place.as_ref(), "gantry", &format!("{}{help}", error.message))?;
     }
+    for warning in &report.warnings {
+        let place = warning.source.as_ref().map(|source| around.places.of(source));
+        let help = warning.help.as_ref().map(|help| format!("\n{help}")).unwrap_or_default();
+        command(out, "warning", place.as_ref(), "gantry", &format!("{}{help}", warning.message))?;
+    }
     for severity in [Severity::Error, Severity::Warning] {
         let findings = report.checks.iter().flat_map(|check| &check.findings);
         for finding in findings.filter(|finding| finding.severity == severity) {

@@ -15,6 +15,7 @@ use crate::report::Report;
 use crate::report::human::Purpose;
 
 pub(super) mod configured;
+mod gate;
 mod goal;
 pub(super) mod target;
 

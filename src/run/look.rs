@@ -10,7 +10,7 @@ use crate::app::versions::VERSIONED;
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::config::{CRD_UPGRADE_SAFETY, Place, Settings};
-use crate::finding::{Baseline, CheckStatus, Source};
+use crate::finding::{Baseline, CheckReport, CheckStatus, Source};
 use crate::manifest::Manifest;
 use crate::options::Wait;
 use crate::plan::filter::{self, Filter};
@@ -113,7 +113,9 @@ pub async fn look(
         known,
         stage: &stage,
     };
-    let Ran { reports, problems, notices, extensions, baseline } = checks::run(enabled, &plan, target, options).await;
+    let Ran { mut reports, problems, notices, extensions, baseline } =
+        checks::run(enabled, &plan, target, options).await;
+    name_commit(&mut reports, target);
     report.checks = reports;
     report.extensions = extensions;
     report.baseline = baseline;
@@ -251,4 +253,17 @@ fn steps(plan: &Plan) -> Vec<StepEntry> {
 
 fn removed(removal: &Removal) -> ChangeEntry {
     ChangeEntry { action: removal.action, object: removal.object.clone(), source: None, result: None, diff: None }
+}
+
+/// Nothing is live in a commit: the labels of findings name it instead.
+fn name_commit(reports: &mut [CheckReport], target: &Target) {
+    let Target::Git(commit) = target else { return };
+    let labels = reports.iter_mut().flat_map(|report| &mut report.findings).filter_map(|found| found.label.as_mut());
+    for label in labels {
+        if let Some(rest) = label.strip_prefix("the live CRD ") {
+            *label = format!("{} {rest}", commit.name());
+        } else if let Some(rest) = label.strip_suffix(" in the live CRD") {
+            *label = format!("{rest} in {}", commit.name());
+        }
+    }
 }

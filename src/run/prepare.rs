@@ -1,5 +1,6 @@
 //! Prepares a run from its arguments: reads the manifests and settings, and opens the target.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,6 +89,7 @@ pub fn loader(flags: &ConfigFlags, host: &Host) -> Loader {
         working_directory: host.working_directory.clone(),
         files: flags.config_files.clone(),
         overrides: Overrides { allow_exec: flags.allow_exec, ..Overrides::default() },
+        replaced: BTreeMap::new(),
     }
 }
 

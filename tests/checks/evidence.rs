@@ -322,6 +322,51 @@ fn each_kind_of_change_is_judged_by_what_it_does_to_objects() {
     });
 }
 
+/// What happens to objects at a new version is charged to no change of another version, and is an error where it breaks
+/// them.
+#[test]
+fn what_happens_at_a_new_version_is_said_there_and_not_of_other_changes() {
+    let (one, two) = (|| json!({"r": string(), "m": string()}), || json!({"r": string()}));
+    let requires = json!({"type": "object", "required": ["nm"], "properties": {"nm": string(), "r": string()}});
+    let lost = ("StorageVersionLosesFields", "v1", "");
+    let removed = ("NoExistingFieldRemoved", "v1", "^.spec.m");
+    let refused = ("IndirectChange", "v2", "^.spec");
+    let defaulted = json!({"r": string(), "dd": {"type": "string", "default": "z"}});
+    for (spec, first, second, errors, warnings) in [
+        (json!({"r": "x"}), fields(one()), fields(two()), vec![], vec![lost]),
+        (json!({"r": "x", "m": "y"}), fields(one()), fields(two()), vec![lost], vec![]),
+        (json!({"r": "x"}), fields(one()), requires.clone(), vec![refused], vec![lost]),
+        (json!({"r": "x"}), fields(two()), requires.clone(), vec![refused], vec![lost, removed]),
+        (json!({"r": "x", "m": "y"}), fields(two()), requires, vec![lost, removed, refused], vec![]),
+        (json!({"r": "x"}), fields(one()), fields(defaulted), vec![], vec![lost]),
+    ] {
+        let bed = Samples::new();
+        bed.live(&bed.one_version(fields(one())));
+        create(&bed, "hand", "a", &spec);
+        let desired = bed.crd(&[("v1", false, first), ("v2", true, second)]);
+        let report = json_of(&[&desired]);
+        let of = |severity: &str| {
+            let mut found: Vec<(String, String, String)> = findings(&report)
+                .iter()
+                .filter(|finding| finding["severity"] == severity && finding["rule"] != "ServedVersionsDiffer")
+                .map(|finding| (text(&finding["rule"]), text(&finding["version"]), text(&finding["path"])))
+                .filter(|(rule, ..)| rule != "StorageVersionMoved")
+                .collect();
+            found.sort();
+            found
+        };
+        let sorted = |wanted: Vec<(&str, &str, &str)>| {
+            let mut wanted: Vec<_> = wanted
+                .iter()
+                .map(|(rule, at, path)| ((*rule).to_owned(), (*at).to_owned(), (*path).to_owned()))
+                .collect();
+            wanted.sort();
+            wanted
+        };
+        assert_eq!((of("error"), of("warning")), (sorted(errors), sorted(warnings)), "{spec} {desired:#}");
+    }
+}
+
 #[test]
 fn what_objects_cannot_show_stays_an_error() {
     let bed = Samples::new();

@@ -45,7 +45,13 @@ pub enum Csvs {
 pub struct Catalog {
     /// The packages by name, including those without an `olm.package` blob.
     pub packages: BTreeMap<String, Package>,
+    /// The number of blobs, entries of channels and properties that were added.
+    parts: usize,
 }
+
+/// The maximum number of blobs, entries of channels, skips, properties and deprecations that are kept in memory. The
+/// largest public catalogs have about a hundred thousand.
+pub const MOST_PARTS: usize = 3_000_000;
 
 impl Catalog {
     /// Adds a blob. If two blobs have the same package, schema and name, the later one counts, as on a cluster. An error in
@@ -78,7 +84,12 @@ impl Catalog {
             _ => add_deprecations(package, blob).map_err(|why| format!("parse deprecation: {why}")),
         };
         let name = name.to_owned();
-        added.or_else(|why| self.fail(&name, why))
+        // A short text can stand for an entry that needs a hundred bytes.
+        self.parts += 1 + added.as_ref().copied().unwrap_or_default();
+        if self.parts > MOST_PARTS {
+            return Err(format!("the catalog has more than {MOST_PARTS} entries and properties"));
+        }
+        added.map(drop).or_else(|why| self.fail(&name, why))
     }
 
     fn fail(&mut self, package: &str, why: String) -> Result<(), String> {
@@ -100,17 +111,18 @@ fn replaced(package: &mut Package, blob: &Blob<'_>, was_there: bool) {
     }
 }
 
-fn add_package(package: &mut Package, blob: &Blob<'_>) -> Result<(), String> {
+/// Adds a package. As each of these functions, returns the number of parts that it keeps.
+fn add_package(package: &mut Package, blob: &Blob<'_>) -> Result<usize, String> {
     replaced(package, blob, package.is_declared);
     package.is_declared = true;
     package.default_channel = blob.fields.text("defaultChannel")?.into_owned();
     package.description = blob.fields.text("description")?.into_owned();
     let icon: Option<Fields> = blob.fields.parse("icon")?;
     package.icon = icon.map(|icon| icon.text("mediatype")).transpose()?.unwrap_or_default().into_owned();
-    Ok(())
+    Ok(0)
 }
 
-fn add_channel(package: &mut Package, blob: &Blob<'_>) -> Result<(), String> {
+fn add_channel(package: &mut Package, blob: &Blob<'_>) -> Result<usize, String> {
     let entries = blob.fields.list::<Option<Fields>>("entries")?.into_iter().map(|fields| {
         let Some(fields) = fields else { return Ok(Entry::default()) };
         Ok(Entry {
@@ -121,12 +133,13 @@ fn add_channel(package: &mut Package, blob: &Blob<'_>) -> Result<(), String> {
         })
     });
     let channel = Channel { name: blob.name.to_string(), entries: entries.collect::<Result<_, String>>()? };
+    let parts = channel.entries.iter().map(|entry| 1 + entry.skips.len()).sum();
     let before = package.channels.insert(channel.name.clone(), channel);
     replaced(package, blob, before.is_some());
-    Ok(())
+    Ok(parts)
 }
 
-fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<(), String> {
+fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<usize, String> {
     let is_kept = keep.properties_of.contains(&package.name);
     let looks_at_csv = keep.csv == Csvs::All || keep.csv == Csvs::Kept && is_kept;
     let mut bundle = Bundle {
@@ -160,9 +173,10 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<(),
             bundle.properties.push(Property { kind: kind.into_owned(), value: compact(value.get()).into_owned() });
         }
     }
+    let parts = bundle.properties.len() + bundle.required.len() + bundle.packages.len();
     let before = package.bundles.insert(bundle.name.clone(), bundle);
     replaced(package, blob, before.is_some());
-    Ok(())
+    Ok(parts)
 }
 
 fn add_version(bundle: &mut Bundle, value: &RawValue) -> Result<(), String> {
@@ -176,7 +190,7 @@ fn add_version(bundle: &mut Bundle, value: &RawValue) -> Result<(), String> {
     Ok(())
 }
 
-fn add_deprecations(package: &mut Package, blob: &Blob<'_>) -> Result<(), String> {
+fn add_deprecations(package: &mut Package, blob: &Blob<'_>) -> Result<usize, String> {
     let entries = blob.fields.list::<Option<Fields>>("entries")?.into_iter().flatten().map(|fields| {
         let reference: Option<Fields> = fields.parse("reference")?;
         let part = |name| reference.as_ref().map_or(Ok("".into()), |reference| reference.text(name));
@@ -188,5 +202,5 @@ fn add_deprecations(package: &mut Package, blob: &Blob<'_>) -> Result<(), String
     });
     package.deprecations = entries.collect::<Result<_, String>>()?;
     package.deprecation_blobs += 1;
-    Ok(())
+    Ok(package.deprecations.len())
 }

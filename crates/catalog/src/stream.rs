@@ -17,7 +17,9 @@ use crate::json::Fields;
 /// The maximum size of a blob, in bytes.
 pub const MOST_BYTES_OF_BLOB: usize = 32 << 20;
 /// The maximum uncompressed size of a catalog, in bytes.
-pub const MOST_BYTES: u64 = 4 << 30;
+pub const MOST_BYTES: u64 = 1 << 30;
+/// The maximum number of blobs of a catalog. The largest public ones have some tens of thousands.
+pub const MOST_BLOBS: usize = 1_000_000;
 /// The minimum number of bytes that are read at once.
 const CHUNK: usize = 256 << 10;
 /// The magic number of gzip.
@@ -37,6 +39,14 @@ pub struct Error {
 /// # Errors
 /// The first error, including those that `each` returns.
 pub fn read(input: impl Read, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), Error> {
+    let mut blobs = 0;
+    let each = &mut |blob: &Blob<'_>| {
+        blobs += 1;
+        if blobs > MOST_BLOBS {
+            return Err(format!("the catalog has more than {MOST_BLOBS} blobs"));
+        }
+        each(blob)
+    };
     let mut input = BufReader::with_capacity(CHUNK, input);
     let is_packed = input.fill_buf().map_err(|error| failed(1, &error))?.starts_with(&GZIP);
     match is_packed {

@@ -13,6 +13,8 @@ pub enum Content {
     /// A file that is not longer than the limit.
     File(Vec<u8>),
     TooLong,
+    /// All files together are longer than the limit.
+    TooMuch,
     /// A folder, with the hash of its tree.
     Folder(String),
     /// The path does not exist, or is a dangling link.
@@ -28,7 +30,13 @@ pub struct Blobs {
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     max_bytes: usize,
+    /// The number of bytes that may still be returned.
+    left: u64,
 }
+
+/// The maximum total size of the files that are kept in memory, in bytes. A commit can have one large file at many
+/// paths.
+pub const MAX_BYTES_IN_ALL: u64 = 512 << 20;
 
 /// A request for one object.
 #[derive(Debug, Clone)]
@@ -51,15 +59,15 @@ impl Request {
 impl Blobs {
     pub const COMMAND: [&'static str; 3] = ["cat-file", "--batch", "--follow-symlinks"];
 
-    /// Contents longer than `max_bytes` bytes are skipped.
-    pub fn new(stdin: Option<ChildStdin>, stdout: ChildStdout, max_bytes: usize) -> Result<Self, Failure> {
+    /// Contents longer than `max_bytes` bytes, and those after `in_all` bytes, are skipped.
+    pub fn new(stdin: Option<ChildStdin>, stdout: ChildStdout, max_bytes: usize, in_all: u64) -> Result<Self, Failure> {
         let stdin = stdin.ok_or_else(|| broken("its standard input is missing"))?;
-        Ok(Blobs { stdin, stdout: BufReader::with_capacity(1 << 16, stdout), max_bytes })
+        Ok(Blobs { stdin, stdout: BufReader::with_capacity(1 << 16, stdout), max_bytes, left: in_all })
     }
 
     /// Reads all of them, and passes each to `take` in order.
     pub async fn read(&mut self, requests: &[Request], mut take: impl FnMut(usize, Content)) -> Result<(), Failure> {
-        let Blobs { stdin, stdout, max_bytes } = self;
+        let Blobs { stdin, stdout, max_bytes, left } = self;
         // Git responds while it reads requests, and a pipe's buffer is small, so writing and reading must run
         // concurrently.
         let sending = async {
@@ -70,7 +78,14 @@ impl Blobs {
         };
         let reading = async {
             for (index, request) in requests.iter().enumerate() {
-                take(index, content(stdout, request, *max_bytes).await?);
+                let content = content(stdout, request, *max_bytes, *left).await?;
+                match &content {
+                    Content::File(bytes) => *left -= bytes.len() as u64,
+                    // A smaller file after it is not read either.
+                    Content::TooMuch => *left = 0,
+                    _ => {}
+                }
+                take(index, content);
             }
             Ok(())
         };
@@ -87,6 +102,7 @@ async fn content(
     from: &mut (impl AsyncBufReadExt + Unpin),
     request: &Request,
     max_bytes: usize,
+    left: u64,
 ) -> io::Result<Content> {
     let mut line = Vec::new();
     (&mut *from).take(1 << 16).read_until(b'\n', &mut line).await?;
@@ -105,6 +121,7 @@ async fn content(
         _ => match head.split_once(' ') {
             Some((hash, "tree")) => Content::Folder(hash.to_owned()),
             Some((_, "blob")) if size > max_bytes as u64 => Content::TooLong,
+            Some((_, "blob")) if size > left => Content::TooMuch,
             Some((_, "blob")) => Content::File(bytes(from, size).await?),
             _ => return Err(wrong("it returned neither a file nor a folder")),
         },
@@ -136,7 +153,7 @@ mod tests {
     use super::*;
 
     async fn answer(text: &[u8], request: &Request) -> io::Result<Content> {
-        content(&mut BufReader::new(text), request, 10).await
+        content(&mut BufReader::new(text), request, 10, 8).await
     }
 
     #[tokio::test]
@@ -145,6 +162,7 @@ mod tests {
         let path = Request::Path { commit: "c".into(), path: b"p".to_vec() };
         assert_eq!(answer(b"a blob 3\nx\ny\n", &hash).await.unwrap(), Content::File(b"x\ny".to_vec()));
         assert_eq!(answer(b"a blob 11\n01234567890\n", &hash).await.unwrap(), Content::TooLong);
+        assert_eq!(answer(b"a blob 9\n012345678\n", &hash).await.unwrap(), Content::TooMuch);
         assert_eq!(answer(b"b tree 3\nxyz\n", &path).await.unwrap(), Content::Folder("b".into()));
         assert_eq!(answer(b"a missing\n", &hash).await.unwrap(), Content::Missing);
         assert_eq!(answer(b"c:p missing\n", &path).await.unwrap(), Content::Nothing);

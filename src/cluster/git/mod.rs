@@ -11,7 +11,10 @@ mod paths;
 mod repository;
 mod tree;
 
-use self::blobs::Blobs;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use self::blobs::{Blobs, MAX_BYTES_IN_ALL};
 use self::repository::{Commit, Repository};
 use self::tree::{Depth, Gathering};
 use super::Desired;
@@ -27,6 +30,8 @@ pub struct GitTarget {
     spec: GitSpec,
     state: State,
     notices: Vec<Problem>,
+    /// See [`Repository::work_tree`].
+    work_tree: Option<PathBuf>,
 }
 
 impl GitTarget {
@@ -48,7 +53,9 @@ impl GitTarget {
         let (gathered, to_render) = (&mut gathering, &mut present);
         let read = command::converse(&Blobs::COMMAND, |stdin, stdout| {
             Box::pin(async move {
-                let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES)?;
+                // Files that are written for a renderer are not kept, and have a limit of their own.
+                let in_all = if root.is_some() { u64::MAX } else { MAX_BYTES_IN_ALL };
+                let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES, in_all)?;
                 let Some(root) = root else {
                     gathered.gather(&wanted, &entries, &mut blobs).await?;
                     return gathered.follow_moved(&wanted, desired.loaded, &mut blobs).await;
@@ -80,7 +87,7 @@ impl GitTarget {
         }
         let state = State::of_commit(files)?;
         let notices = commit.notices.iter().cloned().chain(notices).collect();
-        Ok(GitTarget { commit, spec: spec.clone(), state, notices })
+        Ok(GitTarget { commit, spec: spec.clone(), state, notices, work_tree: repository.work_tree.clone() })
     }
 
     /// `git: main (1a2b3c4d5e6f)`
@@ -88,6 +95,33 @@ impl GitTarget {
         let spec = self.spec.to_string();
         let spec = crate::manifest::shown(spec.strip_prefix("git:").unwrap_or(&spec));
         format!("git: {spec} ({})", self.commit.short())
+    }
+
+    /// The name of the commit for messages.
+    pub fn name(&self) -> &str {
+        &self.commit.name
+    }
+
+    /// The text of a file at the commit, by its path on disk. The outer `None` if the file is outside the repository,
+    /// and the inner one if the commit does not have it.
+    ///
+    /// # Errors
+    /// Git cannot read it.
+    pub async fn text_of(&self, path: &Path) -> std::result::Result<Option<Option<String>>, Problem> {
+        let within = |path: &Path| {
+            let folder = path.parent()?.canonicalize().ok()?;
+            let path = folder.join(path.file_name()?);
+            path.strip_prefix(self.work_tree.as_ref()?).map(Path::to_owned).ok()
+        };
+        let Some(path) = within(path) else { return Ok(None) };
+        let mut object = OsString::from(format!("{}:", self.commit.hash));
+        object.push(command::os(&command::bytes(path.as_os_str())));
+        match command::run(&[OsStr::new("cat-file"), OsStr::new("blob"), &object]).await {
+            Ok(bytes) => Ok(Some(Some(String::from_utf8_lossy(&bytes).into_owned()))),
+            Err(failed) if failed.is_answer() && failed.said.contains("not in '") => Ok(Some(None)),
+            Err(failed) if failed.is_answer() && failed.said.contains("does not exist in '") => Ok(Some(None)),
+            Err(failed) => Err(failed.problem()),
+        }
     }
 
     /// Notices about how the commit was read.

@@ -14,7 +14,7 @@ use aho_corasick::AhoCorasick;
 use super::blobs::{Blobs, Content, Request};
 use super::command;
 use super::paths::{self, Wanted};
-use super::tree::{Depth, Entry, Gathering, Mode, is_within, list};
+use super::tree::{Depth, Entry, Gathering, Mode, is_within, list, too_much};
 use crate::cluster::dir::CommitFile;
 use crate::manifest::{self, ESCAPES, Loaded, Manifest, Source, is_manifest_file, shown};
 use crate::parallel::in_parallel;
@@ -166,8 +166,10 @@ impl Gathering<'_> {
             entries.truncate(MAX_FILES);
         }
         let requests: Vec<Request> = entries.iter().map(|entry| Request::Hash(entry.hash.clone())).collect();
+        let mut is_too_much = false;
         let take = |index: usize, content| {
             let path = &entries[index].path;
+            is_too_much |= content == Content::TooMuch;
             let (Content::File(bytes), name) = (content, self.name(path)) else { return };
             if !words.may_be_in(&bytes) {
                 return;
@@ -189,6 +191,9 @@ impl Gathering<'_> {
             }
         };
         blobs.read(&requests, take).await?;
+        if is_too_much {
+            self.problems.push(too_much());
+        }
         Ok(found)
     }
 

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::blobs::{Blobs, Content, Request};
+use super::blobs::{Blobs, Content, MAX_BYTES_IN_ALL, Request};
 use super::command;
 use super::paths::Wanted;
 use super::repository::{Commit, Repository};
@@ -311,6 +311,14 @@ impl<'a> Gathering<'a> {
             Content::TooLong => {
                 return self.problems.push(problem("too large to read".into()).help("split it into several files"));
             }
+            Content::TooMuch => {
+                // Reported once.
+                let too_much = too_much();
+                if !self.problems.contains(&too_much) {
+                    self.problems.push(too_much);
+                }
+                return;
+            }
             Content::Folder(_) => {
                 return self.notices.push(self.link_to_folder(path));
             }
@@ -342,6 +350,12 @@ impl<'a> Gathering<'a> {
             Err(problem) => self.problems.push(problem),
         }
     }
+}
+
+/// The problem if all files together are longer than the limit.
+pub(super) fn too_much() -> Problem {
+    Problem::new(format!("the manifests of the commit are larger than {} MiB in all", MAX_BYTES_IN_ALL >> 20))
+        .help("name the folders to compare with: --target git:REV:PATH")
 }
 
 async fn one(blobs: &mut Blobs, request: Request) -> Result<Content, Failure> {

@@ -2,9 +2,9 @@
 //! none becomes a warning.
 //!
 //! [`crate::preflight::objects`] reports the effect on each object and the place in the desired schema that causes it.
-//! This module attributes each cause to the violations that it comes from. A cause that cannot be attributed counts for
-//! all of them, so as long as any object is affected, at least one error remains. Violations whose effect objects
-//! cannot show keep their severity.
+//! This module attributes each cause to the violations that it comes from. A cause that comes from none of them is a
+//! violation of its own (`unexplained`), and one of which nothing is known counts for all of them. So as long as any
+//! object is affected, at least one error remains. Violations whose effect objects cannot show keep their severity.
 
 use std::collections::BTreeSet;
 
@@ -152,15 +152,16 @@ fn blame<'a>(found: &[Weighed], surveyed: &'a Surveyed) -> Blamed<'a> {
     surveyed.lists.iter().map(of_list).collect()
 }
 
-/// The indexes of the violations that a cause comes from; all errors if that is unknown.
-fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
+/// The indexes of the violations that a cause comes from: empty if it comes from none, all errors if that is unknown.
+pub(super) fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
     let errors = || found.iter().enumerate().filter(|(_, weighed)| weighed.is_error());
-    let all = || errors().map(|(index, _)| index).collect::<Vec<usize>>();
-    let named =
-        |name: &'static str| errors().filter(move |(_, weighed)| weighed.rule() == name).map(|(index, _)| index);
-    if cause.fate == Fate::PrunedAtStorage {
-        let storage: Vec<usize> = named(STORAGE).collect();
-        return if storage.is_empty() { all() } else { storage };
+    let named = |name: &'static str| {
+        found.iter().enumerate().filter(move |(_, weighed)| weighed.rule() == name).map(|(index, _)| index)
+    };
+    match cause.fate {
+        Fate::PrunedAtStorage => return named(STORAGE).collect(),
+        Fate::Unknown => return errors().map(|(index, _)| index).collect(),
+        _ => {}
     }
     let is_here = |weighed: &Weighed| {
         weighed.violation.version.as_deref() == Some(&*cause.version) && weighed.violation.path.is_some()
@@ -185,7 +186,7 @@ fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
     if let Some(field) = &cause.field {
         exact = at(&[&cause.node[..], &["properties".into(), field.as_str().into()]].concat());
     }
-    if exact.is_empty() && cause.fate != Fate::Unknown {
+    if exact.is_empty() {
         exact = at(&cause.node);
     }
     if exact.is_empty() {
@@ -195,12 +196,6 @@ fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
         };
         let near = errors().filter(|(_, weighed)| is_here(weighed) && is_near(weighed)).map(|(index, _)| index);
         exact = near.collect();
-    }
-    if exact.is_empty() {
-        exact = errors().filter(|(_, weighed)| is_here(weighed)).map(|(index, _)| index).collect();
-    }
-    if exact.is_empty() || cause.fate == Fate::Unknown {
-        exact = all();
     }
     if cause.fate == Fate::Pruned {
         exact.extend(named(PRUNING));

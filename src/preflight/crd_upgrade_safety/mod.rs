@@ -21,6 +21,7 @@ pub mod rule;
 pub mod rules;
 pub mod server;
 mod stored;
+mod unexplained;
 mod words;
 
 use std::collections::BTreeMap;
@@ -236,12 +237,14 @@ impl Compared {
 struct CrdEvidence {
     /// For each violation.
     violations: Vec<Option<Evidence>>,
+    /// The violations that only objects show.
+    shown_by_objects: Vec<(Weighed, Option<Evidence>)>,
     coverage: Option<Coverage>,
 }
 
 impl From<Vec<Option<Evidence>>> for CrdEvidence {
     fn from(violations: Vec<Option<Evidence>>) -> Self {
-        CrdEvidence { violations, coverage: None }
+        CrdEvidence { violations, ..CrdEvidence::default() }
     }
 }
 
@@ -331,7 +334,12 @@ impl CrdUpgradeSafety {
                 let redact = context.redact;
                 let examination = Examination::At { upgrade: &upgrade, surveyed: &surveyed, is_folder, redact };
                 let mut violations = evidence::of(found, &examination);
-                if !is_needed {
+                let mut shown_by_objects = Vec::new();
+                if is_needed {
+                    let shown = unexplained::violations(found, &upgrade, &surveyed);
+                    let of_shown = evidence::of(&shown, &examination);
+                    shown_by_objects = shown.into_iter().zip(of_shown).collect();
+                } else {
                     notify_unread(&upgrade, &surveyed, context);
                     for evidence in &mut violations {
                         evidence.take_if(|evidence| evidence.examined == Examined::No);
@@ -343,7 +351,7 @@ impl CrdUpgradeSafety {
                         let object = object.as_ref().clone();
                         Coverage { object, read, proven: Vec::new(), harm: Some(harm) }
                     });
-                Ok(CrdEvidence { violations, coverage })
+                Ok(CrdEvidence { violations, shown_by_objects, coverage })
             }
         };
         stream::iter(0..pairs.len()).map(of).buffered(AT_ONCE).try_collect().await
@@ -361,11 +369,11 @@ impl CrdUpgradeSafety {
         let mut unchecked = Vec::new();
         let mut suppressed: BTreeMap<Off, usize> = BTreeMap::new();
         let mut covered = Vec::new();
-        for ((pair, compared), evidence) in pairs.iter().zip(compared).zip(evidence) {
-            covered.extend(evidence.coverage);
+        for ((pair, compared), mut evidence) in pairs.iter().zip(compared).zip(evidence) {
+            covered.extend(evidence.coverage.take());
             match compared {
                 Ok(compared) => {
-                    let judged = self.judged(compared, evidence.violations);
+                    let judged = self.judged(compared, evidence);
                     let found = judged.violations.into_iter();
                     violations.extend(found.map(|found| Violation { subject: pair.change.into(), ..found }));
                     judged.off.into_iter().for_each(|off| *suppressed.entry(off).or_default() += 1);
@@ -406,14 +414,14 @@ impl CrdUpgradeSafety {
         found.into_iter().flatten().map(|found| RuleViolation::of_crd(rule, found)).collect()
     }
 
-    fn judged(&self, compared: Compared, evidence: Vec<Option<Evidence>>) -> Judged {
+    fn judged(&self, compared: Compared, evidence: CrdEvidence) -> Judged {
         let found = match compared {
             Compared::ByTool(judged) => return judged,
             Compared::ByRules(found) => found,
         };
         let mut judged = Judged::default();
-        let evidence = evidence.into_iter().chain(std::iter::repeat_with(|| None));
-        for (weighed, evidence) in found.into_iter().zip(evidence) {
+        let of_found = evidence.violations.into_iter().chain(std::iter::repeat_with(|| None));
+        for (weighed, evidence) in found.into_iter().zip(of_found).chain(evidence.shown_by_objects) {
             judged.add(self.place(weighed.violation, weighed.proof, evidence));
         }
         judged
@@ -426,7 +434,8 @@ impl CrdUpgradeSafety {
     pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
         let prove =
             |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
-        let mut judged = self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, Vec::new());
+        let mut judged =
+            self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, CrdEvidence::default());
         let sides = Sides::new(RawObject::new(desired), Some(RawObject::new(live)));
         let refused = server::validate(&sides, None, None).into_iter();
         refused.for_each(|violation| judged.add(self.place_refusal(violation, false)));

@@ -35,6 +35,8 @@ pub struct Run<'a> {
     /// The user passed `--yes`.
     pub confirmed: bool,
     pub settings: Settings,
+    /// What the settings were read from.
+    pub(super) loader: Loader,
     pub(super) enabled: Vec<Enabled>,
     pub baselines: Option<Baselines>,
     /// See [`Input::sum`]; empty without an app.
@@ -99,7 +101,7 @@ pub async fn prepare<'a>(
     let render = Loader { overrides: overrides(&args.input), ..loader(&args.input.config, host) };
     let input = read_input(&args.input.files, &render, host).await?;
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
-    let (mut settings, mut enabled, input) = configure(args, writes, input, host, output, report)?;
+    let (mut settings, mut enabled, input, loader) = configure(args, writes, input, host, output, report)?;
     let baselines = args.baseline.as_deref().map(|file| baseline::read(file, &host.working_directory)).transpose()?;
     if matches!(goal, Goal::Diff) && args.input.preflight.is_empty() {
         enabled.clear();
@@ -116,7 +118,7 @@ pub async fn prepare<'a>(
     let progress = Progress::new(host.stderr_is_terminal, output.quiet());
     let sum = if settings.app.is_some() { input.sum() } else { String::new() };
     let confirmed = deploy.is_some_and(|deploy| deploy.yes);
-    Ok((Run { args, goal, writes, confirmed, settings, enabled, baselines, sum, progress, known: None }, input))
+    Ok((Run { args, goal, writes, confirmed, settings, loader, enabled, baselines, sum, progress, known: None }, input))
 }
 
 /// Reads the configuration, including the Config documents among the manifests.
@@ -127,7 +129,7 @@ fn configure(
     host: &mut Host,
     output: &mut Output,
     report: &mut Report,
-) -> Result<(Settings, Vec<Enabled>, Input)> {
+) -> Result<(Settings, Vec<Enabled>, Input, Loader)> {
     let overrides = Overrides {
         warn_only: args.warn_only,
         user: args.identity.user.clone(),
@@ -188,5 +190,5 @@ fn configure(
     if enabled.iter().any(|enabled| enabled.check.reproduces_a_tool()) {
         output.quote_tools();
     }
-    Ok((settings, enabled, input))
+    Ok((settings, enabled, input, loader))
 }

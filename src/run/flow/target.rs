@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::configured::Run;
+use super::gate;
 use crate::apply::delete::Removed;
 use crate::apply::{Applied, Reached};
 use crate::catalog::Catalogs;
@@ -64,6 +65,7 @@ pub async fn on_target(
         write::needs_terminal(host, "delete without confirmation: --yes")?;
     }
     report.target = target.describe();
+    let weaker = gate::weakened(run, &loaded, &target).await;
     let checking = Checking {
         enabled,
         waivers: Waivers { list: &settings.waivers, today: host.today },
@@ -87,6 +89,10 @@ pub async fn on_target(
     on_plan(&plan);
     output.add_notices(host, &notices, report);
     add_warnings(host, output, &target, settings.redact);
+    let is_weaker = args.fail_on_weaker_gate && !weaker.is_empty();
+    if !is_weaker {
+        report.warnings.extend(weaker.iter().map(ErrorEntry::from));
+    }
     output.warnings(host, &report.warnings);
 
     let terms = Terms { writes, force_conflicts: settings.force_conflicts, redact: settings.redact };
@@ -94,6 +100,12 @@ pub async fn on_target(
     output.notices(host, &verdict.notices);
     report.outcome = verdict.outcome;
     report.errors.extend(verdict.errors);
+    if is_weaker {
+        report.errors.extend(weaker.iter().map(ErrorEntry::from));
+        report.outcome = Outcome::Blocked;
+        output.review(host, report)?;
+        return Ok(Exit::Blocked);
+    }
     // The notices were printed already. With --force-conflicts they are not errors.
     if !settings.force_conflicts {
         report.warnings.extend(verdict.notices.iter().map(ErrorEntry::from));

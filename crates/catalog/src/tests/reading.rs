@@ -390,3 +390,41 @@ fn versions_go_from_the_highest_down() {
     let order: Vec<&str> = catalog.packages["p"].by_version().iter().map(|bundle| bundle.name.as_str()).collect();
     assert_eq!(order, ["d", "a", "c", "b"]);
 }
+
+/// A reader of the same text, again and again.
+struct Again<'a> {
+    text: &'a [u8],
+    at: usize,
+    times: usize,
+}
+
+impl std::io::Read for Again<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.times == 0 {
+            return Ok(0);
+        }
+        let count = buffer.len().min(self.text.len() - self.at);
+        buffer[..count].copy_from_slice(&self.text[self.at..self.at + count]);
+        self.at += count;
+        if self.at == self.text.len() {
+            (self.at, self.times) = (0, self.times - 1);
+        }
+        Ok(count)
+    }
+}
+
+#[test]
+fn a_catalog_has_limits_beyond_which_it_is_not_read() {
+    let refused = |text: &str, times: usize| {
+        let mut catalog = Catalog::default();
+        let input = Again { text: text.as_bytes(), at: 0, times };
+        crate::read(input, &mut |blob| catalog.add(blob, &Keep::default())).expect_err("too much").message
+    };
+    let package = "{\"schema\":\"olm.package\",\"name\":\"a\"}\n";
+    assert_eq!(refused(package, usize::MAX), "the catalog has more than 1000000 blobs");
+    let entries = vec!["{}"; 100_000].join(",");
+    let channel = format!("{{\"schema\":\"olm.channel\",\"package\":\"a\",\"name\":\"b\",\"entries\":[{entries}]}}\n");
+    assert_eq!(refused(&channel, usize::MAX), "the catalog has more than 3000000 entries and properties");
+    let large = format!("{{\"schema\":\"x\",\"a\":\"{}\"}}\n", "x".repeat(8 << 20));
+    assert_eq!(refused(&large, 200), "the catalog is larger than 1 GiB");
+}

@@ -1,0 +1,94 @@
+//! `preset: evidence`: what happens to objects at a version where no violation explains it.
+//!
+//! For example, a new version requires a field that no object has. Nothing that live has changes for the worse, so no
+//! rule reports it; it is a violation of its own, at the version and the node where it happens.
+
+use std::collections::BTreeMap;
+
+use super::compare::RuleViolation;
+use super::evidence::{self, Weighed};
+use super::rule::Diagnosis;
+use super::rules::indirect_change;
+use crate::crd::steps;
+use crate::finding::wording::wording;
+use crate::finding::{Breaks, Severity, Verdict};
+use crate::preflight::objects::Upgrade;
+use crate::preflight::objects::survey::Surveyed;
+use crate::preflight::objects::tally::{Cause, Fate, Tally};
+use crate::preflight::proofs::Proof;
+use crate::resource::Step;
+
+/// The violations that only the objects show: one for each node of a version.
+pub fn violations(found: &[Weighed], upgrade: &Upgrade, surveyed: &Surveyed) -> Vec<Weighed> {
+    let causes = surveyed.lists.iter().flat_map(|list| &list.tally).flat_map(Tally::causes);
+    // A default that is filled in breaks nothing by itself.
+    let causes = causes.filter(|cause| !matches!(cause.fate, Fate::Defaulted | Fate::Unknown));
+    let mut by_node: BTreeMap<(&str, &[Step]), Vec<&Cause>> = BTreeMap::new();
+    for cause in causes.filter(|cause| evidence::responsible(found, cause).is_empty()) {
+        by_node.entry((&cause.version, &cause.node)).or_default().push(cause);
+    }
+    by_node.into_iter().map(|((version, node), causes)| violation(version, node, &causes, upgrade)).collect()
+}
+
+fn violation(version: &str, node: &[Step], causes: &[&Cause], upgrade: &Upgrade) -> Weighed {
+    let path = path(node);
+    let field = path.strip_prefix("^.").unwrap_or("the object");
+    let is_lost = causes.iter().any(|cause| matches!(cause.fate, Fate::Pruned | Fate::PrunedAtStorage));
+    let is_undecided = causes.iter().all(|cause| cause.fate == Fate::Undecided);
+    let mut keywords: Vec<&str> = causes.iter().filter_map(|cause| cause.keyword.as_deref()).collect();
+    keywords.sort_unstable();
+    keywords.dedup();
+    let reason = if keywords.is_empty() { String::new() } else { format!(" ({})", keywords.join(", ")) };
+    let message = match (is_lost, is_undecided) {
+        (true, _) => wording!("", VERSIONS, " drops a part of {field} that existing objects have{reason}"),
+        (false, true) => wording!("", VERSIONS, " may refuse {field} of existing objects{reason}"),
+        (false, false) => wording!("", VERSIONS, " refuses {field} of existing objects{reason}"),
+    };
+    let mut at: Vec<Step> =
+        upgrade.desired.version(version).map(|version| steps::schema(version.index)).unwrap_or_default();
+    at.extend(node.iter().cloned());
+    let diagnosis = Diagnosis {
+        message,
+        fact: Some("existing objects do not fit".to_owned()),
+        help: wording!("make ", VERSIONS, " accept the objects of the other versions, or change these objects first"),
+        at,
+        ..Diagnosis::default()
+    };
+    let proof = (!is_undecided).then(|| Proof {
+        verdict: if is_lost { Verdict::DataLoss } else { Verdict::Narrowing },
+        reason: None,
+        breaks: if is_lost { vec![Breaks::Readers, Breaks::Data] } else { vec![Breaks::StoredObjects] },
+        witnesses: Vec::new(),
+    });
+    let violation = RuleViolation {
+        rule: &indirect_change::RULE,
+        version: Some(version.to_owned()),
+        path: Some(path),
+        node: node.to_vec(),
+        changes: Vec::new(),
+        diagnosis,
+    };
+    Weighed { violation, proof, severity: Severity::Error }
+}
+
+/// The path of a node: `^.spec.list.items`.
+fn path(node: &[Step]) -> String {
+    let mut path = String::from("^");
+    let mut steps = node.iter();
+    while let Some(step) = steps.next() {
+        match step {
+            Step::Key(key) if key == "properties" => {
+                if let Some(Step::Key(name)) = steps.next() {
+                    path.push('.');
+                    path.push_str(name);
+                }
+            }
+            Step::Key(key) => {
+                path.push('.');
+                path.push_str(key);
+            }
+            Step::Index(index) => path.push_str(&format!("[{index}]")),
+        }
+    }
+    path
+}

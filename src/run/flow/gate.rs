@@ -1,0 +1,69 @@
+//! Whether a change weakens the gate that it has to pass: with a commit as target, the configuration and the baseline
+//! are compared with those of the commit.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::configured::Run;
+use crate::cluster::Target;
+use crate::cluster::git::GitTarget;
+use crate::config::{Loader, weaker};
+use crate::manifest::Loaded;
+use crate::preflight::registry;
+use crate::problem::{Location, Problem};
+
+/// What the configuration and the baseline let pass, and those of the commit did not.
+pub async fn weakened(run: &Run<'_>, loaded: &Loaded, target: &Target) -> Vec<Problem> {
+    let Target::Git(commit) = target else { return Vec::new() };
+    let found = match of_configuration(run, loaded, commit).await {
+        Ok(found) => found.into_iter().chain(of_baseline(run, commit).await).collect(),
+        Err(problem) => vec![problem],
+    };
+    let name = commit.name();
+    let help = "a maintainer should confirm it; --fail-on-weaker-gate makes it an error";
+    let with_context = |problem: Problem| Problem {
+        message: format!("this change weakens the gate of {name}: {}", problem.message),
+        help: Some(help.to_owned()),
+        ..problem
+    };
+    found.into_iter().map(with_context).collect()
+}
+
+async fn of_configuration(run: &Run<'_>, loaded: &Loaded, commit: &GitTarget) -> Result<Vec<Problem>, Problem> {
+    let mut replaced = BTreeMap::new();
+    let mut differs = false;
+    for path in run.loader.files_of_project() {
+        let Some(text) = commit.text_of(&path).await? else { continue };
+        differs |= std::fs::read_to_string(&path).ok() != text;
+        replaced.insert(path, text);
+    }
+    if !differs {
+        return Ok(Vec::new());
+    }
+    let loader = Loader { replaced, ..run.loader.clone() };
+    let documents = loaded.configs.iter().map(|document| &document.origin);
+    match loader.load(documents, &registry::known()) {
+        Ok(before) => Ok(weaker(&before.settings, &run.settings)),
+        Err(error) => {
+            let why = error.problems().first().map(ToString::to_string).unwrap_or_default();
+            Err(Problem::new(format!("the configuration at the commit cannot be read, and was not compared ({why})")))
+        }
+    }
+}
+
+async fn of_baseline(run: &Run<'_>, commit: &GitTarget) -> Option<Problem> {
+    let name = run.args.baseline.as_deref()?;
+    let path = run.loader.working_directory.join(name);
+    let problem = match commit.text_of(&path).await {
+        Ok(None) => return None,
+        Ok(Some(None)) => Problem::new("the baseline is new"),
+        Ok(Some(Some(text))) if std::fs::read_to_string(&path).is_ok_and(|now| now == text) => return None,
+        Ok(Some(Some(_))) => Problem::new("the baseline is different"),
+        Err(problem) => return Some(problem),
+    };
+    Some(problem.at(Location { file: shown(name), line: 1, column: 1 }))
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

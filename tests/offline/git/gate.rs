@@ -1,0 +1,104 @@
+//! Pull requests that change the configuration or the baseline that they are checked with, and the limits on a commit.
+
+use std::fs;
+
+use super::{REMOVED, Repository, crd};
+
+fn config(body: &str) -> String {
+    format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{body}")
+}
+
+const STRICT: &str = "preflightRules:\n- name: CRDUpgradeSafety\n";
+
+#[test]
+fn a_change_that_weakens_its_own_gate_is_reported_at_its_line() {
+    let cases = [
+        (
+            "preflightRules:\n- name: CRDUpgradeSafety\n  config: {enabled: false}\n- name: APIAvailability\n",
+            "the check CRDUpgradeSafety does not run any more",
+            4,
+            0,
+        ),
+        (
+            "preflightRules:\n- name: CRDUpgradeSafety\n  config: {mode: warn}\n",
+            "findings of the check CRDUpgradeSafety are no errors any more",
+            4,
+            0,
+        ),
+        ("warnOnly: true\npreflightRules:\n- name: CRDUpgradeSafety\n", "no finding is an error any more", 3, 0),
+        (
+            "waivers:\n- rule: '*'\n  reason: trust me\npreflightRules:\n- name: CRDUpgradeSafety\n",
+            "a waiver is added or changed: rule *",
+            4,
+            0,
+        ),
+    ];
+    for (changed, message, line, code) in cases {
+        let repository = Repository::with_crd(&["keep", "gone"]);
+        repository.write("gantry.yaml", config(STRICT));
+        repository.commit();
+        repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+        let check = |more: &[&str]| {
+            repository.check(&[&["-f", "deploy", "--target", "git:main", "-o", "github"], more].concat())
+        };
+        let unchanged = check(&[]);
+        unchanged.code(3);
+        assert!(!unchanged.stdout.contains("weakens the gate"), "{}", unchanged.stdout);
+        repository.write("gantry.yaml", config(changed));
+        let weakened = check(&[]);
+        weakened.code(code);
+        let annotation = format!("::warning file=gantry.yaml,line={line},");
+        let expected = |text: &str| text.lines().any(|line| line.starts_with(&annotation) && line.contains(message));
+        assert!(expected(&weakened.stdout), "{}\n{}", weakened.stdout, weakened.stderr);
+        let strict = check(&["--fail-on-weaker-gate"]);
+        strict.code(3);
+        assert!(strict.stdout.contains(&annotation.replace("warning", "error")), "{}", strict.stdout);
+    }
+}
+
+#[test]
+fn a_configuration_that_is_removed_or_named_and_a_baseline_are_compared_too() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    repository.write("gantry.yaml", config("preflightRules:\n- name: CRDUpgradeSafety\n- name: APIAvailability\n"));
+    repository.write("ci/strict.yaml", config("fieldManager: ci\n"));
+    repository.commit();
+    let removed = || {
+        fs::remove_file(repository.root().join("gantry.yaml")).unwrap();
+        repository.check(&["-f", "deploy", "--target", "git:main"])
+    };
+    removed().code(0).says("this change weakens the gate of main: the check APIAvailability does not run any more");
+    repository.git(&["checkout", "-q", "gantry.yaml"]);
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    repository.write("ci/strict.yaml", config("waivers:\n- reason: trust me\n"));
+    let named = repository.check(&["-f", "deploy", "--target", "git:main", "-c", "ci/strict.yaml"]);
+    named.code(0).says("ci/strict.yaml:4:").says("a waiver is added or changed: it accepts every finding");
+    repository.check(&["-f", "deploy", "--target", "git:main", "-o", "json=known.json"]).code(3).says(REMOVED);
+    let known = repository.check(&["-f", "deploy", "--target", "git:main", "--baseline", "known.json"]);
+    known.code(0).says("the baseline is new");
+}
+
+#[test]
+fn one_large_file_at_many_paths_is_not_read_without_a_limit() {
+    let repository = Repository::with_crd(&["keep"]);
+    let large = format!("# {}\n", "x".repeat(60 << 20));
+    repository.write("large/0.yaml", large);
+    repository.commit();
+    let blob = repository.git(&["rev-parse", "HEAD:large/0.yaml"]);
+    for number in 1..100 {
+        let entry = format!("100644,{},large/{number}.yaml", blob.trim());
+        repository.git(&["update-index", "--add", "--cacheinfo", &entry]);
+    }
+    repository.git(&["commit", "-q", "-m", "many"]);
+    fs::write(repository.root().join("large/0.yaml"), crd(&["keep"])).unwrap();
+    let check = repository.check(&["-f", "large/0.yaml", "--target", "git:main:large"]);
+    check.code(1).says("the manifests of the commit are larger than 512 MiB in all");
+}
+
+#[test]
+fn a_finding_names_the_commit_and_no_live_crd() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    let check = repository.check(&["-f", "deploy", "--target", "git:main"]);
+    check.code(3).says("main has gone here");
+    assert!(!check.stdout.contains("the live CRD has"), "{}", check.stdout);
+}
