@@ -506,7 +506,7 @@ fn an_expression_whose_kinds_match_no_object_says_so() {
     assert_eq!(report["checks"][2]["status"], "warned");
     let finding = &report["checks"][2]["findings"][0];
     assert!(finding["message"].as_str().is_some_and(|message| message.starts_with("0 objects matched")), "{finding}");
-    for kinds in ["deployment", "Pod, Deploymnt.apps", "*.example.com"] {
+    for kinds in ["deployment", "Pod, Deploymnt.apps", "'*.example.com'"] {
         check(&bed, &rule(kinds), &[]).code(0).stdout_contains("0 objects matched");
     }
     for kinds in ["Deployment.apps", "Pod, Deployment", "*.apps"] {

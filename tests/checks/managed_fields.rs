@@ -226,13 +226,16 @@ fn an_object_that_no_apply_can_write_is_found_before_the_deploy_writes_anything(
         let message = text(&found[0]["message"]);
         assert!(message.contains("refuses every server-side apply of the live object"), "{message}");
 
-        // Without the check, the server refuses it.
-        let arguments = ["deploy", "-f", "-", "--force-conflicts", "-y", "--preflight", "CRDUpgradeSafety"];
-        let refused = Gantry::new().kubeconfig(admin()).args(arguments).stdin(manifest.to_string()).run();
-        refused
-            .code(1)
-            .stdout_contains("invalid group/version")
-            .stdout_contains("managedFields of the live object name");
+        // Without the check, the server refuses it. Taking an object over from flux is another write, with which the server
+        // drops all entries of an object that has one at a missing version.
+        if name != "status" {
+            let arguments = ["deploy", "-f", "-", "--force-conflicts", "-y", "--preflight", "CRDUpgradeSafety"];
+            let refused = Gantry::new().kubeconfig(admin()).args(arguments).stdin(manifest.to_string()).run();
+            refused
+                .code(1)
+                .stdout_contains("invalid group/version")
+                .stdout_contains("managedFields of the live object name");
+        }
 
         assert_eq!(move_entries(&text(&found[0]["help"])), 1);
         bed.0.gantry(admin(), "deploy", &manifest, &["--force-conflicts", "-y"]).code(0);

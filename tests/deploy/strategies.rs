@@ -397,8 +397,8 @@ fn a_member_that_the_app_no_longer_writes_leaves_the_app_and_stays() {
         .stderr_contains("stays in the cluster, and so does the record of the app: it existed before the app shop");
     output.stderr_contains("--prune-adopted; to remove only the record: gantry apps forget -a shop");
     assert_eq!(cp.get(&bed.config_map_path("shop.gantry")).0, 200);
-    run(&["delete", "--yes", "--prune-adopted"]).code(0);
-    assert!(live(&bed, "other").is_none() && cp.get(&bed.config_map_path("shop.gantry")).0 == 404);
+    let output = run(&["delete", "--yes", "--prune-adopted"]);
+    assert!(live(&bed, "other").is_none() && cp.get(&bed.config_map_path("shop.gantry")).0 == 404, "{output}");
 }
 
 #[test]

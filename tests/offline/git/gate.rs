@@ -14,7 +14,7 @@ const STRICT: &str = "preflightRules:\n- name: CRDUpgradeSafety\n";
 fn a_change_that_weakens_its_own_gate_is_reported_at_its_line() {
     let cases = [
         (
-            "preflightRules:\n- name: CRDUpgradeSafety\n  config: {enabled: false}\n- name: APIAvailability\n",
+            "preflightRules:\n- name: CRDUpgradeSafety\n  enabled: false\n- name: APIAvailability\n",
             "the check CRDUpgradeSafety does not run any more",
             4,
             0,
@@ -69,9 +69,9 @@ fn a_configuration_that_is_removed_or_named_and_a_baseline_are_compared_too() {
     removed().code(0).says("this change weakens the gate of main: the check APIAvailability does not run any more");
     repository.git(&["checkout", "-q", "gantry.yaml"]);
     repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
-    repository.write("ci/strict.yaml", config("waivers:\n- reason: trust me\n"));
+    repository.write("ci/strict.yaml", config("waivers:\n- object: '*'\n  reason: trust me\n"));
     let named = repository.check(&["-f", "deploy", "--target", "git:main", "-c", "ci/strict.yaml"]);
-    named.code(0).says("ci/strict.yaml:4:").says("a waiver is added or changed: it accepts every finding");
+    named.code(0).says("ci/strict.yaml:4:").says("a waiver is added or changed: object *");
     repository.check(&["-f", "deploy", "--target", "git:main", "-o", "json=known.json"]).code(3).says(REMOVED);
     let known = repository.check(&["-f", "deploy", "--target", "git:main", "--baseline", "known.json"]);
     known.code(0).says("the baseline is new");
