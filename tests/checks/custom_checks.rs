@@ -509,7 +509,7 @@ fn an_expression_whose_kinds_match_no_object_says_so() {
     for kinds in ["deployment", "Pod, Deploymnt.apps", "'*.example.com'"] {
         check(&bed, &rule(kinds), &[]).code(0).stdout_contains("0 objects matched");
     }
-    for kinds in ["Deployment.apps", "Pod, Deployment", "*.apps"] {
+    for kinds in ["Deployment.apps", "Pod, Deployment", "'*.apps'"] {
         check(&bed, &rule(kinds), &[]).code(3).contains_nowhere("0 objects matched");
     }
 }

@@ -398,7 +398,14 @@ fn a_member_that_the_app_no_longer_writes_leaves_the_app_and_stays() {
     output.stderr_contains("--prune-adopted; to remove only the record: gantry apps forget -a shop");
     assert_eq!(cp.get(&bed.config_map_path("shop.gantry")).0, 200);
     let output = run(&["delete", "--yes", "--prune-adopted"]);
-    assert!(live(&bed, "other").is_none() && cp.get(&bed.config_map_path("shop.gantry")).0 == 404, "{output}");
+    // The object that left the app still has its label, so the record stays with it until it is told to go.
+    output.code(0).stderr_contains("configmap/mine -n").stderr_contains("still carries the label of the app");
+    output.stderr_contains("gantry apps forget -a shop");
+    assert!(live(&bed, "other").is_none() && cp.get(&bed.config_map_path("shop.gantry")).0 == 200);
+    run(&["apps", "forget", "--yes"]).code(0);
+    let mine = cp.get(&bed.config_map_path("mine")).1;
+    assert!(mine["metadata"]["uid"].is_string() && !mine.to_string().contains("applyset"), "{mine}");
+    assert_eq!(cp.get(&bed.config_map_path("shop.gantry")).0, 404);
 }
 
 #[test]
