@@ -22,6 +22,10 @@ pub fn weaker(before: &Settings, now: &Settings) -> Vec<Problem> {
     if now.warn_only && !before.warn_only {
         report(place("warnOnly"), "no finding is an error any more".to_owned());
     }
+    let preset = |settings: &Settings| settings.tree.at("preset").map(Located::to_value);
+    if preset(now) != preset(before) {
+        report(place("preset").or(rules), "the preset of CRDUpgradeSafety is different".to_owned());
+    }
     for check in &before.checks {
         let name = &check.name;
         let own = place(&format!("{RULES}.{name}")).or(rules);

@@ -53,6 +53,8 @@ pub struct HumanOptions {
     pub color: bool,
     /// Terminal columns; longer notes are wrapped.
     pub width: usize,
+    /// Whether the first line of a finding is wrapped, too: on a terminal. Elsewhere it stays one line, for grep.
+    pub wraps_titles: bool,
     /// Every object of the plan and every finding, infos and waived ones too.
     pub verbose: bool,
     /// Only findings that are errors, checks that did not pass, and an end that is not a success.
@@ -67,6 +69,7 @@ impl Default for HumanOptions {
         HumanOptions {
             color: false,
             width: crate::ui::PIPED_WIDTH,
+            wraps_titles: false,
             verbose: false,
             quiet: false,
             redact: false,

@@ -322,5 +322,6 @@ pub async fn forget(args: &ClusterArgs, name: &str, consent: Consent, host: &mut
         .delete(None, Patience { limit: settings.timeouts.apply, stop: &stop }, &target)
         .await
         .map_err(Error::failed)?;
-    Ok(format!("Forgot the app {name}; {objects} stay in the cluster\n"))
+    let stay = if removals.len() == 1 { "stays" } else { "stay" };
+    Ok(format!("Forgot the app {name}; {objects} {stay} in the cluster\n"))
 }

@@ -395,7 +395,8 @@ impl Output {
                 None => {
                     let options = HumanOptions {
                         color: host.color(self.color, host.stdout_is_terminal),
-                        width: ui::width(host.stdout_is_terminal),
+                        width: ui::width(host.stdout_is_terminal, host.environment.get("COLUMNS").map(String::as_str)),
+                        wraps_titles: host.stdout_is_terminal,
                         ..self.options
                     };
                     write(&options, &self.sources, &mut host.stdout(Syntax::Text)).map_err(|error| lost(&error))?;

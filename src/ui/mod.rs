@@ -11,9 +11,13 @@ pub mod progress;
 pub const PIPED_WIDTH: usize = 100;
 
 /// The width, in columns: that of the terminal, limited to a readable range, or [`PIPED_WIDTH`].
-pub fn width(is_terminal: bool) -> usize {
+/// `columns` is the variable `COLUMNS`, which counts for output that does not go to a terminal.
+pub fn width(is_terminal: bool, columns: Option<&str>) -> usize {
     match terminal_size::terminal_size() {
         Some((terminal_size::Width(columns), _)) if is_terminal => usize::from(columns).clamp(40, 140),
-        _ => PIPED_WIDTH,
+        _ => {
+            let columns = columns.and_then(|columns| columns.parse::<usize>().ok());
+            columns.map_or(PIPED_WIDTH, |columns| columns.clamp(40, 1000))
+        }
     }
 }

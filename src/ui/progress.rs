@@ -123,7 +123,7 @@ impl Stage {
             return;
         }
         // A line that wraps would not be erased. The lines are indented by two columns.
-        let columns = super::width(true).saturating_sub(3);
+        let columns = super::width(true, None).saturating_sub(3);
         let fit = |line: &str| text::cut_to_width(&text::sanitize(line), columns);
         *self.below.lock().unwrap_or_else(PoisonError::into_inner) = lines.into_iter().map(fit).collect();
     }
@@ -200,7 +200,7 @@ mod tests {
         stage.below(["a\u{1b}[2Jb", &"ä".repeat(500)]);
         let lines = stage.below.lock().unwrap().clone();
         assert_eq!(lines[0], "a\\u{1b}[2Jb");
-        assert!(text::width(&lines[1]) < super::super::width(true) && lines[1].ends_with('…'), "{lines:?}");
+        assert!(text::width(&lines[1]) < super::super::width(true, None) && lines[1].ends_with('…'), "{lines:?}");
     }
 
     #[test]

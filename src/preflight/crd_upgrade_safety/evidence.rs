@@ -12,6 +12,7 @@ use super::compare::RuleViolation;
 use super::rule::{Judge, UNKNOWN_CHANGE};
 use crate::crd::Strategy;
 use crate::finding::{Evidence, EvidenceManager, EvidenceObject, Examined, Harm, Severity, WitnessVerdict};
+use crate::merge::deploy_tool;
 use crate::preflight::objects::Upgrade;
 use crate::preflight::objects::question;
 use crate::preflight::objects::survey::{Listed, Surveyed, Unlisted};
@@ -275,7 +276,13 @@ fn examine(
     if converted {
         message.push_str(&format!(", as the live conversion webhook shows them at {version}"));
     }
-    message.push_str(&written_by(weighed, is_affected, &managers));
+    match &managers[..] {
+        [manager] if !is_affected && objects == 1 && tally.manifests == 0 => {
+            let name = deploy_tool(&manager.name, false).unwrap_or(&manager.name);
+            message.push_str(&format!(" (last written by {name})"));
+        }
+        _ => message.push_str(&written_by(weighed, is_affected, &managers)),
+    }
     Ok(Evidence {
         examined: if is_affected { Examined::Affected } else { Examined::NoneAffected },
         message,
@@ -341,6 +348,7 @@ fn sentence(weighed: &Weighed, objects: u64, sum: &Sum, manifests: u64, undecide
         who.push(format!("{} of this deploy", counted(sum.manifests, manifests, "manifest")));
     }
     match (objects, manifests) {
+        (1, 0) if total == 0 => "the only object is not affected".to_owned(),
         (0, 0) => "no object of this kind exists".to_owned(),
         (0, _) => {
             format!("no object of this kind exists; {} {does}", who.last().map(String::as_str).unwrap_or_default())

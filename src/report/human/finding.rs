@@ -185,12 +185,24 @@ fn for_who_installs(facts: &[&Cause<'_>]) -> Option<Vec<String>> {
 }
 
 /// `error[Rule]: message`
-pub fn title(head: &str, role: Role, message: &str, pen: &mut Pen<'_>) -> io::Result<()> {
+pub fn title(plain: &str, role: Role, message: &str, pen: &mut Pen<'_>) -> io::Result<()> {
     let message = text::sanitize(message);
     let message = text::cut(&message, LONGEST_MESSAGE);
-    let head = pen.paint.text(role, head);
-    let message = pen.paint.text(Role::Heading, &format!(": {message}"));
-    pen.line(&format!("{head}{message}"))
+    let head = pen.paint.text(role, plain);
+    let message = format!(": {message}");
+    if !pen.wraps_titles {
+        return pen.line(&format!("{head}{}", pen.paint.text(Role::Heading, &message)));
+    }
+    let room = pen.width.saturating_sub(2).max(40);
+    let whole = format!("{plain}{message}");
+    let mut lines = text::wrap(&whole, room).into_iter();
+    let first = lines.next().unwrap_or_default();
+    let first = first.strip_prefix(plain).unwrap_or_default();
+    pen.line(&format!("{head}{}", pen.paint.text(Role::Heading, first)))?;
+    for line in lines {
+        pen.line(&format!("  {}", pen.paint.text(Role::Heading, &line)))?;
+    }
+    Ok(())
 }
 
 /// Writes the arrow and the excerpt (unless its line is hidden). Returns the indentation of what follows.

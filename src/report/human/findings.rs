@@ -10,8 +10,9 @@ use super::causes::{Cause, ObjectCauses};
 use super::groups::{self, Block, Kind};
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, finding};
-use crate::finding::Severity;
+use crate::finding::{Examined, Finding, Severity};
 use crate::report::Report;
+use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::Role;
 
@@ -23,6 +24,8 @@ const WARNING_LINES: usize = 8;
 const WARNING_LINES_BESIDE_ERRORS: usize = 3;
 /// The maximum number of kinds of warnings whose first is shown in full; the others get one line (unless `verbose`).
 const WARNING_KINDS: usize = 6;
+/// The maximum number of changes of one CRD that hurt no existing object and are shown one by one (unless `verbose`).
+const FEW_HARMLESS: usize = 3;
 /// The maximum length of a fact; longer ones are cut.
 const LONGEST_FACT: usize = 300;
 /// The same for warnings.
@@ -57,7 +60,12 @@ pub fn write(
         match severity {
             _ if options.verbose => findings.all(&kinds, pen)?,
             Severity::Error => findings.errors(&kinds, pen)?,
-            _ => findings.warnings(&kinds, pen)?,
+            _ => {
+                let mut kinds = kinds;
+                let harmless = take_harmless(&mut kinds);
+                findings.warnings(&kinds, pen)?;
+                findings.harmless(&harmless, pen)?;
+            }
         }
     }
     findings.hints(pen)
@@ -103,6 +111,29 @@ impl Findings<'_> {
             let more = if shown > 0 { "more warning" } else { "warning" };
             let line = format!("{}: {}", text::count(causes.len(), more), by_rule(causes));
             pen.wrapped("", 2, &line)?;
+        }
+        Ok(())
+    }
+
+    /// A line for each object whose changes hurt no existing object.
+    fn harmless(&mut self, harmless: &[Harmless<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
+        for Harmless { object, causes } in harmless {
+            self.is_complete = false;
+            pen.blank()?;
+            let (word, role) = pen::severity(Severity::Warning);
+            let head = pen.paint.text(role, word);
+            let read =
+                causes.iter().filter_map(|cause| cause.finding.evidence.as_ref()).map(|evidence| evidence.objects);
+            let whom = match read.max().unwrap_or_default() {
+                0 => "no object: none exists".to_owned(),
+                1 => "not the only object".to_owned(),
+                objects => format!("none of {} objects", text::thousands(objects)),
+            };
+            let changes = text::count(causes.len(), "change");
+            let rules = by_rule(causes.iter().copied());
+            let line =
+                format!(": {changes} of {} would block, but affect {whom}: {rules}", text::sanitize(&object.name));
+            pen.wrapped(&head, 2, &line)?;
         }
         Ok(())
     }
@@ -181,6 +212,39 @@ impl Findings<'_> {
     }
 }
 
+/// The changes of one CRD that no existing object suffers from.
+struct Harmless<'a> {
+    object: &'a ObjectRef,
+    causes: Vec<&'a Cause<'a>>,
+}
+
+/// Takes out what is no error only because no existing object suffers, where one CRD has more than a few of these.
+fn take_harmless<'a>(kinds: &mut Vec<Kind<'a>>) -> Vec<Harmless<'a>> {
+    let is_harmless = |cause: &Cause<'_>| {
+        let Finding { evidence, semantic, .. } = cause.finding;
+        let is_spared = evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
+        is_spared && *semantic == Some(Severity::Error)
+    };
+    let object = |block: &Block<'a>| match &block.places[..] {
+        [place] if place.facts.iter().all(|cause| is_harmless(cause)) => place.object(),
+        _ => None,
+    };
+    let mut found: Vec<Harmless<'a>> = Vec::new();
+    for block in kinds.iter().flat_map(|kind| &kind.blocks) {
+        let Some(object) = object(block) else { continue };
+        match found.iter_mut().find(|known| known.object == object) {
+            Some(known) => known.causes.extend(block.causes()),
+            None => found.push(Harmless { object, causes: block.causes().collect() }),
+        }
+    }
+    found.retain(|harmless| harmless.causes.len() > FEW_HARMLESS);
+    for kind in kinds.iter_mut() {
+        kind.blocks.retain(|block| !object(block).is_some_and(|of| found.iter().any(|known| known.object == of)));
+    }
+    kinds.retain(|kind| !kind.blocks.is_empty());
+    found
+}
+
 /// Divides `total` among these: each gets what it needs; if that is too much in all, the largest get less.
 pub fn shares(wanted: &[usize], total: usize) -> Vec<usize> {
     let mut left = total;
@@ -232,7 +296,7 @@ pub fn by_rule<'a>(causes: impl IntoIterator<Item = &'a Cause<'a>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{CheckStatus, Finding, Source};
+    use crate::finding::{CheckStatus, Source};
     use crate::report::{Outcome, samples};
 
     #[test]

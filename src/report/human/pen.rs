@@ -10,6 +10,7 @@ use crate::ui::color::{Paint, Role};
 pub struct Pen<'a> {
     pub paint: Paint,
     pub width: usize,
+    pub wraps_titles: bool,
     /// Whether anything was written: a blank line separates, but does not begin.
     pub begun: bool,
     out: &'a mut dyn Write,
@@ -17,7 +18,8 @@ pub struct Pen<'a> {
 
 impl<'a> Pen<'a> {
     pub fn new(options: &HumanOptions, out: &'a mut dyn Write) -> Self {
-        Pen { paint: Paint::new(options.color), width: options.width, begun: false, out }
+        let HumanOptions { color, width, wraps_titles, .. } = *options;
+        Pen { paint: Paint::new(color), width, wraps_titles, begun: false, out }
     }
 
     /// Writes one line of text that is already sanitized.

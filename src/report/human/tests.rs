@@ -343,3 +343,30 @@ fn each_breakage_names_who_breaks_and_how() {
         assert!(text.contains(who), "{who}");
     }
 }
+
+#[test]
+fn first_lines_are_wrapped_at_words_on_a_terminal_only() {
+    for wraps_titles in [false, true] {
+        let text = shown(&samples::warned(), &HumanOptions { width: 40, wraps_titles, ..HumanOptions::default() });
+        let titles = text.lines().filter(|line| line.starts_with("error[") || line.starts_with("warning["));
+        let longest = titles.map(str::len).max().unwrap_or_default();
+        assert_eq!(longest <= 40, wraps_titles, "{text}");
+    }
+}
+
+#[test]
+fn many_changes_that_hurt_no_object_are_one_line() {
+    let mut report = samples::evidence();
+    let findings = &mut report.checks[0].findings;
+    let harmless = findings.iter().find(|finding| finding.severity == Severity::Warning).expect("one").clone();
+    findings.extend((0..4).map(|number| crate::finding::Finding {
+        path: Some(format!("^.spec.more{number}")),
+        message: format!("field spec.more{number} may not be removed from v1"),
+        ..harmless.clone()
+    }));
+    let text = shown(&report, &HumanOptions::default());
+    let line = "warning: 5 changes of samples.test.example.com would block, but affect none of 1,234 objects";
+    assert!(text.contains(line) && !text.contains("spec.more1"), "{text}");
+    let verbose = shown(&report, &HumanOptions { verbose: true, ..HumanOptions::default() });
+    assert!(verbose.contains("spec.more1") && !verbose.contains("would block, but"), "{verbose}");
+}

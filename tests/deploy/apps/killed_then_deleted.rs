@@ -172,7 +172,7 @@ fn a_record_stays_as_long_as_live_objects_carry_the_label() {
         output.stderr_contains(&format!("gantry apps forget -a shop -n {namespace}"));
         assert_eq!((shop.get("a").is_some(), shop.get("shop.gantry").is_some()), (false, kept), "{output}");
     }
-    shop.admin(&["apps", "forget", "-a", "shop", "--yes"]).code(0).stdout_contains("1 object stay");
+    shop.admin(&["apps", "forget", "-a", "shop", "--yes"]).code(0).stdout_contains("1 object stays in the cluster");
     assert_eq!(shop.get("shop.gantry"), None);
     assert_eq!(shop.get("by-hand").expect("it stays")["metadata"]["labels"], Value::Null);
 }

@@ -25,6 +25,12 @@ fn a_change_that_weakens_its_own_gate_is_reported_at_its_line() {
             4,
             0,
         ),
+        (
+            "preset: kapp\npreflightRules:\n- name: CRDUpgradeSafety\n",
+            "the preset of CRDUpgradeSafety is different",
+            3,
+            3,
+        ),
         ("warnOnly: true\npreflightRules:\n- name: CRDUpgradeSafety\n", "no finding is an error any more", 3, 0),
         (
             "waivers:\n- rule: '*'\n  reason: trust me\npreflightRules:\n- name: CRDUpgradeSafety\n",
