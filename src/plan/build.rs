@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use super::unchanged::{self, Comparison};
 use super::{
-    Action, Change, Desired, Plan, PlanOptions, Prefetch, bundles, kinds, owner, rebase, rebase_rules, settle,
-    strategy, whole,
+    Action, Change, Desired, Plan, PlanOptions, Prefetch, Unplaced, bundles, directives, kinds, owner, rebase,
+    rebase_rules, settle, strategy, whole,
 };
 use crate::app::members::Place;
 use crate::cluster::{self, OnRead, Read, Target, Wanted};
 use crate::manifest::Manifest;
 use crate::parallel::in_parallel;
 use crate::problem::Result;
-use crate::resource::{ObjectRef, RawObject, Resource};
+use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use gantry_schema::json::Json;
 
 /// Reads the live state of the manifests that was not read `ahead`, and decides what a deploy would do. Writes nothing.
@@ -30,10 +30,11 @@ pub async fn build(
 ) -> Result<Plan> {
     // There may be very many manifests, so do not copy the list.
     let Desired { manifests: mut others, bundles } = desired.into();
-    let bundles::Opened { bundles, manifests: of_bundles, notices, live: live_extensions } = match bundles.is_empty() {
-        true => Default::default(),
-        false => bundles::open(bundles, &others, target).await,
-    };
+    let bundles::Opened { bundles, manifests: of_bundles, mut notices, live: live_extensions } =
+        match bundles.is_empty() {
+            true => Default::default(),
+            false => bundles::open(bundles, &others, target).await,
+        };
     others.extend(of_bundles);
     let crds: Vec<Manifest> = others.extract_if(.., |manifest| manifest.object.is_crd()).collect();
 
@@ -51,7 +52,11 @@ pub async fn build(
     bundles::add_conversions(&mut changes, &bundles, namespace);
     let kinds = kinds::resolve(&changes, &others, target).await?;
 
-    let kinds::Placed { manifests, kinds: of, unplaced } = kinds::place(others, &kinds, namespace)?;
+    let kinds::Placed { manifests, kinds: of, mut unplaced } = kinds::place(others, &kinds, namespace)?;
+    // What is not written needs no kind that is served.
+    let left_out: Vec<Unplaced> =
+        unplaced.extract_if(.., |unplaced| directives::notice_if_left_out(&unplaced.manifest).is_some()).collect();
+    notices.extend(left_out.iter().filter_map(|unplaced| directives::notice_if_left_out(&unplaced.manifest)));
     if !options.keep_unplaced {
         whole(&unplaced)?;
     }
@@ -158,6 +163,11 @@ fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field
     };
     let action = |change: &Change| {
         let (action, is_doubtful) = by_itself(change);
+        let is_held = |live: &Live| directives::live_exclusion(&live.raw, field_manager).is_some();
+        let is_own = change.desired.bundle.is_none();
+        if action == Action::Update && is_own && change.live.as_ref().is_some_and(is_held) {
+            return (Action::Skip, false);
+        }
         let action = strategy::of(&change.desired).map_or(action, |strategy| strategy.apply(action));
         (action, is_doubtful && action == Action::Update)
     };

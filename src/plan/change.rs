@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::unchanged::{self, Comparison};
-use super::{Action, bundles, order, owner, removal};
+use super::{Action, bundles, directives, order, owner, removal};
 use crate::app::last_applied::Mark;
 use crate::cluster::{Apply, DryRunError, FormerTools, Pin, Read};
 use crate::crd::Sides;
@@ -155,6 +155,7 @@ impl Change {
         match self.action {
             // OLM deploys it.
             _ if self.desired.bundle.is_some() => FormerTools::Keep,
+            _ if directives::keeps_fields(&self.desired) => FormerTools::Keep,
             Action::Adopt if self.owner.is_some() || self.kapp.joins => FormerTools::Take,
             _ => FormerTools::TakeUnlessConflict,
         }

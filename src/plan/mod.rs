@@ -6,6 +6,7 @@ mod built_in;
 pub mod bundles;
 mod change;
 pub mod conflicts;
+pub mod directives;
 pub mod filter;
 mod going;
 pub mod graph;

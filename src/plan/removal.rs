@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Action, Change};
+use super::{Action, Change, directives};
 use crate::app::members::{Facts, Found, Live};
 use crate::app::versions::Identity;
 use crate::app::{App, Member, PART_OF, Parent, parts};
@@ -15,15 +15,7 @@ use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
 
 const DELETE_STRATEGY: &str = "kapp.k14s.io/delete-strategy";
-
-/// Annotations by which tools keep an object in the cluster, and their values.
-const KEPT: [(&str, &str); 5] = [
-    (DELETE_STRATEGY, "orphan"),
-    ("helm.sh/resource-policy", "keep"),
-    ("cli-utils.sigs.k8s.io/on-remove", "keep"),
-    ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
-    ("gantry.dev/prune", "keep"),
-];
+const ORPHAN: &str = "orphan";
 
 /// One object that leaves the app.
 #[derive(Debug, Clone)]
@@ -156,12 +148,11 @@ fn fate(facts: &Facts, id: &str, member: Option<&Member>, prunes_adopted: bool) 
 /// The annotation by which a manifest keeps its object in the cluster. The record of the app stores it, because somebody
 /// may remove it from the live object.
 pub fn keep_annotation(manifest: &Manifest) -> Option<&'static str> {
-    if !manifest.may_contain(&KEPT.map(|(key, _)| key)) {
-        return None;
+    let asks = || manifest.raw.value()["metadata"]["annotations"][DELETE_STRATEGY] == ORPHAN;
+    if manifest.may_contain(&[DELETE_STRATEGY]) && asks() {
+        return Some(DELETE_STRATEGY);
     }
-    let manifest = manifest.raw.value();
-    let value = |key: &str| manifest["metadata"]["annotations"][key].as_str().unwrap_or_default();
-    KEPT.iter().find(|(key, keeps)| value(key) == *keeps).map(|(key, _)| *key)
+    directives::keeping(&directives::of_manifest(manifest)).map(|found| found.directive.key)
 }
 
 fn kept_by_record(member: &Member) -> Option<String> {
@@ -173,11 +164,13 @@ pub fn kept(facts: &Facts) -> Option<String> {
     if let Some(owner) = facts.owners.iter().find(|owner| owner.controller == Some(true)) {
         return Some(format!("{} {} controls it", owner.kind, owner.name));
     }
-    let said = KEPT.iter().find(|(key, value)| facts.annotations.get(*key).is_some_and(|said| said == value));
-    if let Some((key, value)) = said {
-        return Some(format!("its annotation says {key}: {value}"));
+    if let Some(why) = directives::kept(facts) {
+        return Some(why);
     }
     let strategy = facts.annotations.get(DELETE_STRATEGY).filter(|strategy| !strategy.is_empty())?;
+    if strategy == ORPHAN {
+        return Some(format!("its annotation says {DELETE_STRATEGY}: {ORPHAN}"));
+    }
     Some(format!("its annotation {DELETE_STRATEGY} has a value that gantry does not know, {strategy:?}"))
 }
 
@@ -203,6 +196,7 @@ pub fn stage(object: &ObjectRef) -> u8 {
 mod tests {
     use super::*;
     use crate::app::members::OwnerRef;
+    use crate::plan::directives::Meaning;
 
     const ID: &str = "applyset-x-v1";
 
@@ -246,15 +240,28 @@ mod tests {
 
     #[test]
     fn each_keep_annotation_is_named_where_it_keeps_an_object() {
-        for (key, value) in KEPT {
+        let keeping = directives::DIRECTIVES.iter().flat_map(|directive| {
+            let keeps = |known: &&directives::Known| matches!(known.meaning, Meaning::Keep | Meaning::LeaveAlone);
+            let values = directive.values.iter().filter(keeps).flat_map(|known| known.values);
+            values.map(|value| (directive.key, *value))
+        });
+        let keeping: Vec<_> = keeping.chain([(DELETE_STRATEGY, "orphan")]).collect();
+        assert!(keeping.len() > 10, "{keeping:?}");
+        for (key, value) in keeping {
             let kept = |value| fate(&facts(Some(ID), Some((key, value)), None), ID, Some(&member(false)), true);
             assert!(matches!(kept(value), Fate::Orphan(why) if why.contains(key)), "{key}");
-            // An unknown strategy of kapp may mean that the object is kept.
-            match key == DELETE_STRATEGY {
-                true => assert!(matches!(kept("Orphan"), Fate::Orphan(why) if why.contains("\"Orphan\""))),
-                false => assert_eq!(kept("x"), Fate::Delete, "{key}"),
-            }
             assert_eq!(kept(""), Fate::Delete, "{key}");
+            // An unknown value may mean that the object is kept.
+            let unknown = match key {
+                "argocd.argoproj.io/sync-options" => "prune=flase",
+                _ => "Orphan-or-so",
+            };
+            let is_about_removal = !["kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/ssa"]
+                .contains(&key)
+                && key != "configmanagement.gke.io/managed";
+            if is_about_removal {
+                assert!(matches!(kept(unknown), Fate::Orphan(why) if why.contains(unknown)), "{key}");
+            }
         }
         let of = |controller, uid: Option<bool>| {
             fate(&facts(Some(ID), None, Some(controller)), ID, uid.map(member).as_ref(), false)

@@ -12,7 +12,7 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 
 use super::removal::Removal;
-use super::{Action, Change, Crds, Plan};
+use super::{Action, Change, Crds, Plan, directives};
 use crate::app::kapp::KAPP_APP;
 use crate::app::{members, versions};
 use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
@@ -30,8 +30,8 @@ const DELETE_STRATEGY: &str = "delete-strategy";
 const MINIMUM: &str = "apps-v1-deployment-wait-minimum-replicas-available";
 const OWN_MINIMUM: &str = "wait-minimum-replicas-available";
 
-/// The strategy that an annotation selects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The strategy that an annotation selects. If several do, the first of them applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strategy {
     /// `noop`, `exists`: the deploy does not write the object. With `exists`, a deploy that waits also waits until it exists.
     LeaveAlone,
@@ -54,8 +54,22 @@ pub fn may_replace(manifest: &Manifest) -> bool {
     matches!(of(manifest), Some(Strategy::Replace | Strategy::ReplaceRefused))
 }
 
-/// The strategy of a manifest; `None` for the default.
+/// The strategy of a manifest; `None` for the default. If several annotations select one, it is one that protects the
+/// object, else the one that replaces it in more cases.
 pub fn of(manifest: &Manifest) -> Option<Strategy> {
+    let of_others = directives::strategy(&directives::of_manifest(manifest), &manifest.object.kind);
+    of_kapp(manifest).into_iter().chain(of_others).min()
+}
+
+/// The annotation by which a manifest is not written.
+pub fn left_alone_by(manifest: &Manifest) -> &'static str {
+    match of_kapp(manifest) {
+        Some(Strategy::LeaveAlone) => "kapp.k14s.io/noop, kapp.k14s.io/exists",
+        _ => directives::leaving_alone(&directives::of_manifest(manifest)).map_or("", |found| found.directive.key),
+    }
+}
+
+fn of_kapp(manifest: &Manifest) -> Option<Strategy> {
     if !may_ask(manifest) {
         return None;
     }
@@ -145,9 +159,19 @@ pub struct Means {
     pub has_app: bool,
 }
 
-/// Checks for unsupported annotations of kapp.
-pub fn not_honoured(plan: &Plan, means: Means) -> NotHonoured {
+/// Checks for unsupported annotations of kapp and other deploy tools.
+pub fn not_honoured(plan: &Plan, means: Means, field_manager: &str) -> NotHonoured {
     let mut found = NotHonoured::default();
+    let mut subjects = BTreeSet::new();
+    let writes = plan.is_written();
+    let problems = |change| directives::problems_of_change(change, field_manager, writes);
+    for annotation in plan.changes.iter().flat_map(problems) {
+        if annotation.blocks {
+            found.blocks.push(annotation.problem);
+        } else if annotation.subject.is_none_or(|subject| subjects.insert(subject)) {
+            found.notices.push(annotation.problem);
+        }
+    }
     let mut said_already = BTreeSet::new();
     for change in plan.changes.iter().filter(|change| may_ask(&change.desired)) {
         let manifest = change.desired.raw.value();

@@ -123,7 +123,8 @@ pub async fn look(
     let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
     let means = strategy::Means { waits: plan.is_awaited, has_app: app.is_some() };
-    let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan, means);
+    let strategy::NotHonoured { blocks, notices: left_out } =
+        strategy::not_honoured(&plan, means, &settings.field_manager);
     let mut notices: Vec<Problem> = notices
         .into_iter()
         .chain(plan::going(&plan))

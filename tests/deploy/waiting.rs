@@ -106,7 +106,7 @@ pub fn available(number: u32) -> Value {
     json!({"replicas": 2, "updatedReplicas": 2, "readyReplicas": number, "availableReplicas": number})
 }
 
-fn ended(kind: &str, reason: &str) -> Value {
+pub fn ended(kind: &str, reason: &str) -> Value {
     let of = |kind: &str| {
         json!({"type": kind, "status": "True", "reason": reason, "message": "too often",
             "lastTransitionTime": "2026-01-01T00:00:00Z", "lastProbeTime": "2026-01-01T00:00:00Z"})

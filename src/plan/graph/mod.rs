@@ -10,6 +10,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 mod unawaited;
+mod waves;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,17 +24,14 @@ pub use steps::Step;
 use steps::{Disorder, Edge, Node, Set, Sorted};
 use written::{Ordering, Unreadable};
 
-use super::Change;
 use super::removal::{self, Removal};
+use super::{Change, directives};
 use crate::finding::Action;
 use crate::manifest::{Manifest, Origin, Spans};
 use crate::matcher::{Facts, Scope};
 use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{ObjectRef, Step as PathStep};
 use crate::text;
-
-const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
-const HELM_HOOK: &str = "helm.sh/hook";
 
 /// Which changes and removals may run in parallel, and which wait for others.
 #[derive(Debug, Clone, Default)]
@@ -128,8 +126,7 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: 
         })
         .collect();
     let orderings = read(&objects, bindings)?;
-    let mut notes = OrderNotes { notices: unread_orders(&objects), ..OrderNotes::default() };
-    notes.notices.extend(unmatched(&objects, &orderings));
+    let mut notes = OrderNotes { notices: unmatched(&objects, &orderings), ..OrderNotes::default() };
     if !waits {
         notes.unawaited = unawaited::rules(changes, &orderings);
     }
@@ -223,6 +220,13 @@ fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, O
         problems.sort();
         return Err(Error::Usage(problems));
     }
+    let member = |object: &Object<'_>| waves::Member {
+        ranked: waves::of_written(&directives::of_manifest(object.manifest)),
+        is_foundation: is_foundation(&object.manifest.object),
+    };
+    let written = objects.iter().enumerate().filter(|(_, object)| object.manifest.bundle.is_none());
+    let members = written.map(|(index, object)| (index, member(object))).collect();
+    waves::add(&members, &mut orderings, Operation::Upsert);
     let named: BTreeSet<Group> =
         orderings.values().flat_map(|ordering| &ordering.rules).map(|rule| rule.group.clone()).collect();
     if named.iter().any(Group::is_by_kind) {
@@ -275,7 +279,18 @@ fn of_removals(removals: &[Removal], bindings: &Bindings) -> (BTreeMap<usize, Or
         }));
         orderings.insert(index, ordering);
     }
+    let member = |Removal { object, facts, .. }: &Removal| waves::Member {
+        ranked: waves::of_deleted(&directives::of_facts(facts)),
+        is_foundation: is_foundation(object),
+    };
+    let deleted = removals.iter().enumerate().filter(|(_, removal)| removal.action == Action::Delete);
+    let members = deleted.map(|(index, removal)| (index, member(removal))).collect();
+    waves::add(&members, &mut orderings, Operation::Delete);
     (orderings, notices)
+}
+
+fn is_foundation(object: &ObjectRef) -> bool {
+    object.is_namespace() || object.is_crd()
 }
 
 /// An object with its ordering.
@@ -354,7 +369,7 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
                     Group::Named(_) => {
                         format!("{object}: {}: no object of the manifests is in {}", rule.source, rule.group)
                     }
-                    Group::Object(..) => format!("{object}: {}: the manifests have no {}", rule.source, rule.group),
+                    _ => format!("{object}: {}: the manifests have no {}", rule.source, rule.group),
                 };
                 let problem = Problem { at: place(&rule.source, Some(origin)), ..Problem::new(message) };
                 notices.push(problem.help("the rule has no effect; check the name"));
@@ -362,30 +377,6 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
         }
     }
     notices
-}
-
-/// Annotations of other tools that would change the order and are not read; each is reported once.
-fn unread_orders(objects: &[Object<'_>]) -> Vec<Problem> {
-    let orders = [
-        (SYNC_WAVE, "sync-wave", "gantry does not read the waves of Argo CD", "if the order matters"),
-        (
-            HELM_HOOK,
-            "helm.sh/hook",
-            "gantry does not run Helm hooks and deploys the object like any other",
-            "leave out hooks that are tests or clean up (helm template --no-hooks); if the order matters",
-        ),
-    ];
-    let first = |(key, mark, message, help): (&str, &str, &str, &str)| {
-        let (name, origin) = objects.iter().find_map(|object| {
-            let Manifest { object: name, raw, origin, .. } = object.manifest;
-            let is_written = object.may_contain(&[mark])
-                && raw.value()["metadata"]["annotations"].get(key).is_some_and(|value| value != "0");
-            is_written.then_some((name, origin))
-        })?;
-        let problem = Problem::new(format!("{name}: {key}: {message}")).at(location(origin, key));
-        Some(problem.help(format!("{help}, use gantry.dev/change-group and gantry.dev/change-rule")))
-    };
-    orders.into_iter().filter_map(first).collect()
 }
 
 fn problem_of(object: &ObjectRef, origin: &Origin, Unreadable { source, message }: Unreadable) -> Problem {

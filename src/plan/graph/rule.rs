@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::plan::directives::Phase;
 use crate::problem::Location;
 use crate::resource::ObjectRef;
 
@@ -35,6 +36,10 @@ pub enum Group {
     Named(String),
     /// One object: group, kind, namespace and name.
     Object(String, String, Option<String>, String),
+    /// The objects of a phase with this number: see [`super::waves`].
+    Wave(Phase, i64),
+    /// Namespaces and CRDs that come before all waves.
+    Foundation,
 }
 
 impl Group {
@@ -53,6 +58,8 @@ impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Group::Named(name) => write!(f, "the change group {name}"),
+            Group::Wave(_, number) => write!(f, "wave {number}"),
+            Group::Foundation => f.write_str("the namespaces and CRDs"),
             Group::Object(group, kind, namespace, name) => {
                 write!(f, "{}", kind.to_lowercase())?;
                 if !group.is_empty() {

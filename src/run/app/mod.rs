@@ -373,8 +373,9 @@ impl Managed {
             let object = &change.desired.object;
             let message = format!(
                 "{object} leaves the app {} and stays in the cluster: an annotation of its manifest says that the app does not \
-                 write it (kapp.k14s.io/noop, kapp.k14s.io/exists)",
-                self.app.name
+                 write it ({})",
+                self.app.name,
+                strategy::left_alone_by(&change.desired)
             );
             let help = format!("it keeps the label of the app; to remove it: kubectl label {object} {PART_OF}-");
             Problem::new(message).at(change.desired.origin.location()).help(help)
