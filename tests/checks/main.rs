@@ -11,6 +11,7 @@ mod admission_examples;
 mod admission_plan;
 mod admission_words;
 mod availability;
+mod between_versions;
 mod bundles;
 mod conversion;
 mod crd_invalid;

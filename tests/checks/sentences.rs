@@ -174,6 +174,16 @@ fn of_custom_resource_validation() {
     ]});
     said.add(&bed.gantry(cp.kubeconfig("admin"), "check", &manifests, &["-o", "json"]).code(3).report());
 
+    // A value that the storage version lacks.
+    let bed = Samples::new();
+    let text = || json!({"type": "string"});
+    let crd = bed
+        .crd(&[("v1", true, fields(json!({"a": text()}))), ("v2", false, fields(json!({"a": text(), "b": text()})))]);
+    let mut lossy = bed.object("lossy", &json!({"a": "x", "b": "lost"}));
+    lossy["apiVersion"] = json!(format!("{}/v2", bed.names.group));
+    let manifests = json!({"apiVersion": "v1", "kind": "List", "items": [crd, lossy]});
+    said.add(&bed.gantry(cp.kubeconfig("admin"), "check", &manifests, &["-o", "json"]).code(3).report());
+
     // Objects that need a webhook, which fails.
     let bed = Conversion::new();
     let down = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],

@@ -211,12 +211,13 @@ impl Check for CustomResourceValidation {
                 found.extend(surveyed);
             }
             drop(surveys);
-            let manifests::Found { faults, unchecked, not_allowed } = manifests::check(&context, &|_| true).await;
+            let manifests::Found { faults, lost, unchecked, not_allowed } = manifests::check(&context, &|_| true).await;
             match context.by_default {
                 true => not_allowed.into_iter().for_each(|error| context.notices.not_checked(NAME, error)),
                 false => found.unchecked.extend(not_allowed),
             }
             found.violations.extend(faults.into_iter().map(of_manifest));
+            found.violations.extend(lost.into_iter().map(|lost| lost.under(&rules::MANIFEST_VALUE_LOST)));
             found.unchecked.extend(unchecked);
             let coverage = found.coverage.into_iter().map(|(change, read, proven)| Coverage {
                 harm: None,

@@ -5,7 +5,7 @@ mod manifest;
 mod versions;
 
 pub use existing::{DATA_PRUNED, DEFAULTED, REFUSED, REFUSED_ON_UPDATE, REFUSED_WHEN_TOUCHED};
-pub use manifest::{MANIFEST_REFUSED, MANIFEST_UNKNOWN_FIELD};
+pub use manifest::{MANIFEST_REFUSED, MANIFEST_UNKNOWN_FIELD, MANIFEST_VALUE_LOST};
 pub use versions::{NOT_CONVERTED, NOT_VALIDATED, REMOVED_VERSION};
 
 use crate::preflight::rule::RuleDoc;
@@ -20,6 +20,7 @@ pub fn docs() -> Vec<&'static RuleDoc> {
         &REFUSED_WHEN_TOUCHED,
         &MANIFEST_REFUSED,
         &MANIFEST_UNKNOWN_FIELD,
+        &MANIFEST_VALUE_LOST,
         &REMOVED_VERSION,
         &NOT_CONVERTED,
         &NOT_VALIDATED,

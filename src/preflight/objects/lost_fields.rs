@@ -31,6 +31,41 @@ pub fn lost_in_storage(crd: &Crd, version: &Version) -> Vec<String> {
     }
 }
 
+/// What a write at this served version drops of an object that the storage version keeps, if no webhook converts.
+///
+/// The server reads the object at the version of the request before it changes anything, and stores what it has read.
+/// Nothing if it is the storage version.
+pub fn lost_by_writers(crd: &Crd, version: &Version) -> Vec<String> {
+    let Some(storage) = crd.storage().filter(|storage| storage.name != version.name) else { return Vec::new() };
+    let mut lost = lost_between(storage, version);
+    if !storage.served && !lost.is_empty() {
+        // Only another served version can have such a value written.
+        let others = crd.served_versions().filter(|other| other.name != version.name);
+        let lost_too: Vec<Vec<String>> = others.map(|other| lost_between(storage, other)).collect();
+        lost.retain(|field| lost_too.iter().any(|known| !known.iter().any(|known| covers(known, field))));
+    }
+    lost
+}
+
+/// What [`lost_by_writers`] drops with `desired` and not with `live`. Each CRD without a webhook.
+pub fn newly_lost_by_writers(live: Option<&Crd>, desired: &Crd, version: &Version) -> Vec<String> {
+    let lost = lost_by_writers(desired, version);
+    match live.and_then(|live| Some((live, live.served(&version.name)?))) {
+        Some((live, before)) if !lost.is_empty() => without(lost, &lost_by_writers(live, before)),
+        _ => lost,
+    }
+}
+
+/// Whether no write at any version loses what an object has at this one, if no webhook converts.
+pub fn is_kept_by_all(crd: &Crd, version: &Version) -> bool {
+    let is_narrower = |version: &Version| !lost_by_writers(crd, version).is_empty();
+    lost_in_storage(crd, version).is_empty()
+        && match version.storage {
+            true => !crd.served_versions().any(is_narrower),
+            false => !is_narrower(version),
+        }
+}
+
 /// The fields that the schema of `from` keeps and that of `to` would prune. A schema that cannot be read is an error of
 /// its own version.
 pub fn lost_between(from: &Version, to: &Version) -> Vec<String> {
@@ -186,6 +221,8 @@ fn child<'a>(node: &'a Map<'a>, keyword: &str) -> Option<&'a Map<'a>> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -201,6 +238,49 @@ mod tests {
             let text = |fields: &[&str]| fields.iter().map(|field| (*field).to_owned()).collect::<Vec<_>>();
             assert_eq!(without(text(&lost), &text(known)), text(left), "{known:?}");
         }
+    }
+
+    /// A CRD with these versions: name, served, storage, fields.
+    fn crd(versions: &[(&str, bool, bool, &[&str])]) -> Crd {
+        let version = |(name, served, storage, fields): &(&str, bool, bool, &[&str])| {
+            let fields: serde_json::Map<_, _> =
+                fields.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+            let spec = json!({"type": "object", "properties": fields});
+            json!({"name": name, "served": served, "storage": storage,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+        };
+        let versions: Vec<_> = versions.iter().map(version).collect();
+        let spec =
+            json!({"group": "g", "names": {"kind": "K", "plural": "ks"}, "scope": "Cluster", "versions": versions});
+        Crd::parse(&json!({"apiVersion": "apiextensions.k8s.io/v1", "spec": spec}).to_string()).unwrap()
+    }
+
+    #[test]
+    fn a_write_at_a_version_loses_what_only_other_versions_have() {
+        let lost = |crd: &Crd| {
+            let of = |version: &Version| (version.name.to_string(), lost_by_writers(crd, version));
+            crd.served_versions().map(of).filter(|(_, lost)| !lost.is_empty()).collect::<Vec<_>>()
+        };
+        let (few, all): (&[&str], &[&str]) = (&["a"], &["a", "b"]);
+        let of_v1 = [("v1".to_owned(), vec!["spec.b".to_owned()])];
+        let narrow = crd(&[("v1", true, false, few), ("v2", true, true, all)]);
+        assert_eq!(lost(&narrow), of_v1);
+        assert_eq!(lost(&crd(&[("v1", false, false, few), ("v2", true, true, all)])), [], "nobody writes at v1");
+        assert_eq!(lost(&crd(&[("v1", true, true, few), ("v2", true, false, all)])), [], "it is never stored");
+        // Without a version at which the value can be written, no object has it.
+        assert_eq!(lost(&crd(&[("v1", true, false, few), ("v2", false, true, all)])), []);
+        assert_eq!(lost(&crd(&[("v1", true, false, few), ("v2", false, true, all), ("v3", true, false, all)])), of_v1);
+
+        let version = |crd: &Crd, name: &str| is_kept_by_all(crd, crd.version(name).unwrap());
+        assert_eq!(["v1", "v2"].map(|name| version(&narrow, name)), [false, false]);
+        let alike = crd(&[("v1", true, false, all), ("v2", true, true, all)]);
+        assert_eq!(["v1", "v2"].map(|name| version(&alike, name)), [true, true]);
+
+        let newly = |live: &Crd| newly_lost_by_writers(Some(live), &narrow, narrow.version("v1").unwrap());
+        assert_eq!(newly(&narrow), Vec::<String>::new());
+        assert_eq!(newly(&alike), ["spec.b"]);
+        assert_eq!(newly(&crd(&[("v1", true, true, few)])), ["spec.b"], "the storage version moves");
+        assert_eq!(newly(&crd(&[("v1", false, false, few), ("v2", true, true, all)])), ["spec.b"], "v1 is served");
     }
 
     #[test]

@@ -2,16 +2,21 @@
 //! one among the manifests, otherwise the live one.
 
 mod converted;
+mod definition;
+mod lost_values;
 mod recorded;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use self::lost_values::LostValue;
+
+use self::definition::Definition;
 use super::compiled::Compiled;
 use super::validator::is_notice;
-use super::{cause, place, question};
+use super::{cause, place};
 use crate::cluster::Wanted;
 use crate::crd::{Crd, Strategy};
 use crate::finding::{Breaks, Complaint};
@@ -83,6 +88,8 @@ impl Fault {
 #[derive(Default)]
 pub struct Found {
     pub faults: Vec<Fault>,
+    /// Values that the server accepts and does not keep.
+    pub lost: Vec<LostValue>,
     pub unchecked: Vec<CouldNotCheck>,
     /// What could not be checked because the user lacks a right.
     pub not_allowed: Vec<CouldNotCheck>,
@@ -91,6 +98,7 @@ pub struct Found {
 impl Found {
     fn extend(&mut self, other: Found) {
         self.faults.extend(other.faults);
+        self.lost.extend(other.lost);
         self.unchecked.extend(other.unchecked);
         self.not_allowed.extend(other.not_allowed);
     }
@@ -103,38 +111,6 @@ impl Found {
             true => self.not_allowed.push(error),
             false => self.unchecked.push(error),
         }
-    }
-}
-
-/// A CRD and its origin.
-struct Definition {
-    crd: Arc<Crd>,
-    /// The conversion strategy when the objects are written.
-    conversion: Strategy,
-    /// `the CRD among the manifests`, `the live CRD`
-    whose: &'static str,
-    name: String,
-    /// The live CRD, if it is another one.
-    live: Option<Arc<Crd>>,
-    /// The schemas of the CRD's versions, each parsed at first use.
-    schemas: Vec<OnceLock<Option<Value>>>,
-}
-
-impl Definition {
-    fn new(crd: Arc<Crd>, conversion: Strategy, whose: &'static str, name: String) -> Self {
-        let schemas = crd.versions.iter().map(|_| OnceLock::new()).collect();
-        Definition { crd, conversion, whose, name, live: None, schemas }
-    }
-
-    /// Whether the server serves a version before the deploy.
-    fn is_served_before(&self, version: &str) -> bool {
-        self.live.as_ref().unwrap_or(&self.crd).served(version).is_some()
-    }
-
-    /// The `openAPIV3Schema` of a version, served or not.
-    fn schema(&self, version: &str) -> Option<&Value> {
-        let at = self.crd.versions.iter().position(|known| &*known.name == version)?;
-        self.schemas[at].get_or_init(|| self.crd.versions[at].schema_value().ok()).as_ref()
     }
 }
 
@@ -175,13 +151,9 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
                     });
                     continue;
                 }
-                let conversion = question::conversion(crd, live.unwrap_or(crd));
                 let whose = "the CRD among the manifests";
-                let definition = Definition {
-                    live: live.cloned(),
-                    ..Definition::new(Arc::clone(crd), conversion, whose, name.clone())
-                };
-                converted::check(context, &definition, live.map(Arc::as_ref), &objects, &mut found).await;
+                let mut definition = Definition::new(Arc::clone(crd), live.cloned(), whose, name.clone());
+                definition.ask(context, &objects, &mut found).await;
                 definitions.push((definition, objects));
             }
             Err(reason) => found.unchecked.push(CouldNotCheck {
@@ -197,9 +169,9 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
                 let Some(raw) = raw else { continue };
                 match Crd::read(&raw) {
                     Ok(crd) => {
-                        let conversion = question::conversion(&crd, &crd);
-                        let definition = Definition::new(Arc::new(crd), conversion, "the live CRD", name);
-                        converted::check(context, &definition, Some(&definition.crd), &objects, &mut found).await;
+                        let crd = Arc::new(crd);
+                        let mut definition = Definition::new(Arc::clone(&crd), Some(crd), "the live CRD", name);
+                        definition.ask(context, &objects, &mut found).await;
                         definitions.push((definition, objects));
                     }
                     Err(reason) => found.unchecked.push(CouldNotCheck {
@@ -356,6 +328,7 @@ impl Validation {
                 return found;
             }
         }
+        found.lost.extend(self.lost_values(&manifest));
         let old = self.old();
         let mut new = merge::intent(manifest.clone(), self.version.status_subresource);
         if let Some((raw, _)) = &old {

@@ -98,7 +98,7 @@ pub fn can_break(live: &Crd, desired: &Crd, prove: Prove<'_>) -> Questions {
         .filter(|(version, change)| **change == Change::Proven && !is_asked(version))
         // What is written at such a version is not safe, whatever is proven about the change.
         .filter(|(version, _)| {
-            conversion(desired, live) == Strategy::Webhook || lost_fields::lost_in_storage(desired, version).is_empty()
+            conversion(desired, live) == Strategy::Webhook || lost_fields::is_kept_by_all(desired, version)
         })
         .map(|(version, _)| version.name.clone())
         .collect();
@@ -202,7 +202,10 @@ mod tests {
         // What is written at v1 loses the field that the storage version lacks, so v1 is not called safe.
         assert_eq!(asked(&two(small()), &moved), ask(["Stores v2"], []));
         // No object has been read at a new version.
-        assert_eq!(asked(&one(small()), &two(large())), ask(["Fits v2"], ["v1"]));
+        let alike = crd(&[("v1", true, large()), ("v2", false, large())], json!({}));
+        assert_eq!(asked(&one(small()), &alike), ask(["Fits v2"], ["v1"]));
+        // A write at v2 drops the new field, so v1 is not called safe.
+        assert_eq!(asked(&one(small()), &two(large())), ask(["Fits v2"], []));
         let webhook = json!({"conversion": {"strategy": "Webhook"}});
         assert_eq!(asked(&one(small()), &crd(&[("v1", true, large())], webhook)), ask(["Fits v1"], []));
         // Objects that were never pruned can contain anything.

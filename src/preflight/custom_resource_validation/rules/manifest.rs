@@ -1,6 +1,6 @@
 //! The rules about custom resources among the manifests.
 
-use crate::finding::Severity;
+use crate::finding::{Breaks, Severity};
 use crate::preflight::objects::manifests::Wrong;
 use crate::preflight::rule::{Example, RuleDoc};
 
@@ -45,5 +45,54 @@ spec: {replcas: 3}
     },
     what_to_do: "Fix the name or the indentation, or add the field to the CRD first.",
     breaks: Wrong::UnknownField.breaks(),
+    severity: Severity::Error,
+};
+
+pub static MANIFEST_VALUE_LOST: RuleDoc = RuleDoc {
+    name: "ManifestValueLost",
+    summary: "the server accepts a custom resource among the manifests, and a value is lost between versions",
+    reports: "Where no webhook converts: a value of a manifest that the storage version lacks; a value of the live \
+        object that the version of the manifest lacks; and a value of a manifest that another served version lacks \
+        because of this upgrade.",
+    why: "The server stores every object at the storage version, reads it at the version of each request, and drops what \
+        the version lacks both times. It refuses nothing: a value that the storage version lacks is gone although the \
+        request succeeds, and a write at a version with fewer fields, even of a label, drops the other fields.",
+    example: Example::Objects {
+        live: "",
+        desired: "\
+apiVersion: test.example.com/v2
+kind: Sample
+metadata: {name: one, namespace: default}
+spec: {host: a, port: 80}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: samples.test.example.com}
+spec:
+  group: test.example.com
+  scope: Namespaced
+  names: {kind: Sample, listKind: SampleList, plural: samples, singular: sample}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {host: {type: string}}}
+  - name: v2
+    served: true
+    storage: false
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {host: {type: string}, port: {type: integer}}}
+",
+    },
+    what_to_do: "Add the field to both versions, or convert with a webhook. If the CRD is somebody else's, write the \
+        manifest at the storage version, and leave out what that version lacks.",
+    breaks: &[Breaks::Writers, Breaks::Data],
     severity: Severity::Error,
 };

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use serde::Deserialize as _;
+
 use super::*;
 use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
@@ -91,6 +93,12 @@ fn every_example_triggers_its_rule_and_no_other() {
                 let desired = with_spec(fields(serde_yaml::from_str(desired).unwrap()));
                 let object = object(serde_yaml::from_str(part).unwrap());
                 found(on_folder(&[], &[desired, object])).into_iter().map(|violation| violation.rule).collect()
+            }
+            Example::Objects { live, desired } => {
+                let of = |text: &'static str| -> Vec<Value> {
+                    serde_yaml::Deserializer::from_str(text).map(|object| Value::deserialize(object).unwrap()).collect()
+                };
+                found(on_folder(&of(live), &of(desired))).into_iter().map(|violation| violation.rule).collect()
             }
             Example::Crd { live, desired } if doc.name == "VersionNotJudged" => {
                 found(on_folder(&[example_crd(live)], &[example_crd(desired)])).into_iter().map(|v| v.rule).collect()

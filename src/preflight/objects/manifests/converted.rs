@@ -21,14 +21,9 @@ use gantry_schema::keywords;
 /// How often a dry run is tried if the live object changes after it was read, but in nothing that matters.
 const TRIES: u32 = 3;
 
-/// Asks about the objects of one definition. `live` is the live CRD.
-pub(super) async fn check(
-    context: &Context<'_>,
-    definition: &Definition,
-    live: Option<&Crd>,
-    objects: &[usize],
-    found: &mut Found,
-) {
+/// Asks about the objects of one definition.
+pub(super) async fn check(context: &Context<'_>, definition: &Definition, objects: &[usize], found: &mut Found) {
+    let live = definition.live.as_deref();
     if definition.conversion != Strategy::Webhook || !matches!(context.target, Target::Kube(_)) {
         return;
     }
