@@ -33,6 +33,7 @@ mod permissions_handed_on;
 mod presets;
 mod ratcheting;
 mod refusals;
+mod removed_versions;
 mod rules;
 mod sentences;
 mod versions;

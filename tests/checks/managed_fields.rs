@@ -154,12 +154,15 @@ fn a_version_that_managed_fields_name_is_not_removed_until_the_entries_are_moved
              an entry of {manager} at v2"
         )
     };
+    // The server does not tell which of them are stored at v2. Here none is, because it never was the storage version.
+    let perhaps_stored = "3 of 5 objects may still be stored at v2, which is removed: managedFields have no entry at \
+        another version. If one object is, this kind becomes unreadable: every list of its objects fails, and that \
+        object can be neither read nor deleted";
     assert_eq!(
         said,
         [
-            (message("2", "controller"), vec!["status".to_owned(), "updated".to_owned()]),
-            (message("1", "flux"), vec!["applied".to_owned()]),
-            (message("1", "gantry"), vec!["ours".to_owned()]),
+            (message("1", "controller"), vec!["status".to_owned()]),
+            (perhaps_stored.to_owned(), ["applied", "ours", "updated"].map(str::to_owned).to_vec()),
         ]
     );
     for finding in &found {

@@ -179,6 +179,15 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
             ),
             move_entries(version, manager, crd),
         ),
+        Impact::PerhapsStoredAt => (
+            &rules::REMOVED_VERSION,
+            format!(
+                "{of_all} may still be stored at {version}, which is removed: managedFields have no entry at another \
+                 version. If one object is, this kind becomes unreadable: every list of its objects fails, and that object \
+                 can be neither read nor deleted"
+            ),
+            write_again(version, crd),
+        ),
         Impact::WrittenAt { manager } => {
             severity = Some(Severity::Warning);
             let was = if group.count == 1 { "was" } else { "were" };
@@ -198,6 +207,21 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
         ),
     };
     Ok(Diagnosis { doc, severity: severity.unwrap_or(doc.severity), message, help })
+}
+
+/// The next step for objects that may be stored at a version that is removed.
+fn write_again(version: &str, crd: &About<'_>) -> String {
+    let first = format!("keep {version} in the CRD");
+    match managed::remaining(crd.live, crd.desired) {
+        Some(to) => {
+            let command = managed::move_all(crd.live, &[version], to);
+            format!(
+                "{first}, and write every object again at {to}, with its entries in managedFields moved; then {version} \
+                 can be removed:\n{command}"
+            )
+        }
+        None => format!("{first} beside a version that stays, and run again"),
+    }
 }
 
 /// The next step for entries in managedFields at a version that is removed.

@@ -22,6 +22,9 @@ pub enum Impact {
     WrittenAt { manager: String },
     /// It is or may be stored at a version that is removed.
     StoredAt,
+    /// It may be stored at a version that is removed, although `status.storedVersions` does not name it: its managedFields
+    /// name no other version.
+    PerhapsStoredAt,
     /// A rule or pattern of the desired schema could not be evaluated, for this reason.
     Undecided(String),
 }

@@ -16,6 +16,7 @@ mod defaults;
 pub mod definition;
 pub mod effect;
 pub mod group;
+mod leaving;
 pub mod lost_fields;
 pub mod manifests;
 pub mod object;

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::Upgrade;
 use super::compiled::Compiled;
 use super::defaults;
+use super::leaving::Leaving;
 use super::question::{self, Ask};
-use super::validator::{Leaving, Side, Validator};
+use super::validator::{Side, Validator};
 use crate::crd::{Crd, Strategy, Version};
 use crate::preflight::CouldNotCheck;
 
@@ -53,6 +54,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
             version: question.version.clone(),
             ask: question.ask,
             is_storage: stored.as_ref() == Some(&question.version),
+            is_said_to_be_empty: question.ask == Ask::Removed && !live.is_stored(&question.version),
         })
         .collect();
     let perhaps_stored = leaving

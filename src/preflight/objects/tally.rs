@@ -61,7 +61,9 @@ impl Cause {
             Impact::Pruned(_) => Fate::Pruned,
             Impact::Defaulted(_) => Fate::Defaulted,
             Impact::Undecided(_) => Fate::Undecided,
-            Impact::NotAppliable { .. } | Impact::WrittenAt { .. } | Impact::StoredAt => return None,
+            Impact::NotAppliable { .. } | Impact::WrittenAt { .. } | Impact::StoredAt | Impact::PerhapsStoredAt => {
+                return None;
+            }
         };
         let (node, keyword) = split(&effect.keyword.at);
         Some(Cause { version: effect.version.clone(), fate, node, keyword, field: effect.lost.clone() })

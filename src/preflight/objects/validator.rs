@@ -19,9 +19,9 @@ use super::cause::{self, Keyword};
 use super::compiled::Compiled;
 use super::defaults::ChangedDefault;
 use super::effect::{Effect, Fill, Impact, Loss};
+use super::leaving::Leaving;
 use super::object::{Item, Keep, Parts};
 use super::place::{self, Place};
-use super::question::Ask;
 use super::today::{Today, refused_when_created, validate};
 use crate::resource::Step;
 use crate::text;
@@ -64,15 +64,6 @@ impl Side {
     pub fn at(&self, version: &str) -> Option<&Compiled> {
         self.0.iter().find(|compiled| &*compiled.name == version)
     }
-}
-
-/// A version that is removed or no longer served.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leaving {
-    pub version: Arc<str>,
-    pub ask: Ask,
-    /// Whether it is the live storage version.
-    pub is_storage: bool,
 }
 
 impl Validator {
@@ -415,42 +406,6 @@ impl Validator {
             let keyword =
                 Keyword { at, words: format!("default {}", cause::shown(value.unwrap_or(&Value::Null), false)) };
             effects.push(self.effect(Impact::Defaulted(fill), version, &place, &filled.path, keyword, object));
-        }
-    }
-
-    fn leaves(&self, item: &Item, effects: &mut Vec<Effect>) {
-        for leaving in &self.leaving {
-            let nothing = Keyword { at: Vec::new(), words: String::new() };
-            let effect = |impact, value| Effect {
-                impact,
-                version: leaving.version.clone(),
-                pattern: String::new(),
-                keyword: nothing.clone(),
-                path: None,
-                value,
-                steps: Vec::new(),
-                lost: None,
-            };
-            if leaving.is_storage && leaving.ask == Ask::Removed {
-                effects.push(effect(Impact::StoredAt, String::new()));
-            }
-            let api_version = format!("{}/{}", self.group, leaving.version);
-            let mut last: Vec<(&str, Option<&str>)> = Vec::new();
-            for entry in item.managed.iter().filter(|entry| entry.api_version == api_version) {
-                match last.iter_mut().find(|(manager, _)| *manager == entry.manager) {
-                    Some((_, time)) => *time = (*time).max(entry.time.as_deref()),
-                    None => last.push((&entry.manager, entry.time.as_deref())),
-                }
-            }
-            for (manager, time) in last {
-                let manager = crate::text::cut(manager, 128).into_owned();
-                let when = time.map_or(String::new(), |time| format!("last {time}"));
-                let impact = match leaving.ask {
-                    Ask::Removed => Impact::NotAppliable { manager },
-                    _ => Impact::WrittenAt { manager },
-                };
-                effects.push(effect(impact, when));
-            }
         }
     }
 

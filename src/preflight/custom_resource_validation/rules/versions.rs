@@ -5,12 +5,16 @@ use crate::preflight::rule::{Example, RuleDoc};
 
 pub static REMOVED_VERSION: RuleDoc = RuleDoc {
     name: "ObjectInRemovedVersion",
-    summary: "objects are stored or written at a version that is removed",
-    reports: "A removed version at which objects are or may be stored (error); a removed version that \
+    summary: "objects are or may be stored, or were written, at a version that is removed",
+    reports: "A removed version at which objects are or may be stored (error), also if `status.storedVersions` does not \
+        name it and `metadata.managedFields` of an object name no other version; a removed version that \
         `metadata.managedFields` of objects name, with the manager and the time of its last write (error); and a \
         version that is no longer served at which a manager wrote objects (warning: `managedFields` do not show \
         whether it still writes there).",
-    why: "An object that is stored at a removed version cannot be read; the API server refuses such a CRD. If \
+    why: "An object that is stored at a removed version can be neither read nor deleted, and one such object is enough: \
+        the server answers every list and watch of the kind with an error (429, `storage is (re)initializing`), so no \
+        controller sees any object. The server refuses such a CRD only as long as `status.storedVersions` names \
+        the version. Whoever removes it there by hand says that every object was written again. If \
         `managedFields` of an object name a version that the CRD does not have, the server answers every server-side \
         apply of the object, by any manager, with an error \
         ([kubernetes/kubernetes#111937](https://github.com/kubernetes/kubernetes/issues/111937)). Writing the object \
