@@ -249,6 +249,12 @@ impl Crd {
 
     /// Whether `managedFields` show that a manager owns the conversion which does not own the rest of the CRD.
     pub fn conversion_belongs_to_another(&self) -> bool {
+        let of_all = self.managers_of(&["group"]);
+        self.managers_of(&["conversion"]).iter().any(|owner| !of_all.contains(owner))
+    }
+
+    /// The managers that own a field of the spec, or something in it, as `managedFields` show.
+    pub fn managers_of(&self, names: &[&str]) -> Vec<String> {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]
         struct Metadata {
@@ -263,12 +269,11 @@ impl Crd {
         let metadata = scan::member(&self.text, "metadata");
         let metadata =
             metadata.and_then(|metadata| serde_json::from_str::<Metadata>(metadata).ok()).unwrap_or_default();
-        let owners = |field: &str| {
-            let owns = |entry: &&Entry| entry.fields_v1["f:spec"].get(field).is_some();
-            metadata.managed_fields.iter().filter(owns).map(|entry| entry.manager.clone()).collect::<Vec<_>>()
+        let owns = |entry: &&Entry| {
+            let fields = entry.fields_v1.get("f:spec");
+            names.iter().fold(fields, |fields, name| fields?.get(format!("f:{name}"))).is_some()
         };
-        let of_all = owners("f:group");
-        owners("f:conversion").iter().any(|owner| !of_all.contains(owner))
+        metadata.managed_fields.iter().filter(owns).map(|entry| entry.manager.clone()).collect()
     }
 
     /// The conversion webhook, if a webhook converts and the CRD describes it.

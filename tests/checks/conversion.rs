@@ -387,6 +387,47 @@ fn what_the_crd_itself_says_needs_no_server() {
 }
 
 #[test]
+fn a_bundle_that_somebody_else_writes_is_no_finding() {
+    let bed = Conversion::new();
+    let trusted = webhook(rename);
+    let by = |bundle: &Value| bed.by_service(443, bundle);
+    bed.live(&by(&ca_bundle(&trusted)));
+    let dummy = bed.crd(&by(&json!("Cg==")));
+    let rules = |found: Vec<String>| found.iter().filter(|found| found.contains("ConversionCABundle")).count();
+    assert_eq!(rules(bed.found(std::slice::from_ref(&dummy))), 1);
+    // An operator that runs writes the bundle into the live CRD.
+    let mut injected = bed.crd(&json!({"strategy": "Webhook", "webhook": {"clientConfig": {
+        "caBundle": ca_bundle(&trusted)}}}));
+    injected["spec"] = json!({"conversion": injected["spec"]["conversion"]});
+    let path = format!(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}",
+        injected["metadata"]["name"].as_str().unwrap()
+    );
+    let (status, answer) = control_plane().apply_to(&format!("{path}?fieldManager=operator&force=true"), &injected);
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(rules(bed.found(&[dummy])), 0);
+}
+
+/// As the operator of a first install does, if its ClusterRole allows it.
+#[test]
+fn an_operator_that_may_write_its_own_crd_needs_no_bundle_in_the_manifest() {
+    let bed = Conversion::new();
+    let crd = bed.crd(&bed.by_service(443, &Value::Null));
+    let service = bed.service("webhook", &json!({"selector": {"app": "webhook"}, "ports": [{"port": 443}]}));
+    let role = |verbs: &[&str]| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": bed.0.names.namespace}, "rules": [{"apiGroups": ["apiextensions.k8s.io"],
+            "resources": ["customresourcedefinitions"], "verbs": verbs}]})
+    };
+    let found = |verbs: &[&str]| {
+        let found = bed.found(&[crd.clone(), service.clone(), role(verbs)]);
+        found.iter().filter(|found| found.contains("warning ConversionCABundleInvalid")).count()
+    };
+    assert_eq!(found(&["get", "list"]), 1);
+    assert_eq!(found(&["get", "patch"]), 0);
+}
+
+#[test]
 fn a_user_without_the_right_to_look_sees_that() {
     let bed = Conversion::new();
     let webhook = webhook(rename);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use crate::support::{
-    Samples, affected, control_plane, eventually, fields, finding_id, finding_ids, findings, names, text,
+    Gantry, Samples, affected, control_plane, eventually, fields, finding_id, finding_ids, findings, names, text,
 };
 use serde_json::{Value, json};
 
@@ -423,4 +423,25 @@ fn a_null_that_is_no_longer_allowed_is_lost() {
         (cp.get(&bed.path("nulls")).1["spec"].get("a").is_none()).then_some(())
     });
     assert_eq!(cp.get(&bed.path("nulls")).1["spec"], expected);
+}
+
+/// As the message of `NullableChange` says.
+#[test]
+fn a_null_in_a_list_that_is_no_longer_allowed_is_refused() {
+    let cp = control_plane();
+    let bed = Samples::new();
+    let spec = |items: Value| fields(json!({"list": {"type": "array", "items": items}}));
+    bed.live(&bed.one_version(spec(json!({"type": "string", "nullable": true}))));
+    bed.create("nulls", &json!({"list": ["a", null]}));
+    let desired = bed.one_version(spec(json!({"type": "string"})));
+    let gantry = Gantry::new().kubeconfig(cp.kubeconfig("admin")).stdin(desired.to_string());
+    let output = gantry.args(["check", "-f", "-", "--preflight", "CRDUpgradeSafety", "--force-conflicts"]).run();
+    output.code(3).stdout_contains("error[NullableChange]").stdout_contains("refuses a null from now on");
+
+    bed.live(&desired);
+    eventually("the server uses the new schema", || {
+        let again = bed.object("again", &json!({"list": ["a", null]}));
+        (cp.post(&bed.collection("v1"), &again).0 == 422).then_some(())
+    });
+    assert_eq!(cp.get(&bed.path("nulls")).1["spec"], json!({"list": ["a", null]}));
 }

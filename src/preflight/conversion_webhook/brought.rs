@@ -3,6 +3,8 @@
 //! Many operators write the CA bundle of their webhook into the CRD when they start. On a first install there is
 //! neither a bundle nor a ready endpoint, and no stored object that would have to be converted.
 
+use serde_json::Value;
+
 use super::{converted, rules, service};
 use crate::crd::{ClientConfig, Crd, Webhook};
 use crate::finding::Severity;
@@ -73,6 +75,24 @@ impl DeployEffect {
             await_webhook(violation, crd, plan);
         }
     }
+}
+
+/// Whether a ClusterRole of the deploy names CRDs as what its subjects may change. An operator needs that right to write the
+/// CA bundle of its own webhook.
+pub fn is_operator_allowed_to_write_crds(plan: &Plan) -> bool {
+    let has = |rule: &Value, key: &str, wanted: &[&str]| {
+        rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).any(|value| wanted.contains(&value))
+    };
+    let allows = |rule: &Value| {
+        has(rule, "apiGroups", &["apiextensions.k8s.io", "*"])
+            && has(rule, "resources", &["customresourcedefinitions"])
+            && has(rule, "verbs", &["update", "patch", "*"])
+    };
+    let roles = plan
+        .changes
+        .iter()
+        .filter(|change| change.resource.group == "rbac.authorization.k8s.io" && change.resource.kind == "ClusterRole");
+    roles.into_iter().any(|role| role.desired.raw.value()["rules"].as_array().into_iter().flatten().any(allows))
 }
 
 /// Whether the API server will call another webhook than `live`.

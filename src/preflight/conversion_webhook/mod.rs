@@ -172,10 +172,18 @@ const INJECTORS: [&str; 4] = [
     "service.beta.openshift.io/inject-cabundle",
 ];
 
-/// Whether an annotation says that a controller writes the CA bundle.
-fn is_injected(crd: &Crd) -> bool {
+/// Whether somebody else than the deploy writes the CA bundle: an annotation names a controller, OLM installs the CRD with
+/// its bundle, or `managedFields` of the live CRD name another manager.
+fn is_injected(crd: &Crd, live: Option<&Crd>, change: &Change, manager: &str) -> bool {
     let is_set = |value: &Value| value.as_str().is_some_and(|value| !value.is_empty() && value != "false");
-    crd.annotations().iter().any(|(key, value)| INJECTORS.contains(&key.as_str()) && is_set(value))
+    let has_injector =
+        |crd: &Crd| crd.annotations().iter().any(|(key, value)| INJECTORS.contains(&key.as_str()) && is_set(value));
+    let is_of_another = |live: &Crd| {
+        let of_bundle = ["conversion", "webhook", "clientConfig", "caBundle"];
+        let (of_bundle, of_rest) = (live.managers_of(&of_bundle), live.managers_of(&["group"]));
+        of_bundle.iter().any(|owner| owner != manager && !of_rest.contains(owner))
+    };
+    change.desired.bundle.is_some() || has_injector(crd) || live.is_some_and(is_of_another)
 }
 
 /// The served versions other than the storage version.
@@ -249,7 +257,8 @@ impl ConversionWebhook {
             check_service(desired, reference, &subject, (is_kept, total), context, &mut found, &mut effect).await;
         }
         if let Some(webhook) = desired.webhook() {
-            found.violations.extend(ca_bundle(desired, webhook, live_webhook, &subject, effect, context));
+            let injected = is_injected(desired, live, change, context.field_manager);
+            found.violations.extend(ca_bundle(desired, webhook, (live_webhook, injected), &subject, effect, context));
         }
         for violation in &mut found.violations {
             effect.soften(violation, desired, context.plan);
@@ -275,7 +284,7 @@ fn review_versions(webhook: &Webhook, subject: &Subject) -> Option<Violation> {
 fn ca_bundle(
     desired: &Crd,
     webhook: &Webhook,
-    live: Option<&Webhook>,
+    (live, is_injected): (Option<&Webhook>, bool),
     subject: &Subject,
     effect: DeployEffect,
     context: &Context<'_>,
@@ -284,11 +293,12 @@ fn ca_bundle(
     // Server-side apply keeps a bundle that the manifest leaves out.
     let kept = live.and_then(|live| live.client_config.ca_bundle.as_deref()).filter(|bundle| !bundle.is_empty());
     // The bundle of the manifest may be a placeholder that the controller replaces.
-    if is_injected(desired) && (own.is_some() || kept.is_none()) {
+    if is_injected && (own.is_some() || kept.is_none()) {
         return None;
     }
     let (message, help, is_certain) = match own.or(kept) {
         None if webhook.client_config.url.is_some() => return None,
+        None if effect.is_in_manifests && brought::is_operator_allowed_to_write_crds(context.plan) => return None,
         None => (
             "there is no CA bundle, and no public CA signs for a Service".to_owned(),
             "set the bundle, or have cert-manager inject it: annotation cert-manager.io/inject-ca-from",
@@ -301,7 +311,10 @@ fn ca_bundle(
                 Fault::Unreadable(why) if own.is_some() => (format!("{why}; the server will not serve the CRD"), true),
                 Fault::Unreadable(why) | Fault::NotValidToday(why) => (why, false),
             };
-            let help = "set caBundle to the certificate of the webhook's CA, or leave it out";
+            let help = match is_injected {
+                true => "find out why nothing renews it: it is not the manifest that sets it",
+                false => "set caBundle to the certificate of the webhook's CA, or leave it out",
+            };
             (format!("{whose} is invalid: {why}"), help, is_refused)
         }
     };

@@ -14,8 +14,10 @@ pub static CA_BUNDLE: RuleDoc = RuleDoc {
     name: "ConversionCABundleInvalid",
     summary: "the API server cannot trust the conversion webhook with its CA bundle",
     reports: "A `caBundle` that is not base64-encoded PEM, contains no certificate, or contains none that is valid \
-        today; and a webhook behind a Service without any bundle. gantry trusts an annotation with which cert-manager \
-        or OpenShift injects the bundle. If the manifest leaves the bundle out, the live one counts, because \
+        today; and a webhook behind a Service without any bundle. It is not reported if somebody else writes the bundle: \
+        an annotation says so with which cert-manager or OpenShift injects it, OLM installs the CRD, another field \
+        manager owns the live bundle, or the manifests have the webhook's Service and a ClusterRole that may change \
+        CRDs, with which an operator writes its own bundle. If the manifest leaves the bundle out, the live one counts, because \
         server-side apply keeps it. If there is none, and the CRD is new or the webhook's Service or workload is among \
         the manifests, this is a warning: many operators write the bundle themselves when they start. A bundle that \
         cannot be parsed stays an error: the server refuses such a CRD, or stores it and does not serve it.",

@@ -56,12 +56,19 @@ pub fn diagnosis(pair: &NodePair, change: &Change, effect: &Effect) -> Diagnosis
     let value = |json: Option<&Json<'_>>| json.map(words::value).unwrap_or_default();
     let (was, now) = (value(change.live), value(change.desired));
     let what = match (change.live, change.desired) {
-        (Some(_), Some(_)) => wording!("{keyword} of {field} changes in ", VERSIONS, " from {was} to {now}; {so}"),
-        (None, Some(_)) => wording!("{keyword} of {field} is added to ", VERSIONS, ": {now}; {so}"),
-        (Some(_), None) => wording!("{keyword} of {field} is removed from ", VERSIONS, ": {was}; {so}"),
-        (None, None) => wording!("{keyword} of {field} changes in ", VERSIONS, "; {so}"),
+        (Some(_), Some(_)) => wording!("{keyword} of {field} changes in ", VERSIONS, " from {was} to {now}"),
+        (None, Some(_)) => wording!("{keyword} of {field} is added to ", VERSIONS, ": {now}"),
+        (Some(_), None) => wording!("{keyword} of {field} is removed from ", VERSIONS, ": {was}"),
+        (None, None) => wording!("{keyword} of {field} changes in ", VERSIONS),
     };
-    unknown(pair, change, &describe(change), effect).message(what)
+    let mut diagnosis = unknown(pair, change, &describe(change), effect).message(what.clone().then(format!("; {so}")));
+    // What only readers may notice is not refuted by a proof about validity.
+    let claims_harm =
+        effect.breaks.iter().any(|who| matches!(who, Breaks::StoredObjects | Breaks::Writers | Breaks::Data));
+    if claims_harm && effect.verdict.is_none() {
+        diagnosis.bare = Some(what);
+    }
+    diagnosis
 }
 
 /// A diagnosis without a message: the documented text of an unknown change, its place, label and effect.

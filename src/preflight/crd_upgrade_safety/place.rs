@@ -38,7 +38,7 @@ impl CrdUpgradeSafety {
         proof: Option<Proof>,
         evidence: Option<Evidence>,
     ) -> Result<Violation, Off> {
-        let RuleViolation { rule, version, path, changes, diagnosis, .. } = violation;
+        let RuleViolation { rule, version, path, changes, mut diagnosis, .. } = violation;
         let doc = &rule.doc;
         let severity = decide::severity(rule, &diagnosis, path.is_none(), proof.as_ref(), &self.options);
         let is_cleared = self.options.preset == Preset::Evidence
@@ -48,6 +48,9 @@ impl CrdUpgradeSafety {
         let severity = if is_cleared && !is_refusal { severity.max(Severity::Warning) } else { severity };
         let verdict = proof.as_ref().map(|proof| proof.verdict);
         let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
+        if let Some(bare) = diagnosis.bare.take().filter(|_| harmless) {
+            diagnosis.message = bare;
+        }
         let enforced = |severity| decide::enforce(severity, harmless, doc.name, &self.options);
         let semantic = decide::semantic(rule, &diagnosis, path.is_none(), proof.as_ref(), &self.options);
         let (severity, semantic) = match is_refusal {

@@ -90,6 +90,8 @@ pub struct Found {
 pub struct Diagnosis {
     /// The message, on one line.
     pub message: Wording,
+    /// The message without the consequence that the keyword has in general, for a change that is proven to have none.
+    pub bare: Option<Wording>,
     /// The change in a few words, without the place: `minItems added: 1`.
     pub fact: Option<String>,
     /// The nodes whose changes cause it, if the node itself did not change for the worse.

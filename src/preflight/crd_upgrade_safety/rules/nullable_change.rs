@@ -1,34 +1,70 @@
 //! `nullable` added or removed.
 
+use crate::crd::steps;
 use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, judge};
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Weight};
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
+use crate::preflight::crd_upgrade_safety::node::{NodePair, Place, Transition};
+use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
 use crate::preflight::rule::{Example, RuleDoc};
+use crate::resource::Step;
 
-const EFFECTS: Effects = Effects {
-    keyword: "nullable",
-    added: Effect {
-        breaks: &[Breaks::Readers, Breaks::Behaviour],
-        verdict: None,
-        so: "the server keeps a null that it dropped until now",
-        help: "make sure that every reader understands null there, or change it only in a new version that a webhook \
-            converts, or after a migration",
-    },
-    changed: Effect {
-        breaks: &[Breaks::Readers, Breaks::Data],
-        verdict: None,
-        so: "the server drops a null from now on",
-        help: "keep nullable as it is in this version, or change it only in a new version that a webhook converts, or \
-            after a migration",
-    },
-    removed: Effect {
-        breaks: &[Breaks::Data, Breaks::Behaviour],
-        verdict: None,
-        so: "the server drops a null from now on and fills in the default",
-        help: "keep nullable as it is in this version, or change it only in a new version that a webhook converts, or \
-            after a migration",
-    },
+const KEYWORD: &str = "nullable";
+
+const ADDED: Effect = Effect {
+    breaks: &[Breaks::Readers, Breaks::Behaviour],
+    verdict: None,
+    so: "the server keeps a null that it dropped until now",
+    help: "make sure that every reader understands null there, or change it only in a new version that a webhook converts, \
+        or after a migration",
 };
+
+const ADDED_TO_ITEMS: Effect = Effect { so: "the server keeps a null that it refused until now", ..ADDED };
+
+const REMOVED: Effect = Effect {
+    breaks: &[Breaks::Data],
+    verdict: None,
+    so: "the server drops a null from now on",
+    help: "keep nullable as it is in this version, or change it only in a new version that a webhook converts, or after a \
+        migration",
+};
+
+const REMOVED_WITH_DEFAULT: Effect = Effect {
+    breaks: &[Breaks::Data, Breaks::Behaviour],
+    so: "the server drops a null from now on and fills in the default",
+    ..REMOVED
+};
+
+const REMOVED_FROM_ITEMS: Effect = Effect {
+    breaks: &[Breaks::StoredObjects, Breaks::Writers],
+    so: "the server refuses a null from now on",
+    ..REMOVED
+};
+
+/// The server drops a null only from the field of an object, and fills in a default only where there is one.
+fn judge(pair: &NodePair) -> Option<Diagnosis> {
+    let change = pair.change(KEYWORD)?;
+    let effect = match (change.transition(), is_item(pair.place)) {
+        (Transition::Added, true) => ADDED_TO_ITEMS,
+        (Transition::Added, false) => ADDED,
+        (_, true) => REMOVED_FROM_ITEMS,
+        (_, false) if pair.desired("default").is_some() => REMOVED_WITH_DEFAULT,
+        (_, false) => REMOVED,
+    };
+    Some(keyword_change::diagnosis(pair, change, &effect))
+}
+
+/// Whether the node describes the items of a list. A field can have the name `items`.
+fn is_item(place: &Place) -> bool {
+    let mut steps = steps::below_schema(&place.steps).into_iter().flatten();
+    let mut last = None;
+    while let Some(step) = steps.next() {
+        last = Some(step);
+        if *step == Step::from("properties") {
+            last = steps.next().map(|_| step);
+        }
+    }
+    last.is_some_and(|last| *last == Step::from("items"))
+}
 
 pub const RULE: Rule = Rule {
     doc: RuleDoc {
@@ -36,7 +72,8 @@ pub const RULE: Rule = Rule {
         summary: "null is allowed in a field, or no longer allowed",
         reports: "Any change of `nullable`. The documentation of kapp and OLM calls it an unknown change.",
         why: "Where null is allowed, the server keeps it and does not fill in the field's default; where it is not \
-            allowed, the server drops it and fills in the default. So the meaning of an object that contains null \
+            allowed, the server drops it and fills in the default, if there is one. In an item of a list it refuses the \
+            object instead. So the meaning of an object that contains null \
             changes, and clients may read a null that they do not expect.",
         example: Example::Fields {
             live: "\
@@ -55,7 +92,59 @@ limit:
         severity: Severity::Error,
     },
     weight: Weight::Unknown,
-    claims: &[Claim::all(EFFECTS.keyword)],
+    claims: &[Claim::all(KEYWORD)],
     hides_others: false,
-    judge: Judge::Node(|pair| judge(pair, &EFFECTS)),
+    judge: Judge::Node(judge),
 };
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options};
+
+    /// The message about a change of the fields of `spec`.
+    fn message(live: &Value, desired: &Value) -> String {
+        let crd = |fields: &Value| {
+            let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}});
+            let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+            let names = json!({"kind": "K", "listKind": "KList", "plural": "ks", "singular": "k"});
+            let spec = json!({"group": "g.io", "names": names, "scope": "Namespaced", "versions": [version]});
+            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "ks.g.io"}, "spec": spec})
+            .to_string()
+        };
+        let check = CrdUpgradeSafety::new(Options::default());
+        let found = check.judge(&crd(live), &crd(desired)).expect("valid CRDs");
+        let of_rule = found.into_iter().find(|violation| violation.rule == "NullableChange");
+        of_rule.expect("a violation").message
+    }
+
+    #[test]
+    fn the_message_says_what_happens_to_a_null_at_this_place() {
+        let (text, null) = (json!({"type": "string"}), json!({"type": "string", "nullable": true}));
+        let list = |items: &Value| json!({"type": "array", "items": items});
+        let with_default = |node: &Value| {
+            let mut node = node.clone();
+            node["default"] = json!("a");
+            node
+        };
+        for (field, live, desired, message_ends) in [
+            ("x", null.clone(), text.clone(), ": true; the server drops a null from now on"),
+            // A field can have the name of a keyword.
+            ("items", null.clone(), text.clone(), ": true; the server drops a null from now on"),
+            (
+                "x",
+                with_default(&null),
+                with_default(&text),
+                ": true; the server drops a null from now on and fills in the default",
+            ),
+            ("x", list(&null), list(&text), ": true; the server refuses a null from now on"),
+            ("x", text.clone(), null.clone(), ": true; the server keeps a null that it dropped until now"),
+            ("x", list(&text), list(&null), ": true; the server keeps a null that it refused until now"),
+        ] {
+            let found = message(&json!({field: live}), &json!({field: desired}));
+            assert!(found.ends_with(message_ends), "{field}: {found}");
+        }
+    }
+}
