@@ -4,6 +4,11 @@ use std::ops::Range;
 
 /// The programs whose commands texts name, each with the words that can follow its name.
 const PROGRAMS: &[(&str, &[&str])] = &[
+    ("argocd", &["app", "appset", "login", "proj", "repo", "version"]),
+    (
+        "flux",
+        &["build", "check", "create", "delete", "diff", "events", "export", "get", "reconcile", "resume", "suspend"],
+    ),
     ("gantry", GANTRY),
     ("git", &["fetch", "clone", "checkout", "log", "show", "config", "remote", "pull", "rev-parse"]),
     ("helm", &["template", "get", "list", "history", "install", "upgrade", "uninstall", "rollback"]),
@@ -160,6 +165,10 @@ mod tests {
             ("kubectl patch a b -p '{\"x\": [\"a, b\"]}'", &["kubectl patch a b -p '{\"x\": [\"a, b\"]}'"]),
             ("kubectl create -f . on it", &["kubectl create -f . on it"]),
             ("my-kubectl get pods", &[]),
+            (
+                "flux resume kustomization a -n b, or argocd app sync a --prune; flux owns it",
+                &["flux resume kustomization a -n b", "argocd app sync a --prune"],
+            ),
             (
                 "render it first: helm template CHART | gantry deploy -f -",
                 &["helm template CHART | gantry deploy -f -"],

@@ -31,6 +31,7 @@ mod permissions;
 mod permissions_checks;
 mod permissions_handed_on;
 mod presets;
+mod printed_commands;
 mod ratcheting;
 mod refusals;
 mod removed_versions;

@@ -13,6 +13,9 @@ use tempfile::TempDir;
 
 use super::gantry::{DEADLINE, Gantry, INHERITED, Output, Stream};
 
+/// The columns of a terminal.
+const WIDTH: u16 = 120;
+
 /// A `gantry` whose standard input and standard error are a terminal. Dropping it kills the process.
 pub struct Terminal {
     child: Child,
@@ -27,19 +30,25 @@ impl Gantry {
     /// Starts it on a terminal, with all three streams.
     #[track_caller]
     pub fn on_terminal(self) -> Terminal {
-        self.start(false)
+        self.start(false, WIDTH)
+    }
+
+    /// The same, on a terminal with so many columns.
+    #[track_caller]
+    pub fn on_terminal_of_width(self, columns: u16) -> Terminal {
+        self.start(false, columns)
     }
 
     /// Starts it on a terminal as in `gantry … | tee log`: standard output is a pipe.
     #[track_caller]
     pub fn on_terminal_with_piped_output(self) -> Terminal {
-        self.start(true)
+        self.start(true, WIDTH)
     }
 
     #[track_caller]
-    fn start(self, pipe: bool) -> Terminal {
+    fn start(self, pipe: bool, columns: u16) -> Terminal {
         let (pty, side_of_child) = open().expect("a pseudo-terminal");
-        pty.resize(Size::new(40, 120)).expect("its size can be set");
+        pty.resize(Size::new(40, columns)).expect("its size can be set");
         let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"))
             .args(&self.arguments)
             .current_dir(&self.working_directory)
