@@ -93,7 +93,7 @@ pub(crate) fn is_at_stake(fields: &FieldSet) -> bool {
 }
 
 /// Whether an apply can change this top-level field. `status` is written through its own subresource.
-fn can_change(key: &str) -> bool {
+pub(super) fn can_change(key: &str) -> bool {
     !matches!(key, "apiVersion" | "kind" | "status")
 }
 
@@ -111,7 +111,18 @@ fn walk<V: Tree, S: Tree>(
     let is_map = |value: &V| matches!(value.view(), View::Map(_));
     let is_same = || live.is_some_and(|live| live.same_value(desired));
     match schema.shape(desired) {
-        Shape::Set => {}
+        Shape::Set => {
+            let live = live.map_or(&[][..], items);
+            for item in items(desired) {
+                let is_repeated = live.iter().filter(|live| live.same_value(item)).nth(1).is_some();
+                let item = Item::Value(item.written());
+                if is_repeated && owned.item(&item).is_some() {
+                    let mut path = path.clone();
+                    path.push(Step::Item(item));
+                    found.push(path);
+                }
+            }
+        }
         Shape::Map if live.is_none_or(is_map) => {
             if live.is_none() && owned.itself() {
                 found.push(path.clone());
@@ -130,9 +141,16 @@ fn walk<V: Tree, S: Tree>(
             for item in items(desired) {
                 let Some(key) = keyed.key(item) else { continue };
                 let Some(owned) = owned.item(&key) else { continue };
-                let live = live.iter().find(|live| keyed.key(*live).as_ref() == Some(&key));
+                let mut live = live.iter().filter(|live| keyed.key(*live).as_ref() == Some(&key));
+                let (first, is_repeated) = (live.next(), live.next().is_some());
                 path.push(Step::Item(key));
-                walk(item, live, owned, keyed.items, path, found);
+                match is_repeated {
+                    // Items with the same keys are one field together. The apply replaces all of them by the one of the
+                    // manifest, even if it equals one of them.
+                    true if owned.itself() => found.push(path.clone()),
+                    true => walk(item, None, owned, keyed.items, path, found),
+                    false => walk(item, first, owned, keyed.items, path, found),
+                }
                 path.pop();
             }
         }
@@ -145,7 +163,7 @@ fn walk<V: Tree, S: Tree>(
     }
 }
 
-fn items<V: Tree>(list: &V) -> &[V] {
+pub(super) fn items<V: Tree>(list: &V) -> &[V] {
     match list.view() {
         View::List(items) => items,
         _ => &[],

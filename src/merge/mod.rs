@@ -6,6 +6,7 @@
 //! schema   whether a list or a map is one field or many
 //! order    the order of a list after an apply
 //! apply    the object after an apply
+//! beside   what an apply leaves beside the manifest, and may be refused with it
 //! lost     the fields of another manager that an apply changes
 //! tools    the field managers that are deploy tools
 //! handover the fields that are taken over from them
@@ -15,6 +16,7 @@
 //! `sigs.k8s.io/structured-merge-diff` and `k8s.io/kube-openapi/pkg/schemaconv`.
 
 mod apply;
+mod beside;
 mod fields;
 mod handover;
 mod lost;
@@ -23,6 +25,7 @@ mod schema;
 mod tools;
 
 pub(crate) use apply::{Emptied, Managers, apply, intent, merge, merge_by, of_kind};
+pub(crate) use beside::Beside;
 pub(crate) use fields::{FieldSet, Item, Step};
 pub(crate) use handover::Owners;
 pub(crate) use lost::{Owned, is_at_stake, lost, lost_below, overlaps, path_text};

@@ -1,6 +1,7 @@
 //! The plan: desired objects with their live state, and what a deploy would do with each.
 
 pub mod apps_of_gantry;
+mod beside;
 mod build;
 mod built_in;
 pub mod bundles;

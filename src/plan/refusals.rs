@@ -1,7 +1,7 @@
 //! Predicts refusals of the server: a namespace that is missing or being deleted, a change of an immutable field, a
-//! replaced object that could not be created again, a field of a built-in kind that the server does not know, an invalid
-//! name or label, and a version that the CRD of the same plan stops serving or that
-//! does not fit.
+//! replaced object that could not be created again, a manifest that is invalid together with what others set in the live
+//! object, a field of a built-in kind that the server does not know, an invalid name or label, and a version that the CRD
+//! of the same plan stops serving or that does not fit.
 //!
 //! A deploy that fails at its fortieth object is half done. The live objects show which requests the server may refuse, and
 //! only these are sent as a dry run. So most deploys only read which namespaces exist, and the schemas of the kinds that
@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
+use super::conflicts::Foreseen as ForeseenConflict;
 use super::predicted::Writing;
 use super::published::Published;
-use super::{Action, Change, Plan, invalid, kinds, managed, strategy};
+use super::{Action, Change, Plan, beside, invalid, kinds, managed, strategy};
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{self, Described, DryRunError, Refuser, Target, Wanted, immutable_help};
 use crate::manifest::Spans;
@@ -45,6 +46,8 @@ pub struct Reported {
 pub struct Refusals {
     /// Why it would fail at its first object, or half way.
     pub problems: Vec<Problem>,
+    /// Field conflicts that the server reports.
+    pub conflicts: Vec<ForeseenConflict>,
     /// What could not be found out.
     pub notices: Vec<Problem>,
 }
@@ -52,22 +55,24 @@ pub struct Refusals {
 /// Why a deploy of this plan would fail. Only reads.
 pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reported: Reported) -> Refusals {
     let Target::Kube(server) = target else {
-        return Refusals { problems: invalid::problems(plan, false), notices: Vec::new() };
+        return Refusals { problems: invalid::problems(plan, false), ..Refusals::default() };
     };
     let asking = Asking { plan, server, writing };
-    let (mut problems, immutable, replaced, unreadable) = tokio::join!(
+    let (mut problems, immutable, replaced, unreadable, beside) = tokio::join!(
         asking.namespaces(target),
         asking.immutable_fields(),
         asking.replacements(reported),
-        unreadable(plan, target, reported)
+        unreadable(plan, target, reported),
+        beside::ask(&asking, target)
     );
     problems.extend(immutable);
     problems.extend(replaced);
     problems.extend(unreadable.problems);
     if !reported.dry_runs {
         problems.extend(invalid::problems(plan, true));
+        problems.extend(beside.problems);
     }
-    Refusals { problems, notices: unreadable.notices }
+    Refusals { problems, conflicts: beside.conflicts, notices: unreadable.notices }
 }
 
 /// Values in objects of built-in kinds that server-side apply cannot parse, such as fields that the server does not know.
@@ -111,7 +116,8 @@ async fn unreadable(plan: &Plan, target: &Target, reported: Reported) -> Refusal
         };
         unreadable.into_iter().take(FIELDS_SHOWN).map(problem).collect::<Vec<_>>()
     });
-    Refusals { problems: found.into_iter().flatten().collect(), notices: notice.into_iter().collect() }
+    let problems = found.into_iter().flatten().collect();
+    Refusals { problems, notices: notice.into_iter().collect(), ..Refusals::default() }
 }
 
 /// Objects at versions that a CRD of the same plan does not serve any more: they cannot be written after the CRD, which
@@ -227,10 +233,10 @@ fn deployed_crds(plan: &Plan) -> BTreeMap<&str, &Change> {
     crds.map(|crd| (crd.desired.object.name.as_str(), crd)).collect()
 }
 
-struct Asking<'a> {
-    plan: &'a Plan,
+pub(super) struct Asking<'a> {
+    pub plan: &'a Plan,
     server: &'a KubeTarget,
-    writing: Writing<'a>,
+    pub writing: Writing<'a>,
 }
 
 impl Asking<'_> {
@@ -335,7 +341,8 @@ impl Asking<'_> {
         problems
     }
 
-    async fn dry_run(&self, change: &Change) -> Result<RawObject, DryRunError> {
+    /// What the server answers to the request that writes the change.
+    pub async fn dry_run(&self, change: &Change) -> Result<RawObject, DryRunError> {
         if let Some(answer) = change.answer.get() {
             return answer.clone();
         }

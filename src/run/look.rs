@@ -18,8 +18,8 @@ use crate::plan::predicted::Writing;
 use crate::plan::refusals::Reported;
 use crate::plan::removal::Removal;
 use crate::plan::{
-    self, Change, Desired, Plan, PlanOptions, Prefetch, apps_of_gantry, bundles, conflicts, graph, handover,
-    only_defaults, owner, rebase, records, refusals, strategy,
+    self, Change, Desired, Plan, PlanOptions, Prefetch, apps_of_gantry, bundles, conflicts, graph,
+    handover, only_defaults, owner, rebase, records, refusals, strategy,
 };
 use crate::preflight::proofs::Known;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
@@ -156,6 +156,9 @@ pub async fn look(
         let writing = Writing { field_manager: &settings.field_manager, force_conflicts: settings.force_conflicts };
         let known = refusals::foresee(&plan, target, writing, reported).await;
         foreseen.refusals = known.problems;
+        let is_new = |found: &conflicts::Foreseen| !foreseen.conflicts.iter().any(|known| known.change == found.change);
+        let new: Vec<conflicts::Foreseen> = known.conflicts.into_iter().filter(is_new).collect();
+        foreseen.conflicts.extend(new);
         notices.extend(known.notices);
         foreseen.refusals.extend(refusals::unfit_for_managed_fields(&plan, &settings.field_manager));
     }

@@ -34,6 +34,7 @@ mod kube_list;
 mod kube_target;
 mod list_order;
 mod live_catalogs;
+mod live_items;
 mod logs;
 mod manifests_config;
 mod operators;
