@@ -12,6 +12,7 @@ mod admission_plan;
 mod admission_words;
 mod availability;
 mod between_versions;
+mod before_upgrade;
 mod bundles;
 mod conversion;
 mod crd_invalid;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::before_upgrade::{Possible, possible};
 use super::rules;
 use crate::crd::{Crd, steps};
 use crate::finding::{Affected, AffectedObject, Severity};
@@ -85,23 +86,35 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
         1 => ("it", "its value", "its manifest", "this object"),
         _ => ("them", "their values", "their manifests", "these objects"),
     };
+    let before_upgrade = || match possible(crd.live, crd.desired, version, field, &keyword.at) {
+        Possible::Yes => format!("fix {field} in {them} before the upgrade, or let {version} accept {values}"),
+        Possible::Pruned => format!(
+            "the live CRD does not have {field}, so no object can have it yet. In this order: deploy the CRD with {field} \
+             as an optional field, set it in {them}, and then require it; or give it a default"
+        ),
+        Possible::NoCommonValue(both) => format!(
+            "no value of {field} is valid both in the live CRD and in this one. In this order: deploy the CRD with a schema of \
+             {field} that accepts both ({both}), change {values}, and then deploy this CRD; or keep {field} and add a field \
+             with another name"
+        ),
+    };
     let mut severity = None;
     let (doc, message, help): (&RuleDoc, String, String) = match impact {
         Impact::Undecided(reason) => return Err(reason.clone()),
         Impact::Refused(RefusedUpdates::Every) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any update, even of labels, at {version}: {field}{because}"),
-            format!("fix {field} in {them} before the upgrade, or let {version} accept {values}"),
+            before_upgrade(),
         ),
         Impact::Refused(RefusedUpdates::ChangesOfContent(part)) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any change of {part} at {version}: {field}{because}"),
-            format!("fix {field} in {them} before the upgrade, or let {version} accept {values}"),
+            before_upgrade(),
         ),
         Impact::Refused(RefusedUpdates::Applies) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any server-side apply at {version}: {field}{because}"),
-            format!("fix {field} in {them} before the upgrade, or let {version} accept {values}"),
+            before_upgrade(),
         ),
         Impact::Refused(RefusedUpdates::ChangesAround(Around { field: outer, is_list, .. })) => {
             let change = match is_list {

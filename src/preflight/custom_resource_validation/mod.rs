@@ -8,6 +8,7 @@
 //!
 //! [`super::objects`] determines the effect on existing objects.
 
+mod before_upgrade;
 mod diagnosis;
 mod rules;
 #[cfg(test)]

@@ -154,7 +154,9 @@ spec: {size: 3}
 ",
     },
     what_to_do: "Fix the objects that the finding names and run again, or let the version accept them: a required \
-        field that has a default refuses no object.",
+        field that has a default refuses no object. If the live CRD prunes the field or accepts no value that the \
+        desired one accepts, an upgrade in between accepts both: add the field as optional, change the objects, and \
+        then require it.",
     breaks: &[Breaks::StoredObjects, Breaks::Writers],
     severity: Severity::Error,
 };
