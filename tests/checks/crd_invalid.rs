@@ -1,7 +1,9 @@
 //! `CRDInvalid` on updates, with a real API server: the server validates the result of applying the manifest to the
 //! live CRD, and gantry reports the same errors in advance.
 
-use crate::support::{Bed, control_plane};
+use crate::support::{Bed, control_plane, findings, printed_commands, run_printed, text};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
 /// A CRD with this `spec.conversion`, and a rule over a list with this maximum number of texts.
@@ -110,5 +112,43 @@ fn a_rule_with_a_message_literal_is_not_called_invalid() {
         bed.write("manifests.yaml", &crd.to_string());
         let flags = ["check", "-f", "manifests.yaml", "--preflight", "CRDUpgradeSafety"];
         bed.gantry(control_plane().kubeconfig("admin"), &flags).run().code(0);
+    }
+}
+
+#[test]
+fn a_ca_bundle_of_another_manager_is_removed_by_the_printed_command() {
+    let cp = control_plane();
+    let client = json!({"service": {"name": "a", "namespace": "b"}});
+    let webhook =
+        json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
+    for without in [Value::Null, json!({"strategy": "None"})] {
+        let bed = Bed::new();
+        bed.write("manifests.yaml", &serde_yaml::to_string(&crd(&bed, &webhook, 10)).expect("YAML"));
+        bed.deploy(cp.kubeconfig("admin"), &["--preflight", "CRDUpgradeSafety"]).run().code(0);
+        let bundle = BASE64.encode(include_str!("../fixtures/ca-2026.crt"));
+        let injected = json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}}});
+        assert_eq!(cp.patch(&format!("{}?fieldManager=injector", bed.crd_path()), &injected).0, 200);
+
+        bed.write("manifests.yaml", &serde_yaml::to_string(&crd(&bed, &without, 10)).expect("YAML"));
+        let report = bed.deploy(cp.kubeconfig("admin"), &["-o", "json"]).run().code(3).report();
+        let help: Vec<String> = findings(&report)
+            .iter()
+            .filter(|finding| finding["rule"] == "CRDInvalid")
+            .map(|finding| text(&finding["help"]))
+            .collect();
+        assert!(!help.is_empty(), "{report:#}");
+        for help in &help {
+            let owner = ".spec.conversion.webhook.clientConfig.caBundle of field manager \"injector\"";
+            assert!(help.contains(owner), "{help}");
+        }
+        let mut commands = printed_commands(&json!(help));
+        commands.dedup();
+        let [command] = &commands[..] else { panic!("{commands:?}") };
+        assert!(command.contains("--type=merge -p "), "{command}");
+        run_printed(command, &cp.kubeconfig("admin"), bed.folder.path());
+        // A warning about the conversion that ends may remain; the server accepts the CRD.
+        bed.deploy(cp.kubeconfig("admin"), &["-q"]).run().code(0);
+        let live = cp.get(&bed.crd_path()).1;
+        assert_eq!(live["spec"]["conversion"], json!({"strategy": "None"}));
     }
 }

@@ -11,6 +11,7 @@ pub mod documented;
 mod evidence;
 mod indirect;
 pub use gantry_schema::json;
+mod kept_fields;
 mod keyword_change;
 mod migration;
 pub mod node;

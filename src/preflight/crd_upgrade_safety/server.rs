@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::compare::RuleViolation;
+use super::kept_fields;
 use super::presets::{crdify, kapp};
 use super::rule::Diagnosis;
 use super::rules::RULES;
@@ -77,19 +78,17 @@ pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Ve
         path,
         node: Vec::new(),
         changes: Vec::new(),
-        diagnosis: diagnosis(message, at),
+        diagnosis: diagnosis(message, manager.and_then(|manager| kept_fields::next_step(crd, manager, &at)), at),
     };
     definition::validate(crd, manager, known).into_iter().map(violation).collect()
 }
 
-fn diagnosis(message: String, at: Vec<Step>) -> Diagnosis {
-    Diagnosis {
-        message: message.into(),
-        help: "fix the CRD; otherwise the deploy stops when the server refuses it".into(),
-        at,
-        label: Some("refused".to_owned()),
-        ..Diagnosis::default()
-    }
+fn diagnosis(message: String, next: Option<(String, String)>, at: Vec<Step>) -> Diagnosis {
+    let (help, steps) = match next {
+        Some((help, command)) => (help.into(), vec![command]),
+        None => ("fix the CRD; otherwise the deploy stops when the server refuses it".into(), Vec::new()),
+    };
+    Diagnosis { message: message.into(), help, steps, at, label: Some("refused".to_owned()), ..Diagnosis::default() }
 }
 
 /// Removes the `CRDInvalid` violations that another rule reports too for the same CRD, and the `PatternChange`

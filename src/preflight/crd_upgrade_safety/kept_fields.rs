@@ -1,0 +1,62 @@
+//! Fields of a live CRD that stay because they belong to another field manager, and with which the server refuses the
+//! CRD.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::crd::Sides;
+use crate::merge::{self, FieldSet};
+use crate::resource::Step;
+use crate::text;
+
+/// The next step for a refusal at `at`: who owns what stays there, and the command that removes it. `None` if the
+/// manifest itself sets what is refused, or nobody else owns it.
+pub fn next_step(crd: &Sides, manager: &str, at: &[Step]) -> Option<(String, String)> {
+    let live = crd.live_object.as_ref()?.value();
+    let desired = crd.desired_object.value();
+    let kept = first_unset(&desired, at)?;
+    let mut owners: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for entry in live["metadata"]["managedFields"].as_array().into_iter().flatten() {
+        let name = entry["manager"].as_str().unwrap_or_default();
+        let mut fields = entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default();
+        fields.retain_existing(&live);
+        let paths: Vec<String> = fields.split_off(&kept).paths().iter().map(|path| merge::path_text(path)).collect();
+        if !paths.is_empty() && !(name == manager && entry["operation"] == "Apply") {
+            owners.entry(text::sanitize(name).into_owned()).or_default().extend(paths);
+        }
+    }
+    if owners.is_empty() {
+        return None;
+    }
+    let owned = owners.iter().map(|(name, fields)| format!("{} of field manager {name:?}", fields.join(", ")));
+    let owned = owned.collect::<Vec<_>>().join(", ");
+    let is_conversion = kept.get(..2) == Some(&["spec", "conversion"]);
+    let patch = match is_conversion && kept.len() > 2 {
+        // A strategy and its webhook are valid only together.
+        true => json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}}),
+        false => kept.iter().rev().fold(Value::Null, |below, key| json!({(*key): below})),
+    };
+    let effect = if is_conversion { ", which ends the conversion by the webhook," } else { "" };
+    let name = desired["metadata"]["name"].as_str()?;
+    let help = format!(
+        "the live CRD keeps {owned}, because the manifest does not set it. Remove it{effect} and deploy again:"
+    );
+    Some((help, format!("kubectl patch customresourcedefinition/{name} --type=merge -p '{patch}'")))
+}
+
+/// The names of the fields to the first one on the way to `at` that the object does not set; `None` if it sets all, or
+/// a list is on the way.
+fn first_unset<'s>(object: &Value, at: &'s [Step]) -> Option<Vec<&'s str>> {
+    let mut names = Vec::new();
+    let mut value = object;
+    for step in at {
+        let Step::Key(name) = step else { return None };
+        names.push(name.as_str());
+        match value.get(name) {
+            Some(below) => value = below,
+            None => return Some(names),
+        }
+    }
+    None
+}
