@@ -16,11 +16,13 @@ use tokio::time::Instant;
 use super::observe::{self, Look, Observer};
 use super::{Event, Unready, Waiting};
 use crate::cluster::{ListRequest, Target, Wanted};
+use crate::plan::storage_classes;
 use crate::plan::{Action, Change, strategy};
 use crate::problem::Problem;
 use crate::readiness::rules::{Verdict, WaitRule};
 use crate::readiness::{self, State};
 use crate::resource::{Live, ObjectRef, Resource};
+use crate::text;
 use explain::owners;
 
 /// How long a Service may have no load balancer before that is reported.
@@ -112,7 +114,7 @@ pub struct Reached {
 #[derive(Default)]
 struct Asked {
     /// Whether a StorageClass binds at the first Pod, by name.
-    late_classes: BTreeMap<String, bool>,
+    classes: BTreeMap<String, ClassOfClaim>,
     /// Whether objects of a custom kind have a status that shows readiness.
     kinds_with_status: BTreeMap<(Arc<Resource>, Option<String>), bool>,
 }
@@ -326,8 +328,16 @@ impl<'a> Wait<'a> {
         let object = &awaited.change.desired.object;
         let verdict = readiness::evaluate_by(self.rules, object, live);
         // Such a claim is bound at its first Pod, which may be written later in this deploy.
-        if matches!(verdict.state, State::InProgress(_)) && self.binds_late(object, live, asked).await {
-            return State::Ready { note: None }.into();
+        if let State::InProgress(reason) = &verdict.state {
+            match self.class_of(object, live, asked).await {
+                ClassOfClaim::BindsLate => return State::Ready { note: None }.into(),
+                ClassOfClaim::Missing => {
+                    let name = live["spec"]["storageClassName"].as_str().unwrap_or_default();
+                    let reason = format!("{reason}; there is no StorageClass {:?}", text::sanitize(name));
+                    return Verdict { state: State::InProgress(reason), ..verdict };
+                }
+                ClassOfClaim::Other => {}
+            }
         }
         let lacks_status = observe::is_new(awaited.change) && readiness::lacks_status(self.rules, object, live);
         if lacks_status && self.others_have_status(awaited.change, asked).await {
@@ -373,27 +383,24 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Whether it is an unused claim of a StorageClass that binds at the first Pod.
-    async fn binds_late(&self, object: &ObjectRef, value: &Value, asked: &mut Asked) -> bool {
+    /// The StorageClass of a claim, as far as it matters for the wait. If it cannot be read, wait for the claim.
+    async fn class_of(&self, object: &ObjectRef, value: &Value, asked: &mut Asked) -> ClassOfClaim {
         let is_claim = object.group().is_empty() && object.kind == "PersistentVolumeClaim";
-        let (true, Some(class)) = (is_claim, value["spec"]["storageClassName"].as_str()) else { return false };
-        if let Some(late) = asked.late_classes.get(class) {
-            return *late;
+        let name = value["spec"]["storageClassName"].as_str().filter(|name| is_claim && !name.is_empty());
+        let Some(name) = name else { return ClassOfClaim::Other };
+        if let Some(class) = asked.classes.get(name) {
+            return *class;
         }
-        let resource = Resource::built_in("storage.k8s.io", "StorageClass", "storageclasses", false);
-        let name = ObjectRef {
-            api_version: resource.api_version(),
-            kind: resource.kind.clone(),
-            namespace: None,
-            name: class.to_owned(),
+        let read = self.target.read(&[storage_classes::wanted(name)], &|_, _| ()).await;
+        let class = match read.map(|read| read.into_iter().next()) {
+            Ok(Some(Some(live))) if live.raw.value()["volumeBindingMode"] == "WaitForFirstConsumer" => {
+                ClassOfClaim::BindsLate
+            }
+            Ok(Some(None)) => ClassOfClaim::Missing,
+            _ => ClassOfClaim::Other,
         };
-        let wanted = Wanted { resource: resource.into(), object: name.into() };
-        // If the StorageClass cannot be read, wait for the claim.
-        let read = self.target.read(&[wanted], &|_, _| ()).await.unwrap_or_default();
-        let live = read.into_iter().flatten().next();
-        let late = live.is_some_and(|live| live.raw.value()["volumeBindingMode"] == "WaitForFirstConsumer");
-        asked.late_classes.insert(class.to_owned(), late);
-        late
+        asked.classes.insert(name.to_owned(), class);
+        class
     }
 
     /// Reports the objects that are not ready to the progress output.
@@ -414,6 +421,16 @@ impl<'a> Wait<'a> {
         let ready = total - left.len() - failed.len();
         (self.on_event)(Event::Ready(Waiting { step: self.step, ready, total, unready: &shown, held: &self.held }));
     }
+}
+
+/// What is known of the StorageClass of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ClassOfClaim {
+    /// It binds a claim at its first Pod, which may be written later in this deploy.
+    BindsLate,
+    Missing,
+    /// It binds at once, there is none, or it is unknown.
+    Other,
 }
 
 fn is_api_service(change: &Change) -> bool {

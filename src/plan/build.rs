@@ -58,6 +58,7 @@ pub async fn build(
         unplaced.extract_if(.., |unplaced| directives::notice_if_left_out(&unplaced.manifest).is_some()).collect();
     notices.extend(left_out.iter().filter_map(|unplaced| directives::notice_if_left_out(&unplaced.manifest)));
     if !options.keep_unplaced {
+        kinds::name_served_versions(&mut unplaced, &kinds, target).await;
         whole(&unplaced)?;
     }
     let wanted: Vec<Wanted> = manifests.iter().zip(&of).filter_map(|(m, kind)| kind.wanted(&m.object)).collect();

@@ -174,6 +174,39 @@ fn not_served(manifest: &Manifest, kinds: &Kinds) -> Problem {
     }
 }
 
+/// Names where the target serves these kinds instead: at other versions of the group, or, for kinds of Kubernetes, in
+/// another group.
+pub(super) async fn name_served_versions(unplaced: &mut [Unplaced], kinds: &Kinds, target: &Target) {
+    let is_unknown = |unplaced: &&mut Unplaced| {
+        let object = &unplaced.manifest.object;
+        let is_defined = kinds.defined.contains_key(&(object.group().to_owned(), object.kind.clone()));
+        !unplaced.is_down && !unplaced.is_unwritable && !is_defined
+    };
+    let unknown: Vec<&mut Unplaced> = unplaced.iter_mut().filter(is_unknown).collect();
+    // Without an answer, the help is a more general one.
+    let served = if unknown.is_empty() { Vec::new() } else { target.served().await.unwrap_or_default() };
+    for unplaced in unknown {
+        let object = &unplaced.manifest.object;
+        let of_kind =
+            || served.iter().filter(|resource| resource.kind == object.kind && !resource.plural.contains('/'));
+        let mut at: Vec<String> =
+            of_kind().filter(|resource| resource.group == object.group()).map(Resource::api_version).collect();
+        if at.is_empty() && is_built_in(object.group()) {
+            at = of_kind().filter(|resource| is_built_in(&resource.group)).map(Resource::api_version).collect();
+        }
+        at.dedup();
+        if !at.is_empty() {
+            let help = format!(
+                "the target serves {} at {}: change apiVersion, and see kubectl explain {} for fields that differ there",
+                object.kind,
+                at.join(" and "),
+                object.kind.to_lowercase()
+            );
+            unplaced.problem.help = Some(crate::text::sanitize(&help).into_owned());
+        }
+    }
+}
+
 impl Kinds {
     /// A manifest of a kind that was not found.
     fn unplaced(&self, manifest: Manifest) -> Unplaced {

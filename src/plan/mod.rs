@@ -1,6 +1,7 @@
 //! The plan: desired objects with their live state, and what a deploy would do with each.
 
 pub mod apps_of_gantry;
+pub mod autoscaled;
 mod beside;
 mod build;
 mod built_in;
@@ -28,6 +29,7 @@ pub mod records;
 pub mod refusals;
 pub mod removal;
 mod settle;
+pub mod storage_classes;
 pub mod strategy;
 pub mod unchanged;
 

@@ -37,6 +37,26 @@ pub fn failed_in_kapp_controller(view: View<'_>) -> Option<State> {
     }))
 }
 
+/// Whether the group is one of Flux.
+pub fn is_of_flux(group: &str) -> bool {
+    group == "fluxcd.io" || group.ends_with(".toolkit.fluxcd.io")
+}
+
+/// The kinds of Flux, which follow the conventions. A suspended one is not reconciled, so nothing changes its status.
+pub fn of_flux(view: View<'_>) -> State {
+    let state = resource(view);
+    if !view.is_true("/spec/suspend") {
+        return state;
+    }
+    match state {
+        State::Ready { .. } if view.condition(CONDITIONS[0]).is_some() => State::noted("suspended"),
+        State::Failed(_) => state,
+        State::Ready { .. } | State::InProgress(_) => {
+            State::in_progress("suspended: Flux does not reconcile it while spec.suspend is true")
+        }
+    }
+}
+
 /// `Stalled` and `Reconciling` decide first, then the first of `Ready`, `Available` and `Succeeded` that exists. A
 /// resource with none of them is ready.
 pub fn resource(view: View<'_>) -> State {

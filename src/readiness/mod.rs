@@ -132,7 +132,9 @@ fn evaluate_parts(json: &str, resource: &Resource) -> State {
     let Ok(Parts { metadata, spec, status }) = serde_json::from_str(json) else {
         return State::in_progress("its status cannot be read");
     };
-    let spec = spec.filter(|_| ["", "apps", "batch", cluster_catalog::GROUP].contains(&resource.group.as_str()));
+    let group = resource.group.as_str();
+    let has_state_in_spec = ["", "apps", "batch", cluster_catalog::GROUP].contains(&group) || custom::is_of_flux(group);
+    let spec = spec.filter(|_| has_state_in_spec);
     let spec: Value = spec.and_then(|spec| serde_json::from_str(spec.get()).ok()).unwrap_or_default();
     let Metadata { deletion_timestamp, finalizers, generation, annotations } = metadata;
     let metadata = json!({"deletionTimestamp": deletion_timestamp, "finalizers": finalizers, "generation": generation,
@@ -251,6 +253,7 @@ fn evaluate(group: &str, kind: &str, object: &Value) -> State {
         ("policy", "PodDisruptionBudget") => view.unobserved(true).unwrap_or(State::READY),
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => resources::admission_policy(view),
         (cluster_catalog::GROUP, EXTENSION) => extension::state(view, &[]),
+        _ if custom::is_of_flux(group) => custom::of_flux(view),
         _ if custom::is_of_kapp_controller(group, kind) => custom::of_kapp_controller(view),
         // ConfigMaps, roles, CronJobs and similar kinds have no conditions, so they are ready immediately.
         _ => custom::resource(view),

@@ -18,8 +18,8 @@ use crate::plan::predicted::Writing;
 use crate::plan::refusals::Reported;
 use crate::plan::removal::Removal;
 use crate::plan::{
-    self, Change, Desired, Plan, PlanOptions, Prefetch, apps_of_gantry, bundles, conflicts, graph,
-    handover, only_defaults, owner, rebase, records, refusals, strategy,
+    self, Change, Desired, Plan, PlanOptions, Prefetch, apps_of_gantry, autoscaled, bundles, conflicts, graph,
+    handover, only_defaults, owner, rebase, records, refusals, storage_classes, strategy,
 };
 use crate::preflight::proofs::Known;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
@@ -125,9 +125,13 @@ pub async fn look(
     let means = strategy::Means { waits: plan.is_awaited, has_app: app.is_some() };
     let strategy::NotHonoured { blocks, notices: left_out } =
         strategy::not_honoured(&plan, means, &settings.field_manager);
+    let (autoscaled, classes) =
+        futures::join!(autoscaled::notices(&plan, target), storage_classes::notices(&plan, target));
     let mut notices: Vec<Problem> = notices
         .into_iter()
         .chain(plan::going(&plan))
+        .chain(autoscaled)
+        .chain(classes)
         .chain(rebase::notice(&plan))
         .chain(handover::notices(&plan, &settings.field_manager))
         .chain(left_out)

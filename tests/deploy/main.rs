@@ -9,6 +9,7 @@ mod apply;
 mod apply_conflicts;
 mod apps;
 mod ca_injection;
+mod causes;
 mod characters;
 mod check_as_deploy;
 mod command;
