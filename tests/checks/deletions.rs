@@ -383,3 +383,66 @@ fn what_somebody_else_has_changed_is_told_before_it_goes() {
     // It is a warning.
     app(&bed, &["deploy", "-f", "manifests.yaml", "--prune=yes"]).code(0).stdout_contains("3 deleted");
 }
+
+#[test]
+fn cluster_roles_that_others_fill_do_not_refer_to_a_deleted_crd() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    cp.apply_yaml(&bed.namespace());
+    let (group, own) = (&bed.names.group, &bed.names.namespace);
+    let of_kind = format!("rules: [{{apiGroups: [{group}], resources: [samples], verbs: ['*']}}]\n");
+    let role = |name: &str, rest: &str| {
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: {name}, labels: {{{own}: x}}}}\n\
+             {rest}{of_kind}"
+        )
+    };
+    let label = "metadata: {labels: {kubernetes.io/bootstrapping: rbac-defaults}, name: ";
+    let bootstrap = role(&format!("{own}-default"), "").replace("metadata: {name: ", label);
+    let bootstrap = bootstrap.replace(&format!(", labels: {{{own}: x}}}}"), "}");
+    let selector = format!("aggregationRule: {{clusterRoleSelectors: [{{matchLabels: {{{own}: x}}}}]}}\n");
+    let filled = [role(&format!("{own}-all"), &selector), bootstrap, role(&format!("system:{own}"), "")];
+    let crd = bed.crd("first: {type: string}");
+    let manifests = [bed.config_map("stays", "x"), crd, role(&format!("{own}-edit"), "")].join("---\n");
+    bed.write("manifests.yaml", &manifests);
+    app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0);
+    let filled = cp.apply_yaml(&filled.join("---\n"));
+    bed.write("manifests.yaml", &bed.config_map("stays", "x"));
+    let output = app(&bed, &["check", "-f", "manifests.yaml", "--prune=yes", "-o", "json"]);
+    assert_eq!(rules(output.code(0)), [], "{output}");
+
+    // A role of somebody else with rules of its own does refer to it.
+    let other = cp.apply_yaml(&role(&format!("{own}-other"), ""));
+    let output = app(&bed, &["check", "-f", "manifests.yaml", "--prune=yes", "-o", "json"]);
+    let found = rules(&output);
+    assert_eq!(found.len(), 1, "{output}");
+    assert!(found[0].1.contains(&format!("clusterrole/{own}-other still refers")), "{found:?}");
+    for object in filled.iter().chain(&other) {
+        assert_eq!(cp.delete(&cp.path_of(object)).0, 200);
+    }
+}
+
+#[test]
+fn rules_that_the_controller_of_aggregation_writes_are_no_change_of_another() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    cp.apply_yaml(&bed.namespace());
+    let own = &bed.names.namespace;
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": own},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {(own.as_str()): "x"}}]}});
+    bed.write("manifests.yaml", &format!("{}---\n{role}\n", bed.config_map("stays", "x")));
+    app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0);
+    let written = |manager: &str| {
+        let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", manager]}]);
+        let filled = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": own}, "rules": rules});
+        let path = format!("{}?fieldManager={manager}&force=true", cp.path_of(&role));
+        let (status, answer) = cp.apply_to(&path, &filled);
+        assert_eq!(status, 200, "{answer}");
+    };
+    bed.write("manifests.yaml", &bed.config_map("stays", "x"));
+    let check = || rules(&app(&bed, &["check", "-f", "manifests.yaml", "--prune=yes", "-o", "json"]));
+    written("clusterrole-aggregation-controller");
+    assert_eq!(check(), []);
+    written("somebody");
+    assert_eq!(check().iter().map(|(rule, _)| rule.as_str()).collect::<Vec<_>>(), ["ChangedByOther"]);
+    app(&bed, &["delete", "--yes"]).code(0);
+}

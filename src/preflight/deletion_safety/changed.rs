@@ -8,7 +8,8 @@ use crate::preflight::Violation;
 use crate::text::sanitize;
 
 /// The managers of Kubernetes' own components: what they write is derived from what others wrote.
-const OF_KUBERNETES: [&str; 4] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
+const OF_KUBERNETES: [&str; 5] =
+    ["clusterrole-aggregation-controller", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
 
 pub fn check(deletions: &Deletions<'_>, field_manager: &str) -> Vec<Violation> {
     deletions.deleted.iter().filter_map(|removal| of(removal, field_manager)).collect()

@@ -61,6 +61,9 @@ async fn crds(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldN
     ] {
         others.extend(remaining(deletions, &resource).await?);
     }
+    others.retain(|(shown, object)| {
+        !(shown.starts_with("clusterrole/") && is_built_in_role(object)) && !is_aggregated(object)
+    });
     let resource = config_maps();
     let request = ListRequest { label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&resource, PAGE) };
     let gather = |found: &mut Vec<Value>, json: &str| found.extend(serde_json::from_str::<Value>(json));
@@ -94,6 +97,19 @@ async fn crds(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldN
         }
     }
     Ok(violations)
+}
+
+/// Whether the rules of a ClusterRole are those of others, without which they go by themselves.
+fn is_aggregated(object: &Value) -> bool {
+    object["aggregationRule"].is_object()
+}
+
+/// Whether the API server itself creates the ClusterRole, and creates it again when it is deleted.
+fn is_built_in_role(object: &Value) -> bool {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    object["metadata"]["labels"]["kubernetes.io/bootstrapping"] == "rbac-defaults"
+        || name.starts_with("system:")
+        || ["admin", "cluster-admin", "edit", "view"].contains(&name)
 }
 
 /// Whether rules of an object name the kind. Wildcards do not count.

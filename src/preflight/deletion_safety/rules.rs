@@ -81,7 +81,8 @@ pub static CRD_NEEDED: RuleDoc = RuleDoc {
     summary: "other objects or apps still use a deleted CRD",
     reports: "A CRD that leaves the app while something that the same deploy does not delete uses its kind: a webhook \
         configuration, an admission policy or its binding, a Role or a ClusterRole that names its group and resource, or \
-        another app with objects of the kind. Rules for all groups do not count.",
+        another app with objects of the kind. Rules for all groups do not count, nor do the ClusterRoles of Kubernetes \
+        itself and those that aggregate the rules of others, which follow by themselves.",
     why: "The references suggest that a controller or a user still needs the kind. Their requests will fail.",
     example: Example::Deletion {
         left: "\
