@@ -135,6 +135,11 @@ pub struct Finding {
     /// The place in the manifests. Absent if it is not about a manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
+    /// For a removed part, the place next to which it stood in the live object, which is among the changed lines.
+    /// `source` is that of the part that it was in.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub change_source: Option<Source>,
     /// The label of the caret in the excerpt of `source`, for example `the live CRD has pollInterval here (string)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,

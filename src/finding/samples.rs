@@ -48,6 +48,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         evidence: None,
         help: String::new(),
         wording: None,
+        change_source: None,
         explain: None,
         not_written: false,
         refused_by_server: false,

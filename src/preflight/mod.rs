@@ -5,6 +5,7 @@
 
 pub mod admission_dry_run;
 pub mod api_availability;
+mod change_place;
 pub mod conversion_webhook;
 pub mod crd_upgrade_safety;
 pub mod custom;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
+use super::change_place::Removed;
 use super::objects::Objects;
 use super::olm::Olm;
 use super::proofs::{Known, Proofs, Proven};
@@ -306,14 +307,23 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode, refusals: &[&str])
             Subject::Object(object) => (Some(object), None),
             Subject::Plan => (None, None),
         };
-        let source = |violation: &Violation| spans.as_ref().map(|spans| spans.locate(&violation.at).location.into());
-        (object.cloned(), violations.iter().map(source).collect::<Vec<Option<Source>>>())
+        let removed = match subject {
+            Subject::Change(index) => Some(Removed::of(&plan.changes[*index])),
+            _ => None,
+        };
+        let sources = |violation: &Violation| -> [Option<Source>; 2] {
+            let Some(spans) = &spans else { return [None, None] };
+            let located = spans.locate(&violation.at);
+            let change = removed.as_ref().and_then(|removed| removed.place(&violation.at, &located, spans));
+            [Some(located.location.into()), change.map(|change| change.location.into())]
+        };
+        (object.cloned(), violations.iter().map(sources).collect::<Vec<_>>())
     });
     // Violations can be many and large, so they are moved, not copied.
     let mut findings = Vec::new();
     for ((subject, violations), (object, sources)) in groups.into_iter().zip(places) {
         let (is_written, is_sent) = (is_written(&subject, plan), is_sent(&subject, plan));
-        let to_finding = |(violation, source): (Violation, Option<Source>)| {
+        let to_finding = |(violation, [source, change_source]): (Violation, [Option<Source>; 2])| {
             let is_refusal = refusals.contains(&&*violation.rule) && violation.severity <= Severity::Warning;
             let refused_by_server = is_refusal && !violation.may_be_accepted && is_sent;
             let weighed = |severity| match severity {
@@ -331,6 +341,7 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode, refusals: &[&str])
                 not_written: violation.severity == Severity::Error && mode == Mode::Error && !is_written,
                 object: object.clone(),
                 source,
+                change_source,
                 label: violation.label,
                 version: violation.version,
                 path: violation.path,

@@ -31,7 +31,8 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
     for severity in [Severity::Error, Severity::Warning] {
         let findings = report.checks.iter().flat_map(|check| &check.findings);
         for finding in findings.filter(|finding| finding.severity == severity) {
-            let place = finding.source.as_ref().map(|source| around.places.of(source));
+            let place = finding.change_source.as_ref().or(finding.source.as_ref());
+            let place = place.map(|source| around.places.of(source));
             let title = words::line(&finding.rule, 100);
             command(out, words::severity(severity), place.as_ref(), &title, &message(finding))?;
         }
@@ -49,7 +50,8 @@ fn message(finding: &Finding) -> String {
     let inside = if inside.is_empty() { inside } else { format!(" ({inside})") };
     let steps = words::steps(finding).join("\n");
     let next = if steps.is_empty() { steps } else { format!("\nNext: {steps}") };
-    format!("{}{inside}: {}{next}", words::object(finding), words::message(finding))
+    let parent = words::parent_place(finding).map(|place| format!(" {place}")).unwrap_or_default();
+    format!("{}{inside}: {}{parent}{next}", words::object(finding), words::message(finding))
 }
 
 /// `::error file=a.yaml,line=1,col=2,title=Rule::message`

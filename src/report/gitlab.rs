@@ -71,7 +71,8 @@ fn stopped(description: String, check_name: String, location: Location) -> Entry
 fn description(finding: &Finding) -> String {
     let inside = words::inside(finding);
     let inside = if inside.is_empty() { inside } else { format!(" ({inside})") };
-    format!("{}{inside}: {}", words::object(finding), words::message(finding))
+    let parent = words::parent_place(finding).map(|place| format!(" {place}")).unwrap_or_default();
+    format!("{}{inside}: {}{parent}", words::object(finding), words::message(finding))
 }
 
 /// GitLab's severity; `None` for findings that are left out.

@@ -56,14 +56,14 @@ impl Places {
         Place { path: self.path(&source.file), line, column: source.column.filter(|_| line.is_some()) }
     }
 
-    /// The place where a finding is shown. Without a place of its own it is shown at the manifest of its object, or else at the
-    /// first file of the report, because code hosts require a place.
+    /// The place where a finding is shown: the nearest line of the change. Without a place of its own it is shown at the
+    /// manifest of its object, or else at the first file of the report, because code hosts require a place.
     pub fn of_finding(&self, finding: &Finding, report: &Report) -> Place {
         let manifest = || {
             let object = finding.object.as_ref()?;
             report.changes.iter().find(|change| *change.object == *object)?.source.as_ref()
         };
-        match finding.source.as_ref().or_else(manifest) {
+        match finding.change_source.as_ref().or(finding.source.as_ref()).or_else(manifest) {
             Some(source) => self.of(source),
             None => self.somewhere(report),
         }

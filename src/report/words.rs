@@ -94,6 +94,14 @@ pub fn message(finding: &Finding) -> String {
     line(&finding.message, LONGEST_MESSAGE)
 }
 
+/// The place of the part that a removed one was in, if the finding is shown at another line.
+pub fn parent_place(finding: &Finding) -> Option<String> {
+    let source = finding.source.as_ref().filter(|source| {
+        finding.change_source.as_ref().is_some_and(|change| (&change.file, change.line) != (&source.file, source.line))
+    });
+    source.map(|source| format!("(it was below {})", place(source)))
+}
+
 /// The object, as kubectl names it.
 pub fn object(finding: &Finding) -> String {
     finding.object.as_ref().map_or_else(|| "the plan".to_owned(), |object| line(&object.to_string(), 300))

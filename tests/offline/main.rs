@@ -7,6 +7,7 @@ mod sentences;
 
 mod baseline;
 mod catalog;
+mod changed_lines;
 mod config_examples;
 mod crd_rules;
 mod default_checks;

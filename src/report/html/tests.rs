@@ -97,6 +97,7 @@ fn hostile_text_stays_text() {
         label: Some(hostile.into()),
         source: Some(samples::source(hostile, 1, 1)),
         wording: None,
+        change_source: None,
         ..finding.clone()
     };
     finding.object.as_mut().expect("an object").name = hostile.into();

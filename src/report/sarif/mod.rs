@@ -17,7 +17,7 @@ use self::log::{
     LogicalLocation, Notification, PhysicalLocation, Region, Rule, RuleProperties, Run, SarifResult, Suppression, Tool,
 };
 use super::places::{Place, Places};
-use super::{ClusterReport, ErrorEntry, Outcome, Report, ReportList, Rules, Surroundings, json};
+use super::{ClusterReport, ErrorEntry, Outcome, Report, ReportList, Rules, Surroundings, json, words};
 use crate::finding::{CheckReport, CheckStatus, Finding, Fingerprint, Severity};
 use crate::text;
 
@@ -156,7 +156,8 @@ fn message(finding: &Finding) -> String {
     let object = finding.object.as_ref().map(|object| format!("{}: ", one_line(&object.to_string())));
     let help: Vec<&str> = finding.help.lines().filter(|line| !line.trim().is_empty()).collect();
     let next = if help.is_empty() { String::new() } else { format!("\nNext: {}", plain(&help.join("\n"))) };
-    format!("{}{}{next}", object.unwrap_or_default(), one_line(&finding.message))
+    let parent = words::parent_place(finding).map(|place| format!(" {}", one_line(&place))).unwrap_or_default();
+    format!("{}{}{parent}{next}", object.unwrap_or_default(), one_line(&finding.message))
 }
 
 fn location(place: &Place) -> Location {
