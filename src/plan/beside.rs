@@ -207,8 +207,11 @@ enum Place {
     Index(usize),
 }
 
+/// Pointers to the keys of items of lists, with their values.
+type ItemKeys = Vec<(String, Value)>;
+
 /// Where a part is in the live object, and the keys of the items of lists on the way to it.
-fn pointer(path: &[Step], live: &Value) -> Option<(Vec<Place>, Vec<(String, Value)>)> {
+fn pointer(path: &[Step], live: &Value) -> Option<(Vec<Place>, ItemKeys)> {
     let (mut value, mut place, mut test) = (live, Vec::new(), Vec::new());
     for step in path {
         match step {

@@ -119,7 +119,7 @@ fn an_annotation_or_label_that_only_the_live_object_has_keeps_it() {
     let names = ["argo", "config-sync", "label"];
     let objects: Vec<Value> = names.iter().map(|name| app.config_map(name, "1", &json!({}))).collect();
     let rest = app.config_map("rest", "1", &json!({}));
-    app.deploy(&[&objects[..], &[rest.clone()]].concat()).code(0);
+    app.deploy(&[&objects[..], std::slice::from_ref(&rest)].concat()).code(0);
     let set = |name: &str, metadata: Value| {
         let (code, answer) = control_plane().patch(&app.bed.config_map_path(name), &json!({ "metadata": metadata }));
         assert_eq!(code, 200, "{answer}");

@@ -22,7 +22,8 @@ pub fn next_step(crd: &Sides, manager: &str, at: &[Step]) -> Option<(String, Str
         let mut fields = entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default();
         fields.retain_existing(&live);
         let paths: Vec<String> = fields.split_off(&kept).paths().iter().map(|path| merge::path_text(path)).collect();
-        if !paths.is_empty() && !(name == manager && entry["operation"] == "Apply") {
+        let is_ours = name == manager && entry["operation"] == "Apply";
+        if !paths.is_empty() && !is_ours {
             owners.entry(text::sanitize(name).into_owned()).or_default().extend(paths);
         }
     }

@@ -62,7 +62,8 @@ async fn crds(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldN
         others.extend(remaining(deletions, &resource).await?);
     }
     others.retain(|(shown, object)| {
-        !(shown.starts_with("clusterrole/") && is_built_in_role(object)) && !is_aggregated(object)
+        let is_of_kubernetes = shown.starts_with("clusterrole/") && is_built_in_role(object);
+        !is_of_kubernetes && !is_aggregated(object)
     });
     let resource = config_maps();
     let request = ListRequest { label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&resource, PAGE) };

@@ -200,7 +200,7 @@ pub fn title(plain: &str, role: Role, message: &str, pen: &mut Pen<'_>) -> io::R
     let first = first.strip_prefix(plain).unwrap_or_default();
     pen.line(&format!("{head}{}", pen.paint.text(Role::Heading, first)))?;
     for line in lines {
-        pen.line(&format!("  {}", pen.paint.text(Role::Heading, &line)))?;
+        pen.line(&format!("  {}", pen.paint.text(Role::Heading, line)))?;
     }
     Ok(())
 }
