@@ -105,7 +105,7 @@ impl Parts {
 
 /// What to do if the inventory cannot be read.
 pub const RESTORE: &str = "restore the ConfigMap from a backup; gantry deletes nothing without it. To begin again with what the \
-                           manifests hold: gantry apps forget";
+                           manifests hold: gantry apps forget -a APP -n NAMESPACE";
 
 /// The ConfigMap of a part.
 pub fn object(app: &App, number: u32) -> ObjectRef {

@@ -248,7 +248,8 @@ async fn gone(
             }
         }
         if is_over || still.is_empty() && there.is_empty() {
-            on_event(RemovalEvent::Deleting(&[]));
+            going = still.iter().map(|(index, removal, _)| (*index, *removal)).chain(there).collect();
+            on_event(RemovalEvent::Deleting(&going));
             let stuck = still.iter().map(|(index, removal, live)| (*index, stuck(removal, live)));
             return unread.into_iter().chain(stuck).collect();
         }

@@ -198,7 +198,7 @@ impl<'a> Wait<'a> {
                 }
             }
             left = still;
-            self.show(&left, &failed, total, &pods);
+            self.show(&left, &overdue, &failed, total, &pods);
             let is_late = Instant::now() >= self.deadline;
             let has_failed = !failed.is_empty() || !overdue.is_empty();
             let is_ended = has_failed && (!self.keep_going || left.is_empty());
@@ -404,21 +404,30 @@ impl<'a> Wait<'a> {
     }
 
     /// Reports the objects that are not ready to the progress output.
-    fn show(&self, left: &[Progress<'_>], failed: &[Progress<'_>], total: usize, pods: &BTreeMap<String, String>) {
-        let unready = |one: &'_ Progress<'_>, has_failed: bool| {
+    fn show(
+        &self,
+        left: &[Progress<'_>],
+        overdue: &[Progress<'_>],
+        failed: &[Progress<'_>],
+        total: usize,
+        pods: &BTreeMap<String, String>,
+    ) {
+        let reason = |one: &Progress<'_>| {
             let uid = one.live.as_ref().and_then(|live| live["metadata"]["uid"].as_str());
             let pod = uid.and_then(|uid| pods.get(uid)).map(|pod| format!("; {pod}")).unwrap_or_default();
-            (format!("{}{pod}", one.reason), has_failed)
+            format!("{}{pod}", one.reason)
         };
         let mut shown = Vec::new();
         if self.shows_waits {
-            let failed = failed.iter().map(|one| (one, true));
-            shown.extend(left.iter().map(|one| (one, false)).chain(failed).map(|(one, has_failed)| {
-                let (reason, has_failed) = unready(one, has_failed);
-                Unready { object: &one.awaited.change.desired.object, reason, has_failed }
+            let unready =
+                left.iter().chain(overdue).map(|one| (one, false)).chain(failed.iter().map(|one| (one, true)));
+            shown.extend(unready.map(|(one, has_failed)| Unready {
+                object: &one.awaited.change.desired.object,
+                reason: reason(one),
+                has_failed,
             }));
         }
-        let ready = total - left.len() - failed.len();
+        let ready = total - left.len() - overdue.len() - failed.len();
         (self.on_event)(Event::Ready(Waiting { step: self.step, ready, total, unready: &shown, held: &self.held }));
     }
 }

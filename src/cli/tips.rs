@@ -92,7 +92,7 @@ const FLAGS: [(&[&str], &str); 44] = [
     (&["cascade", "grace-period", "now"], "objects are deleted in the background, with their own grace period"),
     (
         &["chart", "repo", "reuse-values", "reset-values"],
-        "render the chart first: helm template CHART | gantry deploy -f -",
+        "render the chart first: helm template CHART | gantry check -f -",
     ),
     (&["cluster", "user"], "use --context, which names both"),
     (&["create-namespace"], "put the Namespace among the manifests"),
@@ -110,13 +110,13 @@ const FLAGS: [(&[&str], &str); 44] = [
     (&["timeout"], "use --wait-timeout"),
     (
         &["values", "set", "set-string", "set-file", "set-json", "value"],
-        "gantry reads manifests: render the chart first: helm template CHART | gantry deploy -f -",
+        "gantry reads manifests: render the chart first: helm template CHART | gantry check -f -",
     ),
     (&["warnings"], "warnings of the API server are always shown; --quiet hides the other output of a success"),
 ];
 
 /// Commands of kubectl, helm, kapp and other tools, and what gantry has instead.
-const COMMANDS: [(&[&str], &str); 20] = [
+const COMMANDS: [(&[&str], &str); 21] = [
     (&["version"], "use gantry --version"),
     (&["ls", "list"], "use gantry apps"),
     (&["rename"], "use gantry apps rename -a OLD --to NEW"),
@@ -127,12 +127,13 @@ const COMMANDS: [(&[&str], &str); 20] = [
     (&["plan", "preview", "dry-run", "whatif"], "use gantry check, or gantry diff for what changes in each object"),
     (
         &["template", "render", "kustomize"],
-        "render first and pipe the manifests to gantry deploy -f -, or use --render",
+        "render first and pipe the manifests to gantry check -f - or gantry deploy -f -, or use --render",
     ),
     (
-        &["destroy", "uninstall", "undeploy", "remove", "rm", "down", "del", "un", "teardown", "prune"],
+        &["destroy", "uninstall", "undeploy", "remove", "rm", "down", "del", "un", "teardown"],
         "use gantry delete -a NAME to delete an app",
     ),
+    (&["prune"], "use gantry deploy -a NAME -f DIR --prune=yes"),
     (&["validate", "lint", "verify", "test", "vet", "kubeval"], "use gantry check, which never writes"),
     (&["explain", "rule"], "use gantry rules NAME"),
     (&["checks"], "use gantry rules, which lists the checks, too"),

@@ -30,7 +30,11 @@ pub fn immutable_help(object: &ObjectRef, live: Option<&Value>) -> String {
             "recreate it without its Pods and claims, which stay: run kubectl delete {object} --cascade=orphan and deploy \
              again"
         ),
-        ("apps", "DaemonSet" | "Deployment" | "ReplicaSet") => format!(
+        ("apps", "Deployment") => format!(
+            "give the new one another name. To keep the name, run kubectl delete {object} --cascade=orphan and deploy \
+             again: the old Pods run until you delete their ReplicaSet"
+        ),
+        ("apps", "DaemonSet" | "ReplicaSet") => format!(
             "give the new one another name. To keep the name, run kubectl delete {object} --cascade=orphan and deploy \
              again: the old Pods run until you delete them"
         ),

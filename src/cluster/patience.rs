@@ -72,8 +72,11 @@ pub async fn help_with_webhook(problem: &Problem, target: &Target) -> String {
     match &configurations[..] {
         [] => again.to_owned(),
         named => {
-            let commands: Vec<String> = named.iter().map(|name| format!("kubectl delete {name}")).collect();
-            format!("{again}; if it never will, delete the configuration that calls it: {}", commands.join("; "))
+            format!(
+                "{again}; if it never will, its configuration must go, and with it all of its webhooks, which other \
+                 applications may need: {}",
+                named.join(", ")
+            )
         }
     }
 }

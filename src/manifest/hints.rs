@@ -13,22 +13,20 @@ pub(super) struct Hint {
 
 const TEMPLATE: Hint = Hint {
     message: "this is a Helm template, not a manifest",
-    help: "render it first: helm template CHART | gantry deploy -f -",
+    help: "render it first: helm template CHART | gantry check -f -",
 };
 
-const YTT: Hint = Hint {
-    message: "this is a ytt template, not a manifest",
-    help: "render it first: ytt -f DIR | gantry deploy -f -",
-};
+const YTT: Hint =
+    Hint { message: "this is a ytt template, not a manifest", help: "render it first: ytt -f DIR | gantry check -f -" };
 
 const CHART: Hint = Hint {
     message: "this is part of a Helm chart, not a manifest",
-    help: "render the chart first: helm template CHART | gantry deploy -f -",
+    help: "render the chart first: helm template CHART | gantry check -f -",
 };
 
 const KUSTOMIZATION: Hint = Hint {
     message: "this is a Kustomization, which only names manifests",
-    help: "build it first: kubectl kustomize DIR | gantry deploy -f -",
+    help: "build it first: kubectl kustomize DIR | gantry check -f -",
 };
 
 /// A hint for a text that is not valid YAML, or an object without a name.

@@ -96,6 +96,11 @@ fn notice(change: &Change, autoscaler: &str) -> Problem {
         "{object}: the manifest sets spec.replicas, and {autoscaler} scales it: as soon as the autoscaler changes the number, \
          a deploy is in conflict with it"
     );
-    let help = "remove spec.replicas from the manifest: the number stays as it is, and the autoscaler alone sets it";
+    let help = match was_scaled(change) {
+        true => "remove spec.replicas from the manifest: the number stays as it is, and the autoscaler alone sets it",
+        false => {
+            "remove spec.replicas from the manifest once the autoscaler has set a number: before that, the server would set 1"
+        }
+    };
     Problem::new(message).at(change.desired.origin.location()).help(help)
 }

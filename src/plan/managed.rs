@@ -73,11 +73,11 @@ pub fn move_all(crd: &Crd, from: &[&str], to: &str) -> String {
     moving(&crd.group, &format!("{}.{at}{}{everywhere}", crd.names.plural, crd.group), ".items[]", from, to)
 }
 
-/// The same for one object.
+/// The same for one object, at the version that the entries move to.
 pub fn move_one(resource: &Resource, object: &ObjectRef, from: &[&str], to: &str) -> String {
     let namespace = object.namespace.as_ref().map(|namespace| format!(" --namespace {namespace}"));
     let Resource { plural, group, .. } = resource;
-    let target = format!("{plural}.{group} {}{}", object.name, namespace.unwrap_or_default());
+    let target = format!("{plural}.{to}.{group} {}{}", object.name, namespace.unwrap_or_default());
     moving(group, &target, "", from, to)
 }
 

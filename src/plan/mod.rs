@@ -18,6 +18,7 @@ pub(crate) mod kinds;
 pub mod managed;
 pub mod only_defaults;
 mod order;
+pub mod outside_commit;
 pub mod owner;
 pub mod pin;
 pub mod predicted;

@@ -90,7 +90,7 @@ fn notice(name: &str, changes: &[&Change]) -> Option<Problem> {
         objects.push(format!("… and {} more", text::count(changes.len() - OBJECTS_SHOWN, "object")));
     }
     let name = sanitize(name);
-    let message = format!("there is no StorageClass {name:?}: the claims of {} stay pending", objects.join(", "));
+    let message = format!("there is no StorageClass {name:?}: the claims of {} may stay pending", objects.join(", "));
     let help = "name a class of the cluster (kubectl get storageclasses), or create the class; a volume of this class that an \
                 admin created is bound all the same";
     Some(Problem::new(message).at(first.desired.origin.location()).help(help))

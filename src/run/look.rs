@@ -19,7 +19,7 @@ use crate::plan::refusals::Reported;
 use crate::plan::removal::Removal;
 use crate::plan::{
     self, Change, Desired, Plan, PlanOptions, Prefetch, apps_of_gantry, autoscaled, bundles, conflicts, graph,
-    handover, only_defaults, owner, rebase, records, refusals, storage_classes, strategy,
+    handover, only_defaults, outside_commit, owner, rebase, records, refusals, storage_classes, strategy,
 };
 use crate::preflight::proofs::Known;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
@@ -64,11 +64,12 @@ pub async fn look(
     let stage = progress.stage("reading live objects", None);
     let Checking { enabled, waivers, baseline, catalogs, known, app, showing } = checking;
     let (id, none) = (app.map(|managed| managed.app.id()), BTreeMap::new());
+    let tells_unplaced = enabled.iter().any(|enabled| enabled.check.tells_unplaced());
     let options = PlanOptions {
         namespace: settings.namespace.as_deref(),
         field_manager: &settings.field_manager,
         goes_on_unread: enabled.iter().any(|enabled| !enabled.check.needs_live_objects()),
-        keep_unplaced: enabled.iter().any(|enabled| enabled.check.tells_unplaced()),
+        keep_unplaced: tells_unplaced || matches!(target, Target::Git(_)),
         settles_doubts: true,
         rebases: &settings.rules.rebases,
         app: id.as_deref(),
@@ -84,6 +85,14 @@ pub async fn look(
     desired.bundles.iter_mut().for_each(|bundle| bundle.manifests.retain(may_match));
     let mut plan = plan::build(desired, ahead, target, options, &|done, total| stage.set(done, total)).await?;
     filter::apply(showing.filters, &mut plan);
+    if !tells_unplaced {
+        let unknown = outside_commit::leave_out_unknown_kinds(&mut plan, target);
+        plan.notices.extend(unknown);
+    }
+    if showing.filters.is_empty() {
+        let lost = outside_commit::lost_crds(&plan, target).await;
+        plan.notices.extend(lost);
+    }
     conflicts::spare_others(&mut plan, target, &settings.field_manager).await;
     apps_of_gantry::name(&mut plan, target).await;
     plan.is_awaited = super::app::waits(settings);

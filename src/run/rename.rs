@@ -64,7 +64,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
         if after.as_ref().is_some_and(|after| !is_of_this(after)) {
             let problem = Problem::new(format!("there is already an app {to} in namespace {}", new.namespace));
             return Err(Error::failed(problem.help(format!(
-                "choose another name; to delete a record of {from} without members: gantry apps forget"
+                "choose another name; to delete a record of {from} without members: gantry apps forget -a APP -n NAMESPACE"
             ))));
         }
         let live = members::find(&before, &target, members::Wanted::NOTHING).await?;

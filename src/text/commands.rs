@@ -169,10 +169,7 @@ mod tests {
                 "flux resume kustomization a -n b, or argocd app sync a --prune; flux owns it",
                 &["flux resume kustomization a -n b", "argocd app sync a --prune"],
             ),
-            (
-                "render it first: helm template CHART | gantry deploy -f -",
-                &["helm template CHART | gantry deploy -f -"],
-            ),
+            ("render it first: helm template CHART | gantry check -f -", &["helm template CHART | gantry check -f -"]),
         ] {
             assert_eq!(found(line), expected, "{line}");
         }

@@ -468,7 +468,7 @@ fn a_ytt_template_is_recognised() {
     for text in texts {
         let output = run(&text);
         output.code(1).stderr_contains("this is a ytt template, not a manifest (the ConfigMap has no metadata.name)");
-        output.stderr_contains("ytt -f DIR | gantry deploy -f -").stderr_contains("<stdin>:");
+        output.stderr_contains("ytt -f DIR | gantry check -f -").stderr_contains("<stdin>:");
     }
     run(&format!("{map}metadata: {{}}\n")).code(1).stderr_contains("the ConfigMap has no metadata.name");
     run(&format!("#@ comment\n{map}metadata: {{name: a}}\n")).contains_nowhere("ytt");

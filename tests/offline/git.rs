@@ -417,3 +417,30 @@ fn a_commit_answers_as_the_folder_of_its_files() {
     assert!(of_folder.contains("gone") && !of_folder.contains("geheim"), "{of_folder}");
     assert_eq!(of_commit, of_folder);
 }
+
+#[test]
+fn a_kind_that_only_the_cluster_has_does_not_stop_the_check_of_the_rest() {
+    let repository = Repository::with_crd(&["keep", "gone"]);
+    let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: a, namespace: n}\n";
+    repository.write("deploy/certificate.yaml", certificate);
+    repository.commit();
+    let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
+    check().code(0).says("neither main nor a manifest defines the kind: certificate.cert-manager.io/a");
+    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    check().code(3).says(REMOVED);
+    // A kind of Kubernetes itself is known, so this one is a mistake.
+    repository.write("deploy/certificate.yaml", "apiVersion: v1\nkind: ConfigMop\nmetadata: {name: a}\n");
+    check().code(3).says("ConfigMop");
+}
+
+#[test]
+fn a_crd_that_leaves_the_manifests_is_told() {
+    let repository = Repository::with_crd(&["keep"]);
+    repository.write("deploy/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: n}\n");
+    repository.commit();
+    let told = "main has a CRD that is no longer among the manifests: ";
+    let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
+    assert!(!check().code(0).stderr.contains(told));
+    fs::remove_file(repository.root().join("deploy/crds/crd.yaml")).unwrap();
+    check().code(0).says(told).says("its objects are deleted, too");
+}

@@ -25,8 +25,8 @@ impl Parent {
             );
             let help = format!(
                 "to keep the app, save the record, let it be deleted, and create it again without deletionTimestamp \
-                 and finalizers: kubectl get {object} -o yaml > record.yaml; {patch}; kubectl create -f \
-                 record.yaml"
+                 and finalizers: kubectl get {object} -o yaml > record.yaml && {patch} && kubectl \
+                 create -f record.yaml"
             );
             return Some(Problem::new(message).help(help));
         }

@@ -66,7 +66,8 @@ pub async fn apply(
     {
         let pin = handed_over.pin.clone();
         let answer = write(transport, fresh, default_namespace, &Apply { pin: &pin, ..*apply }).await;
-        if answer.is_err() {
+        // An apply whose answer is lost may have happened.
+        if answer.as_ref().is_err_and(|error| !matches!(error, ApplyError::Unknown(_))) {
             handed_over.give_back(transport, apply, namespace).await;
         }
         return answer;

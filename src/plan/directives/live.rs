@@ -15,9 +15,9 @@ use crate::resource::RawObject;
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Metadata {
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
-    managed_fields: Vec<Entry>,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    managed_fields: Option<Vec<Entry>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -36,7 +36,9 @@ pub fn live_exclusion(live: &RawObject, field_manager: &str) -> Option<Found> {
         return None;
     }
     let metadata: Metadata = serde_json::from_str(scan::member(&json, "metadata")?).ok()?;
-    let Metadata { labels, annotations, managed_fields } = &metadata;
+    let Metadata { labels, annotations, managed_fields } = metadata;
+    let (labels, annotations) = (labels.unwrap_or_default(), annotations.unwrap_or_default());
+    let managed_fields = managed_fields.unwrap_or_default();
     let found = find(|key| annotations.get(key).map(String::as_str), |key| labels.get(key).map(String::as_str));
     let is_own = |found: &Found| {
         let map = if found.is_label { "f:labels" } else { "f:annotations" };

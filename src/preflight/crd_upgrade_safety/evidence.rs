@@ -274,7 +274,8 @@ fn examine(
     let managers = named(if is_affected { &sum.managers } else { writers });
     let mut message = sentence(weighed, objects, &sum, tally.manifests, undecided);
     if converted {
-        message.push_str(&format!(", as the live conversion webhook shows them at {version}"));
+        let them = if objects == 1 { "it" } else { "them" };
+        message.push_str(&format!(", as the live conversion webhook shows {them} at {version}"));
     }
     match &managers[..] {
         [manager] if !is_affected && objects == 1 && tally.manifests == 0 => {

@@ -27,10 +27,9 @@ pub fn plan(pair: &CrdPair) -> Vec<String> {
     if !lost.is_empty() {
         let keeping = if at.is_some_and(|at| at != stays_at) { keeping.join(" and ") } else { stays_at.clone() };
         steps.push(format!(
-            "add to {keeping} the fields that it lacks, or convert with a webhook: {}; without them, step {} drops these \
+            "add to {keeping} the fields that it lacks, or convert with a webhook: {}; without them, step 3 drops these \
              values",
-            lost.join("; "),
-            if storage.is_some_and(|storage| removed.contains(&storage)) { 3 } else { 2 },
+            lost.join("; ")
         ));
     }
     if storage.is_some_and(|storage| removed.contains(&storage)) {

@@ -107,7 +107,7 @@ impl<'a> Deletions<'a> {
     /// Advice on how to delete nothing.
     fn without_deleting(&self) -> &'static str {
         match self.deletes_app {
-            true => "keep all objects and delete the record alone: gantry apps forget",
+            true => "keep all objects and delete the record alone: gantry apps forget -a APP -n NAMESPACE",
             false => "deploy without deleting: --prune=no",
         }
     }

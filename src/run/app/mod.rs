@@ -38,7 +38,7 @@ pub(super) use record::{last, needs_parts};
 
 /// What to do without a right to find or to delete members.
 const WITHOUT_PRUNING: &str = "deploy without pruning: --prune=no";
-const RECORD_ALONE: &str = "keep all objects and delete the record alone: gantry apps forget";
+const RECORD_ALONE: &str = "keep all objects and delete the record alone: gantry apps forget -a APP -n NAMESPACE";
 
 /// The app of a run, as it is live.
 pub struct Managed {
@@ -327,10 +327,12 @@ impl Managed {
             };
             format!("{objects} {stay}: {existed} before the app {name}")
         })?;
+        let namespace = &self.app.namespace;
         let also = if adopted.len() == 1 { "to delete it, too" } else { "to delete them, too" };
         Some(match self.deletes {
-            true => problem
-                .help(format!("{also}: --prune-adopted; to remove only the record: gantry apps forget -a {name}")),
+            true => problem.help(format!(
+                "{also}: --prune-adopted; to remove only the record: gantry apps forget -a {name} -n {namespace}"
+            )),
             false => problem.help(format!("{also}: --prune-adopted")),
         })
     }

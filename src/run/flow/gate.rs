@@ -37,11 +37,26 @@ async fn of_configuration(run: &Run<'_>, loaded: &Loaded, commit: &GitTarget) ->
         differs |= std::fs::read_to_string(&path).ok() != text;
         replaced.insert(path, text);
     }
+    // Documents among the manifests can let more pass where the files have no entry. Only those that the commit has count.
+    let mut documents = Vec::new();
+    for origin in loaded.configs.iter().map(|document| &document.origin) {
+        let path = run.loader.working_directory.join(&*origin.source.name);
+        let is_known = match (commit.text_of(&path).await?, std::fs::read_to_string(&path)) {
+            (Some(Some(before)), Ok(now)) => before == now,
+            // Not in the work tree, such as standard input: no change of it can be seen.
+            (None, _) => true,
+            _ => false,
+        };
+        if is_known {
+            documents.push(origin);
+        } else {
+            differs = true;
+        }
+    }
     if !differs {
         return Ok(Vec::new());
     }
     let loader = Loader { replaced, ..run.loader.clone() };
-    let documents = loaded.configs.iter().map(|document| &document.origin);
     match loader.load(documents, &registry::known()) {
         Ok(before) => Ok(weaker(&before.settings, &run.settings)),
         Err(error) => {

@@ -12,7 +12,7 @@ use crate::finding::{Action, ApplyResult, Baseline, redact};
 use crate::manifest::Loaded;
 use crate::plan::{Plan, Prefetch};
 use crate::preflight::waive::Waivers;
-use crate::problem::{Problem, Result};
+use crate::problem::{Error, Problem, Result};
 use crate::readiness::State;
 use crate::report::{ChangeEntry, ErrorEntry, Outcome, Report, WaitEntry, WaitState};
 use crate::run::app::{self, Deployed};
@@ -65,6 +65,11 @@ pub async fn on_target(
         write::needs_terminal(host, "delete without confirmation: --yes")?;
     }
     report.target = target.describe();
+    if args.fail_on_weaker_gate && !matches!(target, Target::Git(_)) {
+        let problem =
+            Problem::new("--fail-on-weaker-gate: the target is no commit, so there is no gate to compare with");
+        return Err(Error::usage(problem.help("name one: --target git:main")));
+    }
     let weaker = gate::weakened(run, &loaded, &target).await;
     let checking = Checking {
         enabled,

@@ -73,6 +73,13 @@ fn a_configuration_that_is_removed_or_named_and_a_baseline_are_compared_too() {
         repository.check(&["-f", "deploy", "--target", "git:main"])
     };
     removed().code(0).says("this change weakens the gate of main: the check APIAvailability does not run any more");
+    // A document among the manifests counts where the files say nothing about the check.
+    let off = config("preflightRules:\n- name: CRDUpgradeSafety\n  enabled: false\n");
+    repository.write("deploy/config.yaml", off);
+    let among = repository.check(&["-f", "deploy", "--target", "git:main", "--fail-on-weaker-gate"]);
+    among.code(3).says("the check CRDUpgradeSafety does not run any more");
+    fs::remove_file(repository.root().join("deploy/config.yaml")).unwrap();
+    repository.check(&["-f", "deploy", "--target", "dir:deploy", "--fail-on-weaker-gate"]).code(2);
     repository.git(&["checkout", "-q", "gantry.yaml"]);
     repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
     repository.write("ci/strict.yaml", config("waivers:\n- object: '*'\n  reason: trust me\n"));
