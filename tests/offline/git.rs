@@ -421,7 +421,7 @@ fn a_commit_answers_as_the_folder_of_its_files() {
 #[test]
 fn a_kind_that_only_the_cluster_has_does_not_stop_the_check_of_the_rest() {
     let repository = Repository::with_crd(&["keep", "gone"]);
-    let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: a, namespace: n}\n";
+    let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: a, namespace: team}\n";
     repository.write("deploy/certificate.yaml", certificate);
     repository.commit();
     let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
@@ -429,6 +429,7 @@ fn a_kind_that_only_the_cluster_has_does_not_stop_the_check_of_the_rest() {
     repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
     check().code(3).says(REMOVED);
     // A kind of Kubernetes itself is known, so this one is a mistake.
+    repository.write("deploy/crds/crd.yaml", crd(&["keep", "gone"]));
     repository.write("deploy/certificate.yaml", "apiVersion: v1\nkind: ConfigMop\nmetadata: {name: a}\n");
     check().code(3).says("ConfigMop");
 }
@@ -436,7 +437,7 @@ fn a_kind_that_only_the_cluster_has_does_not_stop_the_check_of_the_rest() {
 #[test]
 fn a_crd_that_leaves_the_manifests_is_told() {
     let repository = Repository::with_crd(&["keep"]);
-    repository.write("deploy/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: n}\n");
+    repository.write("deploy/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: team}\n");
     repository.commit();
     let told = "main has a CRD that is no longer among the manifests: ";
     let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
