@@ -103,6 +103,11 @@ pub fn yaml_quoted(text: impl Iterator<Item = char>) -> String {
     out
 }
 
+/// A key as one step of a JSON pointer. Source: <https://www.rfc-editor.org/rfc/rfc6901#section-3>
+pub fn json_pointer_step(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
 /// At most `max` characters of `text`. If it is truncated, the last one is `…`.
 pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
     let mut boundaries = text.char_indices().map(|(at, _)| at);

@@ -97,7 +97,7 @@ pub(super) fn select(
     selection.checks.sort_by_key(order);
     selection.notices.extend(tighten::weakened(&selection.checks, merged, known));
     selection.notice_what_is_off(layers);
-    // In a file the preset is a default of the team; whoever names it for this run expects an effect.
+    // In a file the preset is a default of the team; a user who names it for this run expects an effect.
     let named = merged.tree.get(PRESET).filter(|preset| preset.layer >= Layer::Environment);
     if let Some(preset) = named.filter(|_| !selection.runs(CRD_UPGRADE_SAFETY)) {
         let message = format!("has no effect, because {CRD_UPGRADE_SAFETY} does not run");

@@ -45,8 +45,6 @@ pub(super) struct Gathered {
     standard_input: Option<(usize, Result<Taken, Problem>)>,
     /// The canonical paths of the files.
     seen: BTreeSet<PathBuf>,
-    /// The directory argument that files are found in, with links resolved.
-    argument: Option<PathBuf>,
     /// The maximum size of one source, in bytes.
     most: usize,
 }
@@ -94,7 +92,6 @@ impl Gathered {
     }
 
     fn directory_argument(&mut self, directory: &Path) {
-        self.argument = fs::canonicalize(directory).ok();
         let mut files = Vec::new();
         let problems_before = self.problems.len();
         if !self.is_bundle(directory, &mut files) {
@@ -110,7 +107,6 @@ impl Gathered {
                 Found::Bundle(folder) => self.bundle(folder),
             }
         }
-        self.argument = None;
     }
 
     /// Whether a directory is a bundle. Adds the bundle to `files`, or reports its problem.

@@ -182,7 +182,7 @@ fn removal(paths: &[&[Step]], live: &Value, desired: &Value) -> Option<Vec<Value
             let (live, desired) = (value_at(parent, live)?, value_at(parent, desired)?);
             let changed = desired.as_object()?.iter().filter(|(key, value)| live.get(key.as_str()) != Some(value));
             patch.extend(changed.map(|(key, value)| {
-                json!({"op": "add", "path": format!("{}/{}", written(parent_at.1), escaped(key)), "value": value})
+                json!({"op": "add", "path": format!("{}/{}", written(parent_at.1), text::json_pointer_step(key)), "value": value})
             }));
         }
         patch.push(match ports(desired).first().filter(|_| has_no_port_left && at == "/spec/ports/0") {
@@ -225,7 +225,10 @@ fn pointer(path: &[Step], live: &Value) -> Option<(Vec<Place>, ItemKeys)> {
                 place.push(Place::Index(at));
                 if let merge::Item::Keys(keys) = item {
                     let parent = written(&place);
-                    test.extend(keys.keys().map(|key| (format!("{parent}/{}", escaped(key)), value[key].clone())));
+                    test.extend(
+                        keys.keys()
+                            .map(|key| (format!("{parent}/{}", text::json_pointer_step(key)), value[key].clone())),
+                    );
                 }
             }
         }
@@ -235,13 +238,8 @@ fn pointer(path: &[Step], live: &Value) -> Option<(Vec<Place>, ItemKeys)> {
 
 fn written(place: &[Place]) -> String {
     let steps = place.iter().map(|step| match step {
-        Place::Key(name) => format!("/{}", escaped(name)),
+        Place::Key(name) => format!("/{}", text::json_pointer_step(name)),
         Place::Index(at) => format!("/{at}"),
     });
     steps.collect()
-}
-
-/// Source: <https://www.rfc-editor.org/rfc/rfc6901#section-3>
-fn escaped(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }

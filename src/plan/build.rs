@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::unchanged::{self, Comparison};
 use super::{
-    Action, Change, Desired, Plan, PlanOptions, Prefetch, Unplaced, bundles, directives, kinds, owner, rebase,
-    rebase_rules, settle, strategy, whole,
+    Action, Change, Desired, Plan, PlanOptions, Prefetch, bundles, directives, kinds, owner, rebase, rebase_rules,
+    settle, strategy, whole,
 };
 use crate::app::members::Place;
 use crate::cluster::{self, OnRead, Read, Target, Wanted};
@@ -54,9 +54,12 @@ pub async fn build(
 
     let kinds::Placed { manifests, kinds: of, mut unplaced } = kinds::place(others, &kinds, namespace)?;
     // What is not written needs no kind that is served.
-    let left_out: Vec<Unplaced> =
-        unplaced.extract_if(.., |unplaced| directives::notice_if_left_out(&unplaced.manifest).is_some()).collect();
-    notices.extend(left_out.iter().filter_map(|unplaced| directives::notice_if_left_out(&unplaced.manifest)));
+    unplaced.retain(|unplaced| {
+        let notice = directives::notice_if_left_out(&unplaced.manifest);
+        let is_written = notice.is_none();
+        notices.extend(notice);
+        is_written
+    });
     if !options.keep_unplaced {
         kinds::name_served_versions(&mut unplaced, &kinds, target).await;
         whole(&unplaced)?;

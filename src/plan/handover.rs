@@ -57,7 +57,8 @@ pub fn notices(plan: &Plan, field_manager: &str) -> Vec<Problem> {
     taken.chain(staying).collect()
 }
 
-fn named(changes: &[&Change]) -> String {
+/// The first of these objects by name, and how many more there are.
+pub(super) fn named(changes: &[&Change]) -> String {
     let mut names: Vec<String> =
         changes.iter().take(OBJECTS_SHOWN).map(|change| change.desired.object.to_string()).collect();
     if changes.len() > OBJECTS_SHOWN {

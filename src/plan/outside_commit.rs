@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::Plan;
+use super::{Plan, Unplaced};
 use crate::cluster::{ListRequest, Target};
 use crate::matcher;
 use crate::problem::Problem;
 use crate::resource::Resource;
-use crate::text::{self, sanitize};
+use crate::text::sanitize;
 
 /// The number of objects that a notice names.
 const SHOWN: usize = 5;
@@ -20,15 +20,15 @@ const PAGE: u32 = 500;
 /// it, and the other objects can be checked. Returns a notice about them.
 pub fn leave_out_unknown_kinds(plan: &mut Plan, target: &Target) -> Option<Problem> {
     let Target::Git(commit) = target else { return None };
-    let is_unknown =
-        |unplaced: &mut super::Unplaced| !unplaced.is_down && matcher::is_custom(&unplaced.manifest.object);
-    let unknown: Vec<super::Unplaced> = plan.unplaced.extract_if(.., is_unknown).collect();
+    let is_unknown = |unplaced: &mut Unplaced| !unplaced.is_down && matcher::is_custom(&unplaced.manifest.object);
+    let unknown: Vec<Unplaced> = plan.unplaced.extract_if(.., is_unknown).collect();
     let first = unknown.first()?;
     let names = unknown.iter().map(|unplaced| sanitize(&unplaced.manifest.object.to_string()).into_owned());
+    let names: Vec<String> = names.collect();
     let message = format!(
         "not checked, because neither {} nor a manifest defines the kind: {}",
         sanitize(commit.name()),
-        listed(names.collect())
+        listed(&names)
     );
     let help = "a check on a cluster that has the CRD also checks these; or give the CRD with -f, too";
     Some(Problem::new(message).at(first.manifest.origin.location()).help(help))
@@ -63,18 +63,16 @@ pub async fn lost_crds(plan: &Plan, target: &Target) -> Option<Problem> {
     }
     let (crds, is, goes) =
         if is_one { ("a CRD", "is", "its objects are") } else { ("CRDs", "are", "their objects are") };
-    let names = lost.iter().map(|name| sanitize(name).into_owned()).collect();
+    let names: Vec<String> = lost.iter().map(|name| sanitize(name).into_owned()).collect();
     let message =
-        format!("{} has {crds} that {is} no longer among the manifests: {}", sanitize(commit.name()), listed(names));
+        format!("{} has {crds} that {is} no longer among the manifests: {}", sanitize(commit.name()), listed(&names));
     let help = format!("if a deploy prunes or somebody deletes what is no longer there, {goes} deleted, too");
     Some(Problem::new(message).help(help))
 }
 
-fn listed(mut names: Vec<String>) -> String {
-    if names.len() > SHOWN {
-        let more = text::count(names.len() - SHOWN, "more");
-        names.truncate(SHOWN);
-        return format!("{} and {}", names.join(", "), more.trim_end_matches('s'));
+fn listed(names: &[String]) -> String {
+    match names.len().checked_sub(SHOWN) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more", names[..SHOWN].join(", ")),
     }
-    names.join(", ")
 }

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Change, Plan};
+use super::{Change, Plan, handover};
 use crate::cluster::{Target, Wanted};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
-use crate::text::{self, sanitize};
+use crate::text::sanitize;
 
 const KEY: &str = "storageClassName";
-/// The maximum number of objects that a notice names.
-const OBJECTS_SHOWN: usize = 5;
 
 /// A StorageClass of a server.
 pub(crate) fn wanted(name: &str) -> Wanted {
@@ -84,13 +82,9 @@ fn collect(value: &Value, names: &mut Vec<String>) {
 
 fn notice(name: &str, changes: &[&Change]) -> Option<Problem> {
     let first = changes.first()?;
-    let mut objects: Vec<String> =
-        changes.iter().take(OBJECTS_SHOWN).map(|change| change.desired.object.to_string()).collect();
-    if changes.len() > OBJECTS_SHOWN {
-        objects.push(format!("… and {} more", text::count(changes.len() - OBJECTS_SHOWN, "object")));
-    }
     let name = sanitize(name);
-    let message = format!("there is no StorageClass {name:?}: the claims of {} may stay pending", objects.join(", "));
+    let message =
+        format!("there is no StorageClass {name:?}: the claims of {} may stay pending", handover::named(changes));
     let help = "name a class of the cluster (kubectl get storageclasses), or create the class; a volume of this class that an \
                 admin created is bound all the same";
     Some(Problem::new(message).at(first.desired.origin.location()).help(help))

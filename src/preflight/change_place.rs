@@ -3,11 +3,13 @@
 //! only near changed lines.
 
 use std::cell::OnceCell;
+use std::slice;
 
 use serde_json::Value;
 
 use crate::manifest::{Located, Spans};
 use crate::plan::Change;
+use crate::preflight::objects::place::value_at;
 use crate::resource::Step;
 
 /// The two sides of a change, parsed when the first part is found missing.
@@ -43,7 +45,7 @@ fn neighbour(live: &Value, desired: &Value, path: &[Step]) -> Option<Vec<Step>> 
     let (mut live, mut desired) = (live, desired);
     for (depth, step) in path.iter().enumerate() {
         let of_live = counterpart(path, depth, live, desired)?;
-        match (of_live, below(desired, step)) {
+        match (of_live, value_at(desired, slice::from_ref(step))) {
             (of_live, Some(of_desired)) => (live, desired) = (of_live, of_desired),
             (_, None) => {
                 let Step::Key(removed) = step else { return None };
@@ -65,13 +67,6 @@ fn neighbour(live: &Value, desired: &Value, path: &[Step]) -> Option<Vec<Step>> 
     None
 }
 
-fn below<'v>(value: &'v Value, step: &Step) -> Option<&'v Value> {
-    match step {
-        Step::Key(key) => value.get(key),
-        Step::Index(index) => value.get(index),
-    }
-}
-
 /// What the live object has at a step of the path. A version of a CRD is found by its name.
 fn counterpart<'v>(path: &[Step], depth: usize, live: &'v Value, desired: &Value) -> Option<&'v Value> {
     let is_version = depth == 2 && path[..2] == ["spec".into(), "versions".into()];
@@ -80,7 +75,7 @@ fn counterpart<'v>(path: &[Step], depth: usize, live: &'v Value, desired: &Value
             let name = &desired.get(index)?["name"];
             live.as_array()?.iter().find(|version| version["name"] == *name)
         }
-        step => below(live, step),
+        step => value_at(live, slice::from_ref(step)),
     }
 }
 

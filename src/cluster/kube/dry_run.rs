@@ -18,6 +18,7 @@ use crate::cluster::{Apply, Cause, DryRunError, FieldConflict, FormerTools, Pin,
 use crate::merge::Owners;
 use crate::problem::Problem;
 use crate::resource::{RawObject, SERVER_METADATA};
+use crate::text::json_pointer_step;
 use gantry_schema::gotext;
 
 /// Sends the request only once: this deploy has not written anything yet that the server might still have to pick up.
@@ -108,7 +109,7 @@ fn patch_to(live: &Value, next: &Value, pin: &Pin) -> String {
         let keys = |object: &Value| object.as_object().map(|map| map.keys().cloned().collect::<BTreeSet<_>>());
         let [of_live, of_next] = [live, next].map(|object| keys(object).unwrap_or_default());
         for key in of_live.union(&of_next).filter(|key| !is_kept(key)) {
-            let path = format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"));
+            let path = format!("{parent}/{}", json_pointer_step(key));
             match next.get(key) {
                 Some(value) if live.get(key) != Some(value) => {
                     patch.push(json!({"op": "add", "path": path, "value": value}));

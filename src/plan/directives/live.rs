@@ -42,12 +42,12 @@ pub fn live_exclusion(live: &RawObject, field_manager: &str) -> Option<Found> {
     let found = find(|key| annotations.get(key).map(String::as_str), |key| labels.get(key).map(String::as_str));
     let is_own = |found: &Found| {
         let map = if found.is_label { "f:labels" } else { "f:annotations" };
-        let owns = |entry: &&Entry| {
+        let owns = |entry: &Entry| {
             entry.manager == field_manager
                 && entry.operation == "Apply"
                 && entry.fields_v1["f:metadata"][map].get(format!("f:{}", found.directive.key)).is_some()
         };
-        managed_fields.iter().find(owns).is_some()
+        managed_fields.iter().any(owns)
     };
     found
         .into_iter()

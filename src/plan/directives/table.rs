@@ -63,6 +63,10 @@ const IN_ORDER: &str = "the objects are written in this order, lower numbers fir
 const BEFORE: &str = "written before all other objects, which wait until it is ready; see below";
 const AFTER: &str = "written when all other objects are ready; see below";
 const NOT_ON_DEPLOY: &str = "not written: a notice";
+const WITH_THE_OTHERS: &str = "written with the other objects";
+const RUN_AGAIN: &str = "a hook that changes is deleted and created again";
+const LEFT_ALONE: &str = "neither created, changed nor deleted; also if only the live object has it";
+const BLOCKED: &str = "the deploy is blocked";
 const KEPT_AFTER_RUN: &str = "the object stays after it has run: a notice";
 
 const HOOK_RUN_KEPT: Meaning = Note {
@@ -126,7 +130,7 @@ pub const DIRECTIVES: &[Directive] = &[
         syntax: Syntax::List,
         values: &[
             known(&["PreSync"], Hook(BeforeAll), BEFORE),
-            known(&["Sync"], Hook(WithOthers), "written with the other objects"),
+            known(&["Sync"], Hook(WithOthers), WITH_THE_OTHERS),
             known(&["PostSync"], Hook(AfterAll), AFTER),
             known(
                 &["SyncFail"],
@@ -150,7 +154,7 @@ pub const DIRECTIVES: &[Directive] = &[
         key: "argocd.argoproj.io/hook-delete-policy",
         syntax: Syntax::List,
         values: &[
-            known(&["BeforeHookCreation"], HookReplaced, "a hook that changes is deleted and created again"),
+            known(&["BeforeHookCreation"], HookReplaced, RUN_AGAIN),
             known(&["HookSucceeded", "HookFailed"], HOOK_RUN_KEPT, KEPT_AFTER_RUN),
         ],
         unknown: Unknown { help: "known: BeforeHookCreation, HookSucceeded, HookFailed" },
@@ -184,14 +188,7 @@ pub const DIRECTIVES: &[Directive] = &[
         tool: "Flux",
         key: "kustomize.toolkit.fluxcd.io/reconcile",
         syntax: Syntax::AnyCaseOrLabel,
-        values: &[
-            known(
-                &["disabled"],
-                LeaveAlone,
-                "neither created, changed nor deleted; also if only the live object has it",
-            ),
-            known(&["enabled"], Nothing, AS_ALWAYS),
-        ],
+        values: &[known(&["disabled"], LeaveAlone, LEFT_ALONE), known(&["enabled"], Nothing, AS_ALWAYS)],
         unknown: UnknownCreateOnly { help: "known: disabled, enabled" },
     },
     Directive {
@@ -200,7 +197,7 @@ pub const DIRECTIVES: &[Directive] = &[
         syntax: Syntax::AnyCaseOrLabel,
         values: &[
             known(&["IfNotPresent"], CreateOnly, "created if it is missing, and never changed"),
-            known(&["Ignore"], LeaveAlone, "neither created, changed nor deleted; also if only the live object has it"),
+            known(&["Ignore"], LeaveAlone, LEFT_ALONE),
             known(
                 &["Merge"],
                 KeepFields,
@@ -251,7 +248,7 @@ pub const DIRECTIVES: &[Directive] = &[
         values: &[
             known(&["pre-install", "pre-upgrade"], Hook(BeforeAll), BEFORE),
             known(&["post-install", "post-upgrade"], Hook(AfterAll), AFTER),
-            known(&["crd-install"], Hook(WithOthers), "written with the other objects"),
+            known(&["crd-install"], Hook(WithOthers), WITH_THE_OTHERS),
             known(&["pre-delete", "post-delete"], RUN_AT_DELETE, NOT_ON_DEPLOY),
             known(
                 &["pre-rollback", "post-rollback"],
@@ -278,7 +275,7 @@ pub const DIRECTIVES: &[Directive] = &[
         key: HELM_DELETE_POLICY,
         syntax: Syntax::AnyCaseList,
         values: &[
-            known(&["before-hook-creation"], HookReplaced, "a hook that changes is deleted and created again"),
+            known(&["before-hook-creation"], HookReplaced, RUN_AGAIN),
             known(&["hook-succeeded", "hook-failed"], HOOK_RUN_KEPT, KEPT_AFTER_RUN),
         ],
         unknown: Unknown { help: "known: before-hook-creation, hook-succeeded, hook-failed" },
@@ -321,7 +318,7 @@ pub const DIRECTIVES: &[Directive] = &[
                 instead: "gantry does not order resource groups",
                 help: "remove the annotation, and use gantry.dev/change-group and gantry.dev/change-rule",
             },
-            "the deploy is blocked",
+            BLOCKED,
         )],
         unknown: Nothing,
     },
@@ -354,14 +351,7 @@ pub const DIRECTIVES: &[Directive] = &[
         tool: "Config Sync",
         key: "configmanagement.gke.io/managed",
         syntax: Syntax::Word,
-        values: &[
-            known(
-                &["disabled"],
-                LeaveAlone,
-                "neither created, changed nor deleted; also if only the live object has it",
-            ),
-            known(&["enabled"], Nothing, AS_ALWAYS),
-        ],
+        values: &[known(&["disabled"], LeaveAlone, LEFT_ALONE), known(&["enabled"], Nothing, AS_ALWAYS)],
         unknown: UnknownCreateOnly { help: "known: disabled, enabled" },
     },
     Directive {
@@ -384,7 +374,7 @@ pub const DIRECTIVES: &[Directive] = &[
                 instead: "gantry does not copy values from other objects, and the manifest has only placeholders",
                 help: "write the values into the manifest, and remove the annotation",
             },
-            "the deploy is blocked",
+            BLOCKED,
         )],
         unknown: Nothing,
     },

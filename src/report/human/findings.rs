@@ -56,12 +56,11 @@ pub fn write(
         (false, false) => &[Severity::Error, Severity::Warning],
     };
     for severity in shown {
-        let kinds = groups::kinds(objects, *severity);
+        let mut kinds = groups::kinds(objects, *severity);
         match severity {
             _ if options.verbose => findings.all(&kinds, pen)?,
             Severity::Error => findings.errors(&kinds, pen)?,
             _ => {
-                let mut kinds = kinds;
                 let harmless = take_harmless(&mut kinds);
                 findings.warnings(&kinds, pen)?;
                 findings.harmless(&harmless, pen)?;

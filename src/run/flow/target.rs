@@ -46,6 +46,11 @@ pub async fn on_target(
     let (args, writes, confirmed, deletes) = (*args, *writes, *confirmed, run.deletes());
     let At { target, ahead, before, baseline } = at;
     let stop = host.stop.clone();
+    if args.fail_on_weaker_gate && !matches!(target, Target::Git(_)) {
+        let problem =
+            Problem::new("--fail-on-weaker-gate: the target is no commit, so there is no gate to compare with");
+        return Err(Error::usage(problem.help("name one: --target git:main")));
+    }
     if writes {
         target.remove_leftovers();
     }
@@ -65,11 +70,6 @@ pub async fn on_target(
         write::needs_terminal(host, "delete without confirmation: --yes")?;
     }
     report.target = target.describe();
-    if args.fail_on_weaker_gate && !matches!(target, Target::Git(_)) {
-        let problem =
-            Problem::new("--fail-on-weaker-gate: the target is no commit, so there is no gate to compare with");
-        return Err(Error::usage(problem.help("name one: --target git:main")));
-    }
     let weaker = gate::weakened(run, &loaded, &target).await;
     let checking = Checking {
         enabled,

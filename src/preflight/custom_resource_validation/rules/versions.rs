@@ -14,7 +14,7 @@ pub static REMOVED_VERSION: RuleDoc = RuleDoc {
     why: "An object that is stored at a removed version can be neither read nor deleted, and one such object is enough: \
         the server answers every list and watch of the kind with an error (429, `storage is (re)initializing`), so no \
         controller sees any object. The server refuses such a CRD only as long as `status.storedVersions` names \
-        the version. Whoever removes it there by hand says that every object was written again. If \
+        the version. To remove it there by hand is to say that every object was written again. If \
         `managedFields` of an object name a version that the CRD does not have, the server answers every server-side \
         apply of the object, by any manager, with an error \
         ([kubernetes/kubernetes#111937](https://github.com/kubernetes/kubernetes/issues/111937)). Writing the object \
