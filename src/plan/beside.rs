@@ -8,7 +8,7 @@ use super::conflicts::Foreseen;
 use super::published::Published;
 use super::refusals::Asking;
 use super::{Change, kinds};
-use crate::cluster::{Cause, Described, DryRunError, Operation, Refuser, Target, deploy_tool, is_immutable};
+use crate::cluster::{Cause, Described, DryRunError, Operation, Refuser, deploy_tool, is_immutable};
 use crate::merge::{self, Beside, FieldSet, Owners, Step};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
@@ -27,7 +27,7 @@ pub(super) struct Answers {
 }
 
 /// Asks the server about updates that leave something beside the manifest that may be refused with it.
-pub(super) async fn ask(asking: &Asking<'_>, target: &Target) -> Answers {
+pub(super) async fn ask(asking: &Asking<'_>) -> Answers {
     let is_update = |change: &Change| {
         change.is_written()
             && change.action.changes_live()
@@ -37,7 +37,7 @@ pub(super) async fn ask(asking: &Asking<'_>, target: &Target) -> Answers {
     };
     let changes = &asking.plan.changes;
     let updates: Vec<usize> = (0..changes.len()).filter(|index| is_update(&changes[*index])).collect();
-    let published = Published::of(updates.iter().map(|index| &changes[*index]), target).await;
+    let published = Published::of(updates.iter().map(|index| &changes[*index]), asking.target).await;
     let manager = asking.writing.field_manager;
     let found = in_parallel(&updates, |index| beside(&changes[*index], &published, manager));
     let suspects = updates.into_iter().zip(found).filter_map(|(index, beside)| Some((index, beside?)));

@@ -6,11 +6,16 @@
 
 use serde_json::{Map, Value};
 
+use super::predicted::Writing;
 use super::strategy;
 use super::{Action, Change, owner};
-use crate::cluster::{Pin, Target, Wanted};
+use crate::cluster::kube::KubeTarget;
+use crate::cluster::{DryRunError, Pin, Target, Wanted};
 use crate::problem::Problem;
 use crate::resource::{Live, RawObject};
+
+/// How often a dry run is tried if the live object changes after it was read, but in nothing that matters.
+const TRIES: u32 = 3;
 
 /// What happened to an object that is no longer at its pin.
 pub enum Moved {
@@ -60,6 +65,33 @@ pub async fn look_again(change: &Change, target: &Target) -> Result<Moved, Probl
         }
         Some(_) => Moved::Changed,
     })
+}
+
+/// The server's answer to a dry run of the request that writes a change. Like the deploy, it asks again if the object has
+/// only changed in a way that does not matter.
+///
+/// # Errors
+/// What the server answers. [`DryRunError::Unanswered`] if the object has changed otherwise, or keeps changing.
+pub async fn dry_run(
+    change: &Change,
+    writing: Writing<'_>,
+    server: &KubeTarget,
+    target: &Target,
+) -> Result<RawObject, DryRunError> {
+    let unanswered = |problem| DryRunError::Unanswered { problem, everything: false };
+    let mut pin = change.pin();
+    for _ in 0..TRIES {
+        let answer = server.dry_run(&change.request(&pin, writing.field_manager, writing.force_conflicts)).await;
+        if !matches!(answer, Err(DryRunError::Changed)) {
+            return answer;
+        }
+        pin = match look_again(change, target).await {
+            Ok(Moved::Aside(renewed)) => renewed,
+            Ok(moved) => return Err(unanswered(moved.problem(change))),
+            Err(problem) => return Err(unanswered(problem)),
+        };
+    }
+    Err(unanswered(Moved::Aside(pin).problem(change)))
 }
 
 impl Moved {

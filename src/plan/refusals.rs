@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::conflicts::Foreseen as ForeseenConflict;
 use super::predicted::Writing;
 use super::published::Published;
-use super::{Action, Change, Plan, beside, invalid, kinds, managed, strategy};
+use super::{Action, Change, Plan, beside, invalid, kinds, managed, pin, strategy};
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{self, Described, DryRunError, Refuser, Target, Wanted, immutable_help};
 use crate::manifest::Spans;
@@ -57,13 +57,13 @@ pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reporte
     let Target::Kube(server) = target else {
         return Refusals { problems: invalid::problems(plan, false), ..Refusals::default() };
     };
-    let asking = Asking { plan, server, writing };
+    let asking = Asking { plan, target, server, writing };
     let (mut problems, immutable, replaced, unreadable, beside) = tokio::join!(
-        asking.namespaces(target),
+        asking.namespaces(),
         asking.immutable_fields(),
         asking.replacements(reported),
         unreadable(plan, target, reported),
-        beside::ask(&asking, target)
+        beside::ask(&asking)
     );
     problems.extend(immutable);
     problems.extend(replaced);
@@ -235,13 +235,14 @@ fn deployed_crds(plan: &Plan) -> BTreeMap<&str, &Change> {
 
 pub(super) struct Asking<'a> {
     pub plan: &'a Plan,
+    pub target: &'a Target,
     server: &'a KubeTarget,
     pub writing: Writing<'a>,
 }
 
 impl Asking<'_> {
     /// Namespaces in which nothing can be created.
-    async fn namespaces(&self, target: &Target) -> Vec<Problem> {
+    async fn namespaces(&self) -> Vec<Problem> {
         let changes = &self.plan.changes;
         let mut created: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
         for change in changes.iter().filter(|change| change.is_written() && change.action == Action::Create) {
@@ -259,7 +260,7 @@ impl Asking<'_> {
         let others: Vec<&str> = created.keys().copied().filter(|name| !of_plan.contains_key(name)).collect();
         let wanted: Vec<Wanted> = others.iter().map(|name| namespace(name)).collect();
         // Without the right to read namespaces, the server decides when the objects are written.
-        let read = target.read_each(&wanted, &|_, _| ()).await.unwrap_or_default();
+        let read = self.target.read_each(&wanted, &|_, _| ()).await.unwrap_or_default();
         let missing: BTreeSet<&str> =
             others.iter().zip(&read).filter(|(_, read)| matches!(read, Ok(None))).map(|(name, _)| *name).collect();
         let live = others.iter().zip(&read).filter_map(|(name, read)| Some((*name, read.as_ref().ok()?.as_ref()?)));
@@ -346,9 +347,7 @@ impl Asking<'_> {
         if let Some(answer) = change.answer.get() {
             return answer.clone();
         }
-        let pin = change.pin();
-        let answer =
-            self.server.dry_run(&change.request(&pin, self.writing.field_manager, self.writing.force_conflicts)).await;
+        let answer = pin::dry_run(change, self.writing, self.server, self.target).await;
         if self.plan.keeps_answers {
             change.answer.keep(&answer);
         }

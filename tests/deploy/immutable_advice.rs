@@ -89,7 +89,6 @@ fn a_recreated_stateful_set_keeps_its_pods_and_claims() {
 }
 
 #[test]
-#[ignore = "the refusal is not always foreseen while a controller writes the status"]
 fn the_old_pods_of_a_recreated_deployment_run_on() {
     let stage = Stage::new();
     let deployment = |run: &str| {

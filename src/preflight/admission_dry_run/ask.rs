@@ -10,15 +10,12 @@ use super::depend::Dependence;
 use super::{Found, quota, refusal};
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{DryRunError, IN_FLIGHT};
-use crate::plan::pin::{self, Moved};
-use crate::plan::{Action, Change, only_defaults};
+use crate::plan::predicted::Writing;
+use crate::plan::{Action, Change, only_defaults, pin};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::text;
-
-/// How often a dry run is tried if the live object changes after it was read, but in nothing that matters.
-const TRIES: u32 = 3;
 
 /// The maximum number of objects that one "could not check" names.
 const OBJECTS_SHOWN: usize = 5;
@@ -90,34 +87,18 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
 }
 
 async fn dry_run(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Result<RawObject, DryRunError> {
-    let mut pin = change.pin();
     if change.action == Action::Replace {
+        let pin = change.pin();
         // What the server adds matters only for quotas, and the live object counts there already.
         let request = change.request(&pin, context.field_manager, context.force_conflicts);
         return server.dry_run_create(&request).await.map(|()| change.desired.raw.clone());
     }
-    let mut tries = TRIES;
-    loop {
-        let answer = server.dry_run(&change.request(&pin, context.field_manager, context.force_conflicts)).await;
-        if let Err(DryRunError::Conflict(mut conflicts)) = answer {
-            only_defaults::mark_each(change, &mut conflicts, server, context.field_manager).await;
-            return Err(DryRunError::Conflict(conflicts));
-        }
-        if !matches!(answer, Err(DryRunError::Changed)) {
-            return answer;
-        }
-        tries -= 1;
-        // The deploy would retry in the same way.
-        pin = match pin::look_again(change, context.target).await {
-            Ok(Moved::Aside(renewed)) if tries > 0 => renewed,
-            Ok(moved) => return Err(unanswered(moved.problem(change))),
-            Err(problem) => return Err(unanswered(problem)),
-        };
+    let writing = Writing { field_manager: context.field_manager, force_conflicts: context.force_conflicts };
+    let mut answer = pin::dry_run(change, writing, server, context.target).await;
+    if let Err(DryRunError::Conflict(conflicts)) = &mut answer {
+        only_defaults::mark_each(change, conflicts, server, context.field_manager).await;
     }
-}
-
-fn unanswered(problem: Problem) -> DryRunError {
-    DryRunError::Unanswered { problem, everything: false }
+    answer
 }
 
 /// One entry for a reason, however many objects it affects.

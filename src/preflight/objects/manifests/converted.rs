@@ -12,14 +12,11 @@ use super::{Definition, Fault, Found, recorded};
 use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
 use crate::crd::{Crd, Strategy, Version};
 use crate::plan::Change;
-use crate::plan::managed;
-use crate::plan::pin::{self, Moved};
+use crate::plan::predicted::Writing;
+use crate::plan::{managed, pin};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
 use gantry_schema::keywords;
-
-/// How often a dry run is tried if the live object changes after it was read, but in nothing that matters.
-const TRIES: u32 = 3;
 
 /// Asks about the objects of one definition.
 pub(super) async fn check(context: &Context<'_>, definition: &Definition, objects: &[usize], found: &mut Found) {
@@ -117,27 +114,17 @@ fn declares_all_of(desired: &Value, live: &Value) -> bool {
 /// The server's refusal because of these versions, if there is one.
 async fn ask(context: &Context<'_>, change: &Change) -> Result<Option<Problem>, Problem> {
     let Target::Kube(server) = context.target else { return Ok(None) };
-    let mut pin = change.pin();
-    for _ in 0..TRIES {
-        let answer = server.dry_run(&change.request(&pin, context.field_manager, context.force_conflicts)).await;
-        match answer {
-            Err(DryRunError::Refused(refusal)) => {
-                return match refusal.by {
-                    Refuser::ManagedFields => Ok(Some(refusal.problem)),
-                    // Refused before the server looked at the versions.
-                    Refuser::Authorization => Err(refusal.problem),
-                    _ => Ok(None),
-                };
-            }
-            Err(DryRunError::Unanswered { problem, .. }) => return Err(problem),
-            Err(DryRunError::Changed) => match pin::look_again(change, context.target).await? {
-                Moved::Aside(renewed) => pin = renewed,
-                moved => return Err(moved.problem(change)),
-            },
-            Ok(_) | Err(DryRunError::Conflict(_)) => return Ok(None),
-        }
+    let writing = Writing { field_manager: context.field_manager, force_conflicts: context.force_conflicts };
+    match pin::dry_run(change, writing, server, context.target).await {
+        Err(DryRunError::Refused(refusal)) => match refusal.by {
+            Refuser::ManagedFields => Ok(Some(refusal.problem)),
+            // Refused before the server looked at the versions.
+            Refuser::Authorization => Err(refusal.problem),
+            _ => Ok(None),
+        },
+        Err(DryRunError::Unanswered { problem, .. }) => Err(problem),
+        Ok(_) | Err(DryRunError::Conflict(_) | DryRunError::Changed) => Ok(None),
     }
-    Err(Moved::Aside(pin).problem(change))
 }
 
 fn fault(change: &Change, index: usize, versions: &[&str], definition: &Definition, refusal: &Problem) -> Fault {
