@@ -20,7 +20,8 @@ use super::refusals::Denier;
 use super::request::{Call, Failure, Format, Payload, encode};
 use super::transport::Transport;
 use super::unanswered::{self, Unanswered};
-use super::{dry_run, takeover};
+use super::dry_run;
+use super::takeover::{self, HandedOver, Handover};
 use crate::cluster::{Apply, ApplyError, DryRunError, FieldConflict, FormerTools, Lacking, Operation, Pin};
 use crate::merge::Owners;
 use crate::problem::Problem;
@@ -61,18 +62,43 @@ pub async fn apply(
     apply: &Apply<'_>,
 ) -> Result<Live, ApplyError> {
     let namespace = namespace_of(apply, default_namespace);
-    if may_hand_over(transport, default_namespace, apply).await?
-        && let Some(handed_over) = takeover::hand_over(transport, apply, namespace).await?
-    {
+    let write = async |apply: &Apply<'_>| write(transport, fresh, default_namespace, apply).await;
+    let write_as_owner = async |apply: &Apply<'_>, handed_over: HandedOver| {
         let pin = handed_over.pin.clone();
-        let answer = write(transport, fresh, default_namespace, &Apply { pin: &pin, ..*apply }).await;
+        let answer = write(&Apply { pin: &pin, ..*apply }).await;
         // An apply whose answer is lost may have happened.
         if answer.as_ref().is_err_and(|error| !matches!(error, ApplyError::Unknown(_))) {
             handed_over.give_back(transport, apply, namespace).await;
         }
-        return answer;
+        answer
+    };
+    if may_hand_over(transport, default_namespace, apply).await? {
+        match takeover::hand_over(transport, apply, namespace).await? {
+            Handover::Done(handed_over) => return write_as_owner(apply, handed_over).await,
+            Handover::NotNeeded => {}
+            // The content that the manifest sets may be what the server asks for. So it is applied first, beside the tools;
+            // then their fields change hands, and a second apply removes what the manifest does not set.
+            Handover::Refused(_) => {
+                let beside = Apply { former_tools: FormerTools::Keep, ..*apply };
+                let live = match write(&beside).await {
+                    Err(ApplyError::Conflict(conflicts))
+                        if apply.former_tools == FormerTools::Take && conflicts.iter().all(dry_run::is_of_tool) =>
+                    {
+                        write(&Apply { force_conflicts: true, ..beside }).await?
+                    }
+                    answer => answer?,
+                };
+                let pin = Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
+                let apply = Apply { pin: &pin, live: Some(&live.raw), ..*apply };
+                return match takeover::hand_over(transport, &apply, namespace).await? {
+                    Handover::Done(handed_over) => write_as_owner(&apply, handed_over).await,
+                    Handover::NotNeeded => Ok(live),
+                    Handover::Refused(problem) => Err(ApplyError::Refused(problem)),
+                };
+            }
+        }
     }
-    let live = write(transport, fresh, default_namespace, apply).await?;
+    let live = write(apply).await?;
     match (apply.former_tools, apply.pin) {
         (FormerTools::Keep, _) | (_, Pin::Absent) => Ok(live),
         _ => Ok(takeover::release_unrecorded(transport, apply, namespace, live).await),

@@ -44,7 +44,8 @@ pub async fn dry_run(
     }
 }
 
-fn is_of_tool(conflict: &FieldConflict) -> bool {
+/// Whether the field belongs to a deploy tool, from which it may be taken over.
+pub fn is_of_tool(conflict: &FieldConflict) -> bool {
     deploy_tool(&conflict.manager, conflict.operation).is_some()
 }
 

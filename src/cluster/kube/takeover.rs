@@ -13,6 +13,7 @@ use super::request::{Call, Failure, Payload};
 use super::transport::Transport;
 use crate::cluster::{Apply, ApplyError, Pin};
 use crate::merge::{FieldSet, Owners, UNRECORDED};
+use crate::problem::Problem;
 use crate::resource::{Live, Resource};
 
 /// The number of attempts to write the record if the object changes in the meantime.
@@ -26,22 +27,32 @@ pub struct HandedOver {
     before: Value,
 }
 
-/// Hands the fields of deploy tools over to our manager. `None` if there are none, so that nothing is written.
+/// What became of the fields of deploy tools.
+pub enum Handover {
+    /// The tools own none, so nothing was written.
+    NotNeeded,
+    Done(HandedOver),
+    /// The server does not take the object as it is, even if only its managers change: a policy, a webhook or a schema
+    /// came after it.
+    Refused(Problem),
+}
+
+/// Hands the fields of deploy tools over to our manager.
 ///
 /// # Errors
-/// The object has changed, or the server refuses the patch.
+/// The object has changed, or the request failed.
 pub async fn hand_over(
     transport: &Transport,
     apply: &Apply<'_>,
     namespace: Option<&str>,
-) -> Result<Option<HandedOver>, ApplyError> {
+) -> Result<Handover, ApplyError> {
     let Apply { resource, object, pin: Pin::At { uid, resource_version }, live: Some(live), .. } = apply else {
-        return Ok(None);
+        return Ok(Handover::NotNeeded);
     };
     let version = &object.api_version;
     let mut live = live.value();
     if Owners::of(&live, apply.field_manager, version).tools.is_empty() {
-        return Ok(None);
+        return Ok(Handover::NotNeeded);
     }
     let read = Call::get(resource, namespace, &object.name);
     if live["metadata"]["resourceVersion"] != **resource_version {
@@ -54,19 +65,29 @@ pub async fn hand_over(
     }
     let Some(entries) = Owners::of(&live, apply.field_manager, version).handed_over(apply.field_manager, version)
     else {
-        return Ok(None);
+        return Ok(Handover::NotNeeded);
     };
     let patch = patch_of(uid, resource_version, entries.into());
-    let call = Call { verb: "patch", body: Some(Payload::JsonPatch(&patch)), live: apply.live, ..read };
+    let call = Call { verb: "patch", body: Some(Payload::JsonPatch(&patch)), live: apply.live, ..read.clone() };
     match transport.send(&call).await {
         Ok(answer) => {
             let now = json::live(&answer.body, resource).ok_or(ApplyError::Changed)?;
             let pin = Pin::At { uid: now.uid, resource_version: now.resource_version };
             let before = live["metadata"]["managedFields"].take();
-            Ok(Some(HandedOver { pin, before }))
+            Ok(Handover::Done(HandedOver { pin, before }))
         }
-        Err(Failure::Refused(status)) if matches!(status.code, 404 | 409 | 422) => Err(ApplyError::Changed),
-        Err(failure) => Err(ApplyError::Refused(failure.into_problem(&call, transport.peer()))),
+        Err(Failure::Refused(status)) if matches!(status.code, 404 | 409) => Err(ApplyError::Changed),
+        Err(failure) => {
+            let may_be_refused = matches!(&failure, Failure::Refused(status) if matches!(status.code, 400 | 403 | 422));
+            let problem = failure.into_problem(&call, transport.peer());
+            if !may_be_refused {
+                return Err(ApplyError::Refused(problem));
+            }
+            // A test of the patch that fails has the same code as a refusal of the content.
+            let now = again(transport, &read, resource).await;
+            let is_as_before = now.is_some_and(|now| now.uid == *uid && now.resource_version == *resource_version);
+            if is_as_before { Ok(Handover::Refused(problem)) } else { Err(ApplyError::Changed) }
+        }
     }
 }
 
