@@ -339,7 +339,8 @@ fn deploy_with(bed: &Bed, program: &str, name: &str, objects: &[Value]) {
     } else {
         let chart = bed.folder.path().join(name);
         std::fs::create_dir_all(chart.join("templates")).expect("a folder");
-        std::fs::write(chart.join("Chart.yaml"), format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n")).expect("write");
+        std::fs::write(chart.join("Chart.yaml"), format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n"))
+            .expect("write");
         std::fs::write(chart.join("templates/all.yaml"), text).expect("write");
         command.args(["upgrade", "--install", name, name]);
     }

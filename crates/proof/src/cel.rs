@@ -460,3 +460,34 @@ fn meaning(rule: &Value) -> Option<(String, bool)> {
     let (text, optional_old) = (rule.get("rule")?.as_str()?, rule.get("optionalOldSelf") == Some(&Value::Bool(true)));
     Some((format!("{:?}", parse_rule(text).ok()??), optional_old))
 }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_calculates_with_sizes_sees_no_change_of_what_it_does_not_read() {
+        let route = |codes: &str, names: &str| {
+            let list =
+                |kind: &str| json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": kind});
+            let fields = json!({"matches": list(names), "codes": list(codes), "weight": {"type": "integer"}});
+            json!({"type": "array", "items": {"type": "object", "properties": fields}})
+        };
+        let (live, other_codes, other_names) = (route("atomic", "set"), route("set", "set"), route("atomic", "atomic"));
+        let sum =
+            "(self.size() > 0 ? self[0].matches.size() : 0) + (self.size() > 1 ? self[1].matches.size() : 0) <= 9";
+        let weights = "self.size() == 0 || self[0].weight + 1 > 0";
+        let joined = "self.size() < 2 || (self[0].codes + self[1].codes).size() < 5";
+        let chosen = "self.size() < 2 || (self[0].weight > 1 ? self[0] : self[1]).codes.size() < 5";
+        for (rule, codes, names) in [
+            (sum, true, false),
+            (weights, true, true),
+            // Whole values have parts that nothing lists.
+            (joined, false, false),
+            (chosen, false, true),
+        ] {
+            let rule = json!({"rule": rule});
+            assert_eq!(sees_the_same(&rule, &live, &other_codes), codes, "{rule}");
+            assert_eq!(sees_the_same(&rule, &live, &other_names), names, "{rule}");
+        }
+    }
+}

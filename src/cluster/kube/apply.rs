@@ -14,14 +14,14 @@ use kube::core::Status;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::dry_run;
 use super::errors::{self, words};
 use super::json::{self, Members, push_member, quote};
 use super::refusals::Denier;
 use super::request::{Call, Failure, Format, Payload, encode};
+use super::takeover::{self, HandedOver, Handover};
 use super::transport::Transport;
 use super::unanswered::{self, Unanswered};
-use super::dry_run;
-use super::takeover::{self, HandedOver, Handover};
 use crate::cluster::{Apply, ApplyError, DryRunError, FieldConflict, FormerTools, Lacking, Operation, Pin};
 use crate::merge::Owners;
 use crate::problem::Problem;

@@ -35,6 +35,16 @@ enum Term<'a> {
     Unknown,
 }
 
+/// Whether the value has no parts that the view could lack. What made a term unknown is a gap of its own.
+fn is_scalar(term: &Term<'_>) -> bool {
+    match term {
+        Term::Place(place) => {
+            matches!(kind(place.schema), "string" | "integer" | "number" | "boolean" | "int-or-string")
+        }
+        _ => true,
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Case {
     Upper,
@@ -54,11 +64,14 @@ struct FootprintReader<'a, 'l> {
 /// Unsupported features that do not hide any place from the view.
 const FIXED: &str = "an item at a fixed index";
 const LOOKED_FOR: &str = "a search for one value in another";
+const CALCULATED: &str = "arithmetic on values";
+const CHOSEN: &str = "a conditional between values";
+const SIZED: &str = "a size that it does not compare with a constant";
 
 impl Footprint {
     /// Whether the view contains every place that the rule looks at, even if not everything it looks at there.
     pub fn has_every_place(&self) -> bool {
-        self.unsupported.iter().all(|gap| gap == FIXED || gap == LOOKED_FOR)
+        self.unsupported.iter().all(|gap| [FIXED, LOOKED_FOR, CALCULATED, CHOSEN, SIZED].contains(&&**gap))
     }
 }
 
@@ -139,7 +152,7 @@ impl<'a> FootprintReader<'a, '_> {
                 Term::Decided => Term::Decided,
                 Term::Absent => Term::Absent,
                 _ => {
-                    self.gap("arithmetic on values");
+                    self.gap(CALCULATED);
                     Term::Unknown
                 }
             },
@@ -169,7 +182,8 @@ impl<'a> FootprintReader<'a, '_> {
                     match self.term(result) {
                         Term::Decided | Term::Constant(_) | Term::Absent => {}
                         Term::Place(place) if kind(place.schema) == "boolean" => {}
-                        _ => self.gap("a conditional between values"),
+                        term if is_scalar(&term) => self.gap(CHOSEN),
+                        _ => self.gap("a conditional between whole values"),
                     }
                 }
                 Term::Decided
@@ -279,7 +293,8 @@ impl<'a> FootprintReader<'a, '_> {
                     self.compare(left, right, is_order);
                 }
             }
-            _ => self.gap("arithmetic on values"),
+            _ if terms.iter().all(is_scalar) => self.gap(CALCULATED),
+            _ => self.gap("arithmetic on whole values"),
         }
         Term::Decided
     }
@@ -307,7 +322,7 @@ impl<'a> FootprintReader<'a, '_> {
                 self.cased(&place, case, &text, |text| format!(r"\A{text}\z"));
             }
             (Term::Place(left), Term::Place(right)) => self.compared_with(&left, &right, is_order),
-            (Term::Size(_), _) | (_, Term::Size(_)) => self.gap("a size that it does not compare with a constant"),
+            (Term::Size(_), _) | (_, Term::Size(_)) => self.gap(SIZED),
             _ => self.gap("a value that it does not compare with a constant"),
         }
     }
