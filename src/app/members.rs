@@ -21,6 +21,10 @@ use crate::resource::{self, ObjectRef, Resource};
 /// The number of concurrent lists.
 const AT_ONCE: usize = 8;
 const PAGE: u32 = 500;
+/// If an app has more namespaces than this, each kind is listed in all namespaces with one request.
+const SEPARATE_NAMESPACES: usize = 16;
+/// The maximum number of lists of single namespaces, for users who may not list all. A record can name any number.
+const MAX_SEPARATE_LISTS: usize = 2_000;
 
 /// A live object that belongs to an app, or may belong to it.
 #[derive(Debug, Clone)]
@@ -236,7 +240,7 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
     }
     live.places = lists.iter().map(|(resource, namespace)| (resource.clone(), namespace.map(str::to_owned))).collect();
     let selector = format!("{PART_OF}={}", parent.app.id());
-    let list = async |(resource, namespace): (Arc<Resource>, Option<&str>)| {
+    let list = async |resource: Arc<Resource>, namespace: Option<&str>| {
         let metadata_only = !(wanted.whole)(&resource);
         let request = ListRequest {
             namespace,
@@ -247,12 +251,28 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
         let mut pages = target.list(&request);
         let gather = |all: &mut Vec<(Found, Option<resource::Live>)>, json: &str| {
             let Some(found) = read(json, &resource) else { return };
+            if found.object.namespace.as_ref().is_some_and(|namespace| !namespaces.contains(namespace)) {
+                return;
+            }
             let content = (wanted.objects)(&found.object).then(|| cluster::listed(json, &resource)).flatten();
             all.push((found, content));
         };
         (pages.gather(gather).await, metadata_only, group_kind(&resource.group, &resource.kind))
     };
-    let mut answers = stream::iter(lists).map(list).buffer_unordered(AT_ONCE);
+    if namespaces.len() > SEPARATE_NAMESPACES {
+        lists.iter_mut().for_each(|(_, namespace)| *namespace = None);
+        lists.dedup_by(|a, b| Arc::ptr_eq(&a.0, &b.0));
+    }
+    let may_separate = namespaces.len().saturating_mul(kinds.len()) <= MAX_SEPARATE_LISTS;
+    let list_once_or_separately = async |(resource, namespace): (Arc<Resource>, Option<&str>)| {
+        let answer = list(resource.clone(), namespace).await;
+        let is_forbidden = matches!(answer.0, Err(ListError::Forbidden { .. }));
+        if !(is_forbidden && may_separate && resource.namespaced && namespace.is_none()) {
+            return vec![answer];
+        }
+        stream::iter(&namespaces).then(|namespace| list(resource.clone(), Some(namespace))).collect().await
+    };
+    let mut answers = stream::iter(lists).map(list_once_or_separately).buffer_unordered(AT_ONCE).flat_map(stream::iter);
     let mut not_served = BTreeSet::new();
     while let Some((found, metadata_only, kind)) = answers.next().await {
         match found {

@@ -373,7 +373,8 @@ fn what_leaves_the_manifests_after_the_real_programs_is_removed() {
             let deploy = |objects: &[Value], flags: &[&str]| {
                 let text: Vec<String> = objects.iter().map(Value::to_string).collect();
                 bed.write("manifests.yaml", &text.join("\n---\n"));
-                bed.deploy(cp.kubeconfig("admin"), &[&["--wait=false", "-y", "-a", &name], flags].concat()).run()
+                let app = ["--wait=false", "-y", "-a", &name, "-n", &bed.names.namespace];
+                bed.deploy(cp.kubeconfig("admin"), &[&app, flags].concat()).run()
             };
             let before: Vec<Value> = objects.iter().map(live).collect();
             let first = deploy(&objects, flags);

@@ -25,6 +25,40 @@ fn members_are_read_by_lists_and_not_one_by_one() {
 }
 
 #[test]
+fn a_record_of_many_namespaces_costs_few_requests_and_never_thousands() {
+    let shop = Shop::new();
+    let namespace = &shop.bed.names.namespace;
+    shop.config_maps(&["a"]);
+    shop.deploy(&[]).code(0);
+    let also_in = |count: usize| {
+        let names: Vec<String> = (0..count).map(|n| format!("{namespace}-{n}")).collect();
+        let annotations = json!({"applyset.kubernetes.io/additional-namespaces": names.join(",")});
+        shop.patch("shop.gantry", &json!({"metadata": {"annotations": annotations}}));
+    };
+    let inspect = |proxy: &Proxy| {
+        let output = shop.bed.gantry(proxy.kubeconfig("admin"), &["inspect", "-a", "shop", "-n", namespace]).run();
+        (output, proxy.requests().iter().filter(|request| request.path.ends_with("/configmaps")).count())
+    };
+    also_in(3_000);
+    let proxy = Proxy::start(control_plane());
+    let (output, lists) = inspect(&proxy);
+    output.code(0).stdout_contains("configmap/a");
+    assert!(lists <= 2, "{lists} lists");
+    // Who may not list all namespaces lists each of them, up to a limit.
+    let forbidden = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+        "message": "configmaps is forbidden: User \"x\" cannot list resource \"configmaps\" at the cluster scope"});
+    for (count, fewest, most) in [(3_000, 0, 2), (40, 41, 43)] {
+        also_in(count);
+        let proxy = Proxy::start(control_plane());
+        proxy.answer(When::new("GET", "/api/v1/configmaps"), 403, forbidden.clone());
+        let (output, lists) = inspect(&proxy);
+        output.code(0).stdout_contains("configmap/a");
+        assert_eq!(output.stderr.contains("configmaps is forbidden"), count == 3_000, "{output}");
+        assert!((fewest..=most).contains(&lists), "{count}: {lists} lists\n{output}");
+    }
+}
+
+#[test]
 fn a_member_of_which_only_the_status_changes_before_its_deletion_is_deleted() {
     let shop = Shop::new();
     let namespace = &shop.bed.names.namespace;
