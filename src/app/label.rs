@@ -35,7 +35,7 @@ fn as_written<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> std::result::Resul
 pub fn put(manifests: &mut [Manifest], id: &str) -> Result<()> {
     let mut problems = Vec::new();
     for manifest in manifests {
-        if manifest.may_contain(&["applyset.kubernetes.io"]) && has_label(&manifest.raw.json()) {
+        if manifest.metadata_may_contain(&["applyset.kubernetes.io"]) && has_label(&manifest.raw.json()) {
             let at = Spans::of(&manifest.origin).locate(&[Step::from("metadata"), "labels".into(), PART_OF.into()]);
             let message = format!("{}: the label {PART_OF} is set by the tool that keeps an ApplySet", manifest.object);
             problems.push(Problem::new(message).at(at.location).help("remove the label from the manifest"));

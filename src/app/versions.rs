@@ -39,7 +39,7 @@ pub fn base(name: &str) -> Option<(&str, u64)> {
 /// Whether a manifest is versioned: each new content is a new object.
 pub fn is_versioned(manifest: &Manifest) -> bool {
     manifest.bundle.is_none()
-        && manifest.may_contain(&[VERSIONED])
+        && manifest.metadata_may_contain(&[VERSIONED])
         && annotation(&manifest.raw.value(), VERSIONED).is_some()
 }
 

@@ -27,6 +27,7 @@ use memchr::memmem;
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 use crate::text::count;
+use gantry_schema::scan;
 
 pub use bundles::{ANNOTATIONS, Bundle, MANIFESTS, says_bundle};
 pub use files::{MAX_SOURCE_BYTES, is_manifest_file, text_of as text};
@@ -73,6 +74,13 @@ impl Manifest {
     /// Whether this is the same object at the same version with the same content.
     pub fn is_repetition_of(&self, other: &Manifest) -> bool {
         self.object == other.object && self.raw.value() == other.raw.value()
+    }
+
+    /// Like [`Manifest::may_contain`], for words in the labels and annotations. It reads no further than the metadata.
+    pub fn metadata_may_contain(&self, words: &[&str]) -> bool {
+        let Some(json) = self.raw.held() else { return self.may_contain(words) };
+        let metadata = scan::member(json, "metadata").unwrap_or_default();
+        words.iter().any(|word| memmem::find(metadata.as_bytes(), word.as_bytes()).is_some())
     }
 
     /// Whether one of these words may be in the object, as a key or in a value. This is fast: it builds no JSON and no

@@ -8,6 +8,7 @@ use crate::merge::{self, Owners};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::text::{self, sanitize};
+use gantry_schema::scan;
 
 /// The maximum number of objects, and of fields of one object, that a notice names.
 const OBJECTS_SHOWN: usize = 5;
@@ -71,7 +72,12 @@ fn fields_of(change: &Change, field_manager: &str) -> Option<Fields> {
     if change.former_tools() == FormerTools::Keep {
         return None;
     }
-    let live = change.live.as_ref()?.raw.value();
+    let live = &change.live.as_ref()?.raw;
+    // A folder and a commit have no field managers.
+    if !scan::member(&live.json(), "metadata")?.contains("managedFields") {
+        return None;
+    }
+    let live = live.value();
     let owners = Owners::of(&live, field_manager, &change.desired.object.api_version);
     let desired = change.desired.raw.value();
     // Includes fields that only the server filled in: it fills them in again.

@@ -149,7 +149,7 @@ fn fate(facts: &Facts, id: &str, member: Option<&Member>, prunes_adopted: bool) 
 /// may remove it from the live object.
 pub fn keep_annotation(manifest: &Manifest) -> Option<&'static str> {
     let asks = || manifest.raw.value()["metadata"]["annotations"][DELETE_STRATEGY] == ORPHAN;
-    if manifest.may_contain(&[DELETE_STRATEGY]) && asks() {
+    if manifest.metadata_may_contain(&[DELETE_STRATEGY]) && asks() {
         return Some(DELETE_STRATEGY);
     }
     directives::keeping(&directives::of_manifest(manifest)).map(|found| found.directive.key)

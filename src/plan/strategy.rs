@@ -46,7 +46,8 @@ pub enum Strategy {
 /// Whether a manifest may have such annotations. Most have none.
 fn may_ask(manifest: &Manifest) -> bool {
     // OLM does not know these annotations.
-    manifest.bundle.is_none() && manifest.may_contain(&[PREFIX.trim_end_matches('/'), OWN_PREFIX.trim_end_matches('/')])
+    let prefixes = [PREFIX, OWN_PREFIX].map(|prefix| prefix.trim_end_matches('/'));
+    manifest.bundle.is_none() && manifest.metadata_may_contain(&prefixes)
 }
 
 /// Whether the object of a manifest may be deleted and created again.
@@ -317,7 +318,7 @@ pub fn taken_versions(plan: &Plan, app: &str) -> Vec<Problem> {
 /// Fills in each empty annotation `nonce`, so that its object changes with each deploy.
 pub fn fill_nonces(manifests: &mut [Manifest], now: Timestamp) {
     const NONCE: &str = "kapp.k14s.io/nonce";
-    for manifest in manifests.iter_mut().filter(|manifest| manifest.may_contain(&[NONCE])) {
+    for manifest in manifests.iter_mut().filter(|manifest| manifest.metadata_may_contain(&[NONCE])) {
         let mut value = manifest.raw.value();
         let annotations = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
         if let Some(nonce) = annotations.and_then(|annotations| annotations.get_mut(NONCE)).filter(|nonce| *nonce == "")

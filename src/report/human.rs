@@ -61,6 +61,8 @@ pub struct HumanOptions {
     pub quiet: bool,
     /// Shows no lines of manifests except CRDs, because they contain values.
     pub redact: bool,
+    /// Whether the run may use another cluster than kubectl does by default.
+    pub is_other_cluster: bool,
     pub purpose: Purpose,
 }
 
@@ -73,6 +75,7 @@ impl Default for HumanOptions {
             verbose: false,
             quiet: false,
             redact: false,
+            is_other_cluster: false,
             purpose: Purpose::Deploy,
         }
     }

@@ -219,7 +219,7 @@ fn owned(plan: &Plan, settings: &Settings, app: Option<&Managed>, verbose: bool)
 fn unread_templates(settings: &Settings, plan: &Plan) -> Option<Problem> {
     let at = settings.rules.templates.clone()?;
     let is_versioned = |change: &&Change| {
-        change.desired.may_contain(&["versioned"])
+        change.desired.metadata_may_contain(&["versioned"])
             && change.desired.raw.value()["metadata"]["annotations"].get(VERSIONED).is_some()
     };
     let change = plan.changes.iter().find(is_versioned)?;

@@ -144,6 +144,11 @@ impl Output {
         if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
     }
 
+    /// Says beside commands of kubectl that it has to use the cluster of these flags.
+    pub fn with_connection(&mut self, context: Option<&str>, kubeconfig: Option<&Path>) {
+        self.options.is_other_cluster = context.is_some() || kubeconfig.is_some();
+    }
+
     /// Refuses to write over files that are not reports of gantry, if the project file names the outputs: the project
     /// can come from somebody else, and the file can be one of the user's.
     pub fn spare_foreign_files(&mut self, host: &Host) -> Result<()> {

@@ -244,6 +244,27 @@ fn that_nothing_is_known_about_the_fields_of_a_kind_is_said() {
 
 /// The server's messages for immutable fields, for each kind that has some.
 #[test]
+fn commands_of_kubectl_need_the_context_that_was_named() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    let class = |provisioner: &str| {
+        format!(
+            "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: c-{}}}\nprovisioner: {provisioner}\n",
+            bed.names.namespace
+        )
+    };
+    bed.write("manifests.yaml", &class("a.example.com"));
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0);
+    bed.write("manifests.yaml", &class("b.example.com"));
+    let hint = "Give kubectl the same --context";
+    let refused = bed.deploy(cp.kubeconfig("admin"), &["--context", "test"]).run();
+    refused.code(3).stdout_contains("kubectl delete storageclass").stdout_contains(hint);
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(3).contains_nowhere(hint);
+    cp.delete(&format!("/apis/storage.k8s.io/v1/storageclasses/c-{}", bed.names.namespace));
+}
+
+#[test]
 fn an_immutable_field_ends_both() {
     let cp = control_plane();
     let bed = Bed::new();

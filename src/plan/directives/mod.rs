@@ -148,7 +148,7 @@ pub fn find<'a>(annotation: impl Fn(&str) -> Option<&'a str>, label: impl Fn(&st
 
 /// The annotations of the table in a manifest. Objects of bundles have none: OLM does not know them.
 pub fn of_manifest(manifest: &Manifest) -> Vec<Found> {
-    if manifest.bundle.is_some() || !manifest.may_contain(&MARKS) {
+    if manifest.bundle.is_some() || !manifest.metadata_may_contain(&MARKS) {
         return Vec::new();
     }
     of_object(&manifest.raw.value())

@@ -188,8 +188,8 @@ struct Object<'a> {
 
 impl Object<'_> {
     /// Whether the manifest may contain one of these words. Objects of bundles ignore them.
-    fn may_contain(&self, words: &[&str]) -> bool {
-        self.manifest.bundle.is_none() && self.manifest.may_contain(words)
+    fn may_have_ordering(&self) -> bool {
+        self.manifest.bundle.is_none() && self.manifest.metadata_may_contain(&written::MARKS)
     }
 }
 
@@ -198,7 +198,7 @@ impl Object<'_> {
 fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, Ordering>> {
     let mut orderings = BTreeMap::new();
     let mut problems = Vec::new();
-    for (index, object) in objects.iter().enumerate().filter(|(_, object)| object.may_contain(&written::MARKS)) {
+    for (index, object) in objects.iter().enumerate().filter(|(_, object)| object.may_have_ordering()) {
         let Manifest { object: name, raw, origin, .. } = object.manifest;
         let (ordering, unreadable) = written::read(name, object.namespace, &raw.value());
         problems.extend(unreadable.into_iter().map(|unreadable| problem_of(name, origin, unreadable)));
@@ -232,7 +232,7 @@ fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, O
     if named.iter().any(Group::is_by_kind) {
         for (index, object) in objects.iter().enumerate() {
             // Objects with annotations have these groups already.
-            if object.may_contain(&written::MARKS) {
+            if object.may_have_ordering() {
                 continue;
             }
             let Manifest { object: name, raw, .. } = object.manifest;

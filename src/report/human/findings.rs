@@ -178,7 +178,8 @@ impl Findings<'_> {
             (true, false) => Some("-v shows every finding in full, -o json has them as data."),
             (false, _) => Some("Not every finding is shown: -v shows all of them in full, -o json has them as data."),
         };
-        let hints: Vec<String> = rules.into_iter().chain(rest.map(str::to_owned)).collect();
+        let cluster = pen.cluster_of_kubectl().map(str::to_owned);
+        let hints: Vec<String> = cluster.into_iter().chain(rules).chain(rest.map(str::to_owned)).collect();
         if hints.is_empty() {
             return Ok(());
         }

@@ -18,6 +18,11 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
     if !report.errors.is_empty() {
         pen.blank()?;
         problems::write(&report.errors, options, excerpts, pen)?;
+        if let Some(hint) = pen.cluster_of_kubectl() {
+            pen.blank()?;
+            let hint = pen.paint.text(Role::Faint, hint);
+            pen.line(&hint)?;
+        }
     }
     let success = !matches!(report.outcome, Outcome::Blocked | Outcome::Failed);
     if success && options.quiet {

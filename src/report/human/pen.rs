@@ -13,19 +13,28 @@ pub struct Pen<'a> {
     pub wraps_titles: bool,
     /// Whether anything was written: a blank line separates, but does not begin.
     pub begun: bool,
+    is_other_cluster: bool,
+    has_kubectl: bool,
     out: &'a mut dyn Write,
 }
 
 impl<'a> Pen<'a> {
     pub fn new(options: &HumanOptions, out: &'a mut dyn Write) -> Self {
-        let HumanOptions { color, width, wraps_titles, .. } = *options;
-        Pen { paint: Paint::new(color), width, wraps_titles, begun: false, out }
+        let HumanOptions { color, width, wraps_titles, is_other_cluster, .. } = *options;
+        Pen { paint: Paint::new(color), width, wraps_titles, begun: false, is_other_cluster, has_kubectl: false, out }
     }
 
     /// Writes one line of text that is already sanitized.
     pub fn line(&mut self, line: &str) -> io::Result<()> {
         self.begun = true;
+        self.has_kubectl |= line.contains("kubectl ");
         writeln!(self.out, "{}", line.trim_end())
+    }
+
+    /// What commands of kubectl above need so that they use the cluster of this run.
+    pub fn cluster_of_kubectl(&self) -> Option<&'static str> {
+        let is_needed = self.has_kubectl && self.is_other_cluster;
+        is_needed.then_some("Give kubectl the same --context and --kubeconfig as gantry.")
     }
 
     /// A blank line, if there is something to separate from.
