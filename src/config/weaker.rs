@@ -1,11 +1,21 @@
 //! How one configuration lets more pass than another.
 
+use serde_json::Value;
+
 use super::keys::RULES;
 use super::located::Located;
 use super::settings::Settings;
 use super::waivers::Waiver;
 use crate::finding::Mode;
 use crate::problem::{Location, Problem};
+
+/// Keys that let a deploy write or delete what it would otherwise refuse.
+const MORE_IS_WRITTEN: [(&str, &str); 4] = [
+    ("forceConflicts", "fields of other managers are overwritten"),
+    ("takeOwnership", "objects of other owners are taken over"),
+    ("pruneMax", "another number of objects may be deleted at once"),
+    ("ignoreFailingApiServices", "objects are deleted although an API does not answer"),
+];
 
 /// What `now` lets pass and `before` did not, each at its place in `now`.
 pub fn weaker(before: &Settings, now: &Settings) -> Vec<Problem> {
@@ -21,6 +31,13 @@ pub fn weaker(before: &Settings, now: &Settings) -> Vec<Problem> {
     let rules = place(RULES);
     if now.warn_only && !before.warn_only {
         report(place("warnOnly"), "no finding is an error any more".to_owned());
+    }
+    let value = |settings: &Settings, key: &str| settings.tree.at(key).map(Located::to_value);
+    for (key, message) in MORE_IS_WRITTEN {
+        let is_on = !matches!(value(now, key), None | Some(Value::Bool(false)));
+        if is_on && value(now, key) != value(before, key) {
+            report(place(key), message.to_owned());
+        }
     }
     let preset = |settings: &Settings| settings.tree.at("preset").map(Located::to_value);
     if preset(now) != preset(before) {

@@ -31,6 +31,18 @@ fn a_change_that_weakens_its_own_gate_is_reported_at_its_line() {
             3,
             3,
         ),
+        (
+            "forceConflicts: true\npreflightRules:\n- name: CRDUpgradeSafety\n",
+            "fields of other managers are overwritten",
+            3,
+            3,
+        ),
+        (
+            "pruneMax: 100%\npreflightRules:\n- name: CRDUpgradeSafety\n",
+            "another number of objects may be deleted at once",
+            3,
+            3,
+        ),
         ("warnOnly: true\npreflightRules:\n- name: CRDUpgradeSafety\n", "no finding is an error any more", 3, 0),
         (
             "waivers:\n- rule: '*'\n  reason: trust me\npreflightRules:\n- name: CRDUpgradeSafety\n",
