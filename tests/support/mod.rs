@@ -30,7 +30,7 @@ pub use gantry::{Gantry, Output, Running};
 pub use gantry_testbed::shared as control_plane;
 pub use gantry_testbed::{Api, ControlPlane, Isolated, eventually, isolated};
 pub use mock::{Mock, Reply, Request};
-pub use printed::{printed_commands, run_printed};
+pub use printed::{printed_command, printed_commands, run_printed};
 pub use proxy::{Held, Proxy, Recorded, When};
 pub use samples::{FindingId, Samples, affected, fields, finding_id, finding_ids, findings, names, sample_crd, text};
 pub use sentences::{Sentences, sentences};
