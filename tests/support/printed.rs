@@ -5,12 +5,13 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Runs a printed command, in which `kubectl` is the real one.
+/// Runs a printed command in the folder `home`, in which `kubectl` is the real one.
 pub fn run_printed(command: &str, kubeconfig: &Path, home: &Path) -> Output {
     let output = Command::new("sh")
         .args(["-c", &format!("kubectl() {{ \"$KUBECTL\" \"$@\"; }}\n{command}")])
         .env("KUBECTL", gantry_testbed::kubectl())
         .env("HOME", home)
+        .current_dir(home)
         .env("KUBECONFIG", kubeconfig)
         .output()
         .expect("a shell");

@@ -24,8 +24,8 @@ impl Parent {
                 self.app.name
             );
             let help = format!(
-                "to keep the app, save the record, let it be deleted, and create it again without deletionTimestamp \
-                 and finalizers: kubectl get {object} -o yaml > record.yaml && {patch} && kubectl \
+                "to keep the app, save the record, let it be deleted, and create it again from the copy, which has the same \
+                 finalizers: kubectl get {object} -o yaml > record.yaml && {patch} && kubectl \
                  create -f record.yaml"
             );
             return Some(Problem::new(message).help(help));

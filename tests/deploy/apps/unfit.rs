@@ -1,7 +1,7 @@
 //! Records that gantry cannot use as they are: each command says why before it writes anything, and what to do.
 
 use super::{PART_OF, Shop, names};
-use crate::support::{Output, control_plane};
+use crate::support::{Output, control_plane, printed_command, run_printed};
 use serde_json::{Value, json};
 
 const ID: &str = "applyset.kubernetes.io/id";
@@ -49,6 +49,21 @@ impl Shop {
         assert_eq!(self.get("b"), None);
         let labels = &self.get("a").expect("it stays")["metadata"]["labels"];
         assert!(labels[PART_OF].as_str().is_some_and(|id| id.starts_with("applyset-")), "{labels}");
+    }
+}
+
+impl Shop {
+    fn run_printed(&self, command: &str) {
+        run_printed(command, &control_plane().kubeconfig("admin"), self.bed.folder.path());
+    }
+
+    /// Whether the app is listed, deployed and deleted as any other, with everything that it has.
+    fn is_whole_and_ends(&self, deployed: &str) {
+        self.admin(&["apps"]).code(0).stdout_contains("shop");
+        self.deploy(&[]).code(0).stdout_contains(deployed);
+        self.admin(&["inspect", "-a", "shop"]).code(0);
+        self.admin(&DELETE).code(0);
+        assert!(["a", "b", "c", "shop.gantry"].iter().all(|name| self.get(name).is_none()));
     }
 }
 
@@ -194,20 +209,21 @@ fn an_immutable_record_is_written_by_no_command() {
     assert_eq!(shop.get("shop.gantry"), None);
 
     // As the message advises.
+    shop.delete("a");
     shop.deploy(&[]).code(0);
     shop.patch("shop.gantry", &json!({"immutable": true}));
-    let mut record = shop.parent();
-    record.as_object_mut().expect("an object").remove("immutable");
-    for key in ["uid", "resourceVersion"] {
-        record["metadata"].as_object_mut().expect("metadata").remove(key);
-    }
-    shop.delete("shop.gantry");
-    let path = shop.path();
-    let (status, answer) = control_plane().post(path.strip_suffix("/shop.gantry").expect("a name"), &record);
-    assert_eq!(status, 201, "{answer}");
     shop.config_maps(&["a", "b"]);
-    shop.deploy(&[]).code(0).stdout_contains("1 created");
-    assert_eq!(shop.inventory(), names(["a", "b"]));
+    let output = shop.deploy(&[]);
+    output.code(1).says("record.yaml; remove that line; kubectl");
+    shop.run_printed(&printed_command(&output, "kubectl get ", ";"));
+    let file = shop.bed.folder.path().join("record.yaml");
+    let text = std::fs::read_to_string(&file).expect("the saved record");
+    let without = text.replacen("immutable: true\n", "", 1);
+    assert_ne!(text, without);
+    std::fs::write(&file, without).expect("write a file");
+    shop.run_printed(&(printed_command(&output, "kubectl replace ", "record.yaml") + " record.yaml"));
+    assert_eq!(shop.parent()["immutable"], Value::Null);
+    shop.is_whole_and_ends("1 created");
 }
 
 #[test]
@@ -237,8 +253,20 @@ fn a_record_that_would_stay_or_goes_is_written_and_deleted_by_no_command() {
     shop.config_maps(&["a", "b"]);
     shop.deploy(&[]).code(1).says("was marked for deletion at 20");
     shop.admin(&["inspect", "-a", "shop"]).code(0);
-    shop.patch("shop.gantry", &finalizers(&[]));
-    assert_eq!(shop.get("shop.gantry"), None);
+
+    // As the messages advise.
+    let output = shop.admin(&DELETE);
+    let command = printed_command(&output, "kubectl get ", "create -f ") + " create -f record.yaml";
+    shop.run_printed(&command);
+    let metadata = shop.parent()["metadata"].clone();
+    assert_ne!(metadata["uid"], before["metadata"]["uid"]);
+    assert_eq!(metadata["deletionTimestamp"], Value::Null);
+    let output = shop.admin(&DELETE);
+    output.code(1).says("would remain until its finalizer \"example.com/backup\" is removed");
+    shop.run_printed(&printed_command(&output, "kubectl patch ", "'"));
+    assert_eq!(shop.inventory(), names(["a", "b"]));
+    shop.config_maps(&["a", "b", "c"]);
+    shop.is_whole_and_ends("1 created");
 }
 
 #[test]
