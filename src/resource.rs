@@ -89,6 +89,16 @@ impl ObjectRef {
         if self.is_namespace() { Some(&self.name) } else { self.namespace.as_deref() }
     }
 
+    /// Its notation for a command of kubectl that writes it. Without a version, kubectl writes a custom resource at the version
+    /// that it prefers, which drops the fields that this version lacks.
+    pub fn to_write(&self) -> String {
+        let shown = self.to_string();
+        match shown.split_once('.') {
+            Some((kind, rest)) if !is_built_in(self.group()) => format!("{kind}.{}.{rest}", self.version()),
+            _ => shown,
+        }
+    }
+
     /// The parts that identify the object at any version: group, kind, namespace, name.
     pub fn identity(&self) -> (&str, &str, Option<&str>, &str) {
         (self.group(), &self.kind, self.namespace.as_deref(), &self.name)
@@ -315,6 +325,24 @@ mod tests {
             Resource::crd().path(None, Some("x.y")),
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x.y"
         );
+    }
+
+    #[test]
+    fn a_custom_resource_is_written_at_a_version() {
+        let object = |api_version: &str, kind: &str| ObjectRef {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: Some("n".into()),
+            name: "a.b".into(),
+        };
+        assert_eq!(object("example.com/v1", "Thing").to_write(), "thing.v1.example.com/a.b -n n");
+        for (api_version, kind) in
+            [("v1", "Secret"), ("apps/v1", "Deployment"), ("rbac.authorization.k8s.io/v1", "Role")]
+        {
+            let built_in = object(api_version, kind);
+            assert_eq!(built_in.to_write(), built_in.to_string());
+        }
+        assert_eq!(ObjectRef::crd("a.b").to_write(), "customresourcedefinition/a.b");
     }
 
     #[test]

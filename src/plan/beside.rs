@@ -120,7 +120,7 @@ impl Refused<'_> {
         // The next deploy takes over what this manager set.
         let manager = if adds { " --field-manager=kubectl-replace" } else { "" };
         let patch = Value::from(patch).to_string();
-        let object = &self.change.desired.object;
+        let object = self.change.desired.object.to_write();
         // The server adds defaults to these, so the value of the patch would be in conflict with that of the manifest.
         let has_defaults = adds && ["\"fieldRef\":", "\"resourceFieldRef\":"].iter().any(|key| patch.contains(key));
         (!patch.contains('\'') && !has_defaults)

@@ -60,7 +60,8 @@ fn loses_label(change: &Change, field_manager: &str) -> Option<Problem> {
         let message = format!("AppRecord: {object} is the parent of the ApplySet {shown}, and would lose the label of it");
         let help = format!(
             "remove it from the manifests, give it another name, or set the label {ID_LABEL}: {shown}; if the ApplySet is no \
-             longer needed: kubectl label {object} {ID_LABEL}-"
+             longer needed: kubectl label {} {ID_LABEL}-",
+            object.to_write()
         );
         Problem::new(message).at(change.desired.origin.location()).help(help)
     })

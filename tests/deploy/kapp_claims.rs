@@ -1,8 +1,12 @@
 //! Records of kapp whose label is also that of another app: a namespace was copied, or somebody wrote a record.
 
 use crate::kapp::Stage;
-use crate::support::control_plane;
+use crate::support::{control_plane, printed_command, run_printed};
 use serde_json::{Value, json};
+
+fn run(stage: &Stage, command: &str) {
+    run_printed(command, &control_plane().kubeconfig("admin"), stage.bed.folder.path());
+}
 
 const DEPLOY: [&str; 2] = ["--from-kapp", "--prune=kapp"];
 
@@ -40,20 +44,32 @@ fn an_app_of_kapp_whose_label_another_record_claims_is_not_taken_over() {
     assert_eq!((get(&theirs, "theirs"), get(&copy, "own"), get(&copy, "shop.gantry")), (before, None, None));
 
     // The advice: the copy is deleted, and the app is taken over where it is.
-    let copies = format!("configmap/shop.apps.k14s.io -n {}", copy.bed.names.namespace);
     theirs.write(&[theirs.config_map("theirs", "1")]);
     let output = theirs.app("deploy", &DEPLOY);
-    let words: Vec<&str> = output.code(1).stdout.split_whitespace().collect();
-    assert!(words.join(" ").contains(&format!("kubectl delete {copies}, or kubectl delete ")), "{output}");
-    let deleted = std::process::Command::new(gantry_testbed::kubectl())
-        .args(["delete"])
-        .args(copies.split(' '))
-        .env("KUBECONFIG", control_plane().kubeconfig("admin"))
-        .output()
-        .expect("kubectl starts");
-    assert!(deleted.status.success(), "{deleted:?}");
+    let command = printed_command(output.code(1), "kubectl delete ", ", or kubectl delete ");
+    assert!(command.ends_with(&format!("configmap/shop.apps.k14s.io -n {}", copy.bed.names.namespace)), "{command}");
+    run(&theirs, &command);
     theirs.app("deploy", &DEPLOY).code(0);
     assert!(get(&theirs, "theirs").is_some() && get(&theirs, "shop.apps.k14s.io").is_none());
+}
+
+/// The copy deploys, and its own record is the copy.
+#[test]
+fn the_record_of_the_app_itself_may_be_the_copy() {
+    let (theirs, copy) = copied();
+    let before = get(&theirs, "theirs");
+    let output = copy.app("deploy", &DEPLOY);
+    let both = printed_command(output.code(1), "kubectl delete ", " Failed.");
+    let (other, own) = both.split_once(", or ").expect("two commands");
+    assert_ne!(other, own);
+    run(&copy, own);
+    // Without a record of kapp it is a new app.
+    copy.app("deploy", &DEPLOY[..1]).code(1);
+    copy.app("deploy", &[]).code(0).stdout_contains("1 created");
+    assert_eq!((get(&theirs, "theirs"), get(&copy, "shop.apps.k14s.io")), (before, None));
+    theirs.write(&[theirs.config_map("theirs", "1")]);
+    theirs.app("deploy", &DEPLOY).code(0).stdout_contains("1 adopted");
+    assert!(get(&theirs, "theirs").is_some());
 }
 
 #[test]
@@ -71,7 +87,15 @@ fn an_object_outside_the_namespaces_of_kapps_record_is_not_deleted() {
     let output = forged.app("deploy", &DEPLOY);
     output.code(1).stdout_contains(&format!("configmap/theirs -n {}", theirs.bed.names.namespace));
     output.stdout_contains("its record says that kapp deployed it only in");
-    assert_eq!((get(&theirs, "theirs"), get(&forged, "shop.gantry")), (before, None));
+    assert_eq!((get(&theirs, "theirs"), get(&forged, "shop.gantry")), (before.clone(), None));
+
+    // The advice: the label goes, and the object stays.
+    let label = "kapp.k14s.io/app";
+    run(&forged, &(printed_command(&output, "kubectl label ", &format!("{label}-")) + &format!(" {label}-")));
+    forged.app("deploy", &DEPLOY).code(0);
+    let after = get(&theirs, "theirs").expect("it stays");
+    assert_eq!((&after["data"], &after["metadata"]["labels"][label]), (&before.expect("it")["data"], &Value::Null));
+    assert!(get(&forged, "own").is_some() && get(&forged, "shop.apps.k14s.io").is_none());
 }
 
 #[test]

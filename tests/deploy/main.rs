@@ -33,6 +33,7 @@ mod kapp_controller;
 mod kapp_copies;
 mod kube_list;
 mod kube_target;
+mod label_advice;
 mod list_order;
 mod live_catalogs;
 mod live_items;

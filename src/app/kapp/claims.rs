@@ -76,7 +76,8 @@ impl Record {
         );
         let help = format!(
             "if it is part of the app, add its manifest or deploy the app with kapp once more; if not, remove the label: \
-             kubectl label {object} {KAPP_APP}-"
+             kubectl label {} {KAPP_APP}-",
+            object.to_write()
         );
         Some(Problem::new(message).help(help))
     }

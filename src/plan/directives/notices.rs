@@ -132,7 +132,7 @@ fn exclusion_notice(change: &Change, field_manager: &str) -> Option<AnnotationPr
     let (what, verb) = if found.is_label { ("label", "label") } else { ("annotation", "annotate") };
     let key = found.directive.key;
     let message = format!("{object} is not changed: the live object has the {what} {key}: {}", found.shown());
-    let help = format!("to have it written again: kubectl {verb} {object} {key}-");
+    let help = format!("to have it written again: kubectl {verb} {} {key}-", object.to_write());
     let problem = Problem::new(message).at(change.desired.origin.location()).help(help);
     Some(AnnotationProblem { blocks: false, problem, subject: None })
 }

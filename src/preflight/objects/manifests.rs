@@ -410,7 +410,10 @@ impl Validation {
             // Other updates than an apply tolerate it.
             Whose::Live => (
                 "server-side apply cannot parse the live object: ".to_owned(),
-                "repair the live object first with a non-apply update: kubectl patch --type merge".to_owned(),
+                format!(
+                    "repair the live object first with another update than an apply: kubectl patch {} --type=merge -p PATCH",
+                    self.change.desired.object.to_write()
+                ),
             ),
         };
         let whole = format!("{}: {}", unreadable.path, gotext::without_types(&unreadable.message));

@@ -379,7 +379,8 @@ impl Managed {
                 self.app.name,
                 strategy::left_alone_by(&change.desired)
             );
-            let help = format!("it keeps the label of the app; to remove it: kubectl label {object} {PART_OF}-");
+            let help =
+                format!("it keeps the label of the app; to remove it: kubectl label {} {PART_OF}-", object.to_write());
             Problem::new(message).at(change.desired.origin.location()).help(help)
         };
         plan.changes.iter().filter(is_left).map(notice).collect()
