@@ -1,7 +1,8 @@
 //! `CRDInvalid` on updates, with a real API server: the server validates the result of applying the manifest to the
 //! live CRD, and gantry reports the same errors in advance.
 
-use crate::support::{Bed, control_plane, findings, printed_commands, run_printed, text};
+use crate::conversion::{Conversion, rename, webhook};
+use crate::support::{Bed, control_plane, eventually, findings, printed_command, printed_commands, run_printed, text};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
@@ -150,5 +151,73 @@ fn a_ca_bundle_of_another_manager_is_removed_by_the_printed_command() {
         bed.deploy(cp.kubeconfig("admin"), &["-q"]).run().code(0);
         let live = cp.get(&bed.crd_path()).1;
         assert_eq!(live["spec"]["conversion"], json!({"strategy": "None"}));
+    }
+}
+
+/// One object is stored at v1, with `size`, and one at v2, with `amount`.
+#[test]
+fn no_value_is_lost_when_the_printed_commands_end_a_conversion() {
+    let cp = control_plane();
+    for rewrites in [true, false] {
+        let (bed, webhook) = (Conversion::new(), webhook(rename));
+        let (group, namespace) = (&bed.0.names.group, &bed.0.names.namespace);
+        let bundle = webhook.conversion()["webhook"]["clientConfig"]["caBundle"].clone();
+        let crd = |storage: &str, conversion: &Value| {
+            let mut crd = bed.crd(conversion);
+            for version in crd["spec"]["versions"].as_array_mut().expect("versions") {
+                version["storage"] = (version["name"] == storage).into();
+            }
+            if conversion.is_null() {
+                crd["spec"].as_object_mut().expect("a spec").remove("conversion");
+            }
+            crd
+        };
+        let mut conversion = webhook.conversion();
+        conversion["webhook"]["clientConfig"].as_object_mut().expect("a client").remove("caBundle");
+        let path = bed.0.crd_path();
+        let apply = |storage: &str| {
+            let (status, answer) = cp.server_side_apply(&path, "gantry", &crd(storage, &conversion));
+            assert!(status < 300, "{answer}");
+        };
+        let objects = |version: &str| format!("/apis/{group}/{version}/namespaces/{namespace}/samples");
+        let create = |version: &str, name: &str, spec: &Value| {
+            let object = json!({"apiVersion": format!("{group}/{version}"), "kind": "Sample", "metadata": {"name": name},
+                "spec": spec});
+            eventually("it is created", || (cp.post(&objects(version), &object).0 == 201).then_some(()));
+        };
+        apply("v1");
+        let injected = json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}}});
+        assert_eq!(cp.patch(&format!("{path}?fieldManager=injector"), &injected).0, 200);
+        create("v1", "old", &json!({"size": "1"}));
+        apply("v2");
+        eventually("v2 is stored", || {
+            (cp.get(&path).1["status"]["storedVersions"] == json!(["v1", "v2"])).then_some(())
+        });
+        create("v2", "new", &json!({"amount": "2"}));
+
+        bed.0.write("manifests.yaml", &crd("v2", &Value::Null).to_string());
+        let said = bed.0.deploy(cp.kubeconfig("admin"), &[]).run();
+        said.code(3).stdout_contains("CRDInvalid");
+        let run = |command: &str| run_printed(command, &cp.kubeconfig("admin"), bed.0.folder.path());
+        if rewrites {
+            run(&(printed_command(&said, &format!("kubectl get samples.v2.{group} "), "replace -f -")
+                + " replace -f -"));
+        }
+        run(&printed_command(&said, "kubectl patch customresourcedefinition/", "'"));
+        bed.0.deploy(cp.kubeconfig("admin"), &["-q"]).run().code(0);
+        assert_eq!(cp.get(&path).1["spec"]["conversion"], json!({"strategy": "None"}));
+        let specs = |version: &str| {
+            let list =
+                eventually("they are served", || Some(cp.get(&objects(version))).filter(|(status, _)| *status == 200))
+                    .1;
+            let items = list["items"].as_array().expect("items").clone();
+            items.iter().map(|item| item["spec"].clone()).collect::<Vec<_>>()
+        };
+        // By name: `new` and `old`. What is not rewritten shows its value only at its own version.
+        let expected = match rewrites {
+            true => [json!([{"amount": "2"}, {"amount": "1"}]), json!([{}, {}])],
+            false => [json!([{"amount": "2"}, {}]), json!([{}, {"size": "1"}])],
+        };
+        assert_eq!([json!(specs("v2")), json!(specs("v1"))], expected);
     }
 }

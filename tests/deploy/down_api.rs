@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Bed, ControlPlane, eventually};
+use crate::support::{Bed, ControlPlane, eventually, printed_command, run_printed};
 use crate::waiting::Stage;
 
 /// An APIService without a backend. The test has its own control plane: with such an API no namespace can be deleted.
@@ -95,23 +95,76 @@ fn an_api_that_is_down_stops_only_what_has_to_do_with_it() {
     output.code(5).stdout_contains(&format!("namespace/{other} is still being deleted (since"));
 }
 
+fn crd() -> Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.down.example.com"},
+        "spec": {"group": "down.example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
+}
+
+/// An app with a CRD and with an APIService for the same API, which does not answer.
+fn deploy_with_own_api(cp: &ControlPlane, stage: &Stage) {
+    let mut api_service = api_service();
+    api_service["metadata"]["annotations"] = json!({"kapp.k14s.io/disable-default-change-group-and-rules": ""});
+    // The APIService first: once the API server has seen the CRD, it creates an APIService of that name itself.
+    for manifests in [&[&api_service][..], &[&api_service, &crd()]] {
+        stage.write(manifests);
+        stage.deploy_as(cp.kubeconfig("admin"), &["--wait=false"]).run().code(0);
+    }
+    is_known_and_down(cp);
+}
+
+#[test]
+fn the_objects_of_a_crd_whose_api_is_down_go_only_with_the_flag() {
+    let cp = ControlPlane::start();
+    let stage = Stage::on(&cp);
+    deploy_with_own_api(&cp, &stage);
+    let thing = json!({"apiVersion": "down.example.com/v1", "kind": "Thing", "spec": {"value": "kept"},
+        "metadata": {"name": "one", "namespace": "default", "uid": "7f6f4a0e-3f55-4d52-8a77-6f1d0f6a3c11",
+            "creationTimestamp": "2026-01-01T00:00:00Z"}});
+    cp.store("/registry/down.example.com/things/default/one", &thing);
+    let delete = |flags: &[&str]| {
+        let arguments = [&["delete", "-a", "shop", "-n", stage.namespace(), "--yes"], flags].concat();
+        stage.bed.gantry(cp.kubeconfig("admin"), &arguments).run()
+    };
+    let things = || cp.get("/apis/down.example.com/v1/things").1["items"].as_array().map(Vec::len);
+
+    let said = delete(&[]);
+    said.code(1).stdout_contains("it is unknown which objects things.down.example.com has:");
+    // The first advice: without the APIService, the objects are seen, and keep their CRD.
+    let down = printed_command(&said, "has: apiservice.apiregistration.k8s.io/", " does not answer");
+    let down = down.split([' ', ':']).find(|word| word.starts_with("apiservice.")).expect("a name");
+    run_printed(&format!("kubectl delete {down}"), &cp.kubeconfig("admin"), stage.bed.folder.path());
+    eventually("the objects are served", || (things() == Some(1)).then_some(()));
+    let seen = || delete(&[]).stdout.contains("would also delete 1 object of kind Thing");
+    eventually("gantry sees the object", || seen().then_some(()));
+    assert_eq!(cp.get("/apis/down.example.com/v1/namespaces/default/things/one").1["spec"]["value"], "kept");
+
+    // The last advice, while it is down: the message says that all objects go, and they do.
+    let mut down = self::api_service();
+    down["metadata"]["annotations"] = json!({"kapp.k14s.io/disable-default-change-group-and-rules": ""});
+    let path = "/apis/apiregistration.k8s.io/v1/apiservices/v1.down.example.com";
+    down["metadata"]["labels"] = json!({"kube-aggregator.kubernetes.io/automanaged": null});
+    eventually("the APIService is replaced", || {
+        let (status, _) = cp.patch(path, &down);
+        (status == 200 && cp.get("/apis/down.example.com/v1").0 == 503).then_some(())
+    });
+    let said = delete(&[]);
+    said.code(1);
+    let flag = printed_command(&said, "delete the CRD with all objects that it has: --", " Failed:");
+    let flag = flag.rsplit(' ').next().expect("a flag");
+    delete(&[flag]).code(0).stderr_contains("is deleted, although its objects are unknown");
+    cp.delete(path);
+    cp.apply_yaml(&crd().to_string());
+    assert_eq!(things(), Some(0));
+}
+
 #[test]
 fn an_app_whose_own_api_is_down_is_deleted_on_request() {
     let cp = ControlPlane::start();
     let stage = Stage::on(&cp);
-    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.down.example.com"},
-        "spec": {"group": "down.example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
-    let mut api_service = api_service();
-    api_service["metadata"]["annotations"] = json!({"kapp.k14s.io/disable-default-change-group-and-rules": ""});
-    // The APIService first: once the API server has seen the CRD, it creates an APIService of that name itself.
-    for manifests in [&[&api_service][..], &[&api_service, &crd]] {
-        stage.write(manifests);
-        stage.deploy_as(cp.kubeconfig("admin"), &["--wait=false"]).run().code(0);
-    }
-    is_known_and_down(&cp);
+    deploy_with_own_api(&cp, &stage);
 
     let app = |arguments: &[&str]| {
         stage.bed.gantry(cp.kubeconfig("admin"), &[arguments, &["-a", "shop", "-n", stage.namespace()]].concat()).run()

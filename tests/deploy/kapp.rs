@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::support::rights::{grant, printed_with};
-use crate::support::{Bed, ControlPlane, Output, Proxy, When, control_plane};
+use crate::support::{Bed, ControlPlane, Output, Proxy, When, control_plane, printed_command};
 use serde_json::{Value, json};
 
 pub const APP: &str = "kapp.k14s.io/app";
@@ -360,6 +360,46 @@ fn the_rights_to_let_go_of_what_kapp_had_are_named_before_anything_is_written() 
     stage.app("deploy", &["--from-kapp", "--prune=kapp"]).code(0).stdout_contains("1 adopted");
     let metadata = &stage.live(&kept)["metadata"];
     assert_eq!((&metadata["deletionTimestamp"], &metadata["labels"][APP]), (&Value::Null, &Value::Null), "{metadata}");
+}
+
+#[test]
+fn the_record_of_kapp_stays_where_it_may_not_be_deleted_and_the_flag_says_so() {
+    let stage = Stage::new();
+    let cp = control_plane();
+    let objects = [stage.config_map("settings", "1"), stage.config_map("other", "1")];
+    stage.kapp_deploys(&objects);
+    stage.kapp_records(&[("", "ConfigMap")]);
+    stage.write(&objects);
+    let verbs = ["get", "list", "watch", "create", "patch"];
+    let user = cp.user(&json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]));
+    let deploy = |flags: &[&str]| {
+        let flags = [&["--from-kapp", "--preflight", "PermissionValidation"], flags].concat();
+        stage.bed.gantry(cp.kubeconfig(&user), &stage.arguments("deploy", &flags)).run()
+    };
+    let before = stage.live(&objects[0]);
+    let said = deploy(&[]);
+    said.code(1).stdout_contains("not permitted to delete the record of kapp's app shop");
+    assert_eq!(stage.live(&objects[0]), before);
+    // As the message advises.
+    assert_eq!(printed_command(&said, "--keep-", " Failed."), "--keep-kapp-record");
+    deploy(&["--keep-kapp-record"]).code(0).stdout_contains("2 adopted");
+    for object in &objects {
+        let live = stage.live(object);
+        assert!(live["data"] == object["data"] && live["metadata"]["labels"].get(APP).is_none(), "{live}");
+    }
+    for name in ["shop.apps.k14s.io", "shop-change-x7s2k", "shop-change-old"] {
+        assert!(stage.config_map_is_there(name), "{name}");
+    }
+    // The record names nothing any more, and what comes later does not depend on it.
+    deploy(&["--keep-kapp-record"]).code(0).stdout_contains("Nothing to do");
+    stage.write(&objects[..1]);
+    stage.app("deploy", &["--prune=yes"]).code(0).stdout_contains("1 deleted");
+    stage
+        .bed
+        .gantry(cp.kubeconfig("admin"), &["delete", "-a", "shop", "-n", &stage.bed.names.namespace, "--yes"])
+        .run()
+        .code(0);
+    assert!(!stage.config_map_is_there("settings") && stage.config_map_is_there("shop.apps.k14s.io"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::support::admission::{Admission, comes_into_force, only, rule};
-use crate::support::{Bed, control_plane};
+use crate::support::{Bed, control_plane, run_printed};
 use serde_json::{Value, json};
 
 /// How a former tool wrote the objects.
@@ -397,4 +397,43 @@ fn what_leaves_the_manifests_after_the_real_programs_is_removed() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The command of the guide, after all objects of the release are in the app.
+#[test]
+fn the_objects_of_a_helm_release_stay_when_its_records_are_deleted() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    cp.apply_yaml(&bed.namespace());
+    let namespace = &bed.names.namespace;
+    let record = |release: &str, version: &str, status: &str| {
+        let labels = json!({"owner": "helm", "name": release, "status": status, "version": version});
+        json!({"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": {
+            "name": format!("sh.helm.release.v1.{release}.v{version}"), "namespace": namespace, "labels": labels},
+            "stringData": {"release": "H4sIAAAAAAAA"}})
+    };
+    let records =
+        [record("shop", "1", "superseded"), record("shop", "2", "deployed"), record("other", "1", "deployed")];
+    records.iter().for_each(|record| drop(cp.apply_yaml(&record.to_string())));
+    let objects = [config_map(&bed, "web"), config_map(&bed, "settings")];
+    let wrote = Marked(&["create", "--field-manager=helm"], Mark::Helm);
+    objects.iter().for_each(|object| deployed(object, wrote));
+    let deploy = |objects: &[Value], flags: &[&str]| {
+        let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
+        bed.write("manifests.yaml", &texts.join("\n---\n"));
+        bed.deploy(cp.kubeconfig("admin"), &[&["-a", "shop", "-n", namespace], flags].concat()).run()
+    };
+    deploy(&objects, &[]).code(3).stdout_contains("OwnedByOther");
+    deploy(&objects, &["--take-ownership"]).code(0).stdout_contains("2 adopted");
+
+    let guide = include_str!("../../docs/deploying.md");
+    let start = guide.find("kubectl delete secret ").expect("a command");
+    let command = guide[start..].split('`').next().expect("its end").replace("-n prod", &format!("-n {namespace}"));
+    run_printed(&command, &cp.kubeconfig("admin"), bed.folder.path());
+    let left = records.iter().map(|record| cp.get(&cp.path_of(record)).0).collect::<Vec<_>>();
+    assert_eq!(left, [404, 404, 200]);
+    let changed: Vec<Value> = objects.iter().map(changed).collect();
+    deploy(&changed, &[]).code(0).stdout_contains("2 updated");
+    for object in &changed {
+        assert_eq!(cp.get(&cp.path_of(object)).1["data"], object["data"]);
+    }
 }

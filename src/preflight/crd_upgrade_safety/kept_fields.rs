@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::crd::Sides;
+use crate::crd::{Crd, Sides};
 use crate::merge::{self, FieldSet};
 use crate::resource::Step;
 use crate::text;
 
-/// The next step for a refusal at `at`: who owns what stays there, and the command that removes it. `None` if the
+/// The next step for a refusal at `at`: who owns what stays there, and the commands that remove it. `None` if the
 /// manifest itself sets what is refused, or nobody else owns it.
-pub fn next_step(crd: &Sides, manager: &str, at: &[Step]) -> Option<(String, String)> {
+pub fn next_step(crd: &Sides, manager: &str, at: &[Step]) -> Option<(String, Vec<String>)> {
     let live = crd.live_object.as_ref()?.value();
     let desired = crd.desired_object.value();
     let kept = first_unset(&desired, at)?;
@@ -38,12 +38,32 @@ pub fn next_step(crd: &Sides, manager: &str, at: &[Step]) -> Option<(String, Str
         true => json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}}),
         false => kept.iter().rev().fold(Value::Null, |below, key| json!({(*key): below})),
     };
-    let effect = if is_conversion { ", which ends the conversion by the webhook," } else { "" };
     let name = desired["metadata"]["name"].as_str()?;
-    let help = format!(
-        "the live CRD keeps {owned}, because the manifest does not set it. Remove it{effect} and deploy again:"
-    );
-    Some((help, format!("kubectl patch customresourcedefinition/{name} --type=merge -p '{patch}'")))
+    let kept = format!("the live CRD keeps {owned}, because the manifest does not set it.");
+    let command = format!("kubectl patch customresourcedefinition/{name} --type=merge -p '{patch}'");
+    let rewrite = is_conversion.then(|| crd.live()?.ok()).flatten().and_then(|live| rewrite(live));
+    Some(match rewrite {
+        Some(rewrite) => {
+            let help = format!(
+                "{kept} Removing it ends the conversion by the webhook: an object that is stored at another version would lose \
+                 the fields that only that version has with its next write. So store all at one version first, while the webhook \
+                 answers, and deploy again afterwards:"
+            );
+            (help, vec![rewrite, command])
+        }
+        None => {
+            let effect = if is_conversion { ", which ends the conversion by the webhook," } else { "" };
+            (format!("{kept} Remove it{effect} and deploy again:"), vec![command])
+        }
+    })
+}
+
+/// The command that stores all objects at the storage version; `None` if the CRD has no other version.
+fn rewrite(live: &Crd) -> Option<String> {
+    let storage = live.storage().filter(|_| live.versions.len() > 1)?;
+    let everywhere = if live.is_namespaced() { " --all-namespaces" } else { "" };
+    let resource = format!("{}.{}.{}", live.names.plural, storage.name, live.group);
+    storage.served.then(|| format!("kubectl get {resource}{everywhere} -o yaml | kubectl replace -f -"))
 }
 
 /// The names of the fields to the first one on the way to `at` that the object does not set; `None` if it sets all, or

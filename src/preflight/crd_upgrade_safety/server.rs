@@ -83,9 +83,9 @@ pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Ve
     definition::validate(crd, manager, known).into_iter().map(violation).collect()
 }
 
-fn diagnosis(message: String, next: Option<(String, String)>, at: Vec<Step>) -> Diagnosis {
+fn diagnosis(message: String, next: Option<(String, Vec<String>)>, at: Vec<Step>) -> Diagnosis {
     let (help, steps) = match next {
-        Some((help, command)) => (help.into(), vec![command]),
+        Some((help, steps)) => (help.into(), steps),
         None => ("fix the CRD; otherwise the deploy stops when the server refuses it".into(), Vec::new()),
     };
     Diagnosis { message: message.into(), help, steps, at, label: Some("refused".to_owned()), ..Diagnosis::default() }

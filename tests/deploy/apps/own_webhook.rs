@@ -1,12 +1,11 @@
 //! Webhooks that are called for the record of an app and do not answer.
 
-use std::process::Command;
 use std::sync::Mutex;
 
 use super::Shop;
 use super::killed::live_in;
 use crate::support::admission::{Admission, only};
-use crate::support::{Output, Proxy, When, control_plane, eventually};
+use crate::support::{Output, Proxy, When, control_plane, eventually, run_printed};
 use serde_json::json;
 
 /// An app with a webhook for everything in its namespace, whose server never starts.
@@ -90,14 +89,45 @@ fn an_app_continues_after_the_configuration_is_deleted_as_advised() {
     let output = shop.deploy(&flags);
     output.code(1);
     let advice = advice(&output);
-    let status = Command::new(gantry_testbed::kubectl())
-        .args(["delete", &advice])
-        .env("KUBECONFIG", control_plane().kubeconfig("admin"))
-        .output()
-        .expect("kubectl starts");
-    assert!(status.status.success(), "{status:?}");
+    let command = format!("kubectl delete {advice}");
+    run_printed(&command, &control_plane().kubeconfig("admin"), shop.bed.folder.path());
     shop.deploy(&["--wait=false", "--prune=no"]).code(0).stdout_contains("1 created");
     assert!(shop.get("late").is_some());
+    shop.admin(&["delete", "-a", "shop", "--yes"]).code(0);
+    is_all_gone(&shop);
+}
+
+#[test]
+fn every_configuration_that_calls_the_webhook_is_named_and_no_other() {
+    let shop = with_own_webhook();
+    let flags = ["--wait=false", "--apply-timeout=1s"];
+    drop(shop.deploy(&flags));
+    is_called(&shop);
+    let name = shop.bed.names.namespace.clone();
+    let webhook = control_plane().get(&configuration(&shop)).1["webhooks"][0].clone();
+    let another = |kind: &str, name: &str, service: &str| {
+        let mut webhook = webhook.clone();
+        webhook["clientConfig"]["service"]["name"] = service.into();
+        control_plane().apply_yaml(
+            &json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+                "webhooks": [webhook]})
+            .to_string(),
+        );
+    };
+    let path = |plural: &str, name: &str| format!("/apis/admissionregistration.k8s.io/v1/{plural}/{name}");
+    let (mutating, other) = (format!("{name}-m"), format!("{name}-other"));
+    another("MutatingWebhookConfiguration", &mutating, "hook");
+    another("ValidatingWebhookConfiguration", &other, "hook-of-another");
+    shop.config_maps(&["late"]);
+    let output = shop.deploy(&flags);
+    let advice = advice(output.code(1));
+    assert_eq!(advice, format!("validatingwebhookconfiguration/{name}, mutatingwebhookconfiguration/{mutating}"));
+    let command = format!("kubectl delete {}", advice.replace(", ", " "));
+    run_printed(&command, &control_plane().kubeconfig("admin"), shop.bed.folder.path());
+    let others = path("validatingwebhookconfigurations", &other);
+    assert_eq!(control_plane().get(&others).0, 200);
+    control_plane().delete(&others);
+    shop.deploy(&["--wait=false", "--prune=no"]).code(0).stdout_contains("1 created");
     shop.admin(&["delete", "-a", "shop", "--yes"]).code(0);
     is_all_gone(&shop);
 }
