@@ -157,7 +157,7 @@ fn the_objects_of_a_crd_whose_api_is_down_go_only_with_the_flag() {
     delete(&[flag]).code(0).stderr_contains("is deleted, although its objects are unknown");
     cp.delete(path);
     cp.apply_yaml(&crd().to_string());
-    assert_eq!(things(), Some(0));
+    assert_eq!(eventually("the API is served again", things), 0);
 }
 
 #[test]
