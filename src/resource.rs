@@ -1,6 +1,6 @@
 //! Objects as raw JSON, with references and resources.
 //!
-//! Typed views are read-only (see `docs/architecture.md`): a typed struct drops keywords that it does not know, so the
+//! Typed views are read-only (see `docs/internals/architecture.md`): a typed struct drops keywords that it does not know, so the
 //! applied object would not be the checked one.
 
 use std::borrow::Cow;

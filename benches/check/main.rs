@@ -6,7 +6,7 @@
 //!
 //! Starts the servers of the test bed, deploys CRDs that are generated from a seed, changes each of them as an upgrade
 //! would, and then runs the two processes alternately, so that other load affects both.
-//! `docs/benchmarks.md` explains the figures.
+//! `docs/internals/benchmarks.md` explains the figures.
 
 mod bare_list;
 #[path = "../support/mod.rs"]

@@ -6,7 +6,7 @@
 //!
 //! Starts the servers of the test bed, creates a CRD and objects generated from a seed, and then runs three processes
 //! alternately, so that other load affects them all: the bare list, the same list through gantry's library, and
-//! `gantry check`. `docs/benchmarks.md` explains the figures.
+//! `gantry check`. `docs/internals/benchmarks.md` explains the figures.
 
 mod bare_list;
 mod fixture;

@@ -1,5 +1,5 @@
 //! `gantry deploy` and `gantry check` as a whole, and what they read from a cluster, with a real API server that all
-//! tests of this binary share (docs/testing.md).
+//! tests of this binary share (docs/internals/testing.md).
 
 #[path = "../support/mod.rs"]
 mod support;

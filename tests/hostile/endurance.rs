@@ -1,5 +1,5 @@
 //! Hundreds of kills and faults: nothing is lost, and every run ends as it should. Not part of `cargo test`; see
-//! docs/testing.md.
+//! docs/internals/testing.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

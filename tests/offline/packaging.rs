@@ -217,12 +217,12 @@ fn a_release_fills_in_the_manifest_of_the_plugin() {
     assert_eq!(sums.lines().count(), 2 * platforms.len() + 1);
 }
 
-/// The tests that docs/testing.md names exist.
+/// The tests that docs/internals/testing.md names exist.
 #[test]
 fn the_tests_that_the_documents_name_exist() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let text = read("docs/testing.md");
+    let text = read("docs/internals/testing.md");
     let named: Vec<(&str, &str)> = text.split('`').filter_map(|word| word.split_once(".rs::")).collect();
     assert!(named.len() > 25, "{}", named.len());
     for (file, name) in named {

@@ -3,7 +3,7 @@
 //!
 //! Each integration test binary includes this file as its module `support`. The first test that calls [`control_plane`]
 //! starts the binary's only pair of servers. Tests share it and avoid conflicts by using [`isolated`] names; a test
-//! that harms the servers starts its own with [`ControlPlane::start`]. See the guide in `docs/testing.md`.
+//! that harms the servers starts its own with [`ControlPlane::start`]. See the guide in `docs/internals/testing.md`.
 
 // Each test binary compiles this module separately and uses a part of it.
 #![allow(dead_code, unused_imports)]

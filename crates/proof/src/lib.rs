@@ -11,7 +11,7 @@
 //!     └─► cel, rules ─────────────────────────────┘
 //! ```
 //!
-//! This crate does no I/O. `docs/proof.md` describes what is decided and what is assumed of the API server.
+//! This crate does no I/O. `docs/internals/proof.md` describes what is decided and what is assumed of the API server.
 
 #![deny(missing_docs)]
 

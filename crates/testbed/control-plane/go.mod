@@ -1,5 +1,5 @@
 // The control plane that the tests run against. Nothing here is part of the product: the module pins which
-// kube-apiserver and etcd the test harness builds, and fills in tables with the same packages (see docs/testing.md).
+// kube-apiserver and etcd the test harness builds, and fills in tables with the same packages (see docs/internals/testing.md).
 module example.com/control-plane
 
 go 1.26.0

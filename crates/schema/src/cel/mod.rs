@@ -12,7 +12,7 @@
 //! counted. Existing crates have neither a type checker nor a step limit, and a parser alone would replace only three
 //! of forty files. Two kinds of tests compare this implementation with the server: tables of expressions with the
 //! results of the server's own packages, and generated rules and objects that a real server evaluates too
-//! (docs/testing.md).
+//! (docs/internals/testing.md).
 //!
 //! A rule takes at least as many steps as the server counts in cost. A rule that is too expensive for the server is
 //! therefore undecided here, and so are some that are cheap enough for the server.

@@ -7,7 +7,7 @@ use super::equal::find;
 use super::typing::Ty;
 use super::value::Value;
 
-/// Generated from the server's packages; see docs/testing.md.
+/// Generated from the server's packages; see docs/internals/testing.md.
 const TEXT: &str = include_str!("signatures.txt");
 
 /// One overload of a function.

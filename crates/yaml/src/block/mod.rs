@@ -7,7 +7,7 @@
 //! this reader accepts, and the tests compare them.
 //!
 //! This reader exists for speed: it reads CRDs about five times as fast as libyaml (`cargo bench --bench yaml`), and
-//! `gantry check` on 600 of them takes 0.66 s instead of 1.11 s (`docs/benchmarks.md`).
+//! `gantry check` on 600 of them takes 0.66 s instead of 1.11 s (`docs/internals/benchmarks.md`).
 
 mod scalar;
 #[cfg(test)]
