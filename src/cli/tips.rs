@@ -51,7 +51,7 @@ const FLAGS: [(&[&str], &str); 44] = [
     ),
     (
         &["dangerous-override-ownership-of-existing-resources", "ownership-override-allowed-apps"],
-        "objects of another tool are taken over one by one or as an app of kapp: see docs/deploying.md, Coming from kapp",
+        "objects of another tool are taken over one by one or as an app of kapp: see docs/taking-over.md, Coming from kapp",
     ),
     (&["dangerous-scope-to-fallback-allowed-namespaces"], "gantry lists only the kinds and namespaces of the app"),
     (&["patch"], "a deploy adds and updates; what has left the manifests is deleted only on request"),

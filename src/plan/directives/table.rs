@@ -1,5 +1,5 @@
 //! The annotations of other deploy tools, what each value asks of a deploy, and what gantry does. The table in
-//! `docs/deploying.md` is generated from this one.
+//! `docs/taking-over.md` is generated from this one.
 //!
 //! Sources: Argo CD's "Sync Options", "Sync Phases and Waves" and "Helm"; "Controlling the apply behavior of resources"
 //! in the documentation of Flux's Kustomization; the constants of cli-utils; the annotations of kpt and Config Sync;

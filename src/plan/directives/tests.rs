@@ -92,13 +92,13 @@ fn the_table_in_the_documentation_is_fresh() {
             fresh += &format!("| {} | `{}` | {value} | {} |\n", directive.tool, directive.key, known.does);
         }
     }
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/deploying.md");
-    let text = std::fs::read_to_string(&path).expect("docs/deploying.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/taking-over.md");
+    let text = std::fs::read_to_string(&path).expect("docs/taking-over.md");
     let start = text.find(HEAD).expect("the table");
     let length = text[start..].find("\n\n").expect("its end") + 1;
     if std::env::var_os("UPDATE_DOCS").is_some() {
         let new = format!("{}{fresh}{}", &text[..start], &text[start + length..]);
-        std::fs::write(&path, new).expect("write docs/deploying.md");
+        std::fs::write(&path, new).expect("write docs/taking-over.md");
     } else {
         assert_eq!(&text[start..start + length], fresh, "run UPDATE_DOCS=1 cargo test --lib directives");
     }
